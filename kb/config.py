@@ -1,0 +1,201 @@
+"""What was asked for? Layers of TOML, environment and flags, read once into frozen Settings.
+
+Later layers win: defaults, the user's config.toml, the home's kb.toml, KB_CFG, --cfg.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.errors import ConfigError
+
+_Positive = Annotated[int, Meta(ge=1)]
+_NotNegative = Annotated[int, Meta(ge=0)]
+_Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+
+
+class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is taken in."""
+
+    file_bytes_max: _Positive = 64 << 20
+    extensions: tuple[str, ...] = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
+    parse_wall_s: _Positive = 60
+    parse_memory_bytes: _Positive = 2 << 30
+
+
+class ChunkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How passages are cut, in tokens of the embedding model."""
+
+    tokens_max: Annotated[int, Meta(ge=32, le=8192)] = 256
+    overlap_tokens: _NotNegative = 32
+
+
+class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which model embeds; an empty `model` is the built-in one."""
+
+    kind: Literal["onnx", "sentence-transformers", "hashing"] = "onnx"
+    model: str = ""
+    threads: _NotNegative = 0
+    """0 takes every core."""
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    scripts: tuple[str, ...] = ()
+    """Scripts that the model reads, where the model does not say so itself."""
+
+
+class WorkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the worker pool works."""
+
+    threads: Annotated[int, Meta(ge=1, le=64)] = 2
+    lease_ms: Annotated[int, Meta(ge=1000)] = 120_000
+    idle_ms: Annotated[int, Meta(ge=10)] = 200
+
+
+class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How candidates become hits."""
+
+    fusion: Literal["spaced", "plain"] = "spaced"
+    rrf_k: _Positive = 40
+    lexical_weight: _Share = 0.5
+    candidates: _Positive = 200
+    """Candidates that each leg brings at first."""
+    mmr_similarity: _Share = 0.92
+    """Passages at least this alike crowd each other out."""
+    entity_boost: Annotated[float, Meta(ge=1.0)] = 1.25
+    query_chars_max: _Positive = 8_192
+
+
+class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the caches are kept."""
+
+    dense_mode: Literal["auto", "exact", "hnsw"] = "auto"
+    crossover_rows: _Positive = 500_000
+    lock_wait_ms: _NotNegative = 10_000
+
+
+class CompactSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What compaction may take away."""
+
+    grace_min: _NotNegative = 60
+    tombstone_days: _NotNegative = 30
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that can be set."""
+
+    ingest: IngestSettings = IngestSettings()
+    chunk: ChunkSettings = ChunkSettings()
+    embed: EmbedSettings = EmbedSettings()
+    work: WorkSettings = WorkSettings()
+    search: SearchSettings = SearchSettings()
+    index: IndexSettings = IndexSettings()
+    compact: CompactSettings = CompactSettings()
+
+
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
+
+Layer = tuple[str, dict[str, Any]]
+
+
+def load(
+    files: Iterable[Path], overrides: Iterable[str] = (), env: Mapping[str, str] | None = None
+) -> Settings:
+    """Read the layers into Settings.
+
+    `files` that are absent are passed over; `overrides` are KEY=VALUE, KEY+=VALUE or files that
+    must be there; KB_CFG holds more of them, parted by newlines. Raises ConfigError that names
+    the layer, the key and, in a file, the line.
+    """
+    env = os.environ if env is None else env
+    merged: dict[str, Any] = {}
+    for file in files:
+        if file.is_file():
+            _take_file(merged, file)
+    for override in (*filter(None, env.get("KB_CFG", "").split("\n")), *overrides):
+        match = _ASSIGNMENT.fullmatch(override)
+        if match is None:
+            _take_file(merged, Path(override).expanduser())
+        else:
+            _take_assignment(merged, override, *match.groups())
+    return _converted("the settings", merged)
+
+
+def _take_file(merged: dict[str, Any], file: Path) -> None:
+    try:
+        text = file.read_text("utf-8")
+        table = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read ({error})", place=file) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not TOML: {error}", place=file) from error
+    try:
+        _converted(str(file), table)
+    except ConfigError as error:
+        key = str(error.fields.get("key", ""))
+        raise ConfigError(str(error.fields["detail"]), place=_place(file, text, key)) from None
+    _merge(merged, table)
+
+
+def _take_assignment(merged: dict[str, Any], whole: str, key: str, operator: str, raw: str) -> None:
+    place = f"--cfg {whole}"
+    parts = key.split(".")
+    value = _value(raw)
+    if operator == "+=":
+        value = [*_looked_up(merged, parts), *(value if isinstance(value, list) else [value])]
+    table: dict[str, Any] = {}
+    inner = table
+    for part in parts[:-1]:
+        inner = inner.setdefault(part, {})
+    inner[parts[-1]] = value
+    _converted(place, table)
+    _merge(merged, table)
+
+
+def _value(raw: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        return raw
+
+
+def _looked_up(merged: dict[str, Any], parts: list[str]) -> list[Any]:
+    found: Any = msgspec.to_builtins(msgspec.convert(merged, Settings))
+    for part in parts:
+        found = found.get(part, []) if isinstance(found, dict) else []
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def _merge(into: dict[str, Any], table: dict[str, Any]) -> None:
+    for key, value in table.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _converted(place: str, table: dict[str, Any]) -> Settings:
+    try:
+        return msgspec.convert(table, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        detail, _, path = str(error).partition(" - at `$.")
+        unknown = re.search(r"unknown field `([^`]*)`", detail)
+        key = ".".join(filter(None, (path.rstrip("`"), unknown.group(1) if unknown else "")))
+        said = f"unknown setting {key}" if unknown else f"{key}: {detail}"
+        raise ConfigError(said, place=place, key=key) from None
+
+
+def _place(file: Path, text: str, key: str) -> str:
+    """File and line of a key, as near as can be told."""
+    name = key.rsplit(".", 1)[-1].split("[", maxsplit=1)[0]
+    for number, line in enumerate(text.splitlines(), 1):
+        if name and re.match(
+            rf"\s*\[?\s*(?:[\w.-]+\.)?[\"']?{re.escape(name)}[\"']?\s*[=\].]", line
+        ):
+            return f"{file}:{number}"
+    return str(file)

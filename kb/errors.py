@@ -1,0 +1,164 @@
+"""What can go wrong? One tree; every class carries its message template and its exit code.
+
+KbError                     1
+├── UsageError              2   the call itself is wrong
+│   ├── ConfigError         2   a setting is unknown, ill-typed or out of range
+│   └── AmbiguousId         2   a short id names several things
+├── ItemsFailed             3   finished, but some items failed
+├── NotFound                4   no such doc, passage or path
+├── StoreDamaged            5   a record or page is not what was written
+├── HeldBack                6   waits for a confirmation
+├── SourceError             1   one source could not be taken in
+│   ├── Unreadable          1   the bytes could not be had
+│   ├── TooLarge            1   over file_bytes_max
+│   ├── Unsupported         1   no canonicaliser for this format
+│   ├── EmptySource         1   nothing in it to find
+│   ├── Encrypted           1   needs a password
+│   ├── Unparsable          1   damaged, or not what it claims to be
+│   └── ChangedWhileRead    1   the file moved under us
+├── EmbedError              1   the model returned what is not a vector
+├── ModelMissing            1   the model's files are not where they should be
+├── StoreFull               1   the disk or the map has no room
+├── StoreBusy               1   another process held a lock for too long
+├── ReadOnlyHome            1   the home cannot be written
+├── WrongProcess            1   an environment was carried across a fork
+└── StaleToken              1   a job's lease was lost to someone else
+"""
+
+from typing import ClassVar
+
+
+class KbError(Exception):
+    """The root. `fields` fill `template`; `str(error)` is one clear line for a person."""
+
+    template: ClassVar[str] = "{detail}"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, detail: str = "", **fields: object) -> None:
+        """Keep the fields; raise KeyError at once when the template asks for one not given."""
+        self.fields: dict[str, object] = {"detail": detail, **fields}
+        super().__init__(self.template.format_map(self.fields))
+
+
+class UsageError(KbError):
+    """The call itself is wrong."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A setting is unknown, ill-typed or out of range."""
+
+    template = "{place}: {detail}"
+
+
+class AmbiguousId(UsageError):
+    """A short id names several things."""
+
+    template = "{id} is the start of several ids ({candidates}); give more characters"
+
+
+class ItemsFailed(KbError):
+    """Finished, but some items failed; each was named as it happened."""
+
+    exit_code = 3
+
+
+class NotFound(KbError):
+    """Nothing has this id, tag or path."""
+
+    template = "nothing here has the id {id}; `kb ls` lists what there is"
+    exit_code = 4
+
+
+class StoreDamaged(KbError):
+    """A record or page is not what was written."""
+
+    template = "{place}: {detail}; run `kb check`, or restore the home from a backup"
+    exit_code = 5
+
+
+class HeldBack(KbError):
+    """Waits for a confirmation."""
+
+    exit_code = 6
+
+
+class SourceError(KbError):
+    """One source could not be taken in; the others are not touched by it.
+
+    `reason` is the part of the message that does not repeat the source's name.
+    """
+
+    template = "{source}: {detail}"
+
+    @property
+    def reason(self) -> str:
+        """The detail alone, for lists that already name the source."""
+        return str(self.fields["detail"])
+
+
+class Unreadable(SourceError):
+    """The bytes could not be had."""
+
+
+class TooLarge(SourceError):
+    """The source is over `ingest.file_bytes_max`."""
+
+
+class Unsupported(SourceError):
+    """No canonicaliser reads this format."""
+
+
+class EmptySource(SourceError):
+    """There is nothing in it to find."""
+
+
+class Encrypted(SourceError):
+    """It needs a password."""
+
+
+class Unparsable(SourceError):
+    """It is damaged, or not what it claims to be."""
+
+
+class ChangedWhileRead(SourceError):
+    """The file moved under us; try again when it is quiet."""
+
+
+class EmbedError(KbError):
+    """The model returned what is not a vector, or not of its size."""
+
+
+class ModelMissing(KbError):
+    """The model's files are not where they should be, or not what they should be."""
+
+
+class StoreFull(KbError):
+    """The disk or the map has no room; nothing of the transaction was kept."""
+
+    template = "no room left at {place}: {detail}; free some space and run it again"
+
+
+class StoreBusy(KbError):
+    """Another process held a lock for longer than we wait."""
+
+    template = "{place} is in use by another process; try again in a moment"
+
+
+class ReadOnlyHome(KbError):
+    """The home cannot be written."""
+
+    template = "{place} cannot be written: {detail}"
+
+
+class WrongProcess(KbError):
+    """An environment was carried across a fork; open a new one in the child."""
+
+    template = "{place} was opened by process {opened_by} and cannot be used after a fork"
+
+
+class StaleToken(KbError):
+    """A job's lease was lost to someone else; its result must not be written."""
+
+    template = "job {id} is no longer held under token {token}; its result was dropped"

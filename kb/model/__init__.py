@@ -1,0 +1,1 @@
+"""What flows? Frozen records and their ids; no input or output happens here."""

@@ -1,0 +1,116 @@
+"""Docs: one canonicalised item at one version, and who may see it."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from kb.model.ids import DocId, Lsid, SourceNo
+
+Visibility = Literal["public", "shared", "private"]
+VISIBILITIES: tuple[Visibility, ...] = ("public", "shared", "private")
+DocStatus = Literal["active", "superseded", "tombstoned"]
+Kind = Literal["file", "stdin", "url", "folder", "pack", "registry", "notebook", "topic", "entry"]
+
+LOCAL_USER = "local"
+
+
+class Scope(Struct, frozen=True, kw_only=True):
+    """Who is asking. The runtime makes it; nothing that an agent sends can carry one."""
+
+    user: str | None
+    """The name that owns private docs; None is an anonymous caller."""
+    operator: bool = False
+    """True for the person at the machine, who holds the files anyway."""
+
+
+OPERATOR = Scope(user=LOCAL_USER, operator=True)
+
+
+class Coverage(Struct, frozen=True, kw_only=True):
+    """How much of a paged source had text: pages in all, and pages with text."""
+
+    pages: int
+    pages_with_text: int
+
+
+class Doc(Struct, frozen=True, kw_only=True):
+    """One version of one logical source."""
+
+    doc_id: DocId
+    lsid: Lsid
+    source_no: SourceNo
+    version: int
+    """From 1, without gaps, per lsid."""
+    title: str
+    source: str
+    """Where it came from, as a person would name it: an absolute path, a URL, `-`."""
+    kind: Kind
+    mime: str
+    tags: tuple[str, ...]
+    date: str | None
+    """What the source says of its own date, ISO 8601."""
+    visibility: Visibility
+    owner: str
+    status: DocStatus
+    raw_sha256: str
+    raw_path: str
+    """Relative to the home, as is md_path."""
+    md_path: str
+    md_sha256: str
+    raw_bytes: int
+    md_chars: int
+    coverage: Coverage | None
+    canonicalizer: str
+    """Fingerprint of the canonicaliser that made the markdown."""
+    added_ms: int
+    updated_ms: int
+    front_lines: int = 0
+    """Lines of the source that stand before the markdown's first: its front matter."""
+    tags_given: tuple[str, ...] = ()
+    """The tags that the caller named, besides those that the source names itself."""
+    title_given: str | None = None
+    """The title that the caller named, so that a re-read does not take it back."""
+
+    def visible_to(self, scope: Scope) -> bool:
+        """The only door: may this scope know that the doc exists?
+
+        Public docs are open to all, shared ones to any named user, private ones to their owner.
+        """
+        if scope.operator or self.visibility == "public":
+            return True
+        if scope.user is None:
+            return False
+        return self.visibility == "shared" or self.owner == scope.user
+
+
+class VersionPointer(Struct, frozen=True, kw_only=True):
+    """The latest doc of a logical source."""
+
+    doc_id: DocId
+    version: int
+    source_no: SourceNo
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What a source looked like when last taken in: enough to skip it unread."""
+
+    lsid: Lsid
+    doc_id: DocId
+    raw_sha256: str
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    seen_ms: int
+
+
+LedgerState = Literal["pending", "indexing_complete", "cleanup_pending", "done"]
+
+
+class LedgerEntry(Struct, frozen=True, kw_only=True):
+    """How far ingest of a doc has come, and the files it needs until it is done."""
+
+    doc_id: DocId
+    state: LedgerState
+    new_paths: tuple[str, ...]
+    updated_ms: int

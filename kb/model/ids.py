@@ -1,0 +1,46 @@
+"""Ids: derived from content where equal things must meet, so that a second run says the same."""
+
+import hashlib
+from typing import Final, NewType
+
+DocId = NewType("DocId", str)
+ChunkId = NewType("ChunkId", str)
+JobId = NewType("JobId", str)
+Lsid = NewType("Lsid", str)
+# A passage's and a source's small number: what the caches are keyed by. Never reused in a home.
+ChunkNo = NewType("ChunkNo", int)
+SourceNo = NewType("SourceNo", int)
+
+ID_PREFIX_MIN: Final = 4
+_DOC_HEX = 20
+_CHUNK_HEX = 24
+
+
+def sha256_hex(data: bytes | str) -> str:
+    """SHA-256 as 64 hex digits; text is hashed as UTF-8, lone surrogates kept."""
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    return hashlib.sha256(raw).hexdigest()
+
+
+def _of_parts(parts: tuple[str, ...], digits: int) -> str:
+    # Lengths in front, so that ("ab", "c") and ("a", "bc") differ.
+    joined = "".join(f"{len(part)}:{part}" for part in parts)
+    return sha256_hex(joined)[:digits]
+
+
+def doc_id(lsid: Lsid, version: int) -> DocId:
+    """The id of one version of a logical source."""
+    return DocId("d" + _of_parts((lsid, str(version)), _DOC_HEX))
+
+
+def chunk_id(lsid: Lsid, text: str, occurrence: int) -> ChunkId:
+    """The id of a passage: its source, its text, and which of equal texts it is (from 0).
+
+    Neither doc_id nor version enters, so an unchanged passage keeps its id across edits.
+    """
+    return ChunkId("c" + _of_parts((lsid, text, str(occurrence)), _CHUNK_HEX))
+
+
+def job_id(seq: int) -> JobId:
+    """The id of the job with this sequence number."""
+    return JobId(f"j{seq:012d}")

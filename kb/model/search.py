@@ -1,0 +1,82 @@
+"""What is asked and what is answered."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from kb.model.doc import Kind
+from kb.model.ids import ChunkId, DocId
+
+SearchMode = Literal["hybrid", "lexical", "dense"]
+Freshness = Literal["fresh", "changed", "gone", "unknown"]
+
+
+class SearchRequest(Struct, frozen=True, kw_only=True):
+    """A query and its limits. Who asks is not part of it."""
+
+    query: str
+    k: int = 10
+    mode: SearchMode = "hybrid"
+    tags: tuple[str, ...] = ()
+    """All of them must be on a doc."""
+    kinds: tuple[Kind, ...] = ()
+    """Any of them."""
+    doc_ids: tuple[DocId, ...] = ()
+    """Any of them."""
+    require_entities: tuple[str, ...] = ()
+    boost_entities: tuple[str, ...] = ()
+    tokens_max: int | None = None
+    """Fill a budget of about so many tokens with passages and their neighbours."""
+    explain: bool = False
+
+
+class Legs(Struct, frozen=True, kw_only=True):
+    """A hit's place in each leg, from 1; None where the leg did not bring it."""
+
+    lexical: int | None
+    dense: int | None
+
+
+class Hit(Struct, frozen=True, kw_only=True):
+    """One passage found. `score` is the fused one; raw leg scores are never given out."""
+
+    rank: int
+    score: float
+    chunk_id: ChunkId
+    doc_id: DocId
+    title: str
+    source: str
+    kind: Kind
+    tags: tuple[str, ...]
+    heading: tuple[str, ...]
+    text: str
+    start: int
+    end: int
+    page: int | None
+    line: int | None
+    """1-based line of `start` in the source; None where the source has no lines of its own."""
+    freshness: Freshness
+    legs: Legs
+    explain: dict[str, float | str] | None = None
+
+
+class EntityAlignment(Struct, frozen=True, kw_only=True):
+    """Whether an entity that the query names appears in what was found."""
+
+    entity: str
+    kind: str
+    known: bool
+    """Some passage that the caller may see mentions it."""
+    in_hits: int
+
+
+class SearchResult(Struct, frozen=True, kw_only=True):
+    """The answer: same request, same store, same scope, same bytes."""
+
+    query: str
+    mode: SearchMode
+    hits: tuple[Hit, ...]
+    entity_alignment: tuple[EntityAlignment, ...]
+    warnings: tuple[str, ...]
+    truncated: str | None = None
+    """What a token budget cut, in words."""

@@ -1,0 +1,31 @@
+"""How a source is named: one logical source id per file, however it was typed."""
+
+import os
+import urllib.parse
+from pathlib import Path
+
+from kb.model.ids import Lsid
+
+STDIN_NAME = "-"
+
+
+def file_lsid(path: Path) -> Lsid:
+    """The file's URI; any byte that a name may hold survives in it."""
+    return Lsid("file://" + urllib.parse.quote(os.fsencode(path)))
+
+
+def path_of(lsid: Lsid) -> Path | None:
+    """The file that an lsid names; None when it names no file."""
+    if not lsid.startswith("file://"):
+        return None
+    return Path(os.fsdecode(urllib.parse.unquote_to_bytes(lsid.removeprefix("file://"))))
+
+
+def display_name(path: Path) -> str:
+    """The path for people and JSON: itself, or its URI where it is not valid UTF-8."""
+    name = os.fspath(path)
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return file_lsid(path)
+    return name
