@@ -1,0 +1,1 @@
+"""What is true? Checksummed records in one ordered, transactional environment."""

@@ -1,0 +1,153 @@
+"""Passages, their vectors and the entities they mention."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from kb.errors import StoreDamaged
+from kb.model.doc import Doc
+from kb.model.ids import ChunkNo
+from kb.model.text import Chunk, Mention
+from kb.store import docs
+from kb.store.codec import from_u64, seal, u64, unseal
+from kb.store.keys import entity_prefix, text_key, vector_key
+from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
+from kb.store.records import CHUNK_IDS, CHUNKS, ENTITIES, SOURCE_CHUNKS, ChunkRef, Entity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def get(txn: ReadTxn, no: int) -> Chunk | None:
+    """The passage with this number, or None."""
+    return CHUNKS.get(txn, u64(no))
+
+
+def by_id(txn: ReadTxn, chunk_id: str) -> Chunk | None:
+    """The passage with this id, or None."""
+    ref = CHUNK_IDS.get(txn, chunk_id.encode())
+    return get(txn, ref.no) if ref else None
+
+
+def live(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
+    """The passage and the newest doc of its source, while that is active."""
+    chunk = get(txn, no)
+    if chunk is None:
+        return None
+    doc = docs.latest(txn, chunk.source_no)
+    return (chunk, doc) if doc is not None and doc.status == "active" else None
+
+
+def of_source(txn: ReadTxn, source_no: int) -> list[Chunk]:
+    """The passages of a source in reading order."""
+    found = (get(txn, ref.no) for _, ref in SOURCE_CHUNKS.scan(txn, u64(source_no)))
+    return [chunk for chunk in found if chunk is not None]
+
+
+def numbers_of(txn: ReadTxn, source_no: int) -> list[ChunkNo]:
+    """The numbers of a source's passages in reading order."""
+    return [ref.no for _, ref in SOURCE_CHUNKS.scan(txn, u64(source_no))]
+
+
+def at(txn: ReadTxn, source_no: int, ordinal: int) -> Chunk | None:
+    """The passage at a place of a source: a neighbour, say."""
+    if ordinal < 0:
+        return None
+    ref = SOURCE_CHUNKS.get(txn, u64(source_no) + u64(ordinal))
+    return get(txn, ref.no) if ref else None
+
+
+def all_numbers(txn: ReadTxn) -> Iterator[ChunkNo]:
+    """The number of every passage, ascending."""
+    for key, _ in txn.scan("chunks"):
+        yield ChunkNo(from_u64(key))
+
+
+def replace_all(
+    txn: WriteTxn, source_no: int, new: list[Chunk], mentions: Mapping[ChunkNo, list[Mention]]
+) -> list[Chunk]:
+    """Make `new` the passages of a source, with their mentions by passage number.
+
+    Returns the passages that were there and are no more.
+    """
+    old = of_source(txn, source_no)
+    for ordinal in range(len(new), len(old)):
+        SOURCE_CHUNKS.delete(txn, u64(source_no) + u64(ordinal))
+    kept = {chunk.no for chunk in new}
+    gone = [chunk for chunk in old if chunk.no not in kept]
+    for chunk in gone:
+        _delete(txn, chunk)
+    for chunk in new:
+        _drop_edges(txn, chunk.no, _entities_of(get(txn, chunk.no)) - set(chunk.entities))
+        CHUNKS.put(txn, u64(chunk.no), chunk)
+        CHUNK_IDS.put(txn, chunk.chunk_id.encode(), ChunkRef(no=chunk.no))
+        SOURCE_CHUNKS.put(txn, u64(source_no) + u64(chunk.ordinal), ChunkRef(no=chunk.no))
+        _put_mentions(txn, chunk.no, mentions.get(chunk.no, []))
+    return gone
+
+
+def delete_all(txn: WriteTxn, source_no: int) -> list[Chunk]:
+    """Remove every passage of a source; returns them."""
+    return replace_all(txn, source_no, [], {})
+
+
+def _delete(txn: WriteTxn, chunk: Chunk) -> None:
+    _drop_edges(txn, chunk.no, _entities_of(chunk))
+    CHUNKS.delete(txn, u64(chunk.no))
+    CHUNK_IDS.delete(txn, chunk.chunk_id.encode())
+
+
+def _entities_of(chunk: Chunk | None) -> set[str]:
+    return set(chunk.entities) if chunk else set()
+
+
+def _drop_edges(txn: WriteTxn, no: int, entity_keys: set[str]) -> None:
+    for key in entity_keys:
+        prefix = entity_prefix(key)
+        txn.delete("entity_chunks", prefix + u64(no))
+        if next(iter(txn.scan("entity_chunks", prefix, prefix_stop(prefix))), None) is None:
+            ENTITIES.delete(txn, text_key(key))
+
+
+def _put_mentions(txn: WriteTxn, no: int, mentions: Iterable[Mention]) -> None:
+    for mention in mentions:
+        txn.put("entity_chunks", entity_prefix(mention.key) + u64(no), b"")
+        if ENTITIES.get(txn, text_key(mention.key)) is None:
+            entity = Entity(kind=mention.kind, surface=mention.surface, key=mention.key)
+            ENTITIES.put(txn, text_key(mention.key), entity)
+
+
+def mentioning(txn: ReadTxn, entity_key: str) -> Iterator[ChunkNo]:
+    """Numbers of the passages that mention an entity, ascending."""
+    prefix = entity_prefix(entity_key)
+    for key, _ in txn.scan("entity_chunks", prefix, prefix_stop(prefix)):
+        yield ChunkNo(from_u64(key[-8:]))
+
+
+def has_vector(txn: ReadTxn, fingerprint: str, text_hash: str) -> bool:
+    """Whether this text was embedded under this model."""
+    return txn.get("vectors", vector_key(fingerprint, text_hash)) is not None
+
+
+def get_vector(
+    txn: ReadTxn, fingerprint: str, text_hash: str, dim: int
+) -> "NDArray[np.float32] | None":
+    """The vector of a text under a model, shape (dim,); StoreDamaged where it is not whole."""
+    import numpy as np
+
+    key = vector_key(fingerprint, text_hash)
+    stored = txn.get("vectors", key)
+    if stored is None:
+        return None
+    body = unseal("vectors", key, stored)
+    if len(body) != dim * 4:
+        raise StoreDamaged(f"a vector of {len(body)} bytes, not {dim * 4}", place="vectors")
+    return np.frombuffer(body, dtype="<f4")
+
+
+def put_vector(
+    txn: WriteTxn, fingerprint: str, text_hash: str, vector: "NDArray[np.float32]"
+) -> None:
+    """Keep the vector of a text under a model."""
+    key = vector_key(fingerprint, text_hash)
+    txn.put("vectors", key, seal("vectors", key, vector.astype("<f4").tobytes()))

@@ -1,0 +1,92 @@
+"""How a record lies in a table: version byte, CRC-32 of table, key and body, then the body.
+
+LMDB pages carry no checksum, so each record does; table and key are under it, because a page
+that was lost or misplaced hands out some other record's bytes.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from kb.errors import StoreDamaged
+from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
+
+T = TypeVar("T")
+
+RECORD_VERSION: Final = 1
+_HEAD: Final = struct.Struct(">BI")
+
+
+def seal(table: str, key: bytes, body: bytes) -> bytes:
+    """The stored form of `body` under `key`."""
+    return _HEAD.pack(RECORD_VERSION, _crc(table, key, body)) + body
+
+
+def unseal(table: str, key: bytes, stored: bytes) -> bytes:
+    """The body again; StoreDamaged where it is not what was written here."""
+    if len(stored) < _HEAD.size:
+        raise StoreDamaged("the record is cut short", place=f"{table}/{key.hex()[:16]}")
+    version, crc = _HEAD.unpack_from(stored)
+    body = stored[_HEAD.size :]
+    if version != RECORD_VERSION:
+        detail = f"record version {version} is not one this program reads"
+        raise StoreDamaged(detail, place=f"{table}/{key.hex()[:16]}")
+    if crc != _crc(table, key, body):
+        raise StoreDamaged("the checksum does not match", place=f"{table}/{key.hex()[:16]}")
+    return body
+
+
+def _crc(table: str, key: bytes, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(key, zlib.crc32(table.encode())))
+
+
+def u64(number: int) -> bytes:
+    """Eight bytes that sort as the number does."""
+    return number.to_bytes(8, "big")
+
+
+def from_u64(raw: bytes) -> int:
+    """The number again."""
+    return int.from_bytes(raw, "big")
+
+
+class Records(Generic[T]):
+    """A table of one record type."""
+
+    def __init__(self, table: str, record_type: type[T]) -> None:
+        self.table = table
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(record_type)
+
+    def get(self, txn: ReadTxn, key: bytes) -> T | None:
+        """The record, or None; StoreDamaged where it is not what was written."""
+        stored = txn.get(self.table, key)
+        return None if stored is None else self._decode(key, stored)
+
+    def put(self, txn: WriteTxn, key: bytes, record: T) -> None:
+        """Set the record."""
+        txn.put(self.table, key, seal(self.table, key, self._encoder.encode(record)))
+
+    def delete(self, txn: WriteTxn, key: bytes) -> bool:
+        """Remove it; False where it was absent."""
+        return txn.delete(self.table, key)
+
+    def scan(
+        self, txn: ReadTxn, prefix: bytes = b"", *, start: bytes = b"", reverse: bool = False
+    ) -> Iterator[tuple[bytes, T]]:
+        """Records whose key starts with `prefix` (and is at least `start`), in key order."""
+        low = max(prefix, start)
+        stop = prefix_stop(prefix) if prefix else None
+        for key, stored in txn.scan(self.table, low, stop, reverse=reverse):
+            yield key, self._decode(key, stored)
+
+    def _decode(self, key: bytes, stored: bytes) -> T:
+        body = unseal(self.table, key, stored)
+        try:
+            return self._decoder.decode(body)
+        except msgspec.DecodeError as error:
+            place = f"{self.table}/{key.hex()[:16]}"
+            raise StoreDamaged(f"not the expected record ({error})", place=place) from error

@@ -1,0 +1,161 @@
+"""Docs, their versions and their facets."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from kb.errors import AmbiguousId, NotFound
+from kb.model.doc import Doc, VersionPointer
+from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
+from kb.store.codec import from_u64, u64
+from kb.store.keys import facet_key, facet_prefix, lsid_key
+from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
+from kb.store.meta import next_number
+from kb.store.records import DOCS, LSIDS, SOURCE_DOCS, VERSIONS, DocRef, SourceRef
+
+_CANDIDATES_SHOWN: Final = 4
+
+
+def get(txn: ReadTxn, doc_id: str) -> Doc | None:
+    """The doc, or None."""
+    return DOCS.get(txn, doc_id.encode())
+
+
+def require(txn: ReadTxn, doc_id: str) -> Doc:
+    """The doc. Raises NotFound."""
+    doc = get(txn, doc_id)
+    if doc is None:
+        raise NotFound(id=doc_id)
+    return doc
+
+
+def every(txn: ReadTxn) -> Iterator[Doc]:
+    """Every doc that has a record, whatever its version or status."""
+    for _, doc in DOCS.scan(txn):
+        yield doc
+
+
+def source_no_of(txn: ReadTxn, lsid: Lsid) -> SourceNo | None:
+    """The number of a logical source that was taken in before."""
+    ref = LSIDS.get(txn, lsid_key(lsid))
+    return ref.source_no if ref else None
+
+
+def ensure_source_no(txn: WriteTxn, lsid: Lsid) -> SourceNo:
+    """The number of a logical source, given out now if it is new."""
+    known = source_no_of(txn, lsid)
+    if known is not None:
+        return known
+    number = SourceNo(next_number(txn, "source"))
+    LSIDS.put(txn, lsid_key(lsid), SourceRef(source_no=number, lsid=lsid))
+    return number
+
+
+def latest(txn: ReadTxn, source_no: int) -> Doc | None:
+    """The newest version of a source."""
+    pointer = VERSIONS.get(txn, u64(source_no))
+    return get(txn, pointer.doc_id) if pointer else None
+
+
+def latest_of(txn: ReadTxn, lsid: Lsid) -> Doc | None:
+    """The newest version of a logical source."""
+    number = source_no_of(txn, lsid)
+    return latest(txn, number) if number is not None else None
+
+
+def put_new_version(txn: WriteTxn, doc: Doc) -> None:
+    """Write a doc and point its source at it; its facets replace those of the version before."""
+    previous = latest(txn, doc.source_no)
+    if previous:
+        _drop_facets(txn, previous)
+        if previous.status == "active":
+            DOCS.put(
+                txn,
+                previous.doc_id.encode(),
+                msgspec.structs.replace(previous, status="superseded"),
+            )
+    pointer = VersionPointer(doc_id=doc.doc_id, version=doc.version, source_no=doc.source_no)
+    VERSIONS.put(txn, u64(doc.source_no), pointer)
+    SOURCE_DOCS.put(txn, u64(doc.source_no) + u64(doc.version), DocRef(doc_id=doc.doc_id))
+    DOCS.put(txn, doc.doc_id.encode(), doc)
+    _put_facets(txn, doc)
+
+
+def replace(txn: WriteTxn, doc: Doc) -> None:
+    """Write the newest version again with other tags, title, status or visibility."""
+    previous = latest(txn, doc.source_no)
+    if previous:
+        _drop_facets(txn, previous)
+    DOCS.put(txn, doc.doc_id.encode(), doc)
+    _put_facets(txn, doc)
+
+
+def versions(txn: ReadTxn, source_no: int) -> Iterator[DocId]:
+    """Ids of every version that has a record, oldest first."""
+    for _, ref in SOURCE_DOCS.scan(txn, u64(source_no)):
+        yield ref.doc_id
+
+
+def all_latest(txn: ReadTxn) -> Iterator[Doc]:
+    """The newest version of every source, in the order they first came."""
+    for _, pointer in VERSIONS.scan(txn):
+        doc = get(txn, pointer.doc_id)
+        if doc is not None:
+            yield doc
+
+
+def with_facet(txn: ReadTxn, name: str, value: str) -> Iterator[SourceNo]:
+    """Numbers of the sources whose newest version is active and has this facet value."""
+    prefix = facet_prefix(name, value)
+    for key, _ in txn.scan("facets", prefix, prefix_stop(prefix)):
+        yield SourceNo(from_u64(key[-8:]))
+
+
+def _facets(doc: Doc) -> list[bytes]:
+    if doc.status != "active":
+        return []
+    pairs = [("kind", doc.kind), ("visibility", doc.visibility), ("owner", doc.owner)]
+    pairs += [("tag", tag) for tag in doc.tags]
+    return [facet_key(name, value, doc.source_no) for name, value in pairs]
+
+
+def _put_facets(txn: WriteTxn, doc: Doc) -> None:
+    for key in _facets(doc):
+        txn.put("facets", key, b"")
+
+
+def _drop_facets(txn: WriteTxn, doc: Doc) -> None:
+    for key in _facets(doc):
+        txn.delete("facets", key)
+
+
+def resolve(txn: ReadTxn, short: str) -> DocId | ChunkId:
+    """The one full doc or passage id that starts with `short`.
+
+    Raises NotFound where none does, AmbiguousId where several do or where fewer than 4 characters
+    are given, which the next doc may make ambiguous.
+    """
+    table = {"d": "docs", "c": "chunk_ids"}.get(short[:1])
+    if table is None or not short.isascii():
+        raise NotFound(id=short)
+    if txn.get(table, short.encode()) is not None:
+        return DocId(short)
+    prefix = short.encode()
+    found: list[str] = []
+    for key, _ in txn.scan(table, prefix, prefix_stop(prefix)):
+        found.append(key.decode())
+        if len(found) > _CANDIDATES_SHOWN:
+            break
+    if not found:
+        raise NotFound(id=short)
+    if len(found) > 1 or len(short) < ID_PREFIX_MIN:
+        raise AmbiguousId(id=short, candidates=", ".join(found[:_CANDIDATES_SHOWN]))
+    return DocId(found[0])
+
+
+def resolve_doc(txn: ReadTxn, short: str) -> DocId:
+    """The one full doc id that starts with `short`. Raises NotFound or AmbiguousId."""
+    if not short.startswith("d"):
+        raise NotFound(id=short)
+    return DocId(resolve(txn, short))

@@ -1,0 +1,257 @@
+"""The environment on LMDB: one memory-mapped file, many readers, one writer, every process."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, cast
+
+import lmdb
+
+from kb.errors import KbError, ReadOnlyHome, StoreBusy, StoreDamaged, StoreFull, WrongProcess
+from kb.failpoints import failpoint
+from kb.store import pages
+from kb.store.kv import KEY_BYTES_MAX, TABLES, ReadTxn, WriteTxn, check_key
+
+# Address space, not disk: the file grows only as far as its data. Chosen once, so that no
+# process ever has to resize the map under another. Smaller where address space is limited.
+_MAP_BYTES: Final = tuple(1 << bits for bits in (40, 36, 33, 30))
+_READERS_MAX: Final = 510
+# One byte longer than a key can be: never found.
+_NO_KEY: Final = bytes(KEY_BYTES_MAX + 1)
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CODES: Final = (*_NO_ROOM, errno.EIO, errno.EACCES, errno.EROFS, errno.EPERM)
+_ROOM_PROBED_BYTES: Final = 1 << 20
+# Without `buffers`, lmdb hands out bytes; its annotations allow for both.
+_Pairs = Iterator[tuple[bytes, bytes]]
+
+
+class _LmdbView:
+    def __init__(self, txn: "lmdb.Transaction", dbs: dict[str, "lmdb._Database"]) -> None:
+        self._live: lmdb.Transaction | None = txn
+        self._dbs = dbs
+
+    @property
+    def _txn(self) -> "lmdb.Transaction":
+        if self._live is None:
+            raise ValueError("a transaction was used after its block had ended")
+        return self._live
+
+    def end(self) -> None:
+        self._live = None
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        # LMDB takes an empty key for a mistake; to us it is a key that nothing can have.
+        found = self._txn.get(key or _NO_KEY, db=self._dbs[table])
+        return cast("bytes | None", found)
+
+    def count(self, table: str) -> int:
+        return int(self._txn.stat(self._dbs[table])["entries"])
+
+    def scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        with self._txn.cursor(self._dbs[table]) as cursor:
+            found = _backwards(cursor, start, stop) if reverse else _forwards(cursor, start, stop)
+            for pair in found:
+                yield pair
+                # Raises where the block has ended; the cursor went with it.
+                _ = self._txn
+
+
+class _LmdbTxn(_LmdbView):
+    def put(self, table: str, key: bytes, value: bytes) -> None:
+        check_key(key)
+        self._txn.put(key, value, db=self._dbs[table])
+
+    def delete(self, table: str, key: bytes) -> bool:
+        return bool(self._txn.delete(key or _NO_KEY, db=self._dbs[table]))
+
+
+def _forwards(
+    cursor: "lmdb.Cursor", start: bytes, stop: bytes | None
+) -> Iterator[tuple[bytes, bytes]]:
+    if not (cursor.set_range(start) if start else cursor.first()):
+        return
+    for key, value in cast("_Pairs", cursor.iternext()):
+        if stop is not None and key >= stop:
+            return
+        yield key, value
+
+
+def _backwards(
+    cursor: "lmdb.Cursor", start: bytes, stop: bytes | None
+) -> Iterator[tuple[bytes, bytes]]:
+    if stop is not None and cursor.set_range(stop):
+        if not cursor.prev():
+            return
+    elif not cursor.last():
+        return
+    for key, value in cast("_Pairs", cursor.iterprev()):
+        if key < start:
+            return
+        yield key, value
+
+
+class LmdbEnvironment:
+    """One LMDB environment in `folder`, made there if absent unless `read_only`."""
+
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        """Open it; raises StoreDamaged, ReadOnlyHome or StoreFull, never an lmdb error."""
+        self._folder = folder
+        self._data_file = folder / "data.mdb"
+        self._pid = os.getpid()
+        self._closed = False
+        with self._mapped_errors():
+            self._env = self._open(read_only)
+            try:
+                self._check_length()
+                self._dbs = {
+                    name: self._env.open_db(name.encode(), create=not read_only) for name in TABLES
+                }
+            except BaseException:
+                self._env.close()
+                raise
+
+    def _open(self, read_only: bool) -> "lmdb.Environment":
+        last: Exception | None = None
+        for map_bytes in _MAP_BYTES:
+            try:
+                return lmdb.open(
+                    str(self._folder),
+                    map_size=map_bytes,
+                    max_dbs=len(TABLES) + 8,
+                    max_readers=_READERS_MAX,
+                    readonly=read_only,
+                    lock=not (read_only and not os.access(self._folder, os.W_OK)),
+                    writemap=False,
+                    readahead=True,
+                )
+            except (lmdb.MemoryError, MemoryError) as error:
+                last = error
+        raise StoreFull(f"no address space for the map ({last})", place=self._folder)
+
+    def _check_length(self) -> None:
+        with self._env.begin() as txn:
+            if pages.tree_is_cut(self._data_file, txn.id()):
+                raise StoreDamaged("the data file is cut short", place=self._data_file)
+
+    @contextmanager
+    def read(self) -> Iterator[ReadTxn]:
+        """A read transaction. Raises WrongProcess after a fork."""
+        self._check_usable()
+        with self._mapped_errors(), self._begin(write=False) as txn:
+            view = _LmdbView(txn, self._dbs)
+            try:
+                yield view
+            finally:
+                view.end()
+
+    @contextmanager
+    def write(self) -> Iterator[WriteTxn]:
+        """The write transaction; durable (fsync) when the block has ended.
+
+        Raises StoreFull with the previous state whole, WrongProcess after a fork.
+        """
+        self._check_usable()
+        with self._mapped_errors():
+            txn = self._begin(write=True)
+            view = _LmdbTxn(txn, self._dbs)
+            try:
+                yield view
+            except BaseException:
+                txn.abort()
+                raise
+            finally:
+                view.end()
+            self._commit(txn)
+
+    def _commit(self, txn: "lmdb.Transaction") -> None:
+        try:
+            failpoint("store.before_commit")
+            txn.commit()
+            failpoint("store.after_commit")
+        except OSError as error:
+            txn.abort()
+            raise _of_errno(error.errno or 0, str(error), self._folder) from error
+        # Without it a file is often shorter than LMDB counts, and looks cut when next opened.
+        with suppress(OSError):
+            pages.pad(self._data_file, self.size_bytes())
+
+    def _begin(self, *, write: bool) -> "lmdb.Transaction":
+        try:
+            return self._env.begin(write=write)
+        except lmdb.MapResizedError:
+            # A process with more address space made the file larger than our map.
+            self._env.set_mapsize(0)
+            return self._env.begin(write=write)
+
+    def size_bytes(self) -> int:
+        """Bytes of the data file that hold pages."""
+        self._check_usable()
+        info, stat = self._env.info(), self._env.stat()
+        return int((info["last_pgno"] + 1) * stat["psize"])
+
+    def reap_readers(self) -> int:
+        """Free the slots of readers that died; returns how many."""
+        self._check_usable()
+        return int(self._env.reader_check())
+
+    def close(self) -> None:
+        """Close, unless this is a forked child: the parent's environment is not ours to touch."""
+        if not self._closed and os.getpid() == self._pid:
+            self._env.close()
+        self._closed = True
+
+    def _check_usable(self) -> None:
+        if os.getpid() != self._pid:
+            raise WrongProcess(place=self._folder, opened_by=self._pid)
+        if self._closed:
+            raise ValueError(f"the environment in {self._folder} is closed")
+
+    @contextmanager
+    def _mapped_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except lmdb.Error as error:
+            raise _translated(error, self._folder) from error
+
+
+def _translated(error: "lmdb.Error", place: Path) -> KbError:
+    match error:
+        case lmdb.MapFullError() | lmdb.DiskError():
+            return StoreFull(str(error), place=place)
+        case lmdb.ReadersFullError() | lmdb.LockError():
+            return StoreBusy(place=place)
+        case lmdb.ReadonlyError():
+            return ReadOnlyHome(str(error), place=place)
+        case _:
+            text = str(error)
+            named = (code for code in _CODES if os.strerror(code) in text)
+            return _of_errno(next(named, 0), text, place)
+
+
+def _of_errno(code: int, text: str, place: Path) -> KbError:
+    # LMDB says EIO of a short write, which is how a disk fills up.
+    if code in _NO_ROOM or (code == errno.EIO and _has_no_room(place)):
+        return StoreFull(text, place=place)
+    if code in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return ReadOnlyHome(text, place=place)
+    return StoreDamaged(text, place=place)
+
+
+def _has_no_room(folder: Path) -> bool:
+    """Whether a file a little longer than the data file could not be made here."""
+    probe = folder / f"probe-{os.getpid()}"
+    try:
+        size_bytes = (folder / "data.mdb").stat().st_size
+        fd = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(fd, size_bytes, _ROOM_PROBED_BYTES)
+        finally:
+            os.close(fd)
+            probe.unlink()
+    except OSError as error:
+        return error.errno in _NO_ROOM
+    return False

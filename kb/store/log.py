@@ -1,0 +1,46 @@
+"""The change log: what the caches follow, appended in the transaction that made the change."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from kb.model.job import LogEntry
+from kb.store.codec import from_u64, u64
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.meta import last_number, next_number
+from kb.store.records import LOG
+
+
+def append(
+    txn: WriteTxn, nos: Iterable[int], *, words: bool = False, vectors: bool = False
+) -> None:
+    """Say that these passages changed; nothing is written for none."""
+    entry = LogEntry(nos=tuple(nos), words=words, vectors=vectors)
+    if entry.nos:
+        LOG.put(txn, u64(next_number(txn, "log")), entry)
+
+
+def last_seq(txn: ReadTxn) -> int:
+    """Sequence number of the newest entry; 0 before the first."""
+    return last_number(txn, "log")
+
+
+def first_seq(txn: ReadTxn) -> int:
+    """Sequence number of the oldest entry kept; one past the last where none is kept."""
+    for key, _ in txn.scan("log"):
+        return from_u64(key)
+    return last_seq(txn) + 1
+
+
+def since(txn: ReadTxn, watermark: int) -> Iterator[tuple[int, LogEntry]]:
+    """Entries after `watermark`, oldest first."""
+    for key, entry in LOG.scan(txn, start=u64(watermark + 1)):
+        yield from_u64(key), entry
+
+
+def truncate(txn: WriteTxn, through: int, limit: int) -> int:
+    """Drop entries up to and with `through`, at most `limit`; returns how many."""
+    old = txn.scan("log", stop=u64(through + 1))
+    keys = [key for key, _ in itertools.islice(old, limit)]
+    for key in keys:
+        txn.delete("log", key)
+    return len(keys)

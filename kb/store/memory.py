@@ -1,0 +1,108 @@
+"""The environment in memory: the shipped fake, under the same contract suite as LMDB."""
+
+import bisect
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kb.store.kv import TABLES, ReadTxn, WriteTxn, check_key
+
+_Tables = dict[str, dict[bytes, bytes]]
+
+
+class _MemoryView:
+    def __init__(self, tables: _Tables) -> None:
+        self._live: _Tables | None = tables
+        self._keys: dict[str, list[bytes]] = {}
+
+    @property
+    def _tables(self) -> _Tables:
+        if self._live is None:
+            raise ValueError("a transaction was used after its block had ended")
+        return self._live
+
+    def end(self) -> None:
+        self._live = None
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        return self._tables[table].get(key)
+
+    def count(self, table: str) -> int:
+        return len(self._tables[table])
+
+    def scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        rows = self._tables[table]
+        if table not in self._keys:
+            self._keys[table] = sorted(rows)
+        keys = self._keys[table]
+        low = bisect.bisect_left(keys, start)
+        high = len(keys) if stop is None else bisect.bisect_left(keys, stop)
+        picked = keys[low:high]
+        for key in reversed(picked) if reverse else picked:
+            yield key, rows[key]
+            # Raises where the block has ended.
+            _ = self._tables
+
+
+class _MemoryTxn(_MemoryView):
+    def put(self, table: str, key: bytes, value: bytes) -> None:
+        check_key(key)
+        if key not in self._tables[table]:
+            self._keys.pop(table, None)
+        self._tables[table][key] = value
+
+    def delete(self, table: str, key: bytes) -> bool:
+        self._keys.pop(table, None)
+        return self._tables[table].pop(key, None) is not None
+
+
+class MemoryEnvironment:
+    """Tables as dictionaries; a write works on a copy that replaces them at its end."""
+
+    def __init__(self) -> None:
+        self._tables: _Tables = {name: {} for name in TABLES}
+        self._writer = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def read(self) -> Iterator[ReadTxn]:
+        """A view of the tables as they are now; a later commit replaces them, not their rows."""
+        self._check_open()
+        view = _MemoryView(self._tables)
+        try:
+            yield view
+        finally:
+            view.end()
+
+    @contextmanager
+    def write(self) -> Iterator[WriteTxn]:
+        """Copy, hand out, and swap in when the block ends without an exception."""
+        self._check_open()
+        with self._writer:
+            copy = {name: dict(rows) for name, rows in self._tables.items()}
+            view = _MemoryTxn(copy)
+            try:
+                yield view
+            finally:
+                view.end()
+            self._tables = copy
+
+    def size_bytes(self) -> int:
+        """Bytes of all keys and values."""
+        self._check_open()
+        return sum(len(k) + len(v) for rows in self._tables.values() for k, v in rows.items())
+
+    def reap_readers(self) -> int:
+        """Nothing to reap."""
+        self._check_open()
+        return 0
+
+    def close(self) -> None:
+        """Refuse what comes after."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the environment is closed")

@@ -1,0 +1,32 @@
+"""What the store keeps about itself: counters that never go back, and a few words."""
+
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.records import META, Setting
+
+
+def next_number(txn: WriteTxn, counter: str) -> int:
+    """Count one up and return it; the first is 1. Never gives the same number twice."""
+    return next_numbers(txn, counter, 1)
+
+
+def next_numbers(txn: WriteTxn, counter: str, count: int) -> int:
+    """Take `count` numbers at once and return the first of them."""
+    key = b"counter:" + counter.encode()
+    last = META.get(txn, key) or Setting()
+    META.put(txn, key, Setting(number=last.number + count))
+    return last.number + 1
+
+
+def last_number(txn: ReadTxn, counter: str) -> int:
+    """The number given out last; 0 before the first."""
+    return (META.get(txn, b"counter:" + counter.encode()) or Setting()).number
+
+
+def get_word(txn: ReadTxn, name: str) -> str:
+    """A word kept under `name`; empty where there is none."""
+    return (META.get(txn, b"word:" + name.encode()) or Setting()).text
+
+
+def set_word(txn: WriteTxn, name: str, text: str) -> None:
+    """Keep a word under `name`."""
+    META.put(txn, b"word:" + name.encode(), Setting(text=text))

@@ -1,0 +1,116 @@
+"""Is the data file long enough for its tree? Asked before a page of it is touched.
+
+LMDB maps the file, and a page past its end is a bus error, not an exception. A short file alone
+proves nothing: pages taken and given back within one transaction are counted but not written. So
+where it is short, the pages that the tree names are looked up with plain reads.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+# struct MDB_page, MDB_meta, MDB_db and MDB_node of LMDB 0.9, 64-bit, as lmdb.h and mdb.c lay
+# them out. The two metas fill the first two pages.
+_HEAD: Final = struct.Struct("=QHHHH")
+_META: Final = struct.Struct("=IIQQ I36xQ 40xQ QQ")
+_NODE: Final = struct.Struct("=HHHH")
+_U64: Final = struct.Struct("=Q")
+_HEAD_BYTES: Final = 16
+_MAGIC: Final = 0xBEEFC0DE
+_NO_PAGE: Final = (1 << 64) - 1
+_BRANCH, _LEAF = 0x01, 0x02
+_BIG, _SUBTREE = 0x01, 0x02
+_ROOT_IN_SUBTREE: Final = 40
+# A short file is rare, for `pad` follows every commit; a bound keeps a huge one openable.
+_PAGES_WALKED_MAX: Final = 1 << 16
+
+
+class _Meta(Struct, frozen=True):
+    page_bytes: int
+    roots: tuple[int, int]
+    last_page: int
+    txn_id: int
+
+
+def tree_is_cut(data_file: Path, txn_id: int) -> bool:
+    """Whether the tree of transaction `txn_id` (0: the newest) names a page past the file's end.
+
+    The caller holds a read transaction of that id, so that its pages are not written again.
+    """
+    fd = os.open(data_file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        meta = _meta(fd, txn_id)
+        if meta is None:
+            return False
+        pages = os.fstat(fd).st_size // meta.page_bytes
+        return pages <= meta.last_page and _names_page_from(fd, meta, pages)
+    finally:
+        os.close(fd)
+
+
+def pad(data_file: Path, size_bytes: int) -> None:
+    """Make the file at least so long, where the system can; it is never made shorter."""
+    if data_file.stat().st_size >= size_bytes or not hasattr(os, "posix_fallocate"):
+        return
+    fd = os.open(data_file, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.posix_fallocate(fd, 0, size_bytes)
+    finally:
+        os.close(fd)
+
+
+def _meta(fd: int, txn_id: int) -> _Meta | None:
+    found: list[_Meta] = []
+    offset = 0
+    for _ in range(2):
+        raw = os.pread(fd, _HEAD_BYTES + _META.size, offset)
+        if len(raw) < _HEAD_BYTES + _META.size:
+            break
+        magic, _, _, _, page_bytes, free, main, last, txn = _META.unpack_from(raw, _HEAD_BYTES)
+        if magic != _MAGIC or page_bytes < _HEAD_BYTES + _META.size:
+            break
+        found.append(_Meta(page_bytes, (free, main), last, txn))
+        offset = page_bytes
+    wanted = [meta for meta in found if meta.txn_id == txn_id] or found
+    return max(wanted, key=lambda meta: meta.txn_id, default=None)
+
+
+def _names_page_from(fd: int, meta: _Meta, pages: int) -> bool:
+    waiting = [root for root in meta.roots if root != _NO_PAGE]
+    for _ in range(_PAGES_WALKED_MAX):
+        if not waiting:
+            return False
+        number = waiting.pop()
+        if number >= pages:
+            return True
+        raw = os.pread(fd, meta.page_bytes, number * meta.page_bytes)
+        for page, is_tree in _named(raw):
+            if page >= pages:
+                return True
+            if is_tree:
+                waiting.append(page)
+    return False
+
+
+def _named(raw: bytes) -> Iterator[tuple[int, bool]]:
+    """Numbers of the pages that a page names; True with those that are pages of a tree."""
+    _, _, flags, lower, _ = _HEAD.unpack_from(raw)
+    if not flags & (_BRANCH | _LEAF) or lower > len(raw):
+        return
+    for (at,) in struct.iter_unpack("=H", raw[_HEAD_BYTES : lower - lower % 2]):
+        if at + _NODE.size > len(raw):
+            return
+        low, high, node_flags, key_bytes = _NODE.unpack_from(raw, at)
+        data = at + _NODE.size + key_bytes
+        if flags & _BRANCH:
+            yield low | high << 16 | node_flags << 32, True
+        elif node_flags & _SUBTREE and data + _ROOT_IN_SUBTREE + 8 <= len(raw):
+            (root,) = _U64.unpack_from(raw, data + _ROOT_IN_SUBTREE)
+            if root != _NO_PAGE:
+                yield root, True
+        elif node_flags & _BIG and data + 8 <= len(raw):
+            yield _U64.unpack_from(raw, data)[0], False

@@ -1,0 +1,79 @@
+"""The tables as typed records: what lies where, in one place."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from kb.model.doc import Doc, LedgerEntry, Seen, VersionPointer
+from kb.model.ids import ChunkNo, DocId, JobId, Lsid, SourceNo
+from kb.model.job import Job, LogEntry
+from kb.model.text import Chunk, EntityKind
+from kb.store.codec import Records
+
+
+class SourceRef(Struct, frozen=True, kw_only=True):
+    """The number of a logical source; `lsid` guards against a hash met twice."""
+
+    source_no: SourceNo
+    lsid: Lsid
+
+
+class ChunkRef(Struct, frozen=True, kw_only=True):
+    """The number of a passage."""
+
+    no: ChunkNo
+
+
+class JobRef(Struct, frozen=True, kw_only=True):
+    """The id of a job."""
+
+    job_id: JobId
+
+
+class DocRef(Struct, frozen=True, kw_only=True):
+    """The id of a doc."""
+
+    doc_id: DocId
+
+
+class Entity(Struct, frozen=True, kw_only=True):
+    """An entity that some passage mentions."""
+
+    kind: EntityKind
+    surface: str
+    key: str
+
+
+class Orphan(Struct, frozen=True, kw_only=True):
+    """A file that nothing named when it was marked."""
+
+    marked_ms: int
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """A number or a word that the store keeps about itself."""
+
+    number: int = 0
+    text: str = ""
+
+
+DOCS: Final = Records("docs", Doc)
+LSIDS: Final = Records("lsids", SourceRef)
+VERSIONS: Final = Records("versions", VersionPointer)
+# source_no + version -> doc id: every version that still has a record.
+SOURCE_DOCS: Final = Records("source_docs", DocRef)
+SEEN: Final = Records("seen", Seen)
+LEDGER: Final = Records("ledger", LedgerEntry)
+JOBS: Final = Records("jobs", Job)
+JOBS_READY: Final = Records("jobs_ready", JobRef)
+JOBS_RUNNING: Final = Records("jobs_running", JobRef)
+JOBS_FAILED: Final = Records("jobs_failed", JobRef)
+JOBS_DEDUPE: Final = Records("jobs_dedupe", JobRef)
+CHUNKS: Final = Records("chunks", Chunk)
+CHUNK_IDS: Final = Records("chunk_ids", ChunkRef)
+# source_no + ordinal -> passage number, in reading order.
+SOURCE_CHUNKS: Final = Records("source_chunks", ChunkRef)
+ENTITIES: Final = Records("entities", Entity)
+ORPHANS: Final = Records("orphans", Orphan)
+LOG: Final = Records("log", LogEntry)
+META: Final = Records("meta", Setting)

@@ -1,0 +1,95 @@
+"""The store of one home: its environment, opened, stamped and closed in one place."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final, Self
+
+from kb.errors import NotFound, ReadOnlyHome, StoreDamaged
+from kb.model.clock import Clock, SystemClock
+from kb.store.kv import Environment, ReadTxn, WriteTxn
+from kb.store.meta import get_word, set_word
+
+FORMAT: Final = "1"
+
+
+class Store:
+    """Transactions over one environment. Close it, or use it as a context manager."""
+
+    def __init__(self, env: Environment, clock: Clock, *, read_only: bool = False) -> None:
+        self._env = env
+        self.clock = clock
+        self.read_only = read_only
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        clock: Clock | None = None,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+    ) -> Self:
+        """Open the LMDB store in `folder`.
+
+        Raises NotFound where there is none and `create` is false, StoreDamaged where its format
+        is unknown, ReadOnlyHome where it must be made or stamped and cannot be.
+        """
+        from kb.store.lmdb_env import LmdbEnvironment
+
+        exists = (folder / "data.mdb").exists()
+        if not exists and (not create or read_only):
+            raise NotFound(id=str(folder))
+        if not exists:
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise ReadOnlyHome(error.strerror or "", place=folder) from error
+        store = cls(
+            LmdbEnvironment(folder, read_only=read_only),
+            clock or SystemClock(),
+            read_only=read_only,
+        )
+        try:
+            store._check_format()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _check_format(self) -> None:
+        with self.read() as txn:
+            found = get_word(txn, "format")
+        if found == FORMAT:
+            return
+        if found:
+            detail = f"format {found}, but this program reads format {FORMAT}"
+            raise StoreDamaged(detail, place="store")
+        if not self.read_only:
+            with self.write() as txn:
+                set_word(txn, "format", FORMAT)
+
+    def read(self) -> AbstractContextManager[ReadTxn]:
+        """A consistent view of now."""
+        return self._env.read()
+
+    def write(self) -> AbstractContextManager[WriteTxn]:
+        """The write transaction: durable when its block has ended, or nothing of it is kept."""
+        return self._env.write()
+
+    def size_bytes(self) -> int:
+        """Bytes in use."""
+        return self._env.size_bytes()
+
+    def reap_readers(self) -> int:
+        """Free the slots of readers that died; returns how many."""
+        return self._env.reap_readers()
+
+    def close(self) -> None:
+        """Close the environment; a second call does nothing."""
+        self._env.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
