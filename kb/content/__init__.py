@@ -1,0 +1,1 @@
+"""Where do the bytes lie? Content-addressed files, written whole and never overwritten."""

@@ -1,0 +1,68 @@
+"""The folders of a home, and the names of the files in them."""
+
+import re
+import unicodedata
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from kb.errors import ReadOnlyHome
+from kb.model.ids import sha256_hex
+
+_SLUG_BYTES_MAX: Final = 80
+_FOLDERS: Final = ("store", "raw", "md", "index", "tmp")
+
+
+class HomePaths(Struct, frozen=True):
+    """Where a home's things lie. Paths kept in records are relative to `root`, with slashes."""
+
+    root: Path
+
+    @property
+    def store(self) -> Path:
+        """The LMDB environment's folder."""
+        return self.root / "store"
+
+    @property
+    def index(self) -> Path:
+        """The caches' folder: losing it costs a rebuild and changes no answer."""
+        return self.root / "index"
+
+    @property
+    def tmp(self) -> Path:
+        """Files not yet whole; on the same file system as the rest."""
+        return self.root / "tmp"
+
+    @property
+    def config(self) -> Path:
+        """The home's own settings."""
+        return self.root / "kb.toml"
+
+    def make(self) -> None:
+        """Make the folders, for their owner only. Raises ReadOnlyHome."""
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in _FOLDERS:
+                (self.root / name).mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise ReadOnlyHome(error.strerror or "", place=self.root) from error
+
+
+def slug(title: str) -> str:
+    """Letters, digits and hyphens of a title, lower-case, at most 80 bytes; never empty."""
+    folded = unicodedata.normalize("NFKC", title).casefold()
+    words = re.sub(r"[\W_]+", "-", folded).strip("-")
+    cut = words.encode("utf-8", "ignore")[:_SLUG_BYTES_MAX].decode("utf-8", "ignore").strip("-")
+    return cut or "untitled"
+
+
+def markdown_path(kind: str, title: str, lsid: str, markdown: str) -> str:
+    """md/<kind>/<slug>--<lsid8>--<md8>.md: same source and text, same path; new text, another."""
+    return f"md/{kind}/{slug(title)}--{sha256_hex(lsid)[:8]}--{sha256_hex(markdown)[:8]}.md"
+
+
+def raw_path(raw_sha256: str, extension: str) -> str:
+    """raw/<aa>/<sha256>.<ext>."""
+    safe = re.sub(r"[^a-z0-9]", "", extension.casefold())[:10] or "bin"
+    return f"raw/{raw_sha256[:2]}/{raw_sha256}.{safe}"

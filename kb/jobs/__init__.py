@@ -1,0 +1,1 @@
+"""What is still to do? Durable jobs that are claimed, renewed, finished and reclaimed."""

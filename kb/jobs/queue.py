@@ -1,0 +1,330 @@
+"""The queue: every change of a job's state, each inside a transaction that the caller holds.
+
+            (a) claim             (c) finish
+    ready ───────────▶ running ───────────▶ done (the record goes)
+      ▲  ▲   (d) fail, (e) expire │
+      │  └────────────────────────┤ attempts left
+      │ (f) retry                 │ (d) fail, (e) expire
+      └──────────── failed ◀──────┘ none left
+
+The token counts claims. Renew, finish and fail check it in the transaction that acts on it, so a
+worker that lost its lease can change nothing.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import StaleToken
+from kb.model.clock import Clock
+from kb.model.ids import DocId, JobId, job_id
+from kb.model.job import Claim, Job, JobKind, JobState
+from kb.store.codec import u64
+from kb.store.keys import text_key
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.meta import get_word, next_number, set_word
+from kb.store.records import JOBS, JOBS_DEDUPE, JOBS_FAILED, JOBS_READY, JOBS_RUNNING, JobRef
+
+Event = Literal["claim", "finish", "fail", "expire", "retry"]
+
+# (state, event) -> where it may lead: with attempts left, with none left.
+TRANSITIONS: Final[dict[tuple[JobState, Event], tuple[JobState, JobState]]] = {
+    ("ready", "claim"): ("running", "running"),  # a
+    ("running", "finish"): ("done", "done"),  # c
+    ("running", "fail"): ("ready", "failed"),  # d
+    ("running", "expire"): ("ready", "failed"),  # e
+    ("failed", "retry"): ("ready", "ready"),  # f
+}
+
+PRIORITY: Final[dict[JobKind, int]] = {"chunk": 2, "embed": 5}
+LEASE_LOST: Final = "claim_token_expired"
+_BACKOFF_FIRST_MS: Final = 2_000
+_BACKOFF_MAX_MS: Final = 600_000
+_ERROR_CHARS_MAX: Final = 500
+
+
+class JobCounts(Struct, frozen=True, kw_only=True):
+    """How many jobs are in each state."""
+
+    ready: int
+    running: int
+    failed: int
+
+
+def dedupe_key(kind: JobKind, doc_id: DocId, model: str = "") -> str:
+    """Names the logical work: two jobs with one key are never active at once."""
+    return f"{kind}:{doc_id}:{model}" if model else f"{kind}:{doc_id}"
+
+
+def enqueue(
+    txn: WriteTxn, clock: Clock, kind: JobKind, doc_id: DocId, *, key: str, attempts_max: int = 5
+) -> JobId:
+    """Add a job, or return the id of the active one with the same dedupe key.
+
+    A failed job with the key is replaced: its work was asked for anew.
+    """
+    known = JOBS_DEDUPE.get(txn, text_key(key))
+    existing = get(txn, known.job_id) if known else None
+    if existing is not None and existing.state in ("ready", "running"):
+        return existing.job_id
+    if existing is not None:
+        _remove(txn, existing)
+    number = next_number(txn, "job")
+    job = Job(
+        job_id=job_id(number),
+        order=number,
+        kind=kind,
+        doc_id=doc_id,
+        dedupe_key=key,
+        priority=PRIORITY[kind],
+        state="ready",
+        attempts=0,
+        attempts_max=attempts_max,
+        token=0,
+        not_before_ms=0,
+        deadline_ms=0,
+        last_error=None,
+        enqueued_ms=clock.now_ms(),
+    )
+    JOBS_DEDUPE.put(txn, text_key(key), JobRef(job_id=job.job_id))
+    _put(txn, job)
+    return job.job_id
+
+
+def get(txn: ReadTxn, job: JobId) -> Job | None:
+    """The job, or None: it never was, or it is done."""
+    return JOBS.get(txn, job.encode())
+
+
+def claim(
+    txn: WriteTxn,
+    clock: Clock,
+    kinds: Collection[JobKind],
+    *,
+    limit: int,
+    lease_ms: int,
+    holder: str = "",
+) -> list[Claim]:
+    """Take up to `limit` due jobs of one kind, most urgent first, each under a new token.
+
+    A job that was claimed before is handed out alone: if it kills its worker, it takes no
+    others with it.
+    """
+    _after_reboot(txn, clock)
+    chosen: list[Job] = []
+    # Chosen first, then claimed: the table is not written under an open scan.
+    for job in _due(txn, clock.lease_ms()):
+        if job.kind not in kinds or (chosen and job.kind != chosen[0].kind):
+            continue
+        if job.token and chosen:
+            continue
+        chosen.append(job)
+        if job.token or len(chosen) >= limit:
+            break
+    return [_claim_one(txn, clock, job, lease_ms, holder) for job in chosen]
+
+
+def _due(txn: ReadTxn, now_ms: int) -> Iterator[Job]:
+    for priority in range(10):
+        start = bytes([priority])
+        stop = bytes([priority]) + u64(now_ms + 1)
+        for _, ref in JOBS_READY.scan(txn, start):
+            job = get(txn, ref.job_id)
+            if job is None:
+                continue
+            if _ready_key(job) >= stop:
+                break
+            yield job
+
+
+def _claim_one(txn: WriteTxn, clock: Clock, job: Job, lease_ms: int, holder: str) -> Claim:
+    held = _moved(
+        txn,
+        job,
+        "claim",
+        attempts=job.attempts + 1,
+        token=job.token + 1,
+        deadline_ms=clock.lease_ms() + lease_ms,
+        holder=holder,
+    )
+    return Claim(job=held, token=held.token, lease_ms=lease_ms)
+
+
+def renew(txn: WriteTxn, clock: Clock, claim: Claim) -> None:
+    """Hold a job for another lease. Raises StaleToken where it is no longer ours."""
+    job = _held(txn, claim)
+    _put(txn, msgspec.structs.replace(job, deadline_ms=clock.lease_ms() + claim.lease_ms))
+
+
+def finish(txn: WriteTxn, claim: Claim) -> None:
+    """End a job, in the transaction that writes its result. Raises StaleToken."""
+    _remove(txn, _held(txn, claim))
+
+
+def fail(
+    txn: WriteTxn, clock: Clock, claim: Claim, reason: str, *, permanent: bool = False
+) -> JobState:
+    """Give a job back after an error; returns "ready" (back-off) or "failed". Raises StaleToken."""
+    job = _held(txn, claim)
+    wait_ms = min(_BACKOFF_FIRST_MS * 4 ** (job.attempts - 1), _BACKOFF_MAX_MS)
+    return _give_back(txn, job, "fail", reason, clock.lease_ms() + wait_ms, permanent=permanent)
+
+
+def release(txn: WriteTxn, claim: Claim) -> None:
+    """Give a job back untouched, as at shutdown: the attempt does not count. Raises StaleToken."""
+    job = _held(txn, claim)
+    _moved(txn, job, "expire", attempts=job.attempts - 1, deadline_ms=0)
+
+
+def reclaim(
+    txn: WriteTxn, clock: Clock, is_gone: Callable[[str], bool] = lambda _: False
+) -> list[JobId]:
+    """Take back the jobs whose lease ran out, with an audit note; returns their ids.
+
+    `is_gone` may tell of a holder that it has died: its leases end at once.
+    """
+    _after_reboot(txn, clock)
+    now_ms = clock.lease_ms()
+    expired = [job for job in running(txn) if job.deadline_ms <= now_ms or is_gone(job.holder)]
+    for job in expired:
+        _give_back(txn, job, "expire", LEASE_LOST, 0)
+    return [job.job_id for job in expired]
+
+
+def retry_failed(txn: WriteTxn) -> int:
+    """Make every failed job ready again, attempts counted anew; returns how many."""
+    dead = list(failed(txn))
+    for job in dead:
+        _moved(txn, job, "retry", attempts=0, not_before_ms=0)
+    return len(dead)
+
+
+def failed(txn: ReadTxn) -> Iterator[Job]:
+    """The dead letters, each with its reason."""
+    yield from _listed(txn, [ref.job_id for _, ref in JOBS_FAILED.scan(txn)])
+
+
+def running(txn: ReadTxn) -> Iterator[Job]:
+    """The jobs that somebody holds, or held until they died."""
+    yield from _listed(txn, [ref.job_id for _, ref in JOBS_RUNNING.scan(txn)])
+
+
+def counts(txn: ReadTxn) -> JobCounts:
+    """How many jobs are in each state."""
+    return JobCounts(
+        ready=txn.count("jobs_ready"),
+        running=txn.count("jobs_running"),
+        failed=txn.count("jobs_failed"),
+    )
+
+
+def pending_of_kind(txn: ReadTxn, kind: JobKind, limit: int) -> int:
+    """How many jobs of a kind are ready or running, counted up to `limit`."""
+    prefix = bytes([PRIORITY[kind]])
+    ready = sum(1 for _, _ in zip(JOBS_READY.scan(txn, prefix), range(limit), strict=False))
+    return min(limit, ready + sum(1 for job in running(txn) if job.kind == kind))
+
+
+def due_in_ms(txn: ReadTxn, clock: Clock) -> int | None:
+    """Milliseconds until the next ready job may be claimed; None where there is none."""
+    waits = [
+        max(0, job.not_before_ms - clock.lease_ms())
+        for priority in range(10)
+        for _, ref in zip(
+            range(1), (r for _, r in JOBS_READY.scan(txn, bytes([priority]))), strict=False
+        )
+        if (job := get(txn, ref.job_id)) is not None
+    ]
+    return min(waits, default=None)
+
+
+def _listed(txn: ReadTxn, ids: list[JobId]) -> Iterator[Job]:
+    for job in ids:
+        found = get(txn, job)
+        if found is not None:
+            yield found
+
+
+def _held(txn: ReadTxn, claim: Claim) -> Job:
+    job = get(txn, claim.job.job_id)
+    if job is None or job.state != "running" or job.token != claim.token:
+        raise StaleToken(id=claim.job.job_id, token=claim.token)
+    return job
+
+
+def _give_back(
+    txn: WriteTxn,
+    job: Job,
+    event: Event,
+    reason: str,
+    not_before_ms: int,
+    *,
+    permanent: bool = False,
+) -> JobState:
+    moved = _moved(
+        txn,
+        job,
+        event,
+        spent=permanent or job.attempts >= job.attempts_max,
+        last_error=reason[:_ERROR_CHARS_MAX],
+        not_before_ms=not_before_ms,
+        deadline_ms=0,
+    )
+    return moved.state
+
+
+def _moved(txn: WriteTxn, job: Job, event: Event, *, spent: bool = False, **changes: object) -> Job:
+    state = TRANSITIONS[job.state, event][1 if spent else 0]
+    if state == "ready":
+        changes["order"] = next_number(txn, "job")
+    moved = msgspec.structs.replace(job, state=state, **changes)
+    _unlist(txn, job)
+    _put(txn, moved)
+    return moved
+
+
+def _put(txn: WriteTxn, job: Job) -> None:
+    JOBS.put(txn, job.job_id.encode(), job)
+    ref = JobRef(job_id=job.job_id)
+    match job.state:
+        case "ready":
+            JOBS_READY.put(txn, _ready_key(job), ref)
+        case "running":
+            JOBS_RUNNING.put(txn, job.job_id.encode(), ref)
+        case "failed":
+            JOBS_FAILED.put(txn, job.job_id.encode(), ref)
+        case "done":
+            raise AssertionError("a done job has no record")
+
+
+def _unlist(txn: WriteTxn, job: Job) -> None:
+    JOBS_READY.delete(txn, _ready_key(job))
+    JOBS_RUNNING.delete(txn, job.job_id.encode())
+    JOBS_FAILED.delete(txn, job.job_id.encode())
+
+
+def _remove(txn: WriteTxn, job: Job) -> None:
+    _unlist(txn, job)
+    JOBS.delete(txn, job.job_id.encode())
+    JOBS_DEDUPE.delete(txn, text_key(job.dedupe_key))
+
+
+def _ready_key(job: Job) -> bytes:
+    return bytes([job.priority]) + u64(job.not_before_ms) + u64(job.order)
+
+
+def _after_reboot(txn: WriteTxn, clock: Clock) -> None:
+    # The lease clock starts anew with the machine, so times kept from before mean nothing:
+    # whoever held a job is gone, and whatever waited has waited.
+    if get_word(txn, "boot") == clock.boot_id():
+        return
+    set_word(txn, "boot", clock.boot_id())
+    for job in list(running(txn)):
+        _give_back(txn, job, "expire", LEASE_LOST, 0)
+    waiting = [ref.job_id for _, ref in JOBS_READY.scan(txn)]
+    for job in list(_listed(txn, waiting)):
+        if job.not_before_ms:
+            _unlist(txn, job)
+            _put(txn, msgspec.structs.replace(job, not_before_ms=0))
