@@ -1,0 +1,286 @@
+"""Claims about where a markdown is cut."""
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from kb.chunker import FINGERPRINT, chunk, chunk_many, fingerprint
+from kb.model.text import Passage
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def spans_of(texts: list[str]) -> list[list[tuple[int, int]]]:
+    return [[found.span() for found in _TOKEN.finditer(text)] for text in texts]
+
+
+def cut(markdown: str, tokens_max: int = 64, overlap: int = 8, title: str = "") -> list[Passage]:
+    return chunk(
+        markdown, spans_of=spans_of, tokens_max=tokens_max, overlap_tokens=overlap, title=title
+    )
+
+
+def texts(markdown: str, tokens_max: int = 64, overlap: int = 8) -> list[str]:
+    return [passage.text for passage in cut(markdown, tokens_max, overlap)]
+
+
+def words(count: int, stem: str = "w") -> str:
+    return " ".join(f"{stem}{number}" for number in range(count))
+
+
+def sentences(count: int, length: int = 5) -> str:
+    return " ".join(words(length - 1, f"S{number}x") + "." for number in range(count))
+
+
+@pytest.mark.parametrize("markdown", ["", "\n\n", " \t\f\n"])
+def test_nothing_visible_has_no_passages(markdown: str) -> None:
+    """White space alone is no passage."""
+    assert cut(markdown) == []
+
+
+def test_a_note_that_fits_is_one_passage() -> None:
+    """A whole note keeps together, under the headings that all of it stands under."""
+    (passage,) = cut("\n\n# Title\n\nIntro.\n\n## One\n\na\n\n## Two\n\nb\n\n")
+    assert passage.text == "# Title\n\nIntro.\n\n## One\n\na\n\n## Two\n\nb"
+    assert (passage.start, passage.heading, passage.page) == (2, ("Title",), None)
+    assert passage.tokens == 12
+
+
+def test_sections_are_cut_apart_and_know_their_path() -> None:
+    """Sections of some length each make a passage that begins with its heading."""
+    markdown = (
+        f"# T\n\n{words(30)}\n\n## A\n\n{words(30)}\n\n### B\n\n{words(30)}\n\n# U\n\n{words(30)}"
+    )
+    found = cut(markdown)
+    assert [passage.heading for passage in found] == [("T",), ("T", "A"), ("T", "A", "B"), ("U",)]
+    assert [passage.text.split("\n")[0] for passage in found] == ["# T", "## A", "### B", "# U"]
+
+
+def test_small_siblings_are_packed_under_their_common_path() -> None:
+    """Sections under a quarter of the budget join the next; the path claims only what is common."""
+    parts = "\n\n".join(f"## S{number}\n\n{words(8)}" for number in range(8))
+    found = cut(f"# T\n\n{parts}")
+    assert len(found) == 4
+    assert {passage.heading for passage in found} == {("T",)}
+    assert all(passage.text.count("## ") >= 2 for passage in found)
+
+
+def test_a_small_rest_joins_what_is_before_it() -> None:
+    """The last of a row of siblings is not left alone while it fits."""
+    found = texts(f"# A\n\n{words(50)}\n\n# B\n\n{words(40)}\n\n# C\n\nend")
+    assert [text.split("\n")[0] for text in found] == ["# A", "# B"]
+
+
+def test_a_heading_without_body_leads_to_what_follows() -> None:
+    """It stands in the first passage after it, and narrows no path."""
+    found = cut(f"# T\n\n## A\n\n{sentences(30)}\n\n## B\n\n{words(30)}")
+    assert found[0].text.startswith("# T\n\n## A\n\nS0x0")
+    assert found[0].heading == ("T", "A")
+    assert found[-1].heading == ("T", "B")
+
+
+def test_a_heading_that_nothing_follows_is_kept() -> None:
+    """It joins what is before it, or is a passage where that is full."""
+    assert texts("# Alone") == ["# Alone"]
+    assert texts(f"# A\n\n{words(58)}\n\n# End")[-1] == "# End"
+
+
+def test_a_long_section_is_cut_between_sentences_with_an_overlap() -> None:
+    """Passages start and end with sentences; each begins with the end of the one before."""
+    found = cut(f"# T\n\n{sentences(40)}")
+    assert len(found) > 3
+    assert {passage.heading for passage in found} == {("T",)}
+    shared = [before.text[after.start - before.end :] for before, after in pairwise(found[:-1])]
+    assert all(text.startswith("S") and text.endswith(".") for text in shared)
+    assert {len(_TOKEN.findall(text)) for text in shared} <= {5, 10}
+
+
+def test_the_last_passage_gives_up_its_overlap_rather_than_be_two() -> None:
+    """What is left of a section and fits without an overlap is the last passage."""
+    found = texts(f"{sentences(1, 40)} {sentences(1, 60)}")
+    assert [len(_TOKEN.findall(text)) for text in found] == [40, 60]
+
+
+def test_no_overlap_where_none_is_asked_for() -> None:
+    """With an overlap of 0 neighbours share nothing."""
+    found = cut(sentences(40), overlap=0)
+    assert all(a.end <= b.start for a, b in pairwise(found))
+
+
+def test_no_overlap_across_headings() -> None:
+    """The first passage of a section begins with its heading."""
+    found = cut(f"# A\n\n{sentences(20)}\n\n# B\n\n{sentences(20)}")
+    first = next(passage for passage in found if passage.heading == ("B",))
+    assert first.text.startswith("# B")
+
+
+def test_abbreviations_and_initials_end_no_sentence() -> None:
+    """No passage begins behind `Dr.`, `e.g.` or an initial."""
+    text = "Here Dr. Foo met J. Bar, e.g. at noon, and they both sat down to talk for long. " * 12
+    assert all(passage.startswith("Here") for passage in texts(text, overlap=0))
+
+
+def test_chinese_is_cut_behind_its_full_stops() -> None:
+    """。 ends a sentence without a space."""
+    one = "，".join("甲乙丙丁戊" for _ in range(3)) + "。"
+    spans = lambda made: [[(i, i + 1) for i in range(len(text))] for text in made]  # noqa: E731
+    found = chunk(one * 20, spans_of=spans, tokens_max=64, overlap_tokens=8)
+    assert len(found) > 4
+    assert all(passage.text.endswith("。") for passage in found)
+
+
+def test_a_fence_that_fits_stays_whole_even_behind_an_overlap() -> None:
+    """The passage before is cut short, and the overlap given up, rather than cutting the fence."""
+    fence = "```python\n" + "\n".join(f"x{number} = 1" for number in range(18)) + "\n```"
+    found = texts(f"{sentences(6)}\n\n{fence}\n\n{sentences(6)}")
+    assert any(fence in text for text in found)
+
+
+def test_a_fence_behind_a_heading_stays_whole() -> None:
+    """Where heading and fence do not fit together, the heading stands alone."""
+    fence = "```\n" + words(52) + "\n```"
+    assert fence in texts(f"# A heading\n\n{fence}", overlap=0)
+
+
+def test_a_fence_that_does_not_fit_is_cut_at_lines() -> None:
+    """Every passage of a long fence begins with one of its lines, indent included."""
+    rows = [f"    line{number} = value" for number in range(60)]
+    found = texts("```\n" + "\n".join(rows) + "\n```")
+    assert len(found) > 3
+    assert all(text.split("\n")[0] in rows for text in found[1:])
+
+
+def test_a_table_is_cut_between_rows() -> None:
+    """Rows stay whole, and the head keeps its first row."""
+    rows = [f"| a{number} | b{number} | c |" for number in range(40)]
+    found = texts("| x | y | z |\n|---|---|---|\n" + "\n".join(rows))
+    assert found[0].count("\n") >= 2
+    assert all(line.endswith("|") for text in found for line in text.split("\n"))
+    assert all(text.split("\n")[0] in rows for text in found[1:])
+
+
+def test_a_list_is_cut_between_items() -> None:
+    """Items with their continuation lines and nested items stay whole where they fit."""
+    items = [f"- item {number}\n  goes on\n  - nested {number}" for number in range(30)]
+    found = texts("\n".join(items))
+    assert len(found) > 3
+    assert all(text.startswith("- item") for text in found)
+    assert all(re.search(r"nested \d+$", text) for text in found)
+
+
+def test_an_item_with_many_nested_ones_stays_whole() -> None:
+    """Nested items are no place to cut while the item around them fits."""
+    item = "- item\n" + "\n".join(f"  - {words(6, f'n{number}x')}" for number in range(6))
+    assert texts("\n".join([item] * 4)) == [item] * 4
+
+
+def test_an_item_that_does_not_fit_is_cut_and_the_fence_in_it_kept() -> None:
+    """Inside a long item, nested items and fences that fit are still whole."""
+    fence = "  ```\n  " + words(30, "c") + "\n  ```"
+    found = texts(f"- {sentences(12)}\n{fence}\n  {sentences(12)}\n  - {words(30, 'n')}\n- end")
+    assert any(fence.strip() in text for text in found)
+    assert any(words(30, "n") in text for text in found)
+
+
+def test_pages_are_of_the_first_visible_character() -> None:
+    """A passage may run over a page mark; without marks there are no pages."""
+    text = f"{words(30)}\n\n\f\n\n{words(50, 'x')}\n\n\f\n\n\f\n\n{words(50, 'y')}"
+    assert [passage.page for passage in cut(text, overlap=0)] == [1, 2, 4]
+    assert cut("\f\n\na")[0].page == 2
+    assert cut("a\n\n\f\n\nb")[0].text == "a\n\n\f\n\nb"
+
+
+def test_a_sentence_that_runs_over_a_page_is_kept_together() -> None:
+    """A cut at a full stop is better than one at a page mark in mid-sentence."""
+    text = f"{sentences(9)} and this goes\n\n\f\n\non here. {sentences(9)}"
+    assert any("goes\n\n\f\n\non here." in passage for passage in texts(text, overlap=0))
+
+
+def test_a_long_prefix_takes_a_third_at_most() -> None:
+    """However long the title, passages shrink to two thirds of the budget and no further."""
+    bare, titled = cut(sentences(40), title=""), cut(sentences(40), title=words(500))
+    assert max(passage.tokens for passage in bare) > 43
+    assert 30 <= max(passage.tokens for passage in titled) <= 64 - 2 - 21
+
+
+def test_a_heading_that_repeats_the_title_costs_nothing() -> None:
+    """The prefix says it once, so the budget counts it once."""
+    title = words(12)
+    markdown = f"# {title}\n\n{words(36, 'x')}"
+    assert len(cut(markdown, title=title)) == 1
+    assert len(cut(markdown, title=words(12, "other"))) > 1
+
+
+def test_a_line_without_spaces_is_cut_at_tokens() -> None:
+    """Signs made of several characters are not torn apart."""
+    family = "\U0001f469\u200d\U0001f4bb"
+    found = texts(family * 300, overlap=0)
+    assert len(found) > 1
+    assert all(len(text) % 3 == 0 for text in found)
+
+
+def test_a_word_that_is_one_token_is_cut_all_the_same() -> None:
+    """Passages are bounded in characters, too."""
+    found = texts("x" * 10_000, overlap=0)
+    assert max(map(len, found)) <= 12 * 64
+    assert "".join(found) == "x" * 10_000
+
+
+def test_lone_surrogates_are_only_characters() -> None:
+    """What no encoding can hold is cut like the rest."""
+    found = texts("# \ud800\n\n" + "\ud83d\ude00 \udc00 a. " * 100)
+    assert len(found) > 1
+
+
+def test_an_edit_among_many_small_sections_changes_a_few_passages() -> None:
+    """Packing starts afresh at some headings, chosen by their text alone."""
+
+    def write(edited: int) -> str:
+        return "\n\n".join(
+            f"## Section {number}\n\n{words(30 if number == edited else number % 7 + 1)}"
+            for number in range(300)
+        )
+
+    before, after = texts(write(-1)), texts(write(150))
+    assert len(before) > 60
+    assert len(set(after) - set(before)) <= 8
+    assert len(set(before) - set(after)) <= 8
+
+
+def test_an_edit_in_a_long_section_changes_a_few_passages() -> None:
+    """Cuts are chosen by what follows them, so they meet again behind an edit."""
+    body = [sentences(1, number % 9 + 4) + f" T{number}." for number in range(600)]
+    before = texts(" ".join(body))
+    after = texts(" ".join([*body[:50], "One more here.", *body[50:]]))
+    assert len(before) > 60
+    assert len(set(after) - set(before)) <= 12
+
+
+def test_many_are_cut_as_one_by_one_with_few_calls() -> None:
+    """chunk_many says what chunk says, and asks the tokenizer in batches."""
+    calls: list[int] = []
+
+    def counted(asked: list[str]) -> list[list[tuple[int, int]]]:
+        calls.append(len(asked))
+        return spans_of(asked)
+
+    markdowns = [f"# N{number}\n\n{sentences(number)}" for number in range(300)]
+    titles = [f"N{number}" for number in range(300)]
+    many = chunk_many(markdowns, titles, spans_of=counted)
+    alone = [chunk(m, spans_of=spans_of, title=t) for m, t in zip(markdowns, titles, strict=True)]
+    assert many == alone
+    assert len(calls) == 2
+
+
+def test_the_fingerprint_names_the_parameters() -> None:
+    """Other parameters, another fingerprint."""
+    assert fingerprint(256, 32) == FINGERPRINT
+    assert len({FINGERPRINT, fingerprint(128, 32), fingerprint(256, 16)}) == 3
+
+
+@pytest.mark.parametrize(("tokens_max", "overlap"), [(8, 0), (64, 17), (64, -1)])
+def test_impossible_sizes_are_refused(tokens_max: int, overlap: int) -> None:
+    """Too small a budget and too large an overlap are errors of the caller."""
+    with pytest.raises(ValueError, match="cannot cut"):
+        cut("a", tokens_max, overlap)
