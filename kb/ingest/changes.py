@@ -1,0 +1,44 @@
+"""Changes to docs that are already in: gone, shown to others, and back."""
+
+import msgspec
+
+from kb.model.doc import Doc, Visibility
+from kb.model.ids import DocId
+from kb.store import chunks, docs, log
+from kb.store.kv import WriteTxn
+from kb.store.store import Store
+
+
+def tombstone(store: Store, doc_ids: list[DocId]) -> list[DocId]:
+    """Hide docs from every reader, in one transaction; compaction removes them after a while.
+
+    Of each logical source the newest version is meant, whichever version's id was given.
+    Returns the ids that were hidden now.
+    """
+    hidden: list[DocId] = []
+    with store.write() as txn:
+        for doc_id in doc_ids:
+            doc = _newest(txn, doc_id)
+            if doc is None or doc.status != "active":
+                continue
+            now_ms = store.clock.now_ms()
+            docs.replace(txn, msgspec.structs.replace(doc, status="tombstoned", updated_ms=now_ms))
+            log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
+            hidden.append(doc.doc_id)
+    return hidden
+
+
+def set_visibility(store: Store, doc_id: DocId, visibility: Visibility) -> Doc | None:
+    """Say who may see a doc; returns it as it is now, None where there is no active doc."""
+    with store.write() as txn:
+        doc = _newest(txn, doc_id)
+        if doc is None or doc.status != "active":
+            return None
+        changed = msgspec.structs.replace(doc, visibility=visibility)
+        docs.replace(txn, changed)
+        return changed
+
+
+def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
+    doc = docs.get(txn, doc_id)
+    return docs.latest(txn, doc.source_no) if doc else None

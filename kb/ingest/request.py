@@ -1,0 +1,62 @@
+"""What ingest is asked to take in, and what it says it did."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from kb.model.doc import Kind, Visibility
+from kb.model.ids import DocId, Lsid
+from kb.model.text import Canonical
+
+IngestStatus = Literal["added", "updated", "unchanged", "resurrected"]
+
+
+class FileStamp(Struct, frozen=True, kw_only=True):
+    """What tells, without reading it, that a file is the one seen before."""
+
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    taken_ms: int
+    """When it was taken, by the wall clock."""
+
+
+class Wishes(Struct, frozen=True, kw_only=True):
+    """What the caller says about a source; None leaves what was said before."""
+
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    visibility: Visibility | None = None
+    owner: str | None = None
+
+
+class IngestRequest(Struct, frozen=True, kw_only=True):
+    """One canonicalised source, ready to be staged."""
+
+    lsid: Lsid
+    source: str
+    kind: Kind
+    canonical: Canonical
+    raw: bytes
+    raw_sha256: str
+    extension: str
+    canonicalizer: str
+    wishes: Wishes
+    stamp: FileStamp | None = None
+
+
+class Staged(Struct, frozen=True, kw_only=True):
+    """A request whose files lie in the home; only the transaction is missing."""
+
+    request: IngestRequest
+    raw_path: str
+    md_path: str
+    md_sha256: str
+
+
+class IngestOutcome(Struct, frozen=True, kw_only=True):
+    """What became of a request."""
+
+    doc_id: DocId
+    status: IngestStatus

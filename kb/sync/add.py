@@ -1,0 +1,233 @@
+"""`add`: from what a person named to docs in the store, every file accounted for."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from kb.canonicalize import FINGERPRINT, CanonicalizeInput, Parser, detect_mime
+from kb.errors import SourceError, TooLarge
+from kb.ingest.ingest import Ingestor, seen_record
+from kb.ingest.request import FileStamp, IngestRequest, Staged, Wishes
+from kb.model.doc import Kind, Seen
+from kb.model.ids import DocId, Lsid, sha256_hex
+from kb.model.source import STDIN_NAME, display_name, file_lsid
+from kb.store import docs
+from kb.store.store import Store
+from kb.sync.read import read_file, read_stream, stamp_of
+from kb.sync.report import AddReport, Tally
+from kb.sync.walk import DEFAULT_EXTENSIONS, Found, Passed, walk
+
+_BATCH_DOCS: Final = 128
+_BATCH_BYTES: Final = 16 << 20
+
+
+class AddOptions(Struct, frozen=True, kw_only=True):
+    """What was asked for besides the sources."""
+
+    recursive: bool = False
+    extensions: tuple[str, ...] = DEFAULT_EXTENSIONS
+    wishes: Wishes = Wishes()
+    dry_run: bool = False
+    file_bytes_max: int = 64 << 20
+
+
+class _Item(Struct, frozen=True):
+    """One source to take in; `named` where the person named it itself, not its folder."""
+
+    name: str
+    path: Path | None
+    named: bool
+
+
+class _Bytes(Struct, frozen=True, kw_only=True):
+    """A source's bytes and where they came from."""
+
+    item: _Item
+    lsid: Lsid
+    kind: Kind
+    data: bytes
+    raw_sha256: str
+    stamp: FileStamp | None
+
+
+class Adder:
+    """Takes files, folders and standard input into one home; use one for one call."""
+
+    def __init__(
+        self, store: Store, ingestor: Ingestor, parser: Parser, options: AddOptions
+    ) -> None:
+        self._store = store
+        self._ingestor = ingestor
+        self._parser = parser
+        self._options = options
+        self._tally = Tally()
+        self._batch: list[Staged] = []
+        self._refreshed: list[Seen] = []
+
+    def add(
+        self,
+        sources: Iterable[str],
+        *,
+        stdin_fd: int = 0,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> AddReport:
+        """Take every source in; `on_progress` hears (done, total).
+
+        What is committed stays committed if this is interrupted: `report` tells so far. Raises
+        StoreFull and its like when the home, not a source, is at fault.
+        """
+        items = list(self._items(sources))
+        try:
+            for done, item in enumerate(items):
+                if isinstance(item, Passed):
+                    self._pass_over(item)
+                else:
+                    self._add_one(item, stdin_fd)
+                if on_progress:
+                    on_progress(done + 1, len(items))
+        finally:
+            # On Ctrl-C too: what is staged is whole, so keep it.
+            self._flush()
+        return self.report()
+
+    def report(self) -> AddReport:
+        """What became of the sources so far."""
+        return self._tally.report()
+
+    def _items(self, sources: Iterable[str]) -> Iterator[_Item | Passed]:
+        for source in sources:
+            if source == STDIN_NAME:
+                yield _Item(STDIN_NAME, None, named=True)
+                continue
+            if "://" in source[:12]:
+                yield Passed(Path(source), "only files, folders and - can be added", failed=True)
+                continue
+            # The real path, so that a file has one name however it was typed.
+            path = Path(os.path.realpath(Path(source).expanduser()))
+            if not path.is_dir():
+                yield _Item(display_name(path), path, named=True)
+            elif not self._options.recursive:
+                yield Passed(path, "a folder; add it with --recursive", failed=True)
+            else:
+                for seen in walk(path, self._options.extensions):
+                    match seen:
+                        case Found(path=file):
+                            yield _Item(display_name(file), file, named=False)
+                        case Passed():
+                            yield seen
+
+    def _pass_over(self, passed: Passed) -> None:
+        name = display_name(passed.path)
+        self._tally.left(name, "failed" if passed.failed else "skipped", passed.reason)
+
+    def _add_one(self, item: _Item, stdin_fd: int) -> None:
+        try:
+            read = self._read(item, stdin_fd)
+            if read is not None:
+                self._take(read)
+        except SourceError as error:
+            by_rule = isinstance(error, TooLarge) and not item.named
+            self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
+
+    def _read(self, item: _Item, stdin_fd: int) -> _Bytes | None:
+        """The item's bytes; None where it has been accounted for without them."""
+        now_ms = self._store.clock.now_ms()
+        limit = self._options.file_bytes_max
+        if item.path is None:
+            data = read_stream(stdin_fd, limit, item.name)
+            digest = sha256_hex(data)
+            # A named note is one thing across edits; an unnamed one is what it says.
+            lsid = Lsid(f"stdin:{self._options.wishes.title or digest}")
+            return _Bytes(
+                item=item, lsid=lsid, kind="stdin", data=data, raw_sha256=digest, stamp=None
+            )
+        lsid = file_lsid(item.path)
+        if self._is_unchanged(item, item.path, lsid, now_ms):
+            return None
+        data, stamp = read_file(item.path, limit, now_ms)
+        return _Bytes(
+            item=item, lsid=lsid, kind="file", data=data, raw_sha256=sha256_hex(data), stamp=stamp
+        )
+
+    def _is_unchanged(self, item: _Item, path: Path, lsid: Lsid, now_ms: int) -> bool:
+        try:
+            stamp = stamp_of(path.stat(), now_ms)
+        except OSError:
+            return False
+        with self._store.read() as txn:
+            doc = self._ingestor.unchanged(txn, lsid, stamp, self._options.wishes, FINGERPRINT)
+        if doc is not None:
+            self._tally.took(item.name, doc.doc_id, "unchanged")
+        return doc is not None
+
+    def _take(self, read: _Bytes) -> None:
+        wishes = self._options.wishes
+        with self._store.read() as txn:
+            same = self._ingestor.same_bytes(txn, read.lsid, read.raw_sha256, wishes, FINGERPRINT)
+        if same is not None:
+            self._tally.took(read.item.name, same.doc_id, "unchanged")
+            if read.stamp is not None:
+                stamp = read.stamp
+                self._refreshed.append(seen_record(read.lsid, same.doc_id, read.raw_sha256, stamp))
+            return
+        if not read.data.strip() and not read.item.named:
+            self._tally.left(read.item.name, "skipped", "it is empty")
+            return
+        request = self._request(read)
+        if self._options.dry_run:
+            self._foresee(request)
+            return
+        self._batch.append(self._ingestor.stage(request))
+        if len(self._batch) >= _BATCH_DOCS or _raw_bytes(self._batch) >= _BATCH_BYTES:
+            self._flush()
+
+    def _request(self, read: _Bytes) -> IngestRequest:
+        path = read.item.path
+        file_name = path.name if path else None
+        mime = detect_mime(read.data, file_name)
+        if path is None and mime == "text/plain":
+            # What people pipe in is markdown more often than not, and plain text reads the same.
+            mime = "text/markdown"
+        name = file_name or self._options.wishes.title or STDIN_NAME
+        canonical = self._parser.parse(CanonicalizeInput(data=read.data, mime=mime, name=name))
+        for warning in canonical.warnings:
+            self._tally.note(read.item.name, "added", warning)
+        return IngestRequest(
+            lsid=read.lsid,
+            source=read.item.name,
+            kind=read.kind,
+            canonical=canonical,
+            raw=read.data,
+            raw_sha256=read.raw_sha256,
+            extension=path.suffix.lstrip(".") if path else "txt",
+            canonicalizer=FINGERPRINT,
+            wishes=self._options.wishes,
+            stamp=read.stamp,
+        )
+
+    def _foresee(self, request: IngestRequest) -> None:
+        with self._store.read() as txn:
+            current = docs.latest_of(txn, request.lsid)
+        if current is None:
+            self._tally.took(request.source, DocId(""), "added")
+        elif current.status == "tombstoned" and current.raw_sha256 == request.raw_sha256:
+            self._tally.took(request.source, current.doc_id, "resurrected")
+        else:
+            self._tally.took(request.source, current.doc_id, "updated")
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, []
+        refreshed, self._refreshed = self._refreshed, []
+        if batch:
+            outcomes = self._ingestor.commit(batch)
+            for staged, outcome in zip(batch, outcomes, strict=True):
+                self._tally.took(staged.request.source, outcome.doc_id, outcome.status)
+        if not self._options.dry_run:
+            self._ingestor.refresh_seen(refreshed)
+
+
+def _raw_bytes(batch: list[Staged]) -> int:
+    return sum(len(staged.request.raw) for staged in batch)

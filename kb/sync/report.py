@@ -1,0 +1,82 @@
+"""What became of every source that was seen."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from kb.model.ids import DocId
+
+Outcome = Literal["added", "updated", "unchanged", "resurrected", "skipped", "failed"]
+
+
+class DocLine(Struct, frozen=True, kw_only=True):
+    """A source that is in the store now; doc_id is empty in a dry run for what is new."""
+
+    doc_id: DocId
+    source: str
+    status: Outcome
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """A source that was not taken in, or not wholly; `outcome` is the one it is counted under."""
+
+    source: str
+    outcome: Outcome
+    reason: str
+
+
+class AddReport(Struct, frozen=True, kw_only=True):
+    """scanned = added + updated + unchanged + resurrected + skipped + failed, always."""
+
+    scanned: int
+    added: int
+    updated: int
+    unchanged: int
+    resurrected: int
+    skipped: int
+    failed: int
+    docs: tuple[DocLine, ...]
+    problems: tuple[Problem, ...]
+
+
+class Tally:
+    """Collects outcomes; each source is counted exactly once."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Outcome, int] = {}
+        self._docs: list[DocLine] = []
+        self._problems: list[Problem] = []
+
+    def took(self, source: str, doc_id: DocId, status: Outcome) -> None:
+        """A source that is in the store now."""
+        self._counts[status] = self._counts.get(status, 0) + 1
+        self._docs.append(DocLine(doc_id=doc_id, source=source, status=status))
+
+    def left(self, source: str, outcome: Literal["skipped", "failed"], reason: str) -> None:
+        """A source that was passed over or could not be taken in."""
+        self._counts[outcome] = self._counts.get(outcome, 0) + 1
+        self.note(source, outcome, reason)
+
+    def note(self, source: str, outcome: Outcome, reason: str) -> None:
+        """Something to say of a source that is counted elsewhere."""
+        self._problems.append(Problem(source=source, outcome=outcome, reason=reason))
+
+    @property
+    def scanned(self) -> int:
+        """How many sources have an outcome."""
+        return sum(self._counts.values())
+
+    def report(self) -> AddReport:
+        """The figures and lines so far."""
+        count = self._counts.get
+        return AddReport(
+            scanned=self.scanned,
+            added=count("added", 0),
+            updated=count("updated", 0),
+            unchanged=count("unchanged", 0),
+            resurrected=count("resurrected", 0),
+            skipped=count("skipped", 0),
+            failed=count("failed", 0),
+            docs=tuple(self._docs),
+            problems=tuple(self._problems),
+        )

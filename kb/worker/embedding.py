@@ -1,0 +1,169 @@
+"""The embed job: passages that have no vector under the model in use get one."""
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from kb.embed.protocol import Embedder
+from kb.errors import KbError, StaleToken
+from kb.failpoints import failpoint
+from kb.jobs import queue
+from kb.model.doc import Doc
+from kb.model.ids import JobId
+from kb.model.job import Claim
+from kb.model.text import Chunk, indexed_text
+from kb.store import chunks, docs, log
+from kb.store.kv import WriteTxn
+from kb.store.store import Store
+from kb.worker.chunking import set_ledger, text_hash
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Texts that are embedded between two commits: what a crash costs at most.
+TEXTS_PER_COMMIT: Final = 256
+
+
+class Embedding:
+    """Handles embed jobs for one home, one batch at a time whatever the number of threads."""
+
+    def __init__(self, store: Store, embedder: Embedder, stop: threading.Event) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._stop = stop
+        self._one_at_a_time = threading.Lock()
+
+    def work(self, claims: list[Claim]) -> None:
+        """Do a batch across docs: each text once, sorted by length by the embedder.
+
+        A vector is committed together with the jobs that it completes. At shutdown what is
+        embedded so far is kept and the jobs go back.
+        """
+        wanted = {claim.job.job_id: self._passages(claim) for claim in claims}
+        held, surplus = _fitting(claims, wanted)
+        if surplus:
+            with self._store.write() as txn:
+                for claim in surplus:
+                    _quietly_release(txn, claim)
+        texts = self._missing([chunk for claim in held for chunk in wanted[claim.job.job_id]])
+        hashes = list(texts)
+        blocks = [hashes[i : i + TEXTS_PER_COMMIT] for i in range(0, len(hashes), TEXTS_PER_COMMIT)]
+        for block in blocks[:-1]:
+            self._embed(block, texts, held, wanted, finish=False)
+        self._embed(blocks[-1] if blocks else [], texts, held, wanted, finish=True)
+
+    def _passages(self, claim: Claim) -> list[tuple[Doc, Chunk]]:
+        with self._store.read() as txn:
+            doc = docs.get(txn, claim.job.doc_id)
+            newest = docs.latest(txn, doc.source_no) if doc else None
+            if newest is None:
+                return []
+            return [(newest, chunk) for chunk in chunks.of_source(txn, newest.source_no)]
+
+    def _missing(self, passages: list[tuple[Doc, Chunk]]) -> dict[str, str]:
+        """Text by hash, for the texts that have no vector yet."""
+        model = self._embedder.fingerprint
+        found: dict[str, str] = {}
+        with self._store.read() as txn:
+            for doc, chunk in passages:
+                # A doc renamed a moment ago is cut again by its own job; its texts then hash
+                # differently, and a vector of the new text must not go under the old hash.
+                if text_hash(doc.title, chunk.heading, chunk.text) != chunk.text_hash:
+                    continue
+                if chunk.text_hash in found:
+                    continue
+                if not chunks.has_vector(txn, model, chunk.text_hash):
+                    found[chunk.text_hash] = indexed_text(doc.title, chunk.heading, chunk.text)
+        return found
+
+    def _embed(
+        self,
+        block: list[str],
+        texts: dict[str, str],
+        held: list[Claim],
+        wanted: dict[JobId, list[tuple[Doc, Chunk]]],
+        *,
+        finish: bool,
+    ) -> None:
+        with self._one_at_a_time:
+            stopped = self._stop.is_set()
+            try:
+                vectors = (
+                    None
+                    if stopped or not block
+                    else self._embedder.embed_documents([texts[h] for h in block])
+                )
+            except KbError as error:
+                self._fail_all(held, str(error))
+                return
+        failpoint("worker.after_embed")
+        with self._store.write() as txn:
+            self._commit(
+                txn,
+                block,
+                vectors,
+                held,
+                wanted,
+                finish=finish and not stopped,
+                release=finish and stopped,
+            )
+            failpoint("worker.before_finish")
+        failpoint("worker.after_finish")
+
+    def _commit(
+        self,
+        txn: WriteTxn,
+        block: list[str],
+        vectors: "NDArray[np.float32] | None",
+        held: list[Claim],
+        wanted: dict[JobId, list[tuple[Doc, Chunk]]],
+        *,
+        finish: bool,
+        release: bool,
+    ) -> None:
+        if vectors is not None:
+            for digest, vector in zip(block, vectors, strict=True):
+                chunks.put_vector(txn, self._embedder.fingerprint, digest, vector)
+        new = set(block) if vectors is not None else set()
+        for claim in held:
+            passages = wanted[claim.job.job_id]
+            log.append(txn, [c.no for _, c in passages if c.text_hash in new], vectors=True)
+            if release:
+                _quietly_release(txn, claim)
+            elif finish and _quietly_finish(txn, claim):
+                set_ledger(txn, self._store, claim.job.doc_id, "indexing_complete")
+
+    def _fail_all(self, held: list[Claim], reason: str) -> None:
+        with self._store.write() as txn:
+            for claim in held:
+                try:
+                    queue.fail(txn, self._store.clock, claim, reason)
+                except StaleToken:
+                    continue
+
+
+def _fitting(
+    claims: list[Claim], wanted: dict[JobId, list[tuple[Doc, Chunk]]]
+) -> tuple[list[Claim], list[Claim]]:
+    """Claims up to a commit's worth of texts, at least one; and the rest."""
+    total = 0
+    for place, claim in enumerate(claims):
+        total += len(wanted[claim.job.job_id])
+        if total > TEXTS_PER_COMMIT and place:
+            return claims[:place], claims[place:]
+    return claims, []
+
+
+def _quietly_release(txn: WriteTxn, claim: Claim) -> None:
+    try:
+        queue.release(txn, claim)
+    except StaleToken:
+        return
+
+
+def _quietly_finish(txn: WriteTxn, claim: Claim) -> bool:
+    try:
+        queue.finish(txn, claim)
+    except StaleToken:
+        return False
+    return True

@@ -1,0 +1,186 @@
+"""The pool: threads that claim jobs under a lease until they are told to stop."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from kb.content.files import ContentStore
+from kb.embed.protocol import Embedder
+from kb.errors import KbError, StaleToken
+from kb.failpoints import failpoint
+from kb.jobs import queue
+from kb.model.ids import JobId
+from kb.model.job import Claim
+from kb.store.store import Store
+from kb.worker.chunking import Chunking
+from kb.worker.embedding import Embedding
+from kb.worker.holder import holder_name, is_gone
+
+logger = logging.getLogger(__name__)
+
+CLAIMS_MAX: Final = 64
+
+
+class WorkerSettings(Struct, frozen=True, kw_only=True):
+    """How the pool works. Times are in milliseconds."""
+
+    threads: int = 2
+    lease_ms: int = 120_000
+    idle_ms: int = 200
+    tokens_max: int = 256
+    overlap_tokens: int = 32
+
+
+class WorkerPool:
+    """Works on one home's jobs; start it, drain it, shut it down."""
+
+    def __init__(
+        self, store: Store, content: ContentStore, embedder: Embedder, settings: WorkerSettings
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._stop = threading.Event()
+        self._chunking = Chunking(
+            store, content, embedder, settings.tokens_max, settings.overlap_tokens
+        )
+        self._embedding = Embedding(store, embedder, self._stop)
+        self._held: dict[JobId, Claim] = {}
+        self._held_lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._fatal: KbError | OSError | None = None
+
+    def start(self) -> None:
+        """Start the threads and the keeper that renews their leases."""
+        names = [f"kb-worker-{i}" for i in range(self._settings.threads)]
+        targets: list[tuple[str, Callable[[], None]]] = [(name, self._run) for name in names]
+        targets.append(("kb-lease-keeper", self._keep_leases))
+        for name, target in targets:
+            thread = threading.Thread(target=target, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def shutdown(self, wait_s: float = 30.0) -> bool:
+        """Stop: no new claims, what is in hand is committed or given back.
+
+        Returns within `wait_s` and the time of one embedding batch; False where a thread was
+        still busy then. Its job comes back when its lease ends.
+        """
+        self._stop.set()
+        deadline = time.monotonic() + wait_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def drain(self, on_tick: Callable[[], None] | None = None) -> None:
+        """Return when nothing is ready now and nobody, here or elsewhere, is at work.
+
+        Jobs that wait for another try are left for later. Raises what stopped a worker for
+        good: a full disk, a damaged store.
+        """
+        while not self._stop.is_set():
+            if self._fatal is not None:
+                raise self._fatal
+            with self._store.read() as txn:
+                busy = queue.counts(txn).running > 0
+                due_ms = queue.due_in_ms(txn, self._store.clock)
+            if not busy and not self._held and due_ms != 0:
+                return
+            if on_tick:
+                on_tick()
+            self._stop.wait(self._settings.idle_ms / 4000)
+
+    def serve(self, stop: threading.Event) -> None:
+        """Work until `stop` is set. Raises what stopped a worker for good."""
+        while not stop.wait(self._settings.idle_ms / 1000):
+            if self._fatal is not None:
+                raise self._fatal
+
+    def _run(self) -> None:
+        last_sweep_ms = -self._settings.lease_ms
+        while not self._stop.is_set():
+            try:
+                now_ms = self._store.clock.lease_ms()
+                if now_ms - last_sweep_ms >= self._settings.lease_ms // 4:
+                    last_sweep_ms = now_ms
+                    self._sweep()
+                if not self._work_once():
+                    self._stop.wait(self._settings.idle_ms / 1000)
+            except (KbError, OSError) as error:
+                # The store or the disk failed, not a job: no worker can go on.
+                self._fatal = error
+                return
+
+    def _sweep(self) -> None:
+        with self._store.read() as txn:
+            if not any(True for _ in queue.running(txn)):
+                return
+        with self._store.write() as txn:
+            queue.reclaim(txn, self._store.clock, is_gone)
+
+    def _work_once(self) -> bool:
+        claims = self._claim()
+        if not claims:
+            return False
+        with self._held_lock:
+            self._held.update({claim.job.job_id: claim for claim in claims})
+        try:
+            failpoint("jobs.after_claim")
+            handler = self._chunking.work if claims[0].job.kind == "chunk" else self._embedding.work
+            handler(claims)
+        except (KbError, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001  one job's surprise must not end the pool
+            logger.warning("a job failed unexpectedly: %s", type(error).__name__)
+            self._fail(claims, f"{type(error).__name__}: {error}")
+        finally:
+            with self._held_lock:
+                for claim in claims:
+                    self._held.pop(claim.job.job_id, None)
+        return True
+
+    def _claim(self) -> list[Claim]:
+        with self._store.read() as txn:
+            if queue.due_in_ms(txn, self._store.clock) != 0:
+                return []
+        lease_ms = self._settings.lease_ms
+        with self._store.write() as txn:
+            clock = self._store.clock
+            return queue.claim(
+                txn,
+                clock,
+                ("chunk", "embed"),
+                limit=CLAIMS_MAX,
+                lease_ms=lease_ms,
+                holder=holder_name(),
+            )
+
+    def _fail(self, claims: list[Claim], reason: str) -> None:
+        with self._store.write() as txn:
+            for claim in claims:
+                try:
+                    queue.fail(txn, self._store.clock, claim, reason)
+                except StaleToken:
+                    continue
+
+    def _keep_leases(self) -> None:
+        while not self._stop.wait(self._settings.lease_ms / 3000):
+            with self._held_lock:
+                held = list(self._held.values())
+            if held:
+                self._renew(held)
+
+    def _renew(self, held: list[Claim]) -> None:
+        try:
+            with self._store.write() as txn:
+                for claim in held:
+                    try:
+                        queue.renew(txn, self._store.clock, claim)
+                    except StaleToken:
+                        logger.info("a lease was lost to another worker")
+            failpoint("jobs.after_renew")
+        except (KbError, OSError) as error:
+            self._fatal = error
