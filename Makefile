@@ -1,0 +1,56 @@
+# Every target sets up what it needs, on a machine with Python 3.11 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+.DEFAULT_GOAL := help
+
+.PHONY: help setup setup-st demo test test-crash check fix bench clean
+
+help:
+	@echo "make setup       .venv/ with kb and what its tests need"
+	@echo "make demo        add examples/, search them, show what is found"
+	@echo "make test        every test but the long campaigns"
+	@echo "make test-crash  random kills, many of them"
+	@echo "make check       format, lint, types, import contracts, tidiness"
+	@echo "make fix         mend what format and lint can mend"
+	@echo "make bench       speed and memory, as ratios"
+	@echo "make setup-st    add sentence-transformers, with a CPU build of torch"
+	@echo "make clean       remove what these made"
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $(STAMP)
+
+setup: $(STAMP)
+
+setup-st: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,st]"
+
+demo: $(STAMP)
+	$(BIN)/python scripts/demo.py
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-crash: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/crash
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fix: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)
+	$(BIN)/python -m tests.bench.run
+
+clean:
+	rm -rf $(VENV) build dist bench-out .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

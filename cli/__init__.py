@@ -1,0 +1,1 @@
+"""What did the person type? One click command per file, thin over the library."""

@@ -1,0 +1,28 @@
+"""`kb compact`: remove what nothing needs any more."""
+
+import click
+import msgspec
+
+from cli.home import open_app
+from cli.output import print_json, size
+
+
+@click.command(name="compact")
+@click.option("--grace-min", type=click.IntRange(0), help="Minutes between mark and removal.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, grace_min: int | None, dry_run: bool, as_json: bool) -> None:
+    """Remove what nothing needs any more: marked in one run, removed in a later one."""
+    app = open_app(ctx, create=False)
+    grace = app.settings.compact.grace_min if grace_min is None else grace_min
+    report = app.compactor.run(grace_min=grace, dry_run=dry_run)
+    if as_json:
+        print_json(report)
+        return
+    counts = msgspec.to_builtins(report)
+    freed = counts.pop("bytes_freed", 0)
+    parts = [
+        f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items() if n and isinstance(n, int)
+    ]
+    click.echo(f"{', '.join(parts) or 'nothing to do'}; {size(freed)} freed")

@@ -1,0 +1,70 @@
+"""`kb rm`: remove docs."""
+
+import sys
+
+import click
+from msgspec import Struct
+
+from cli.home import open_app
+from cli.output import clean, print_json
+from kb.app import App
+from kb.errors import HeldBack, NotFound, UsageError
+from kb.ingest.changes import tombstone
+from kb.model.doc import Doc
+from kb.store import docs
+
+_SHOWN_MAX = 10
+
+
+class Removed(Struct, frozen=True, kw_only=True):
+    """What was removed."""
+
+    removed: list[str]
+
+
+@click.command(name="rm")
+@click.argument("idents", nargs=-1, metavar="ID...")
+@click.option("--tag", help="Every doc with this tag.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(
+    ctx: click.Context, idents: tuple[str, ...], tag: str | None, yes: bool, as_json: bool
+) -> None:
+    """Remove docs. Compaction frees them after 30 days; added again before, they come back."""
+    if bool(idents) == (tag is not None):
+        raise UsageError("give either IDs or --tag")
+    app = open_app(ctx, create=False)
+    found = _found(app, idents, tag)
+    if not yes:
+        _ask(found)
+    removed = tombstone(app.store, [doc.doc_id for doc in found])
+    if as_json:
+        print_json(Removed(removed=list(removed)))
+    else:
+        click.echo(f"{len(removed)} removed")
+
+
+def _found(app: App, idents: tuple[str, ...], tag: str | None) -> list[Doc]:
+    with app.store.read() as txn:
+        if tag is None:
+            found = [docs.require(txn, docs.resolve_doc(txn, ident)) for ident in idents]
+            gone = [doc for doc in found if doc.status == "tombstoned"]
+            if gone:
+                raise NotFound(id=gone[0].doc_id)
+            return found
+        sources = docs.with_facet(txn, "tag", tag)
+        tagged = [doc for no in sources if (doc := docs.latest(txn, no)) is not None]
+    if not tagged:
+        raise NotFound(id=f"tag {tag}")
+    return tagged
+
+
+def _ask(found: list[Doc]) -> None:
+    for doc in found[:_SHOWN_MAX]:
+        click.echo(f"{doc.doc_id[:9]}  {clean(doc.title)}  {clean(doc.source)}", err=True)
+    if len(found) > _SHOWN_MAX:
+        click.echo(f"... and {len(found) - _SHOWN_MAX} more", err=True)
+    if not sys.stdin.isatty():
+        raise HeldBack(f"{len(found)} doc(s) would be removed; say --yes to do it")
+    click.confirm(f"Remove {len(found)} doc(s)?", abort=True, err=True)

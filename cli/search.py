@@ -1,0 +1,134 @@
+"""`kb search`: find passages by words and by meaning."""
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any, TextIO, get_args
+
+import click
+import msgspec
+
+from cli.hits import print_hits
+from cli.home import open_app
+from cli.output import print_json, warn
+from kb.app import App
+from kb.errors import ItemsFailed, UsageError
+from kb.model.doc import OPERATOR, Kind
+from kb.model.search import SearchMode, SearchRequest, SearchResult
+from kb.store import docs
+
+_EMPTY = "nothing has been added yet; add something with: kb add --recursive FOLDER"
+
+
+@click.command(name="search")
+@click.argument("query", required=False)
+@click.option(
+    "-k", "k", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Hits."
+)
+@click.option(
+    "--mode", type=click.Choice(get_args(SearchMode)), default="hybrid", show_default=True
+)
+@click.option("--tag", "tags", multiple=True, help="Only docs with this tag (all of them).")
+@click.option(
+    "--kind", "kinds", multiple=True, type=click.Choice(get_args(Kind)), help="Only these."
+)
+@click.option("--doc", "doc_ids", multiple=True, metavar="ID", help="Only these docs.")
+@click.option(
+    "--require-entity", "require", multiple=True, metavar="E", help="Passages that mention it."
+)
+@click.option(
+    "--boost-entity", "boost", multiple=True, metavar="E", help="Prefer those that mention it."
+)
+@click.option("--max-tokens", type=click.IntRange(1), help="Fill so many tokens with passages.")
+@click.option("--explain", is_flag=True, help="Say how each score came about.")
+@click.option(
+    "--batch", type=click.Path(), metavar="FILE", help='Lines of {"_id","text"}; - for stdin.'
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, /, query: str | None, as_json: bool, **options: Any) -> None:
+    """Find passages by words and by meaning."""
+    if (query is None) == (options["batch"] is None):
+        raise UsageError("give either a QUERY or --batch FILE")
+    app = open_app(ctx, create=False)
+    request = _request(app, query or "", options)
+    if options["batch"] is not None:
+        _run_batch(app, request, options["batch"])
+        return
+    result = app.searcher.search(request, OPERATOR)
+    if _is_empty(app):
+        result = msgspec.structs.replace(result, warnings=(_EMPTY,))
+    if as_json:
+        print_json(result)
+        return
+    print_hits(result)
+    _warn(result)
+
+
+def _request(app: App, query: str, options: dict[str, Any]) -> SearchRequest:
+    with app.store.read() as txn:
+        doc_ids = tuple(docs.resolve_doc(txn, short) for short in options["doc_ids"])
+    return SearchRequest(
+        query=query,
+        k=options["k"],
+        mode=options["mode"],
+        tags=options["tags"],
+        kinds=options["kinds"],
+        doc_ids=doc_ids,
+        require_entities=options["require"],
+        boost_entities=options["boost"],
+        tokens_max=options["max_tokens"],
+        explain=options["explain"],
+    )
+
+
+def _run_batch(app: App, request: SearchRequest, name: str) -> None:
+    """One result a line, in the order of the lines; a bad line gives an error line and exit 3."""
+    bad = 0
+    with contextlib.ExitStack() as stack:
+        lines = sys.stdin if name == "-" else stack.enter_context(_opened(name))
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            answer = _answer(app, request, line)
+            if answer is None:
+                bad += 1
+                detail = f'line {number} is not {{"_id": ..., "text": ...}}'
+                answer = {"_id": None, "error": detail}
+                warn(f"{name}: {detail}")
+            print_json(answer)
+    if bad:
+        raise ItemsFailed(f"{bad} line(s) could not be read")
+
+
+def _opened(name: str) -> TextIO:
+    try:
+        return Path(name).open(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}") from error
+
+
+def _answer(app: App, request: SearchRequest, line: str) -> dict[str, Any] | None:
+    try:
+        asked = msgspec.json.decode(line)
+        ident, text = asked["_id"], asked["text"]
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return None
+    if not isinstance(text, str):
+        return None
+    result = app.searcher.search(msgspec.structs.replace(request, query=text), OPERATOR)
+    return {"_id": ident, **msgspec.to_builtins(result)}
+
+
+def _is_empty(app: App) -> bool:
+    with app.store.read() as txn:
+        return next(docs.all_latest(txn), None) is None
+
+
+def _warn(result: SearchResult) -> None:
+    for warning in result.warnings:
+        warn(warning)
+    if result.truncated:
+        warn(result.truncated)
+    if not result.hits and not result.warnings:
+        warn("nothing found")

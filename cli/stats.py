@@ -1,0 +1,123 @@
+"""`kb stats`: count what there is."""
+
+from collections import Counter
+from pathlib import Path
+
+import click
+from msgspec import Struct
+
+from cli.home import open_app
+from cli.output import clean, print_json, size
+from kb.app import App
+from kb.jobs import queue
+from kb.store import docs
+from kb.store.records import LEDGER
+
+_LETTERS_MAX = 100
+
+
+class DeadLetter(Struct, frozen=True, kw_only=True):
+    """A job that failed for good, and why."""
+
+    job_id: str
+    kind: str
+    doc_id: str
+    attempts: int
+    reason: str
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """Counts; sizes in bytes."""
+
+    home: str
+    docs: dict[str, int]
+    ledger: dict[str, int]
+    passages: int
+    vectors: int
+    entities: int
+    jobs: dict[str, int]
+    dead_letters: list[DeadLetter]
+    model: str
+    pages_without_text: int
+    store_bytes: int
+    disk_bytes: int
+
+
+@click.command(name="stats")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Count docs, passages, vectors, jobs and bytes."""
+    app = open_app(ctx, create=False)
+    stats = _counted(app)
+    if as_json:
+        print_json(stats)
+        return
+    rows = [
+        ("home", stats.home),
+        ("docs", _listed(stats.docs)),
+        ("ledger", _listed(stats.ledger)),
+        ("passages", f"{stats.passages:,}"),
+        ("vectors", f"{stats.vectors:,}"),
+        ("entities", f"{stats.entities:,}"),
+        ("jobs", _listed(stats.jobs)),
+        ("model", stats.model),
+        ("on disk", size(stats.disk_bytes)),
+    ]
+    if stats.pages_without_text:
+        rows.append(("pages without text", f"{stats.pages_without_text:,}"))
+    for name, value in rows:
+        click.echo(f"{name:>18}  {clean(value)}")
+    for letter in stats.dead_letters:
+        click.echo(f"{'failed':>18}  {letter.kind} of {letter.doc_id[:9]}: {clean(letter.reason)}")
+    if stats.dead_letters:
+        click.echo(f"{'':>18}  kb worker --retry-failed tries them again")
+
+
+def _counted(app: App) -> Stats:
+    statuses: Counter[str] = Counter()
+    without_text = 0
+    with app.store.read() as txn:
+        for doc in docs.every(txn):
+            statuses[doc.status] += 1
+            if doc.coverage is not None and doc.status == "active":
+                without_text += doc.coverage.pages - doc.coverage.pages_with_text
+        ledger = Counter(str(entry.state) for _, entry in LEDGER.scan(txn))
+        counts = queue.counts(txn)
+        letters = [
+            DeadLetter(
+                job_id=job.job_id,
+                kind=job.kind,
+                doc_id=job.doc_id,
+                attempts=job.attempts,
+                reason=job.last_error or "",
+            )
+            for job, _ in zip(queue.failed(txn), range(_LETTERS_MAX), strict=False)
+        ]
+        return Stats(
+            home=str(app.paths.root),
+            docs=dict(statuses),
+            ledger=dict(ledger),
+            passages=txn.count("chunks"),
+            vectors=txn.count("vectors"),
+            entities=txn.count("entities"),
+            jobs={"ready": counts.ready, "running": counts.running, "failed": counts.failed},
+            dead_letters=letters,
+            model=app.embedder.fingerprint,
+            pages_without_text=without_text,
+            store_bytes=app.store.size_bytes(),
+            disk_bytes=_disk_bytes(app.paths.root),
+        )
+
+
+def _disk_bytes(root: Path) -> int:
+    """Blocks in use: the store's file is sparse, so its length would say too much."""
+    return sum(
+        path.lstat().st_blocks * 512
+        for path in root.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    )
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())) or "none"

@@ -1,0 +1,108 @@
+"""The candidates: what each leg brings, filtered before any rank is taken."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kb.index.result import Hits
+from kb.model.doc import Doc, Scope
+from kb.model.ids import ChunkNo
+from kb.model.search import SearchRequest
+from kb.model.text import Chunk
+from kb.search.filters import keep_doc
+from kb.store import chunks, docs
+from kb.store.kv import ReadTxn
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_WIDEN: Final = 4
+
+Fetch = Callable[[int], Hits]
+
+
+class Gate:
+    """Lets through the passages whose doc may appear, by the store and not by a cache."""
+
+    def __init__(self, txn: ReadTxn, request: SearchRequest, scope: Scope) -> None:
+        self._txn = txn
+        self._request = request
+        self._scope = scope
+        self._docs: dict[int, Doc | None] = {}
+        self._passed: dict[int, tuple[Chunk, Doc] | None] = {}
+
+    def look(self, no: int) -> tuple[Chunk, Doc] | None:
+        """The passage and its source's newest doc, or None where it may not appear."""
+        if no not in self._passed:
+            chunk = chunks.get(self._txn, no)
+            doc = self._doc(chunk.source_no) if chunk is not None else None
+            self._passed[no] = (chunk, doc) if chunk is not None and doc is not None else None
+        return self._passed[no]
+
+    def _doc(self, source_no: int) -> Doc | None:
+        if source_no not in self._docs:
+            doc = docs.latest(self._txn, source_no)
+            keep = doc is not None and keep_doc(doc, self._request, self._scope)
+            self._docs[source_no] = doc if keep else None
+        return self._docs[source_no]
+
+
+def gather(fetch: Fetch, gate: Gate, wanted: int) -> Hits:
+    """Ask a leg for more until `wanted` survive the gate or it has no more; keeps its order."""
+    limit = wanted
+    while True:
+        hits = fetch(limit)
+        passed = [
+            (no, score)
+            for no, score in zip(hits.nos, hits.scores, strict=True)
+            if gate.look(no) is not None
+        ]
+        if len(passed) >= wanted or len(hits.nos) < limit:
+            kept = passed[:wanted]
+            return Hits(nos=[no for no, _ in kept], scores=[score for _, score in kept])
+        limit *= _WIDEN
+
+
+class Candidates(Struct, frozen=True, kw_only=True):
+    """The union of the legs. Arrays have shape (n,), in ascending passage number."""
+
+    nos: list[int]
+    lexical: "NDArray[np.float64]"
+    """Word scores; NaN where the lexical leg did not bring the passage."""
+    dense: "NDArray[np.float64]"
+    """Similarities; NaN where the dense leg was not asked or the passage has no vector."""
+    lexical_rank: dict[ChunkNo, int]
+    dense_rank: dict[ChunkNo, int]
+
+
+def unite(
+    lexical: Hits | None,
+    dense: Hits | None,
+    similarities: "Callable[[list[int]], NDArray[np.float32]] | None",
+) -> Candidates:
+    """Put the legs' candidates together; each gets its similarity, whichever leg brought it."""
+    import numpy as np
+
+    legs = [leg for leg in (lexical, dense) if leg is not None]
+    nos = sorted({no for leg in legs for no in leg.nos})
+    words = np.full(len(nos), np.nan)
+    if lexical is not None and lexical.nos:
+        words[np.searchsorted(np.array(nos), lexical.nos)] = lexical.scores
+    meaning = np.full(len(nos), np.nan)
+    if similarities is not None and nos:
+        meaning = similarities(nos).astype(np.float64)
+    return Candidates(
+        nos=nos,
+        lexical=words,
+        dense=meaning,
+        lexical_rank=_ranks(lexical),
+        dense_rank=_ranks(dense),
+    )
+
+
+def _ranks(leg: Hits | None) -> dict[ChunkNo, int]:
+    if leg is None:
+        return {}
+    return {ChunkNo(no): rank for rank, no in enumerate(leg.nos, 1)}

@@ -1,0 +1,42 @@
+"""What may be found: the caller's limits, and what the caller may see."""
+
+from kb.model.doc import Doc, Scope
+from kb.model.search import SearchRequest
+from kb.store import docs
+from kb.store.kv import ReadTxn
+
+
+def keep_doc(doc: Doc, request: SearchRequest, scope: Scope) -> bool:
+    """Whether a doc may appear in an answer: active, visible, and within the limits."""
+    return (
+        doc.status == "active"
+        and doc.visible_to(scope)
+        and all(tag in doc.tags for tag in request.tags)
+        and (not request.kinds or doc.kind in request.kinds)
+    )
+
+
+def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "frozenset[int] | None":
+    """Numbers of the sources that can pass `keep_doc`; None where every one can.
+
+    From the facets, so that a filter which lets one source in ten thousand through is found
+    among the candidates and not after them.
+    """
+    limits: list[set[int]] = []
+    if not scope.operator:
+        limits.append(_visible(txn, scope))
+    limits += [set(docs.with_facet(txn, "tag", tag)) for tag in request.tags]
+    if request.kinds:
+        limits.append({no for kind in request.kinds for no in docs.with_facet(txn, "kind", kind)})
+    if request.doc_ids:
+        named = [docs.get(txn, doc_id) for doc_id in request.doc_ids]
+        limits.append({doc.source_no for doc in named if doc is not None})
+    return frozenset(set.intersection(*limits)) if limits else None
+
+
+def _visible(txn: ReadTxn, scope: Scope) -> set[int]:
+    seen: set[int] = set(docs.with_facet(txn, "visibility", "public"))
+    if scope.user is not None:
+        seen.update(docs.with_facet(txn, "visibility", "shared"))
+        seen.update(docs.with_facet(txn, "owner", scope.user))
+    return seen

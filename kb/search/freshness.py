@@ -1,0 +1,49 @@
+"""Is the source still what was taken in?"""
+
+import hashlib
+import os
+from typing import Final
+
+from kb.model.doc import Doc, Seen
+from kb.model.search import Freshness
+from kb.model.source import path_of
+from kb.store.keys import lsid_key
+from kb.store.kv import ReadTxn
+from kb.store.records import SEEN
+
+# A file whose stamp moved is read to compare, up to this size.
+_HASHED_BYTES_MAX: Final = 8 << 20
+
+
+def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
+    """Compare a doc with its file now; "unknown" where it does not come from a file."""
+    path = path_of(doc.lsid)
+    if path is None:
+        return "unknown"
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return "gone"
+    except OSError:
+        return "unknown"
+    seen = SEEN.get(txn, lsid_key(doc.lsid))
+    if seen is not None and seen.raw_sha256 == doc.raw_sha256 and _same_stamp(seen, found):
+        return "fresh"
+    if found.st_size != doc.raw_bytes:
+        return "changed"
+    if found.st_size > _HASHED_BYTES_MAX:
+        return "unknown"
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return "unknown"
+    return "fresh" if digest == doc.raw_sha256 else "changed"
+
+
+def _same_stamp(seen: Seen, found: os.stat_result) -> bool:
+    return (seen.size_bytes, seen.mtime_ns, seen.ctime_ns, seen.inode) == (
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_ino,
+    )
