@@ -1,0 +1,33 @@
+"""kb.embed.factory: kinds become embedders."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from kb.embed.factory import make_embedder
+from kb.embed.onnx import builtin_model_dir
+from kb.errors import ModelMissing
+
+
+def test_onnx_without_a_model_is_the_built_in_one() -> None:
+    """And with its folder it is the same."""
+    ours = make_embedder("onnx")
+    assert ours.dim == 384
+    assert make_embedder("onnx", model=str(builtin_model_dir())).fingerprint == ours.fingerprint
+
+
+def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
+    """Before the first text."""
+    with pytest.raises(ModelMissing):
+        make_embedder("onnx", model=str(tmp_path))
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("sentence_transformers") is not None,
+    reason="sentence-transformers is installed here",
+)
+def test_a_missing_extra_is_said() -> None:
+    """With the command that brings it."""
+    with pytest.raises(ModelMissing, match=r"pip install 'kb\[st\]'"):
+        make_embedder("sentence-transformers", model="any")

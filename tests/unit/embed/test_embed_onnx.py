@@ -1,0 +1,171 @@
+"""kb.embed.onnx: what is wrong with a model is said, and loading is put off."""
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kb.embed.factory import make_embedder
+from kb.embed.onnx import OnnxEmbedder, builtin_model_dir
+from kb.errors import EmbedError, ModelMissing
+
+
+@pytest.fixture
+def model_dir(tmp_path: Path) -> Path:
+    """A copy of the built-in model that a test may damage."""
+    return Path(shutil.copytree(builtin_model_dir(), tmp_path / "model"))
+
+
+class _Session:
+    """Gives the same output for every text."""
+
+    def __init__(self, output: Any) -> None:
+        self.output = output
+
+    def run(self, names: None, feed: dict[str, Any]) -> list[Any]:
+        if isinstance(self.output, Exception):
+            raise self.output
+        return [self.output]
+
+
+def test_a_missing_folder_is_said(tmp_path: Path) -> None:
+    """With the path and what to do next."""
+    with pytest.raises(ModelMissing, match=r"nowhere.*install kb again"):
+        OnnxEmbedder(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "model.json"])
+def test_a_missing_file_is_said(model_dir: Path, name: str) -> None:
+    """By the constructor, before any work is done."""
+    (model_dir / name).unlink()
+    with pytest.raises(ModelMissing, match=name):
+        OnnxEmbedder(model_dir)
+
+
+def test_a_card_that_is_no_card_is_said(model_dir: Path) -> None:
+    """Another tool's model.json is not taken for ours."""
+    (model_dir / "model.json").write_text('{"name": 1}')
+    with pytest.raises(ModelMissing, match="there is no model"):
+        OnnxEmbedder(model_dir)
+
+
+def test_a_flipped_bit_in_the_graph_is_found(model_dir: Path) -> None:
+    """Weights that are not those of model.json make no vectors."""
+    raw = bytearray((model_dir / "model.onnx").read_bytes())
+    raw[len(raw) // 2] ^= 1
+    (model_dir / "model.onnx").write_bytes(raw)
+    embedder = OnnxEmbedder(model_dir)
+    assert embedder.count_tokens(["two words"]) == [2]
+    with pytest.raises(ModelMissing, match=r"model\.onnx is not the file"):
+        embedder.embed_query("x")
+
+
+def test_a_cut_graph_is_found(model_dir: Path) -> None:
+    """Half a file is a wrong file, whatever the runtime makes of it."""
+    raw = (model_dir / "model.onnx").read_bytes()
+    (model_dir / "model.onnx").write_bytes(raw[: len(raw) // 2])
+    with pytest.raises(ModelMissing, match=r"model\.onnx is not the file"):
+        OnnxEmbedder(model_dir).embed_query("x")
+
+
+def test_a_graph_that_the_runtime_refuses_is_said(model_dir: Path) -> None:
+    """A matching hash does not make it a model."""
+    import hashlib
+
+    (model_dir / "model.onnx").write_bytes(b"no graph")
+    card = json.loads((model_dir / "model.json").read_text())
+    card["files"]["model.onnx"] = hashlib.sha256(b"no graph").hexdigest()
+    (model_dir / "model.json").write_text(json.dumps(card))
+    with pytest.raises(ModelMissing, match="cannot be loaded"):
+        OnnxEmbedder(model_dir).embed_query("x")
+
+
+def test_another_tokenizer_is_found(model_dir: Path) -> None:
+    """Other tokens would be other vectors."""
+    raw = (model_dir / "tokenizer.json").read_bytes()
+    (model_dir / "tokenizer.json").write_bytes(raw.replace(b'"the"', b'"teh"', 1))
+    with pytest.raises(ModelMissing, match=r"tokenizer\.json is not the file"):
+        OnnxEmbedder(model_dir).count_tokens(["x"])
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        np.full(384, np.nan, np.float32),
+        np.zeros(384, np.float32),
+        np.ones(383, np.float32),
+        np.ones((1, 384), np.float32),
+        RuntimeError("out of memory"),
+    ],
+    ids=["nan", "zero", "short", "matrix", "raises"],
+)
+def test_what_is_no_unit_vector_does_not_leave(output: object) -> None:
+    """EmbedError, for one text and for many."""
+    embedder: Any = OnnxEmbedder(builtin_model_dir())
+    embedder._session = _Session(output)
+    with pytest.raises(EmbedError):
+        embedder.embed_query("x")
+    with pytest.raises(EmbedError):
+        embedder.embed_documents(["x", "y", "z"])
+
+
+def test_tokens_do_not_load_the_graph() -> None:
+    """The chunker needs tokens alone, and no runtime for them."""
+    probe = (
+        "import sys\n"
+        "from kb.embed.factory import make_embedder\n"
+        "e = make_embedder('onnx')\n"
+        "e.fingerprint, e.dim, e.scripts\n"
+        "assert not {'numpy', 'tokenizers', 'onnxruntime'} & set(sys.modules)\n"
+        "e.token_spans('two words')\n"
+        "assert 'tokenizers' in sys.modules and 'onnxruntime' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", probe], check=True)
+
+
+def test_threads_share_one_embedder() -> None:
+    """First use and later use from many threads: the vectors of one."""
+    embedder = OnnxEmbedder(builtin_model_dir(), threads=2)
+    texts = [f"text {n} of the lot" for n in range(8)]
+    results: list[Any] = [None] * 6
+
+    def embed(place: int) -> None:
+        results[place] = embedder.embed_documents(texts)
+
+    threads = [threading.Thread(target=embed, args=(place,)) for place in range(len(results))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = OnnxEmbedder(builtin_model_dir(), threads=1).embed_documents(texts)
+    for result in results:
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_special_tokens_in_a_text_are_text() -> None:
+    """What a text quotes does not end it."""
+    embedder = make_embedder("onnx")
+    assert embedder.token_spans("[SEP]") == [(0, 1), (1, 4), (4, 5)]
+    one, other = embedder.embed_documents(["a [SEP] b", "a b"])
+    assert float(one @ other) < 0.999
+
+
+def test_the_model_is_what_its_card_says() -> None:
+    """Every byte that ships is named; the graph stays small."""
+    import hashlib
+
+    folder = builtin_model_dir()
+    card = json.loads((folder / "model.json").read_text())
+    found = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.iterdir()
+        if path.name != "model.json"
+    }
+    assert found == card["files"]
+    assert (folder / "model.onnx").stat().st_size < 24_000_000
