@@ -1,0 +1,309 @@
+"""What a hostile document can do to the child, and what it cannot do to us."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kb.canonicalize import CanonicalizeInput, Parser
+from kb.errors import EmptySource, Unparsable
+
+PAGE = CanonicalizeInput(
+    data=b"<html><title>T</title><body><p>Some words to read.</p></body></html>",
+    mime="text/html",
+    name="page.html",
+)
+ECHO = """
+import os, signal, struct, sys, time
+def take():
+    size = struct.unpack(">Q", os.read(0, 8))[0]
+    while size > 0:
+        size -= len(os.read(0, min(size, 65536)))
+def say(data):
+    os.write(1, struct.pack(">Q", len(data)) + data)
+"""
+
+
+@pytest.fixture
+def stub() -> Iterator[Callable[..., Parser]]:
+    """A parser whose child runs the given lines instead of reading."""
+    made: list[Parser] = []
+
+    def make(lines: str, **bounds: float) -> Parser:
+        parser = Parser(argv=[sys.executable, "-S", "-c", ECHO + lines], **bounds)  # type: ignore[arg-type]
+        made.append(parser)
+        return parser
+
+    yield make
+    for parser in made:
+        parser.close()
+
+
+def is_gone(pid: int) -> bool:
+    """Whether no process, not even a zombie, has this id."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 20) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.01)
+
+
+def test_reads_and_reaps() -> None:
+    """A page is read in a child; after close there is no child and no zombie."""
+    with Parser() as parser:
+        assert parser.child_pid is None
+        assert parser.parse(PAGE).title == "T"
+        pid = parser.child_pid
+        assert pid is not None
+        assert pid != os.getpid()
+        assert parser.parse(PAGE).title == "T"
+        assert parser.child_pid == pid
+    assert is_gone(pid)
+
+
+def test_text_needs_no_child() -> None:
+    """Markdown and plain text are read here."""
+    with Parser() as parser:
+        note = CanonicalizeInput(data=b"# N\n", mime="text/markdown", name="n.md")
+        assert parser.parse(note).title == "N"
+        assert parser.child_pid is None
+
+
+def test_errors_cross_as_they_are() -> None:
+    """The child's refusal has its class, its source and its reason here, and no traceback."""
+    with Parser() as parser:
+        with pytest.raises(EmptySource) as caught:
+            parser.parse(CanonicalizeInput(data=b"<html></html>", mime="text/html", name="e.html"))
+        assert caught.value.fields["source"] == "e.html"
+        assert str(caught.value).startswith("e.html: no text is visible")
+        assert parser.parse(PAGE).title == "T"
+
+
+def test_hang_is_ended_in_time(stub: Callable[..., Parser]) -> None:
+    """A document that never ends is given up after its time, and the child with it."""
+    parser = stub("take(); time.sleep(600)", wall_s_max=0.5)
+    start = time.monotonic()
+    with pytest.raises(Unparsable, match=r"page\.html: it took longer than 0\.5 s"):
+        parser.parse(PAGE)
+    assert time.monotonic() - start < 10
+    assert parser.child_pid is None
+
+
+def test_child_that_never_reads_is_ended_in_time(stub: Callable[..., Parser]) -> None:
+    """More bytes than a pipe holds, and nobody takes them."""
+    parser = stub("time.sleep(600)", wall_s_max=0.5)
+    big = CanonicalizeInput(data=b"x" * 5_000_000, mime="text/html", name="big.html")
+    with pytest.raises(Unparsable, match="took longer"):
+        parser.parse(big)
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("take(); os.kill(os.getpid(), signal.SIGKILL)", "killed, perhaps because memory ran out"),
+        ("take(); os.kill(os.getpid(), signal.SIGSEGV)", r"crashed \(SIGSEGV\)"),
+        ("take(); os.kill(os.getpid(), signal.SIGXCPU)", "took too long"),
+        ("take(); sys.exit(3)", "ended with status 3"),
+        ("sys.exit(0)", "ended with status 0"),
+        ("take(); say(b'garbage')", "no sensible answer"),
+        ("take(); os.write(1, b'\\xff' * 999); time.sleep(600)", "no sensible answer"),
+        ("take(); say(b''); time.sleep(600)", "no sensible answer"),
+        ("take(); os.write(1, struct.pack('>Q', 99)); sys.exit(0)", "ended with status 0"),
+    ],
+)
+def test_every_end_is_a_refusal(stub: Callable[..., Parser], lines: str, reason: str) -> None:
+    """However the child ends or babbles, the caller gets one clear Unparsable, twice running."""
+    parser = stub(lines, wall_s_max=20)
+    for _ in range(2):
+        with pytest.raises(Unparsable, match=reason):
+            parser.parse(PAGE)
+        assert parser.child_pid is None
+
+
+def test_child_that_cannot_start() -> None:
+    """A missing program is a refusal, too."""
+    with (
+        Parser(argv=["/nonexistent/program"]) as parser,
+        pytest.raises(Unparsable, match="started"),
+    ):
+        parser.parse(PAGE)
+
+
+def test_answer_before_the_question_is_garbage(stub: Callable[..., Parser]) -> None:
+    """An answer to a question not yet fully sent cannot be to this question."""
+    parser = stub("say(b'x'); time.sleep(600)", wall_s_max=20)
+    big = CanonicalizeInput(data=b"x" * 5_000_000, mime="text/html", name="big.html")
+    with pytest.raises(Unparsable, match="no sensible answer"):
+        parser.parse(big)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory bound is kept by Linux")
+def test_memory_is_bounded() -> None:
+    """A page whose tree needs more than the bound is refused, and the next one is read."""
+    bomb = b"<html><body>" + b"<p>a<b>b</b>" * 3_000_000
+    with Parser(memory_bytes_max=400 * 1024**2) as parser:
+        with pytest.raises(Unparsable) as caught:
+            parser.parse(CanonicalizeInput(data=bomb, mime="text/html", name="bomb.html"))
+        assert "memory" in str(caught.value) or "crashed" in str(caught.value)
+        assert parser.parse(PAGE).title == "T"
+
+
+def test_killed_between_documents() -> None:
+    """A child that dies idle is replaced without a word."""
+    with Parser() as parser:
+        parser.parse(PAGE)
+        pid = parser.child_pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert parser.parse(PAGE).title == "T"
+        assert parser.child_pid != pid
+
+
+def test_killed_while_reading() -> None:
+    """A child killed at work costs its document; the next one is read."""
+    slow = CanonicalizeInput(
+        data=b"<html><body>" + b"<li>a" * 150_000, mime="text/html", name="slow.html"
+    )
+    with Parser() as parser:
+        parser.parse(PAGE)
+        pid = parser.child_pid
+        assert pid is not None
+        killer = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
+        killer.start()
+        with pytest.raises(Unparsable, match="killed"):
+            parser.parse(slow)
+        killer.join()
+        assert parser.parse(PAGE).title == "T"
+
+
+def test_child_ignores_interrupts() -> None:
+    """Ctrl-C is the parent's to handle: the child has its own session and ignores SIGINT."""
+    with Parser() as parser:
+        parser.parse(PAGE)
+        pid = parser.child_pid
+        assert pid is not None
+        assert os.getsid(pid) != os.getsid(0)
+        os.kill(pid, signal.SIGINT)
+        assert parser.parse(PAGE).title == "T"
+        assert parser.child_pid == pid
+
+
+def test_interrupt_while_waiting_drops_the_child(
+    stub: Callable[..., Parser],
+) -> None:
+    """After Ctrl-C in the parent the half-read answer is not taken for the next document's."""
+    parser = stub("take(); time.sleep(600)")
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        parser.parse(PAGE)
+    assert parser.child_pid is None
+
+
+def test_recycled_after_some_documents() -> None:
+    """A child reads so many documents and no more."""
+    with Parser(docs_per_child_max=2) as parser:
+        pids = []
+        for _ in range(3):
+            parser.parse(PAGE)
+            pids.append(parser.child_pid)
+        assert pids[1] is None
+        assert pids[0] != pids[2]
+
+
+def test_threads_take_turns() -> None:
+    """Several threads share one child and get each its own answer."""
+    titles: dict[int, str] = {}
+    with Parser() as parser:
+
+        def work(number: int) -> None:
+            page = f"<html><title>T{number}</title><p>words</p>".encode()
+            source = CanonicalizeInput(data=page, mime="text/html", name="x")
+            titles[number] = parser.parse(source).title
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert titles == {i: f"T{i}" for i in range(8)}
+
+
+def test_close_is_bounded_while_another_thread_waits(stub: Callable[..., Parser]) -> None:
+    """Closing ends a document in the works; it does not wait for it."""
+    parser = stub("take(); time.sleep(600)")
+    errors: list[Exception] = []
+
+    def work() -> None:
+        try:
+            parser.parse(PAGE)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_until(lambda: parser.child_pid is not None)
+    start = time.monotonic()
+    parser.close()
+    thread.join()
+    assert time.monotonic() - start < 10
+    assert [type(error) for error in errors] == [Unparsable]
+    with pytest.raises(ValueError, match="closed"):
+        parser.parse(PAGE)
+    parser.close()
+
+
+def test_orphan_ends_with_its_parent(tmp_path: Path) -> None:
+    """A parent that is killed leaves no child behind."""
+    root = Path(__file__).resolve().parents[2]
+    code = (
+        "import os, signal\nfrom kb.canonicalize import CanonicalizeInput, Parser\n"
+        f"p = Parser(); p.parse(CanonicalizeInput(data={PAGE.data!r}, "
+        "mime='text/html', name='x'))\n"
+        "print(p.child_pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    env = os.environ | {"PYTHONPATH": str(root)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == -signal.SIGKILL
+    pid = int(done.stdout)
+    stat = Path(f"/proc/{pid}/stat")
+    # In a container without an init the orphan may stay a zombie; it has ended all the same.
+    wait_until(lambda: is_gone(pid) or (stat.exists() and ") Z " in stat.read_text()))
+
+
+def test_the_working_directory_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module of the same name where kb is run is not imported by the child."""
+    (tmp_path / "msgspec.py").write_text("raise SystemExit(9)")
+    (tmp_path / "kb").mkdir()
+    (tmp_path / "kb" / "__init__.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    with Parser() as parser:
+        assert parser.parse(PAGE).title == "T"
+
+
+def test_the_child_is_told_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parent's environment, but for what finds programs, stays with the parent."""
+    monkeypatch.setenv("KB_TOKEN", "canary")
+    with Parser() as parser:
+        parser.parse(PAGE)
+        environ = Path(f"/proc/{parser.child_pid}/environ")
+        if not environ.exists():
+            pytest.skip("no /proc here")
+        assert b"canary" not in environ.read_bytes()

@@ -1,0 +1,188 @@
+"""What does a page say?"""
+
+import time
+
+import pytest
+
+from kb.canonicalize import CanonicalizeInput, canonicalize
+from kb.canonicalize.visible import visible_text
+from kb.errors import EmptySource
+from kb.model.text import Canonical
+
+PARAGRAPH = "The quick brown fox jumps over the lazy dog, and then it rests in the sun. "
+ARTICLE = f"""<!DOCTYPE html><html><head><title>Foxes - A Site</title>
+<meta property="article:published_time" content="2023-04-05T06:07:08Z">
+<style>p {{ color: red }}</style><script>var hidden = 1;</script></head><body>
+<nav><a href="/">Home</a> <a href="/about">About us</a></nav>
+<article><h1>Foxes</h1><p>{PARAGRAPH * 3}</p><h2>Habitat</h2>
+<p>They live in <a href="https://example.org/w">woods and <b>towns</b></a>. {PARAGRAPH * 2}</p>
+<table><tr><th>Kind</th><th>Weight</th></tr><tr><td>Red</td><td>8 kg</td></tr></table>
+</article><footer>Imprint and cookies</footer></body></html>"""
+
+
+def read(page: str | bytes, name: str = "page.html") -> Canonical:
+    data = page.encode() if isinstance(page, str) else page
+    return canonicalize(CanonicalizeInput(data=data, mime="text/html", name=name))
+
+
+def test_the_article_is_kept_and_the_frame_is_not() -> None:
+    """Headings, words of links and tables stay; navigation, scripts and addresses go."""
+    page = read(ARTICLE)
+    assert "## Habitat" in page.markdown
+    assert "woods and" in page.markdown
+    assert "| Red | 8 kg |" in page.markdown
+    for gone in ("hidden", "About us", "example.org", "color"):
+        assert gone not in page.markdown
+    assert (page.title, page.date, page.warnings) == ("Foxes", "2023-04-05T06:07:08Z", ())
+
+
+def test_no_date_is_inferred() -> None:
+    """A date in the text, or none at all, gives no date."""
+    assert read(ARTICLE.replace("article:published_time", "x") + "<p>1 May 2020</p>").date is None
+
+
+@pytest.mark.parametrize(
+    ("head", "date"),
+    [
+        ('<meta name="DC.date" content="2020-02-03">', "2020-02-03"),
+        (
+            '<script type="application/ld+json">{"datePublished": "2020-02-03"}</script>',
+            "2020-02-03",
+        ),
+        ('<meta itemprop="datePublished" content="soon">', None),
+    ],
+)
+def test_stated_dates(head: str, date: str | None) -> None:
+    """Dates that the page states in its metadata count."""
+    assert read(f"<html><head>{head}</head><body><p>{PARAGRAPH}").date == date
+
+
+@pytest.mark.parametrize(
+    ("head", "title"),
+    [
+        ("<title> A\n page </title>", "A page"),
+        ('<title>x</title><meta property="og:title" content="Shared name">', "Shared name"),
+        ("", "Only a heading"),
+    ],
+)
+def test_titles(head: str, title: str) -> None:
+    """og:title goes before the title element, and that before the first h1."""
+    assert (
+        read(f"<html><head>{head}</head><body><h1>Only a heading</h1><p>{PARAGRAPH}").title == title
+    )
+
+
+def test_a_page_without_title_is_named_by_its_file() -> None:
+    """No title and no h1: the stem."""
+    assert read(f"<html><body><p>{PARAGRAPH}", "dir/saved.html").title == "saved"
+
+
+def test_short_page_keeps_all_its_text() -> None:
+    """Where no article is found, the visible text is the page."""
+    page = read("<html><body><h2>Hi</h2><ul><li>a &amp; b<li>c</ul><div>d<br>e</div></body></html>")
+    assert page.markdown == "## Hi\n\n- a & b\n\n- c\n\nd\ne\n"
+
+
+def test_a_page_laid_out_in_a_table_keeps_its_paragraphs() -> None:
+    """One cell around the whole text is no table."""
+    text = "<br><br>".join(f"Part {i} has {PARAGRAPH}" for i in range(30))
+    page = read(f"<html><body><table><tr><td>menu</td><td><font>{text}</font></td></tr></table>")
+    assert "|" not in page.markdown
+    assert page.markdown.count("\n\nPart") >= 29
+
+
+@pytest.mark.parametrize(
+    ("declared", "codec"),
+    [
+        ("windows-1251", "cp1251"),
+        ("iso-8859-1", "cp1252"),
+        ("gb2312", "gb18030"),
+        ("Shift_JIS", "cp932"),
+        ("iso-2022-jp", "iso2022_jp"),
+        ("utf-8", "utf-8"),
+        ("iso-8859-1", "utf-8"),
+        ("no-such-thing", "utf-8"),
+        ("punycode", "utf-8"),
+    ],
+)
+def test_declared_charset(declared: str, codec: str) -> None:
+    """The declaration is believed, as browsers read it, unless the bytes are valid UTF-8."""
+    words = {"cp1251": "привет мир", "cp1252": "“café”", "gb18030": "你好世界"}
+    text = words.get(codec, "日本語の文章")
+    page = f'<html><head><meta charset="{declared}"><title>{text}</title></head><body><p>{text}'
+    result = read(page.encode(codec))
+    assert text in result.markdown
+    assert result.title == text
+
+
+def test_byte_order_mark_goes_before_the_declaration() -> None:
+    """UTF-16 with a mark is UTF-16 whatever the page says."""
+    assert "日本" in read('<meta charset="latin-1"><p>日本</p>'.encode("utf-16")).markdown
+
+
+def test_xhtml_with_a_doctype_and_entities() -> None:
+    """No DTD is read and no entity is fetched."""
+    page = read(
+        '<?xml version="1.0" encoding="utf-8"?><!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/passwd">'
+        "]><html><body><p>before &x; after &eacute;</p></body></html>"
+    )
+    assert "root:" not in page.markdown
+    assert "é" in page.markdown
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<html><body></body></html>",
+        "<html><script>x()</script>",
+        "<!-- only -->",
+        "<html><p>&nbsp;",
+    ],
+)
+def test_nothing_visible_is_an_empty_source(page: str) -> None:
+    """A page that shows nothing is empty, not a success."""
+    with pytest.raises(EmptySource):
+        read(page)
+
+
+def test_deep_nesting_keeps_the_text() -> None:
+    """Nesting beyond what libxml2 follows costs the article, not the words."""
+    page = read(
+        "<html><body><p>start</p>" + "<div>" * 5000 + "deep" + "</div>" * 5000 + "<p>end</p>"
+    )
+    assert page.markdown == "start\n\ndeep\n\nend\n"
+    assert page.warnings
+
+
+def test_huge_attribute_keeps_the_text() -> None:
+    """An inlined picture of 11 MB does not cut the page off."""
+    page = read('<html><body><p>start</p><img src="data:' + "A" * 11_000_000 + '"><p>end</p>')
+    assert page.markdown == "start\n\nend\n"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<" * 10**6,
+        "<!--" * 250_000,
+        "<script" * 150_000,
+        "<a b='" * 150_000,
+        "&" * 10**6,
+        "</" * 500_000,
+    ],
+)
+def test_visible_text_is_linear(page: str) -> None:
+    """A megabyte of bad markup takes under two seconds."""
+    start = time.perf_counter()
+    visible_text(page)
+    assert time.perf_counter() - start < 2
+
+
+def test_the_address_does_not_change_the_text() -> None:
+    """The same bytes say the same wherever they were fetched from."""
+    data = ARTICLE.encode()
+    here, there = (
+        canonicalize(CanonicalizeInput(data=data, mime="text/html", name="x", base_url=url))
+        for url in ("https://a.example/b", None)
+    )
+    assert here == there

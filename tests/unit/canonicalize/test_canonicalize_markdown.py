@@ -1,0 +1,184 @@
+"""What do markdown and plain text say?"""
+
+import time
+
+import pytest
+
+from kb.canonicalize import CanonicalizeInput, canonicalize
+from kb.canonicalize.dates import iso_date
+from kb.canonicalize.markdown import first_heading
+from kb.errors import EmptySource, Unsupported
+from kb.model.text import Canonical
+
+
+def read(text: str | bytes, name: str = "my note.md", mime: str = "text/markdown") -> Canonical:
+    data = text.encode() if isinstance(text, str) else text
+    return canonicalize(CanonicalizeInput(data=data, mime=mime, name=name))
+
+
+def test_yaml_front_matter() -> None:
+    """Title, tags and date are taken from front matter, and the block is taken off."""
+    note = read(
+        "---\ntitle: 'A: note'\ntags: [one, '#two', one]\nkeywords: three, #four\n"
+        "date: 2024-01-02 10:30\nnested:\n  title: no\n---\n\n# Heading\n\ntext\n"
+    )
+    assert note == Canonical(
+        markdown="# Heading\n\ntext\n",
+        title="A: note",
+        mime="text/markdown",
+        # What follows " #" in an unquoted YAML value is a comment.
+        tags=("one", "two", "three"),
+        date="2024-01-02T10:30:00",
+    )
+
+
+def test_block_list_and_odd_values() -> None:
+    """Block lists are read; scalars stay as written; nulls are nothing."""
+    note = read("---\ntitle: 2024\ntags:\n  - a b\n  - 'c'\n  - {d: e}\ndate: ~\n---\nx\n")
+    assert (note.title, note.tags, note.date) == ("2024", ("a b", "c"), None)
+
+
+def test_toml_front_matter() -> None:
+    """TOML between +++ lines does the same."""
+    note = read('+++\ntitle = "T"\ndate = 2024-05-06T07:08:09Z\ntags = ["x"]\n+++\nbody')
+    assert (note.title, note.tags, note.date) == ("T", ("x",), "2024-05-06T07:08:09+00:00")
+    assert note.markdown == "body\n"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "title: a: b: c",
+        "a: &a [x]\nb: [*a, *a]",
+        "a: " + "[" * 5000,
+        "a:\n  " + "- " * 5000 + "x",
+        'a: "unclosed',
+    ],
+)
+def test_bad_front_matter_stays_as_text(block: str) -> None:
+    """What is not valid, or could grow, stays in the text with a warning, and names nothing."""
+    note = read(f"---\n{block}\n---\n\n# Real\n")
+    assert note.markdown == f"---\n{block}\n---\n\n# Real\n"
+    assert note.title == "Real"
+    assert note.warnings[0].startswith("front matter left as text")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\njust a rule above\n---\n# T\n",
+        "---\n\n# T\n",
+        "---- \n# T\n",
+        "--- x\na: b\n---\n# T\n",
+    ],
+)
+def test_a_rule_is_not_front_matter(text: str) -> None:
+    """A first line that draws a rule is text, and no cause for a warning."""
+    note = read(text)
+    assert (note.markdown, note.warnings) == (text, ())
+
+
+def test_front_matter_is_bounded() -> None:
+    """A block beyond 64 KiB is text."""
+    text = "---\n" + "a: b\n" * 20_000 + "---\n# T\n"
+    assert read(text).markdown == text
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("intro\n\n## **Two** `words` ##\n# One\n", "Two words"),
+        ("# [Link](http://x.y) and ![pic][p] {#id}\n", "Link and pic"),
+        ("Set\next\n===\n", "Set ext"),
+        ("Sub\n---\n", "Sub"),
+        ("- item\n---\n# H\n", "H"),
+        ("```\n# code\n```\n# After\n", "After"),
+        ("~~~ py\n# code\n```\n~~~\n# After\n", "After"),
+        ("    # indented code\n\n#hashtag\n#\n# T\n", "T"),
+        ("a | b\n--|--\n# T\n", "T"),
+        ("no heading\n", ""),
+        ("```\n# never closed\n", ""),
+        ("# " + "x" * 300, "x" * 199 + "…"),
+    ],
+)
+def test_first_heading(text: str, title: str) -> None:
+    """The first ATX or setext heading outside fences gives the title."""
+    assert first_heading(text) == title
+
+
+def test_title_falls_back_to_the_name() -> None:
+    """Without heading the stem is the title; without name the first line."""
+    assert read("text", "dir/my note.md").title == "my note"
+    assert read("text", ".profile").title == ".profile"
+    assert read("first line\nsecond", "-").title == "first line"
+    assert read("x" * 100, "-", "text/plain").title == "x" * 79 + "…"
+    assert read("text", "bad\udcff.txt", "text/plain").title == "bad\ufffd"
+
+
+def test_text_stands_as_written() -> None:
+    """Nothing but newlines, composition, controls and the end is touched."""
+    note = read("a  \r\n\tb\x00\u0301c  \n\n\n")
+    assert note.markdown == "a  \n\tb\u0301c  \n"
+    assert read("# *not* _md_ <b>\n", "a.txt", "text/plain").markdown == "# *not* _md_ <b>\n"
+
+
+@pytest.mark.parametrize("mime", ["text/markdown", "text/plain", "text/html", "application/pdf"])
+@pytest.mark.parametrize("data", [b"", b" \r\n\t "])
+def test_nothing_is_an_empty_source(mime: str, data: bytes) -> None:
+    """Empty or blank bytes are an EmptySource, of whatever kind they claim to be."""
+    with pytest.raises(EmptySource):
+        read(data, mime=mime)
+
+
+def test_invisible_marks_are_not_text() -> None:
+    """A byte order mark and a zero-width space are nothing to find."""
+    with pytest.raises(EmptySource):
+        read("\ufeff\u200b\n")
+
+
+def test_front_matter_alone_is_empty() -> None:
+    """A note of nothing but front matter has nothing to find."""
+    with pytest.raises(EmptySource, match="front matter"):
+        read("---\ntitle: x\n---\n")
+
+
+def test_unsupported_says_what_to_do() -> None:
+    """The refusal names the format and a way on."""
+    with pytest.raises(Unsupported, match=r"^p\.png: image/png .* OCR"):
+        read(b"x", "p.png", "image/png")
+
+
+@pytest.mark.parametrize(
+    ("written", "iso"),
+    [
+        ("2024-01-02", "2024-01-02"),
+        ("2024/1/2", "2024-01-02"),
+        ("20240102", "2024-01-02"),
+        ("2024", "2024"),
+        ("2024-05", "2024-05"),
+        ("2024-01-02T10:00:00Z", "2024-01-02T10:00:00Z"),
+        ("2024-01-02 10:00 +0200", "2024-01-02T10:00:00+02:00"),
+        ("2024-01-02T10:00:00.123-05:00", "2024-01-02T10:00:00-05:00"),
+        ("January 5, 2024", "2024-01-05"),
+        ("Fri, 05 Jan 2024 10:00:00 GMT", "2024-01-05"),
+        ("5th of never", None),
+        ("2024-13-01", None),
+        ("2024-01-02 25:00", None),
+        ("yesterday", None),
+        ("12/01/2024", None),
+        ("", None),
+    ],
+)
+def test_dates(written: str, iso: str | None) -> None:
+    """Dates become ISO 8601, or nothing where they are ambiguous or none."""
+    assert iso_date(written) == iso
+
+
+@pytest.mark.parametrize(
+    "line", ["# " + "[" * 10**6, "# " + "[a](" * 250_000, "#" * 10**6, "# a" + " #" * 500_000]
+)
+def test_adversarial_lines_are_fast(line: str) -> None:
+    """A megabyte of bad markdown in one line takes under a second."""
+    start = time.perf_counter()
+    read(line)
+    assert time.perf_counter() - start < 1
