@@ -1,0 +1,20 @@
+"""Where might it be? Two caches, of words and of vectors, that follow the store's change log."""
+
+from kb.index.dense import DenseIndex
+from kb.index.follow import CatchUp
+from kb.index.lexical import LexicalIndex
+from kb.index.lock import file_lock
+from kb.index.result import CacheStats, Hits
+from kb.index.words import highlight_spans, prepare, terms
+
+__all__ = [
+    "CacheStats",
+    "CatchUp",
+    "DenseIndex",
+    "Hits",
+    "LexicalIndex",
+    "file_lock",
+    "highlight_spans",
+    "prepare",
+    "terms",
+]

@@ -1,0 +1,253 @@
+"""The lexical cache: BM25 over words, on tantivy."""
+
+import secrets
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kb.index import follow
+from kb.index.files import CacheDamaged, fsync_folder, untouched
+from kb.index.follow import CatchUp, Place
+from kb.index.lexical_engine import best, create_index, engine_errors, open_index, write_passages
+from kb.index.lexical_files import (
+    LexicalManifest,
+    drop_other_generations,
+    findings,
+    generation_path,
+    load_manifest,
+    read_meta,
+    write_manifest,
+)
+from kb.index.lexical_query import only_where, words_query
+from kb.index.result import NO_HITS, CacheStats, Hits
+from kb.index.threads import run_async
+from kb.index.words import ANALYSIS_VERSION
+from kb.model.job import LogEntry
+from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from tantivy import Index, Searcher
+
+# Up to so many values a filter is part of the query; above, hits are filtered as they come.
+_FILTER_VALUES_MAX: Final = 4_096
+_DEAD_SHARE_MAX: Final = 0.2
+_REPAIR_WAIT_S: Final = 5.0
+
+
+class _View(Struct, frozen=True, kw_only=True):
+    """An index opened once; replaced as a whole, so that a search never sees a half of two."""
+
+    digest: str
+    """Of the manifest; empty for an index in memory."""
+    manifest: LexicalManifest | None
+    index: "Index"
+    searcher: "Searcher"
+    place: Place
+
+
+class LexicalIndex:
+    """Words of titles and passages under `folder`, following the store's log."""
+
+    def __init__(self, folder: Path) -> None:
+        self.name = "lexical"
+        self.folder = folder
+        self.lock_path = folder / "lock"
+        self._view: _View | None = None
+        self._store: Store | None = None
+        self._unsound = False
+
+    def catch_up(self, store: Store, *, wait_s: float, rebuild: bool = False) -> CatchUp:
+        """Bring the cache level with the store, or say in the outcome why it is not.
+
+        Waits `wait_s` for another process that is at it. Damaged, missing or foreign files and a
+        log cut short lead to a rebuild, as does `rebuild`. Raises only the store's own errors.
+        """
+        self._store = store
+        outcome = follow.catch_up(self, store, wait_s, anew=rebuild or self._unsound)
+        self._unsound = self._unsound and not outcome.rebuilt
+        return outcome
+
+    def search(
+        self,
+        query: str,
+        limit: int,
+        *,
+        allowed: frozenset[int] | None = None,
+        restrict_nos: frozenset[int] | None = None,
+    ) -> Hits:
+        """The best `limit` passages that hold any of the query's words.
+
+        `allowed` names the sources and `restrict_nos` the passages that may be found; None is
+        all. As many as there are survive, however few they let through. No input raises.
+        """
+        try:
+            return self._search(query, limit, allowed, restrict_nos)
+        except CacheDamaged:
+            if self._store is None:
+                return NO_HITS
+        self.catch_up(self._store, wait_s=_REPAIR_WAIT_S, rebuild=True)
+        try:
+            return self._search(query, limit, allowed, restrict_nos)
+        except CacheDamaged:
+            return NO_HITS
+
+    def _search(
+        self,
+        query: str,
+        limit: int,
+        allowed: frozenset[int] | None,
+        restrict_nos: frozenset[int] | None,
+    ) -> Hits:
+        if self._view is None:
+            self.refresh()
+        view = self._view
+        if view is None or limit < 1 or allowed == frozenset() or restrict_nos == frozenset():
+            return NO_HITS
+        filters = {"source_no": allowed, "no": restrict_nos}
+        with engine_errors():
+            asked = words_query(view.index.schema, view.searcher.doc_freq, query)
+            if asked is None:
+                return NO_HITS
+            late: dict[str, frozenset[int]] = {}
+            for field, values in filters.items():
+                if values is not None and len(values) > _FILTER_VALUES_MAX:
+                    late[field] = values
+                else:
+                    asked = only_where(view.index.schema, asked, field, values)
+            return best(view.searcher, asked, limit, late)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it is held in memory alone, for want of a place to write."""
+        return self._view is not None and self._view.manifest is None
+
+    def stats(self) -> CacheStats:
+        """How large the cache is, as this process has it open."""
+        view = self._view
+        manifest = view.manifest if view else None
+        return CacheStats(
+            watermark=view.place.watermark if view else -1,
+            rows=view.searcher.num_docs if view else 0,
+            dead_rows=self._dead_rows(manifest) if manifest else 0,
+            segments=view.searcher.num_segments if view else 0,
+            size_bytes=sum(mark.size_bytes for mark in manifest.files) if manifest else 0,
+            mode="bm25",
+            in_memory=self.in_memory,
+        )
+
+    def _dead_rows(self, manifest: LexicalManifest) -> int:
+        try:
+            return read_meta(generation_path(self.folder, manifest.generation)).dead_rows
+        except CacheDamaged:
+            return 0
+
+    def verify(self) -> list[str]:
+        """Read every byte again and say what is not as written; the next catch-up rebuilds it."""
+        found = load_manifest(self.folder)
+        if found is None:
+            return ["lexical: there is no sound manifest"]
+        problems = findings(self.folder, found[1], by_hash=True)
+        self._unsound = self._unsound or bool(problems)
+        return [f"lexical: {problem}" for problem in problems]
+
+    def verify_async(self) -> "Future[list[str]]":
+        """As `verify`, in a thread of its own."""
+        return run_async(self.verify)
+
+    def merge(self, store: Store, *, wait_s: float) -> CatchUp:
+        """Catch up, and write the index anew where over a fifth of its rows are dead."""
+        outcome = self.catch_up(store, wait_s=wait_s)
+        stats = self.stats()
+        worn = stats.dead_rows > _DEAD_SHARE_MAX * (stats.rows + stats.dead_rows)
+        return self.catch_up(store, wait_s=wait_s, rebuild=True) if worn else outcome
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._view = None
+
+    # What follow.Cache asks for.
+
+    def wants(self, entry: LogEntry) -> bool:
+        """Entries about words."""
+        return entry.words
+
+    def refresh(self) -> Place | None:
+        """Open what the manifest names, unless it is open; see follow.Cache."""
+        view = self._view
+        found = load_manifest(self.folder)
+        if found is None or found[1].analysis != ANALYSIS_VERSION:
+            if not self.in_memory:
+                self._view = None
+            return self._view.place if self._view else None
+        digest, manifest = found
+        path = generation_path(self.folder, manifest.generation)
+        if view and view.digest == digest and all(untouched(path, m) for m in manifest.files):
+            return view.place
+        # Swapped once, at the end: other threads search meanwhile.
+        self._view = self._read(path, digest, manifest)
+        return self._view.place if self._view else None
+
+    def _read(self, path: Path, digest: str, manifest: LexicalManifest) -> _View | None:
+        if findings(self.folder, manifest, by_hash=False):
+            return None
+        place = Place(watermark=manifest.watermark, tail=manifest.tail)
+        try:
+            return _view_of(open_index(path), digest, manifest, place)
+        except CacheDamaged:
+            return None
+
+    def apply(self, store: Store, nos: list[int], place: Place) -> None:
+        """Delete and add again; see follow.Cache."""
+        view = self._view
+        if view is None or view.manifest is None:
+            raise CacheDamaged("the index is not open")
+        if nos:
+            with engine_errors():
+                write_passages(view.index, store, nos, replace=True)
+        self._record(view.manifest.generation, place)
+
+    def rebuild(self, store: Store, nos: list[int], place: Place) -> None:
+        """Write a new generation beside the old one, then switch; see follow.Cache."""
+        generation = secrets.token_hex(8)
+        path = generation_path(self.folder, generation)
+        path.mkdir(mode=0o700)
+        try:
+            with engine_errors():
+                index = create_index(path)
+                write_passages(index, store, nos, replace=False)
+                del index
+            fsync_folder(self.folder)
+            self._record(generation, place)
+        finally:
+            kept = load_manifest(self.folder)
+            drop_other_generations(self.folder, kept[1].generation if kept else "")
+
+    def hold_in_memory(self, store: Store, nos: list[int], place: Place) -> None:
+        """Index into memory; see follow.Cache."""
+        with engine_errors():
+            index = create_index(None)
+            write_passages(index, store, nos, replace=False)
+            self._view = _view_of(index, "", None, place)
+
+    def _record(self, generation: str, place: Place) -> None:
+        write_manifest(
+            self.folder,
+            generation,
+            watermark=place.watermark,
+            tail=place.tail,
+            analysis=ANALYSIS_VERSION,
+        )
+        self.refresh()
+
+
+def _view_of(index: "Index", digest: str, manifest: LexicalManifest | None, place: Place) -> _View:
+    with engine_errors():
+        return _View(
+            digest=digest,
+            manifest=manifest,
+            index=index,
+            searcher=index.searcher(),
+            place=place,
+        )

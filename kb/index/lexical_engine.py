@@ -1,0 +1,171 @@
+"""tantivy, as far as we need it: open, write, search; its errors come out as ours."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from kb.errors import KbError
+from kb.failpoints import failpoint
+from kb.index import follow
+from kb.index.files import CacheDamaged
+from kb.index.result import Hits
+from kb.index.words import analyzer, han_characters, prepare
+from kb.model.doc import Doc
+from kb.model.text import Chunk, indexed_text
+from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from tantivy import DocAddress, Document, Index, IndexWriter, Query, Schema, Searcher
+
+_HEAP_BYTES: Final = 48_000_000
+_TOKENIZER: Final = "kb"
+_FETCH_SPARE: Final = 64
+_FETCH_GROWTH: Final = 4
+# Ties are followed past the limit no further than this.
+_TIED_MAX: Final = 20_000
+_FROM_THE_SYSTEM: Final = frozenset(
+    (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
+)
+
+
+@contextmanager
+def engine_errors() -> Iterator[None]:
+    """Turn whatever tantivy raises, its panics too, into CacheDamaged.
+
+    An OSError of the system's own (no room, no right) passes: a rebuild would not help it.
+    """
+    try:
+        yield
+    except (CacheDamaged, KbError):
+        raise
+    except OSError as error:
+        if error.errno in _FROM_THE_SYSTEM:
+            raise
+        raise CacheDamaged(str(error)) from error
+    except Exception as error:
+        # tantivy maps its errors to several classes.
+        raise CacheDamaged(str(error)) from error
+    except BaseException as error:
+        # A panic in Rust is no Exception in Python.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise CacheDamaged(str(error)) from error
+
+
+def schema() -> "Schema":
+    """Fields: title, body (that, heading path, passage), han (single characters), two numbers."""
+    from tantivy import SchemaBuilder
+
+    builder = SchemaBuilder()
+    builder.add_text_field("title", tokenizer_name=_TOKENIZER, index_option="position")
+    builder.add_text_field("body", tokenizer_name=_TOKENIZER, index_option="position")
+    builder.add_text_field("han", tokenizer_name="whitespace", index_option="position")
+    builder.add_unsigned_field("no", indexed=True, fast=True)
+    builder.add_unsigned_field("source_no", indexed=True, fast=True)
+    return builder.build()
+
+
+def create_index(path: Path | None) -> "Index":
+    """An empty index in an empty folder, or in memory."""
+    from tantivy import Index
+
+    return _prepared(Index(schema(), path=str(path)) if path else Index(schema()))
+
+
+def open_index(path: Path) -> "Index":
+    """The index that lies in a folder. Raises CacheDamaged."""
+    from tantivy import Index
+
+    with engine_errors():
+        return _prepared(Index.open(str(path)))
+
+
+def _prepared(index: "Index") -> "Index":
+    # Without this a thread would watch the folder; we are told by the manifest.
+    index.config_reader("manual")
+    index.register_tokenizer(_TOKENIZER, analyzer())
+    return index
+
+
+def write_passages(index: "Index", store: Store, nos: list[int], *, replace: bool) -> None:
+    """Index what is live of these passages in one commit; with `replace`, forget the rest.
+
+    On return no merge is under way and nothing more will be written.
+    """
+    writer = index.writer(_HEAP_BYTES, 1)
+    for _, window in follow.windows(store, nos):
+        if replace:
+            _delete(index, writer, [no for no, _ in window])
+        for _, found in window:
+            if found:
+                writer.add_document(_document(*found))
+    failpoint("lexical.before_commit")
+    writer.commit()
+    writer.wait_merging_threads()
+    failpoint("lexical.after_commit")
+    index.reload()
+
+
+def _delete(index: "Index", writer: "IndexWriter", nos: list[int]) -> None:
+    from tantivy import Query
+
+    # By query, not by term: a term made from an int matches nothing in an unsigned field.
+    writer.delete_documents_by_query(Query.term_set_query(index.schema, "no", nos))
+
+
+def _document(chunk: Chunk, doc: Doc) -> "Document":
+    from tantivy import Document
+
+    body = indexed_text(doc.title, chunk.heading, chunk.text)
+    document = Document()
+    document.add_text("title", prepare(doc.title))
+    document.add_text("body", prepare(body))
+    han = han_characters(body)
+    if han:
+        document.add_text("han", han)
+    document.add_unsigned("no", chunk.no)
+    document.add_unsigned("source_no", chunk.source_no)
+    return document
+
+
+def best(
+    searcher: "Searcher", query: "Query", limit: int, filters: dict[str, frozenset[int]]
+) -> Hits:
+    """The best `limit` hits whose number fields are among the filters' values.
+
+    tantivy orders equal scores by place in the index, which differs with its history; so ties at
+    the limit are fetched whole and cut by number.
+    """
+    fetch = limit + _FETCH_SPARE
+    while True:
+        found = searcher.search(query, fetch, count=False).hits
+        kept = _filtered(searcher, found, filters)
+        exhausted = len(found) < fetch
+        enough = len(kept) >= limit
+        settled = enough and kept[limit - 1][0] > found[-1][0]
+        if exhausted or settled or (enough and fetch >= _TIED_MAX):
+            break
+        fetch *= _FETCH_GROWTH
+    ordered = sorted((-score, no) for score, no in kept)[:limit]
+    return Hits(nos=[no for _, no in ordered], scores=[-score for score, _ in ordered])
+
+
+def _filtered(
+    searcher: "Searcher",
+    found: "list[tuple[float, DocAddress]]",
+    filters: dict[str, frozenset[int]],
+) -> list[tuple[float, int]]:
+    addresses = [address for _, address in found]
+    nos = _numbers(searcher, "no", addresses)
+    rows = [(score, no) for (score, _), no in zip(found, nos, strict=True)]
+    for field, values in filters.items():
+        numbers = nos if field == "no" else _numbers(searcher, field, addresses)
+        passing = {no for no, number in zip(nos, numbers, strict=True) if number in values}
+        rows = [row for row in rows if row[1] in passing]
+    return rows
+
+
+def _numbers(searcher: "Searcher", field: str, addresses: "list[DocAddress]") -> list[int]:
+    return cast("list[int]", searcher.fast_field_values(field, addresses))

@@ -1,0 +1,41 @@
+"""One writer per cache: a file lock that dies with its holder."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from kb.errors import StoreBusy
+
+_POLL_S: Final = 0.02
+
+
+@contextmanager
+def file_lock(path: Path, wait_s: float) -> Iterator[None]:
+    """Hold an exclusive flock on `path` for the block.
+
+    The file is made where it is missing and never removed: a lock on a deleted file excludes
+    nobody. Raises StoreBusy after `wait_s` seconds, OSError where the file cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _acquire(descriptor, path, time.monotonic() + wait_s)
+        yield
+    finally:
+        # Closing releases; a child that inherited nothing keeps nothing.
+        os.close(descriptor)
+
+
+def _acquire(descriptor: int, path: Path, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise StoreBusy(place=path) from None
+            time.sleep(min(_POLL_S, left))

@@ -1,0 +1,22 @@
+"""Work beside the caller."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def run_async(work: Callable[[], T]) -> Future[T]:
+    """Run `work` in a daemon thread: an exit does not wait for it, its result can be."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  handed to whoever asks for the result
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future

@@ -1,0 +1,157 @@
+"""What is a word? The same answer for documents and for queries, in any script."""
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tantivy import TextAnalyzer
+
+ANALYSIS_VERSION: Final = 1
+_WORD_BYTES_MAX: Final = 60
+_QUERY_CHARS_MAX: Final = 32_768
+TERMS_MAX: Final = 256
+_PHRASES_MAX: Final = 8
+_PHRASE_WORDS_MAX: Final = 32
+
+_HAN_CHARS: Final = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+# Scripts that part no words by spaces; and Hangul, which does, but glues particles to its nouns.
+_GRAM_CHARS: Final = (
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
+    "\u0e01-\u0e7f\u0e81-\u0eff\u1000-\u109f\u1780-\u17dd"  # Thai, Lao, Myanmar, Khmer
+    "\u1100-\u11ff\uac00-\ud7a3"  # Hangul
+)
+_HAN: Final = re.compile(f"[{_HAN_CHARS}]+")
+_RUN: Final = re.compile(f"(?P<han>[{_HAN_CHARS}]+)|[{_GRAM_CHARS}]+")
+_UNSPACED: Final = re.compile(f"[{_HAN_CHARS}{_GRAM_CHARS}]")
+# Tone and killer marks: no letters to the tokenizer, which would part words at them.
+_MARKS: Final = re.compile("[\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a\u17c9-\u17d3]")
+_SPACED_WORD: Final = re.compile(f"[^\\W_{_HAN_CHARS}{_GRAM_CHARS}]+")
+_QUOTED: Final = re.compile(r'["“”„«»「」『』]([^"“”„«»「」『』]{2,400})["“”„«»「」『』]')
+
+
+def prepare(text: str) -> str:
+    """Text whose words a tokenizer can part at what is no letter or digit.
+
+    Compatibility forms are unified (NFKC); runs of Han become dictionary words, long ones with
+    the words inside them; runs of other unspaced scripts, and of Hangul, become character pairs.
+    """
+    if text.isascii():
+        return text
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    unified = unicodedata.normalize("NFKC", clean)
+    if not _UNSPACED.search(unified):
+        return unified
+    return _RUN.sub(_split_run, unified)
+
+
+def _split_run(run: re.Match[str]) -> str:
+    if run["han"]:
+        return f" {' '.join(_han_words(run[0]))} "
+    letters = _MARKS.sub("", run[0])
+    if len(letters) < 3:
+        return f" {letters} "
+    return f" {' '.join(a + b for a, b in pairwise(letters))} "
+
+
+def _han_words(run: str) -> list[str]:
+    import rjieba
+
+    return list(rjieba.cut_for_search(run))
+
+
+def han_characters(text: str) -> str:
+    """Every Han character as a word of its own, with a mark between runs.
+
+    What dictionary words part otherwise in a document than in a query is found by these.
+    """
+    if text.isascii():
+        return ""
+    clean = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode("utf-8"))
+    return " | ".join(" ".join(run) for run in _HAN.findall(clean))
+
+
+def is_han(term: str) -> bool:
+    """Whether a term is written in Han alone."""
+    return _HAN.fullmatch(term) is not None
+
+
+@functools.cache
+def analyzer(*, drop_stop_words: bool = False) -> "TextAnalyzer":
+    """Words of prepared text: lower case, without accents, English ones as stems."""
+    from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+    chain = (
+        TextAnalyzerBuilder(Tokenizer.simple())
+        .filter(Filter.remove_long(_WORD_BYTES_MAX))
+        .filter(Filter.lowercase())
+        .filter(Filter.ascii_fold())
+    )
+    if drop_stop_words:
+        chain = chain.filter(Filter.stopword("english"))
+    return chain.filter(Filter.stemmer("english")).build()
+
+
+def query_words(query: str) -> list[str]:
+    """A query's analysed words in order, repeats kept, without English stop words.
+
+    A query of nothing but stop words keeps them: "to be or not to be" is one, too.
+    """
+    prepared = prepare(query[:_QUERY_CHARS_MAX])
+    return analyzer(drop_stop_words=True).analyze(prepared) or analyzer().analyze(prepared)
+
+
+def terms(query: str) -> list[str]:
+    """The distinct words that a query is searched by, in order, at most TERMS_MAX."""
+    return list(dict.fromkeys(query_words(query)))[:TERMS_MAX]
+
+
+def phrases(query: str) -> list[list[str]]:
+    """The analysed words of each quoted part of a query that has two words or more."""
+    quoted = (match[1] for match in _QUOTED.finditer(query[:_QUERY_CHARS_MAX]))
+    analysed = (analyzer().analyze(prepare(part))[:_PHRASE_WORDS_MAX] for part in quoted)
+    return [words for words in analysed if len(words) > 1][:_PHRASES_MAX]
+
+
+def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
+    """Half-open character spans of `text` whose words are among `terms`; ascending, disjoint.
+
+    `terms` are analysed ones, as `terms()` gives them.
+    """
+    wanted = frozenset(terms)
+    if not wanted:
+        return []
+    return _merged(sorted([*_spaced_spans(text, wanted), *_unspaced_spans(text, wanted)]))
+
+
+def _spaced_spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+    analyse = analyzer().analyze
+    known: dict[str, bool] = {}
+    for match in _SPACED_WORD.finditer(text):
+        word = match[0]
+        if word not in known:
+            known[word] = not wanted.isdisjoint(analyse(prepare(word)))
+        if known[word]:
+            yield match.span()
+
+
+def _unspaced_spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+    unspaced = sorted((t for t in wanted if _UNSPACED.search(t)), key=len, reverse=True)
+    if not unspaced or text.isascii():
+        return
+    # Looked ahead at, so that pairs that overlap are all seen.
+    for match in re.finditer(f"(?=({'|'.join(map(re.escape, unspaced))}))", text):
+        yield match.span(1)
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
