@@ -17,7 +17,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from kb.errors import StaleToken
+from kb.errors import StaleToken, StoreDamaged
 from kb.model.clock import Clock
 from kb.model.ids import DocId, JobId, job_id
 from kb.model.job import Claim, Job, JobKind, JobState
@@ -40,6 +40,7 @@ TRANSITIONS: Final[dict[tuple[JobState, Event], tuple[JobState, JobState]]] = {
 
 PRIORITY: Final[dict[JobKind, int]] = {"chunk": 2, "embed": 5}
 LEASE_LOST: Final = "claim_token_expired"
+_LISTS: Final = {records.table: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
 _BACKOFF_FIRST_MS: Final = 2_000
 _BACKOFF_MAX_MS: Final = 600_000
 _ERROR_CHARS_MAX: Final = 500
@@ -96,6 +97,12 @@ def enqueue(
 def get(txn: ReadTxn, job: JobId) -> Job | None:
     """The job, or None: it never was, or it is done."""
     return JOBS.get(txn, job.encode())
+
+
+def by_key(txn: ReadTxn, key: str) -> Job | None:
+    """The job of this logical work that is ready, running or failed, or None."""
+    known = JOBS_DEDUPE.get(txn, text_key(key))
+    return get(txn, known.job_id) if known else None
 
 
 def claim(
@@ -201,6 +208,52 @@ def retry_failed(txn: WriteTxn) -> int:
     return len(dead)
 
 
+def cancel(txn: WriteTxn, doc: DocId) -> int:
+    """Remove every job of a doc, in any state; whoever holds one finds its token stale.
+
+    Returns how many. Only for docs that have no further use.
+    """
+    refs = [JOBS_DEDUPE.get(txn, text_key(dedupe_key("chunk", doc)))]
+    refs += [ref for _, ref in JOBS_DEDUPE.scan(txn, f"embed:{doc}:".encode())]
+    jobs = list(_listed(txn, [ref.job_id for ref in refs if ref]))
+    for job in jobs:
+        _remove(txn, job)
+    return len(jobs)
+
+
+def listing(job: Job) -> tuple[str, bytes]:
+    """The table that lists jobs of this state, and the job's key in it."""
+    match job.state:
+        case "ready":
+            return "jobs_ready", _ready_key(job)
+        case "running":
+            return "jobs_running", job.job_id.encode()
+        case "failed":
+            return "jobs_failed", job.job_id.encode()
+        case "done":
+            raise AssertionError("a done job has no record")
+
+
+def relist(txn: WriteTxn) -> None:
+    """Make the lists and the dedupe keys anew from the jobs; of two with one key the first stays.
+
+    A record that cannot be read goes: its doc's ledger entry tells that the work is still to do.
+    """
+    for table in ("jobs_ready", "jobs_running", "jobs_failed", "jobs_dedupe"):
+        for key in [key for key, _ in txn.scan(table)]:
+            txn.delete(table, key)
+    for key in [key for key, _ in txn.scan("jobs")]:
+        try:
+            job = JOBS.get(txn, key)
+        except StoreDamaged:
+            job = None
+        if job is None or JOBS_DEDUPE.get(txn, text_key(job.dedupe_key)):
+            JOBS.delete(txn, key)
+            continue
+        JOBS_DEDUPE.put(txn, text_key(job.dedupe_key), JobRef(job_id=job.job_id))
+        _put(txn, job)
+
+
 def failed(txn: ReadTxn) -> Iterator[Job]:
     """The dead letters, each with its reason."""
     yield from _listed(txn, [ref.job_id for _, ref in JOBS_FAILED.scan(txn)])
@@ -287,16 +340,8 @@ def _moved(txn: WriteTxn, job: Job, event: Event, *, spent: bool = False, **chan
 
 def _put(txn: WriteTxn, job: Job) -> None:
     JOBS.put(txn, job.job_id.encode(), job)
-    ref = JobRef(job_id=job.job_id)
-    match job.state:
-        case "ready":
-            JOBS_READY.put(txn, _ready_key(job), ref)
-        case "running":
-            JOBS_RUNNING.put(txn, job.job_id.encode(), ref)
-        case "failed":
-            JOBS_FAILED.put(txn, job.job_id.encode(), ref)
-        case "done":
-            raise AssertionError("a done job has no record")
+    table, key = listing(job)
+    _LISTS[table].put(txn, key, JobRef(job_id=job.job_id))
 
 
 def _unlist(txn: WriteTxn, job: Job) -> None:

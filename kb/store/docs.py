@@ -112,7 +112,8 @@ def with_facet(txn: ReadTxn, name: str, value: str) -> Iterator[SourceNo]:
         yield SourceNo(from_u64(key[-8:]))
 
 
-def _facets(doc: Doc) -> list[bytes]:
+def facet_keys(doc: Doc) -> list[bytes]:
+    """Keys of a doc's facets; none unless it is active."""
     if doc.status != "active":
         return []
     pairs = [("kind", doc.kind), ("visibility", doc.visibility), ("owner", doc.owner)]
@@ -121,12 +122,12 @@ def _facets(doc: Doc) -> list[bytes]:
 
 
 def _put_facets(txn: WriteTxn, doc: Doc) -> None:
-    for key in _facets(doc):
+    for key in facet_keys(doc):
         txn.put("facets", key, b"")
 
 
 def _drop_facets(txn: WriteTxn, doc: Doc) -> None:
-    for key in _facets(doc):
+    for key in facet_keys(doc):
         txn.delete("facets", key)
 
 

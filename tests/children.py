@@ -1,0 +1,34 @@
+"""Other processes that a test starts, with the package and the fakes to import."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+_TESTS: Final = Path(__file__).resolve().parent
+_PATH: Final = os.pathsep.join([str(_TESTS.parent), str(_TESTS)])
+
+
+def start(code: str, *args: object, **env: str) -> "subprocess.Popen[str]":
+    """Start Python on `code`, its output and input on pipes."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, args)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": _PATH, **env},
+    )
+
+
+def finished(code: str, *args: object, **env: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python on `code` to its end, within a minute."""
+    child = start(code, *args, **env)
+    with child:
+        try:
+            stdout, stderr = child.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise
+    return subprocess.CompletedProcess(child.args, child.returncode, stdout, stderr)

@@ -1,0 +1,228 @@
+"""Bytes that earlier programs wrote, opened with today's code.
+
+`samples.json` holds, per record format, every record type's table, key and stored bytes in hex. A
+format is added by `write_samples` when one is retired; what is there is never rewritten.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from kb.errors import StoreDamaged
+from kb.model.doc import Coverage, Doc, LedgerEntry, Seen, VersionPointer
+from kb.model.ids import ChunkId, ChunkNo, DocId, JobId, Lsid, SourceNo
+from kb.model.job import Job, LogEntry
+from kb.model.text import Chunk
+from kb.store import records
+from kb.store.codec import RECORD_VERSION, Records, seal, u64, unseal
+from kb.store.keys import lsid_key, text_key, vector_key
+from kb.store.memory import MemoryEnvironment
+from kb.store.records import (
+    ChunkRef,
+    DocRef,
+    Entity,
+    JobRef,
+    Orphan,
+    Setting,
+    SourceRef,
+)
+
+FILE: Final = Path(__file__).with_name("samples.json")
+LSID: Final = Lsid("file:///notes/%E6%A0%87.md")
+DOC: Final = DocId("d0123456789abcdef0123")
+JOB: Final = JobId("j000000000007")
+CHUNK: Final = ChunkId("c0123456789abcdef01234567")
+VECTOR_KEY: Final = vector_key("model-a", "ab" * 16)
+VECTOR: Final = bytes.fromhex("0000003f000080bf00005040")
+
+# Per records constant: the key and the record that its sample holds.
+SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
+    "DOCS": (
+        DOC.encode(),
+        Doc(
+            doc_id=DOC,
+            lsid=LSID,
+            source_no=SourceNo(3),
+            version=2,
+            title="标 title",
+            source="/notes/标.md",
+            kind="file",
+            mime="text/markdown",
+            tags=("a", "标"),
+            date="2024-05-06",
+            visibility="shared",
+            owner="ada",
+            status="active",
+            raw_sha256="0" * 64,
+            raw_path="raw/00/00.md",
+            md_path="md/file/title--00--00.md",
+            md_sha256="1" * 64,
+            raw_bytes=1234,
+            md_chars=1200,
+            coverage=Coverage(pages=9, pages_with_text=7),
+            canonicalizer="markdown-1",
+            added_ms=1_700_000_000_000,
+            updated_ms=1_700_000_000_001,
+            tags_given=("a",),
+            title_given="标 title",
+        ),
+    ),
+    "LSIDS": (lsid_key(LSID), SourceRef(source_no=SourceNo(3), lsid=LSID)),
+    "VERSIONS": (u64(3), VersionPointer(doc_id=DOC, version=2, source_no=SourceNo(3))),
+    "SOURCE_DOCS": (u64(3) + u64(2), DocRef(doc_id=DOC)),
+    "SEEN": (
+        lsid_key(LSID),
+        Seen(
+            lsid=LSID,
+            doc_id=DOC,
+            raw_sha256="0" * 64,
+            size_bytes=1234,
+            mtime_ns=1_700_000_000_000_000_001,
+            ctime_ns=1_700_000_000_000_000_002,
+            inode=2**63 + 5,
+            seen_ms=1_700_000_000_000,
+        ),
+    ),
+    "LEDGER": (
+        DOC.encode(),
+        LedgerEntry(doc_id=DOC, state="pending", new_paths=("raw/a", "md/b"), updated_ms=5),
+    ),
+    "JOBS": (
+        JOB.encode(),
+        Job(
+            job_id=JOB,
+            order=8,
+            kind="embed",
+            doc_id=DOC,
+            dedupe_key=f"embed:{DOC}:model-a",
+            priority=5,
+            state="failed",
+            attempts=5,
+            attempts_max=5,
+            token=6,
+            not_before_ms=0,
+            deadline_ms=0,
+            last_error="no room",
+            enqueued_ms=1_700_000_000_000,
+        ),
+    ),
+    "JOBS_READY": (b"\x05" + u64(0) + u64(8), JobRef(job_id=JOB)),
+    "JOBS_RUNNING": (JOB.encode(), JobRef(job_id=JOB)),
+    "JOBS_FAILED": (JOB.encode(), JobRef(job_id=JOB)),
+    "JOBS_DEDUPE": (text_key(f"embed:{DOC}:model-a"), JobRef(job_id=JOB)),
+    "CHUNKS": (
+        u64(11),
+        Chunk(
+            chunk_id=CHUNK,
+            no=ChunkNo(11),
+            doc_id=DOC,
+            lsid=LSID,
+            ordinal=4,
+            text="a passage, 一段",
+            start=100,
+            end=113,
+            heading=("A", "B"),
+            page=2,
+            line=9,
+            text_hash="ab" * 16,
+            tokens=6,
+            source_no=SourceNo(3),
+            entities=("hashtag:x",),
+        ),
+    ),
+    "CHUNK_IDS": (CHUNK.encode(), ChunkRef(no=ChunkNo(11))),
+    "SOURCE_CHUNKS": (u64(3) + u64(4), ChunkRef(no=ChunkNo(11))),
+    "ENTITIES": (b"hashtag:x", Entity(kind="hashtag", surface="#X", key="hashtag:x")),
+    "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000)),
+    "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),
+    "META": (b"counter:chunk", Setting(number=12, text="")),
+}
+
+
+def record_tables() -> dict[str, Records[Any]]:
+    return {name: it for name, it in vars(records).items() if isinstance(it, Records)}
+
+
+def write_samples() -> None:
+    """Add the samples of today's format to the file; run it once, before RECORD_VERSION moves."""
+    stored = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    if str(RECORD_VERSION) in stored:
+        raise SystemExit(f"samples of record version {RECORD_VERSION} are there already")
+    rows = {}
+    for name, table in record_tables().items():
+        key, record = SAMPLES[name]
+        body = msgspec.msgpack.encode(record)
+        rows[name] = {"key": key.hex(), "stored": seal(table.table, key, body).hex()}
+    vector = seal("vectors", VECTOR_KEY, VECTOR).hex()
+    rows["vectors"] = {"key": VECTOR_KEY.hex(), "stored": vector}
+    stored[str(RECORD_VERSION)] = rows
+    FILE.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+STORED: Final = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+CASES: Final = [(version, name) for version in STORED for name in SAMPLES]
+
+
+def stored_of(version: str, name: str) -> tuple[bytes, bytes]:
+    row = STORED[version][name]
+    return bytes.fromhex(row["key"]), bytes.fromhex(row["stored"])
+
+
+@pytest.mark.parametrize(("version", "name"), CASES)
+def test_a_stored_record_is_read(version: str, name: str) -> None:
+    """What was stored under a record format is today's record, field by field, at its key."""
+    key, stored = stored_of(version, name)
+    table = record_tables()[name]
+    wanted_key, wanted = SAMPLES[name]
+    with MemoryEnvironment().write() as txn:
+        txn.put(table.table, key, stored)
+        assert (key, table.get(txn, key)) == (wanted_key, wanted)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_todays_bytes_are_the_samples(name: str) -> None:
+    """The same record is written as the same bytes, until RECORD_VERSION says otherwise."""
+    table = record_tables()[name]
+    key, record = SAMPLES[name]
+    with MemoryEnvironment().write() as txn:
+        table.put(txn, key, record)
+        assert txn.get(table.table, key) == stored_of(str(RECORD_VERSION), name)[1]
+
+
+@pytest.mark.parametrize("version", STORED)
+def test_a_stored_vector_is_read(version: str) -> None:
+    """A vector is little-endian float32 behind the same head."""
+    key, stored = stored_of(version, "vectors")
+    assert (key, unseal("vectors", key, stored)) == (VECTOR_KEY, VECTOR)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_in_another_table_is_refused(name: str) -> None:
+    """No stored record passes for one of another table."""
+    key, stored = stored_of(str(RECORD_VERSION), name)
+    with pytest.raises(StoreDamaged):
+        unseal("vectors", key, stored)
+
+
+def test_every_record_type_has_a_sample() -> None:
+    """A table of typed records without a sample is noticed here, as is a version without any."""
+    assert set(SAMPLES) == set(record_tables())
+    assert str(RECORD_VERSION) in STORED
+    assert all(set(rows) == {*SAMPLES, "vectors"} for rows in STORED.values())
+
+
+def test_every_field_is_told_apart() -> None:
+    """Samples fill what may be left out, so that a field that is lost shows."""
+    for name in ("DOCS", "CHUNKS", "JOBS"):
+        record = SAMPLES[name][1]
+        empty = [
+            f.name for f in msgspec.structs.fields(record) if getattr(record, f.name) in (None, ())
+        ]
+        assert empty == [], name
+
+
+if __name__ == "__main__":
+    write_samples()
