@@ -34,6 +34,12 @@ class ChunkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     tokens_max: Annotated[int, Meta(ge=32, le=8192)] = 256
     overlap_tokens: _NotNegative = 32
+    """At most a quarter of tokens_max."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where the overlap would eat the passage."""
+        if self.overlap_tokens > self.tokens_max // 4:
+            raise ValueError("overlap_tokens is over a quarter of tokens_max")
 
 
 class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,12 +67,17 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How candidates become hits."""
 
     fusion: Literal["spaced", "plain"] = "spaced"
-    rrf_k: _Positive = 40
+    rrf_k: _Positive = 60
     lexical_weight: _Share = 0.5
+    feedback_passages: _NotNegative = 3
+    """The best so far that the dense leg moves its query towards; 0 for none."""
+    feedback_weight: _Share = 0.2
     candidates: _Positive = 200
-    """Candidates that each leg brings at first."""
-    mmr_similarity: _Share = 0.92
-    """Passages at least this alike crowd each other out."""
+    """Candidates that each leg brings, or k where that is more."""
+    mmr_similarity: _Share = 0.95
+    """Passages at least this alike can crowd each other out."""
+    mmr_crowd: _Positive = 2
+    """How many alike may stand before the next one has to wait."""
     entity_boost: Annotated[float, Meta(ge=1.0)] = 1.25
     query_chars_max: _Positive = 8_192
 
@@ -75,7 +86,7 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How the caches are kept."""
 
     dense_mode: Literal["auto", "exact", "hnsw"] = "auto"
-    crossover_rows: _Positive = 500_000
+    crossover_rows: _Positive = 1_000_000
     lock_wait_ms: _NotNegative = 10_000
 
 

@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# What a perfect copy of a chosen passage loses of its score.
-_PENALTY: Final = 0.5
+# What is left of the score of a passage that comes too late into a crowd.
+_CROWDED: Final = 0.5
 
 
 def spread(
@@ -16,28 +16,32 @@ def spread(
     vectors: "NDArray[np.float32]",
     texts: Sequence[str],
     k: int,
+    *,
     similarity_min: float,
-) -> list[int]:
-    """Choose k of n candidates, given in order of score; returns their places, in order chosen.
+    crowd: int,
+) -> list[tuple[int, float]]:
+    """Choose k of n candidates, given in order of score: their places and scores, best first.
 
-    A candidate loses score as its likeness to one already chosen rises above `similarity_min`;
-    below that, nothing changes, so a list without near-duplicates keeps its order. `vectors` has
-    shape (n, dim), zero rows where there is no vector; equal texts are wholly alike.
+    Once `crowd` passages as alike as `similarity_min` are chosen, the next of them counts for half:
+    a pair of near-duplicates may both be what was sought, a row of them hides the rest. A list
+    without crowds keeps its order and scores. `vectors` has shape (n, dim), zero rows where there
+    is no vector; equal texts are wholly alike.
     """
     import numpy as np
 
-    n = len(scores)
-    crowding = np.zeros(n)
-    chosen: list[int] = []
-    left = list(range(n))
-    while left and len(chosen) < k:
-        best = max(left, key=lambda i: (scores[i] * (1.0 - _PENALTY * crowding[i]), -i))
-        left.remove(best)
-        chosen.append(best)
-        likeness = (vectors @ vectors[best]).astype(np.float64)
-        for i in left:
-            if texts[i] == texts[best]:
-                likeness[i] = 1.0
-        over = (likeness - similarity_min) / max(1e-9, 1.0 - similarity_min)
-        crowding = np.maximum(crowding, np.clip(over, 0.0, 1.0))
+    alike = np.zeros(len(scores), dtype=np.int64)
+    kinds = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    kind = np.array([kinds[text] for text in texts], dtype=np.int64)
+    current = np.array(scores, dtype=np.float64)
+    free = np.ones(len(scores), dtype=bool)
+    chosen: list[tuple[int, float]] = []
+    while len(chosen) < min(k, len(scores)):
+        # argmax takes the first of equals, and they came in order.
+        best = int(np.where(free, current, -np.inf).argmax())
+        free[best] = False
+        chosen.append((best, float(current[best])))
+        near = (vectors @ vectors[best] >= similarity_min) | (kind == kind[best])
+        alike += near
+        late = free & near & (alike == crowd)
+        current[late] *= _CROWDED
     return chosen

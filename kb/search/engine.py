@@ -16,15 +16,13 @@ from kb.index.follow import CatchUp
 from kb.index.result import Hits
 from kb.jobs import queue
 from kb.model.doc import Doc, Scope
-from kb.model.ids import ChunkNo
-from kb.model.search import Hit, SearchRequest, SearchResult
+from kb.model.search import SearchRequest, SearchResult
 from kb.model.text import Chunk
-from kb.search.answer import Scored, hits_of
+from kb.search.answer import hits_of
 from kb.search.candidates import Candidates, Gate, gather, unite
-from kb.search.diversity import spread
 from kb.search.filters import allowed_sources
-from kb.search.fuse import Leg, fuse
-from kb.search.mentions import Asked, align, look_up, required
+from kb.search.mentions import align, look_up, required
+from kb.search.order import Ordering
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How many of the best are weighed against each other for likeness, per hit wanted.
-_SPREAD_FACTOR: Final = 3
 _PENDING_COUNTED_MAX: Final = 10_000
 
 
@@ -97,7 +93,7 @@ class Searcher:
             request=request,
             scope=scope,
             text=text,
-            wanted=max(self._settings.candidates, request.k * _SPREAD_FACTOR),
+            wanted=max(self._settings.candidates, request.k),
             allowed=allowed,
             restrict=required(asked),
             warnings=warnings,
@@ -105,8 +101,8 @@ class Searcher:
         self._follow(question)
         with self._store.read() as txn:
             gate = Gate(txn, request, scope)
-            candidates = self._candidates(question, gate)
-            order = self._ordered(question, candidates, boosted, gate)
+            candidates, vector = self._candidates(question, gate)
+            order = self._order(request.k).order(candidates, vector, boosted, gate)
             hits, truncated = hits_of(txn, self._content, order, request)
             alignment, more = align(txn, text, [one.chunk.no for one in order], scope)
             self._warn_of_pending(txn, question)
@@ -151,7 +147,7 @@ class Searcher:
             found = None
             if length:
                 query = (mean / length).astype(np.float32)
-                allowed = self._visible(txn, request, scope)
+                allowed = allowed_sources(txn, request, scope)
                 found = gather(
                     lambda limit: dense.search(query, limit, allowed=allowed), gate, question.wanted
                 )
@@ -159,7 +155,7 @@ class Searcher:
             if found is not None:
                 ranked = dict(zip(found.nos, found.scores, strict=True))
                 united.dense[:] = [ranked[no] for no in united.nos]
-            order = self._ordered(question, united, [], gate)
+            order = self._order(k).order(united, None, [], gate)
             hits, _ = hits_of(txn, self._content, order, request)
         return SearchResult(
             query=ident,
@@ -168,9 +164,6 @@ class Searcher:
             entity_alignment=(),
             warnings=tuple(question.warnings),
         )
-
-    def _visible(self, txn: ReadTxn, request: SearchRequest, scope: Scope) -> frozenset[int] | None:
-        return allowed_sources(txn, request, scope)
 
     def _seeds(self, txn: ReadTxn, ident: str, scope: Scope) -> list[Chunk]:
         full = docs.resolve(txn, ident)
@@ -195,11 +188,16 @@ class Searcher:
         elif state.problem:
             question.warnings.append(state.problem)
 
-    def _candidates(self, question: _Question, gate: Gate) -> Candidates:
+    def _order(self, k: int) -> Ordering:
+        return Ordering(self._settings, self._sources.dense, k)
+
+    def _candidates(
+        self, question: _Question, gate: Gate
+    ) -> "tuple[Candidates, NDArray[np.float32] | None]":
         lexical = self._lexical(question, gate) if question.request.mode != "dense" else None
         vector = self._query_vector(question) if question.request.mode != "lexical" else None
         if vector is None:
-            return unite(lexical, None, None)
+            return unite(lexical, None, None), None
         dense = self._sources.dense()
         self._catch_up(dense, question)
         found = gather(
@@ -209,7 +207,7 @@ class Searcher:
             gate,
             question.wanted,
         )
-        return unite(lexical, found, lambda nos: dense.similarities(vector, nos))
+        return unite(lexical, found, lambda nos: dense.similarities(vector, nos)), vector
 
     def _lexical(self, question: _Question, gate: Gate) -> Hits:
         index = self._sources.lexical()
@@ -238,60 +236,6 @@ class Searcher:
                 raise
             question.warnings.append(f"searched by words alone: {error}")
             return None
-
-    def _ordered(
-        self, question: _Question, found: Candidates, boosted: list[Asked], gate: Gate
-    ) -> list[Scored]:
-        """The hits, best first: fused, boosted, spread; equal scores by passage id."""
-        if not found.nos:
-            return []
-        scores = fuse(
-            self._legs(found), k=self._settings.rrf_k, spaced=self._settings.fusion == "spaced"
-        )
-        wanted = question.request.k
-        rows: list[Scored] = []
-        for place, no in enumerate(found.nos):
-            seen = gate.look(no)
-            if seen is not None:
-                boost = self._boost(ChunkNo(no), boosted)
-                rows.append(_scored(found, place, float(scores[place]), boost, seen))
-        rows.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
-        pool = rows[: wanted * _SPREAD_FACTOR]
-        chosen = [pool[place] for place in self._spread(pool, wanted)]
-        chosen.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
-        return chosen
-
-    def _legs(self, found: Candidates) -> list[Leg]:
-        import numpy as np
-
-        weight = self._settings.lexical_weight
-        legs: list[Leg] = []
-        if not np.isnan(found.lexical).all():
-            legs.append(Leg(scores=found.lexical, weight=weight, floor=0.0))
-        if not np.isnan(found.dense).all():
-            legs.append(Leg(scores=found.dense, weight=1.0 - weight))
-        return legs or [Leg(scores=found.lexical, weight=1.0)]
-
-    def _boost(self, no: ChunkNo, boosted: list[Asked]) -> float:
-        boost = 1.0
-        for one in boosted:
-            if no in one.nos:
-                boost *= self._settings.entity_boost
-        return boost
-
-    def _spread(self, pool: list[Scored], wanted: int) -> list[int]:
-        import numpy as np
-
-        vectors = np.zeros((len(pool), 1), dtype=np.float32)
-        if any(row.has_vector for row in pool):
-            vectors, _ = self._sources.dense().vectors([row.chunk.no for row in pool])
-        return spread(
-            [row.score for row in pool],
-            vectors,
-            [row.chunk.text for row in pool],
-            wanted,
-            self._settings.mmr_similarity,
-        )
 
     def _warn_of_pending(self, txn: ReadTxn, question: _Question) -> None:
         uncut = queue.pending_of_kind(txn, "chunk", _PENDING_COUNTED_MAX)
@@ -330,22 +274,3 @@ def _readable(query: str, chars_max: int, warnings: list[str]) -> str:
     if not any(letter.isalnum() for letter in text):
         warnings.append("the query has no words to search for")
     return text
-
-
-def _scored(
-    found: Candidates, place: int, fused: float, boost: float, seen: tuple[Chunk, Doc]
-) -> Scored:
-    no = ChunkNo(found.nos[place])
-    return Scored(
-        score=round(fused * boost, 6),
-        chunk=seen[0],
-        doc=seen[1],
-        lexical_rank=found.lexical_rank.get(no),
-        dense_rank=found.dense_rank.get(no),
-        fused=fused,
-        boost=boost,
-        has_vector=found.dense[place] == found.dense[place],
-    )
-
-
-__all__ = ["Hit", "Searcher", "Sources"]

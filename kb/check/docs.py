@@ -1,0 +1,90 @@
+"""Does everything that leads to a doc lead there, and has each what it needs?"""
+
+from kb.check.lookup import find, has_job, is_named, jobs_of
+from kb.check.mends import ByHand, DropRecord, Recut, Refacet, Repoint
+from kb.check.notes import Notes
+from kb.jobs import queue
+from kb.model.doc import Doc
+from kb.store import docs
+from kb.store.codec import from_u64, u64
+from kb.store.keys import lsid_key
+from kb.store.kv import ReadTxn
+from kb.store.records import DOCS, LEDGER, LSIDS, SOURCE_DOCS, VERSIONS
+
+
+def check_docs(txn: ReadTxn, notes: Notes) -> None:
+    """Docs, their versions, facets and ledger entries."""
+    facets = 0
+    for key, _ in txn.scan("docs"):
+        doc = find(DOCS, txn, key)
+        if doc is None:
+            continue
+        pointer = find(VERSIONS, txn, u64(doc.source_no))
+        ref = find(SOURCE_DOCS, txn, u64(doc.source_no) + u64(doc.version))
+        named = find(LSIDS, txn, lsid_key(doc.lsid))
+        if pointer is None or pointer.version < doc.version:
+            notes.add(doc.doc_id, "its source does not lead to it", Repoint(doc.doc_id))
+        if ref is None or ref.doc_id != doc.doc_id:
+            notes.add(doc.doc_id, "it is not among its source's versions", Repoint(doc.doc_id))
+        if named is None or named.source_no != doc.source_no or named.lsid != doc.lsid:
+            notes.add(doc.doc_id, "its source is not known by name", Repoint(doc.doc_id))
+        if pointer is not None and pointer.doc_id == doc.doc_id:
+            facets += _check_newest(txn, notes, doc)
+        elif doc.status == "active":
+            notes.add(doc.doc_id, "a newer version does not replace it", Repoint(doc.doc_id))
+    if facets != txn.count("facets"):
+        check_rows(txn, notes, "facets", "a facet that no doc has")
+    _check_pointers(txn, notes)
+
+
+def _check_newest(txn: ReadTxn, notes: Notes, doc: Doc) -> int:
+    """Returns how many of its facets are there."""
+    expected = docs.facet_keys(doc)
+    present = sum(txn.get("facets", key) is not None for key in expected)
+    if present < len(expected):
+        notes.add(doc.doc_id, "facets are missing", Refacet(doc.doc_id))
+    if doc.status == "active":
+        _check_progress(txn, notes, doc)
+    return present
+
+
+def _check_progress(txn: ReadTxn, notes: Notes, doc: Doc) -> None:
+    entry = find(LEDGER, txn, doc.doc_id.encode())
+    if entry is None:
+        notes.add(doc.doc_id, "it has no ledger entry", Recut(doc.source_no))
+    elif entry.state == "pending":
+        if not jobs_of(txn, doc.doc_id):
+            notes.add(doc.doc_id, "it waits for a job that is not there", Recut(doc.source_no))
+    elif not has_job(txn, queue.dedupe_key("chunk", doc.doc_id)) and not any(
+        True for _ in txn.scan("source_chunks", u64(doc.source_no), u64(doc.source_no + 1))
+    ):
+        notes.add(doc.doc_id, "it has no passages", Recut(doc.source_no))
+
+
+def _check_pointers(txn: ReadTxn, notes: Notes) -> None:
+    for key, _ in txn.scan("versions"):
+        pointer = find(VERSIONS, txn, key)
+        if pointer and txn.get("docs", pointer.doc_id.encode()) is None:
+            advice = "restore the home from a backup; adding the source again makes a new doc"
+            notes.add(f"source {from_u64(key)}", "its newest doc is missing", ByHand(advice))
+    for key, stored in txn.scan("source_docs"):
+        ref = find(SOURCE_DOCS, txn, key)
+        if ref and txn.get("docs", ref.doc_id.encode()) is None:
+            mend = DropRecord("source_docs", key, stored)
+            notes.add(ref.doc_id, "a version without a record", mend)
+    for key, stored in txn.scan("lsids"):
+        named = find(LSIDS, txn, key)
+        if named and txn.get("versions", u64(named.source_no)) is None:
+            mend = DropRecord("lsids", key, stored)
+            notes.add(f"source {named.source_no}", "a name of a source that is not there", mend)
+    for key, stored in txn.scan("ledger"):
+        if txn.get("docs", key) is None:
+            mend = DropRecord("ledger", key, stored)
+            notes.add(f"ledger/{key.hex()[:16]}", "an entry of a doc that is not there", mend)
+
+
+def check_rows(txn: ReadTxn, notes: Notes, table: str, problem: str) -> None:
+    """Note the rows of a table that lead to nothing that has them."""
+    for key, stored in txn.scan(table):
+        if not is_named(txn, table, key):
+            notes.add(f"{table}/{key.hex()[-16:]}", problem, DropRecord(table, key, stored))

@@ -1,0 +1,115 @@
+"""What can be put right, and how it is told to a person. Doing it is `repair`'s business."""
+
+from typing import Literal, TypeAlias, assert_never
+
+from msgspec import Struct
+
+from kb.model.ids import DocId
+
+
+class ByHand(Struct, frozen=True):
+    """Nothing here can mend it."""
+
+    advice: str
+
+
+class DropRecord(Struct, frozen=True):
+    """Remove a record that other records can replace, while it is still what was looked at."""
+
+    table: str
+    key: bytes
+    stored: bytes
+
+
+class Repoint(Struct, frozen=True):
+    """Make what leads from a source to this doc anew."""
+
+    doc_id: DocId
+
+
+class Refacet(Struct, frozen=True):
+    """Write the facets of a doc again."""
+
+    doc_id: DocId
+
+
+class Relink(Struct, frozen=True):
+    """Write what leads to a passage again: its id, its place, its entities."""
+
+    no: int
+
+
+class Recut(Struct, frozen=True):
+    """Ask for a source's passages anew, without the passage `drop`."""
+
+    source_no: int
+    drop: int | None = None
+
+
+class Embed(Struct, frozen=True):
+    """Ask for the vectors that a doc lacks."""
+
+    doc_id: DocId
+
+
+class Relist(Struct, frozen=True):
+    """Make the lists of jobs anew."""
+
+
+class RaiseCounter(Struct, frozen=True):
+    """Let a counter go on above every number in use."""
+
+    name: str
+    at_least: int
+
+
+class RestoreFile(Struct, frozen=True):
+    """Make a content file again from what it came from, where that still says the same."""
+
+    doc_id: DocId
+    part: Literal["raw", "md"]
+
+
+class Rebuild(Struct, frozen=True):
+    """Make a cache anew."""
+
+    cache: Literal["lexical", "dense"]
+
+
+Mend: TypeAlias = (
+    ByHand
+    | DropRecord
+    | Repoint
+    | Refacet
+    | Relink
+    | Recut
+    | Embed
+    | Relist
+    | RaiseCounter
+    | RestoreFile
+    | Rebuild
+)
+_REPAIR = "`kb check --repair` "
+
+
+def said(mend: Mend) -> str:
+    """The mend in words."""
+    match mend:
+        case ByHand(advice):
+            return advice
+        case DropRecord():
+            return _REPAIR + "removes the record and makes it again"
+        case Repoint() | Refacet() | Relink() | Relist() | RaiseCounter():
+            return _REPAIR + "writes it again"
+        case Recut():
+            return _REPAIR + "asks for the doc's passages anew; then run `kb worker --drain`"
+        case Embed():
+            return _REPAIR + "asks for its vectors; then run `kb worker --drain`"
+        case RestoreFile(part="md"):
+            return _REPAIR + "makes it again from the raw bytes"
+        case RestoreFile():
+            return _REPAIR + "takes it from its source, where that is unchanged; else restore it"
+        case Rebuild():
+            return _REPAIR + "rebuilds the cache"
+        case _:
+            assert_never(mend)

@@ -1,0 +1,57 @@
+"""How far back must the log reach? To the cache that has read the least of it."""
+
+from typing import Final
+
+from kb.failpoints import failpoint
+from kb.index import DenseIndex, LexicalIndex
+from kb.index.follow import CatchUp
+from kb.store import log
+from kb.store.kv import ReadTxn
+from kb.store.store import Store
+
+ENTRIES_PER_TXN: Final = 1_000
+
+
+def level(
+    store: Store, lexical: LexicalIndex, dense: DenseIndex, wait_s: float
+) -> tuple[int, list[str]]:
+    """Bring both caches level and rewrite what is worn of them.
+
+    Returns the last log entry that both hold on disk, 0 where one holds none; and what went wrong.
+    """
+    words = lexical.merge(store, wait_s=wait_s)
+    vectors = dense.catch_up(store, wait_s=wait_s)
+    unmerged = None if vectors.problem else dense.merge(wait_s=wait_s)
+    held = min(_held(words, in_memory=lexical.in_memory), _held(vectors, in_memory=dense.in_memory))
+    return held, [said for said in (words.problem, vectors.problem, unmerged) if said]
+
+
+def _held(state: CatchUp, *, in_memory: bool) -> int:
+    # A cache that could not be written has read the log for this process alone.
+    return 0 if state.problem or in_memory else max(state.watermark, 0)
+
+
+def truncate_log(store: Store, held: int) -> int:
+    """Drop log entries that every cache holds; returns how many.
+
+    The entry at `held` stays: by it a cache tells its own log from that of a restored store.
+    """
+    removed = 0
+    while True:
+        with store.read() as txn:
+            if not _droppable(txn, held):
+                return removed
+        with store.write() as txn:
+            removed += log.truncate(txn, held - 1, ENTRIES_PER_TXN)
+        failpoint("compact.after_truncate")
+
+
+def _droppable(txn: ReadTxn, held: int) -> int:
+    first = log.first_seq(txn)
+    return max(0, held - first)
+
+
+def droppable_when_level(store: Store) -> int:
+    """How many log entries could be dropped if every cache were level."""
+    with store.read() as txn:
+        return _droppable(txn, log.last_seq(txn))

@@ -1,0 +1,132 @@
+"""The order: candidates are fused, once more with feedback, boosted and spread."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kb.config import SearchSettings
+from kb.index import DenseIndex
+from kb.model.ids import ChunkNo
+from kb.search.answer import Scored
+from kb.search.candidates import Candidates, Gate
+from kb.search.diversity import spread
+from kb.search.fuse import Leg, fuse
+from kb.search.mentions import Asked
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# How many of the best are weighed against each other for likeness, per hit wanted.
+_SPREAD_FACTOR: Final = 3
+_DIGITS: Final = 6
+
+
+class Ordering:
+    """Orders the candidates of one question; k hits are wanted."""
+
+    def __init__(self, settings: SearchSettings, dense: Callable[[], DenseIndex], k: int) -> None:
+        self._settings = settings
+        self._dense = dense
+        self._k = k
+
+    def order(
+        self,
+        found: Candidates,
+        vector: "NDArray[np.float32] | None",
+        boosted: list[Asked],
+        gate: Gate,
+    ) -> list[Scored]:
+        """The hits, best first: score descending, then passage id."""
+        import numpy as np
+
+        if not found.nos:
+            return []
+        fused = self._fused(found.lexical, found.dense)
+        if vector is not None and not np.isnan(found.lexical).all():
+            fused = self._fed_back(found, vector, fused)
+        rows: list[Scored] = []
+        for place, no in enumerate(found.nos):
+            seen = gate.look(no)
+            if seen is not None:
+                rows.append(
+                    Scored(
+                        score=float(fused[place]) * self._boost(ChunkNo(no), boosted),
+                        chunk=seen[0],
+                        doc=seen[1],
+                        lexical_rank=found.lexical_rank.get(ChunkNo(no)),
+                        dense_rank=found.dense_rank.get(ChunkNo(no)),
+                        fused=float(fused[place]),
+                        boost=self._boost(ChunkNo(no), boosted),
+                        has_vector=not np.isnan(found.dense[place]),
+                    )
+                )
+        rows.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
+        return self._spread(rows[: self._k * _SPREAD_FACTOR])
+
+    def _fused(
+        self, lexical: "NDArray[np.float64]", dense: "NDArray[np.float64]"
+    ) -> "NDArray[np.float64]":
+        import numpy as np
+
+        weight = self._settings.lexical_weight
+        legs: list[Leg] = []
+        if not np.isnan(lexical).all():
+            legs.append(Leg(scores=lexical, weight=weight, floor=0.0))
+        if not np.isnan(dense).all():
+            legs.append(Leg(scores=dense, weight=1.0 - weight))
+        spaced = self._settings.fusion == "spaced"
+        return fuse(legs, k=self._settings.rrf_k, spaced=spaced)
+
+    def _fed_back(
+        self,
+        found: Candidates,
+        vector: "NDArray[np.float32]",
+        fused: "NDArray[np.float64]",
+    ) -> "NDArray[np.float64]":
+        """Fuse again, the query moved a little towards the best passages so far.
+
+        Rocchio's relevance feedback (1971) on vectors, with the top passages taken as relevant.
+        """
+        import numpy as np
+
+        count, weight = self._settings.feedback_passages, self._settings.feedback_weight
+        best = np.lexsort((np.array(found.nos), -fused))[:count]
+        rows, present = self._dense().vectors([found.nos[place] for place in best])
+        if not count or not weight or not present.any():
+            return fused
+        mean = rows[present].mean(axis=0)
+        length = float(np.linalg.norm(mean))
+        if not length:
+            return fused
+        moved = (1.0 - weight) * vector + weight * (mean / length)
+        moved = (moved / np.linalg.norm(moved)).astype(np.float32)
+        nearness = self._dense().similarities(moved, found.nos).astype(np.float64)
+        return self._fused(found.lexical, nearness)
+
+    def _boost(self, no: ChunkNo, boosted: list[Asked]) -> float:
+        boost = 1.0
+        for one in boosted:
+            if no in one.nos:
+                boost *= self._settings.entity_boost
+        return boost
+
+    def _spread(self, pool: list[Scored]) -> list[Scored]:
+        import msgspec
+        import numpy as np
+
+        vectors = np.zeros((len(pool), 1), dtype=np.float32)
+        if any(row.has_vector for row in pool):
+            vectors, _ = self._dense().vectors([row.chunk.no for row in pool])
+        chosen = spread(
+            [row.score for row in pool],
+            vectors,
+            [row.chunk.text for row in pool],
+            self._k,
+            similarity_min=self._settings.mmr_similarity,
+            crowd=self._settings.mmr_crowd,
+        )
+        hits = [
+            msgspec.structs.replace(pool[place], score=round(score, _DIGITS))
+            for place, score in chosen
+        ]
+        return sorted(hits, key=lambda row: (-row.score, row.chunk.chunk_id))

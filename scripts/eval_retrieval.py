@@ -1,0 +1,161 @@
+"""Measure retrieval on a test set in BEIR layout, through the engine that users run.
+
+    python scripts/eval_retrieval.py DIR... [--home KEEP] [--cfg KEY=VALUE]... [--json]
+
+DIR holds corpus.jsonl, queries.jsonl and qrels.tsv. Each entry of the corpus becomes a doc, taken
+in, cut, embedded and indexed as any other; a doc's rank is that of its best passage. Prints
+nDCG@10 (gain linear in the grade), recall@100 and MRR@10 for each mode.
+"""
+
+import argparse
+import csv
+import json
+import math
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kb.app import App
+from kb.config import load
+from kb.ingest.request import IngestRequest, Staged, Wishes
+from kb.model.doc import OPERATOR
+from kb.model.ids import Lsid, sha256_hex
+from kb.model.search import SearchMode, SearchRequest
+from kb.model.text import Canonical
+
+MODES: tuple[SearchMode, ...] = ("lexical", "dense", "hybrid")
+PASSAGES = 200
+BATCH = 256
+
+
+def entries(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Id, title and text of every entry of the corpus that has a text."""
+    with (folder / "corpus.jsonl").open(encoding="utf-8") as lines:
+        for line in lines:
+            entry = json.loads(line)
+            yield str(entry["_id"]), entry.get("title") or "", entry["text"]
+
+
+def take_in(app: App, folder: Path) -> None:
+    """Take the corpus in and work every job off."""
+    batch: list[Staged] = []
+    for ident, title, text in entries(folder):
+        raw = f"{title}\n{text}".encode()
+        if not text.strip() and not title.strip():
+            continue
+        request = IngestRequest(
+            lsid=Lsid(f"eval:{ident}"),
+            source=ident,
+            kind="entry",
+            canonical=Canonical(markdown=text.strip() or title, title=title, mime="text/plain"),
+            raw=raw,
+            raw_sha256=sha256_hex(raw),
+            extension="txt",
+            canonicalizer="eval",
+            wishes=Wishes(),
+        )
+        batch.append(app.ingestor.stage(request))
+        if len(batch) == BATCH:
+            app.ingestor.commit(batch)
+            batch = []
+    if batch:
+        app.ingestor.commit(batch)
+    pool = app.pool()
+    pool.start()
+    try:
+        pool.drain()
+    finally:
+        pool.shutdown()
+    app.catch_up()
+
+
+def judgements(folder: Path) -> dict[str, dict[str, int]]:
+    """Grades above 0 by query and entry."""
+    found: dict[str, dict[str, int]] = {}
+    with (folder / "qrels.tsv").open(encoding="utf-8", newline="") as lines:
+        for query, entry, grade in csv.reader(lines, delimiter="\t"):
+            if grade.lstrip("-").isdigit() and int(grade) > 0:
+                found.setdefault(query, {})[entry] = int(grade)
+    return found
+
+
+def scores(ranked: list[str], grades: dict[str, int]) -> dict[str, float]:
+    """The three figures of one query."""
+    gained = sum(
+        grades.get(ident, 0) / math.log2(rank + 2) for rank, ident in enumerate(ranked[:10])
+    )
+    ideal = sorted(grades.values(), reverse=True)[:10]
+    best = sum(grade / math.log2(rank + 2) for rank, grade in enumerate(ideal))
+    first = next((rank for rank, ident in enumerate(ranked[:10], 1) if ident in grades), 0)
+    return {
+        "ndcg_at_10": gained / best,
+        "recall_at_100": sum(ident in grades for ident in ranked[:100]) / len(grades),
+        "mrr_at_10": 1 / first if first else 0.0,
+    }
+
+
+def measure(app: App, folder: Path, mode: SearchMode) -> dict[str, float]:
+    """Means over the queries that have judgements, and the median time of a query."""
+    grades = judgements(folder)
+    rows: list[dict[str, float]] = []
+    seconds: list[float] = []
+    with (folder / "queries.jsonl").open(encoding="utf-8") as lines:
+        for line in lines:
+            query = json.loads(line)
+            if str(query["_id"]) not in grades:
+                continue
+            started = time.perf_counter()
+            request = SearchRequest(query=query["text"], k=PASSAGES, mode=mode)
+            hits = app.searcher.search(request, OPERATOR).hits
+            seconds.append(time.perf_counter() - started)
+            ranked = list(dict.fromkeys(hit.source for hit in hits))
+            rows.append(scores(ranked, grades[str(query["_id"])]))
+    means = {name: statistics.fmean(row[name] for row in rows) for name in rows[0]}
+    return {**means, "queries": len(rows), "query_ms_p50": statistics.median(seconds) * 1000}
+
+
+def run(folder: Path, home: Path, overrides: list[str]) -> dict[str, Any]:
+    """Every mode over one set."""
+    with App.open(home, load([], overrides)) as app:
+        with app.store.read() as txn:
+            known = txn.count("versions")
+        if not known:
+            take_in(app, folder)
+        return {mode: measure(app, folder, mode) for mode in MODES}
+
+
+def main() -> None:
+    """Parse the call, measure each set, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--home", type=Path, help="keep the homes here and use them again")
+    parser.add_argument("--cfg", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--json", action="store_true", dest="as_json")
+    said = parser.parse_args()
+    results: dict[str, Any] = {}
+    for folder in said.folders:
+        if not (folder / "corpus.jsonl").is_file():
+            sys.exit(f"{folder}: no corpus.jsonl there")
+        with tempfile.TemporaryDirectory() as temporary:
+            home = (said.home or Path(temporary)) / folder.resolve().name
+            results[folder.resolve().name] = run(folder, home, said.cfg)
+    if said.as_json:
+        print(json.dumps(results, indent=2))
+        return
+    for name, modes in results.items():
+        for mode, row in modes.items():
+            print(
+                f"{name:24} {mode:8} nDCG@10 {row['ndcg_at_10']:.4f}  recall@100 "
+                f"{row['recall_at_100']:.4f}  MRR@10 {row['mrr_at_10']:.4f}  "
+                f"p50 {row['query_ms_p50']:.1f} ms"
+            )
+
+
+if __name__ == "__main__":
+    main()
