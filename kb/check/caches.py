@@ -4,10 +4,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.check.mends import Rebuild
+from kb.check.mends import ByHand, Rebuild
 from kb.check.notes import Notes
-from kb.errors import StoreDamaged
-from kb.index import DenseIndex, LexicalIndex
+from kb.errors import StoreBusy, StoreDamaged
+from kb.index import DenseIndex, LexicalIndex, file_lock
 from kb.store import chunks, docs, log
 from kb.store.codec import from_u64
 from kb.store.kv import ReadTxn
@@ -21,7 +21,16 @@ _MANIFEST: Final = "manifest.json"
 def _check_files(store: Store, notes: Notes, cache: LexicalIndex | DenseIndex) -> bool:
     """Whether a cache's files are as written. One that was never made is made now."""
     if (cache.folder / _MANIFEST).exists():
-        problems = cache.verify()
+        try:
+            # Its writer replaces files while it catches up, and that is no damage.
+            with file_lock(cache.lock_path, WAIT_S):
+                problems = cache.verify()
+        except StoreBusy as busy:
+            notes.add(cache.name, str(busy), ByHand("run `kb check` again"))
+            return False
+        except OSError:
+            # A home that cannot be written has no writer.
+            problems = cache.verify()
     else:
         problem = cache.catch_up(store, wait_s=WAIT_S).problem
         problems = [problem] if problem else []

@@ -79,7 +79,7 @@ class Checker:
         notes = Notes()
         self._step(notes, "records", lambda txn: check_records(txn, notes))
         self._step(notes, "counters", lambda txn: check_counters(txn, notes))
-        self._step(notes, "docs", lambda txn: check_docs(txn, notes))
+        self._step(notes, "docs", lambda txn: check_docs(txn, notes, self._fingerprint))
         self._step(notes, "jobs", lambda txn: check_jobs(txn, notes))
         self._step(notes, "chunks", lambda txn: check_passages(txn, notes, self._fingerprint))
         self._step(

@@ -1,6 +1,6 @@
 """Does everything that leads to a doc lead there, and has each what it needs?"""
 
-from kb.check.lookup import find, has_job, is_named, jobs_of
+from kb.check.lookup import find, has_any_job, has_job, is_named
 from kb.check.mends import ByHand, DropRecord, Recut, Refacet, Repoint
 from kb.check.notes import Notes
 from kb.jobs import queue
@@ -12,7 +12,7 @@ from kb.store.kv import ReadTxn
 from kb.store.records import DOCS, LEDGER, LSIDS, SOURCE_DOCS, VERSIONS
 
 
-def check_docs(txn: ReadTxn, notes: Notes) -> None:
+def check_docs(txn: ReadTxn, notes: Notes, fingerprint: str) -> None:
     """Docs, their versions, facets and ledger entries."""
     facets = 0
     for key, _ in txn.scan("docs"):
@@ -29,7 +29,7 @@ def check_docs(txn: ReadTxn, notes: Notes) -> None:
         if named is None or named.source_no != doc.source_no or named.lsid != doc.lsid:
             notes.add(doc.doc_id, "its source is not known by name", Repoint(doc.doc_id))
         if pointer is not None and pointer.doc_id == doc.doc_id:
-            facets += _check_newest(txn, notes, doc)
+            facets += _check_newest(txn, notes, doc, fingerprint)
         elif doc.status == "active":
             notes.add(doc.doc_id, "a newer version does not replace it", Repoint(doc.doc_id))
     if facets != txn.count("facets"):
@@ -37,23 +37,23 @@ def check_docs(txn: ReadTxn, notes: Notes) -> None:
     _check_pointers(txn, notes)
 
 
-def _check_newest(txn: ReadTxn, notes: Notes, doc: Doc) -> int:
+def _check_newest(txn: ReadTxn, notes: Notes, doc: Doc, fingerprint: str) -> int:
     """Returns how many of its facets are there."""
     expected = docs.facet_keys(doc)
     present = sum(txn.get("facets", key) is not None for key in expected)
     if present < len(expected):
         notes.add(doc.doc_id, "facets are missing", Refacet(doc.doc_id))
     if doc.status == "active":
-        _check_progress(txn, notes, doc)
+        _check_progress(txn, notes, doc, fingerprint)
     return present
 
 
-def _check_progress(txn: ReadTxn, notes: Notes, doc: Doc) -> None:
+def _check_progress(txn: ReadTxn, notes: Notes, doc: Doc, fingerprint: str) -> None:
     entry = find(LEDGER, txn, doc.doc_id.encode())
     if entry is None:
         notes.add(doc.doc_id, "it has no ledger entry", Recut(doc.source_no))
     elif entry.state == "pending":
-        if not jobs_of(txn, doc.doc_id):
+        if not has_any_job(txn, doc.doc_id, fingerprint):
             notes.add(doc.doc_id, "it waits for a job that is not there", Recut(doc.source_no))
     elif not has_job(txn, queue.dedupe_key("chunk", doc.doc_id)) and not any(
         True for _ in txn.scan("source_chunks", u64(doc.source_no), u64(doc.source_no + 1))

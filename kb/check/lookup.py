@@ -3,10 +3,9 @@
 from typing import Final, TypeVar
 
 from kb.errors import StoreDamaged
-from kb.jobs import queue
+from kb.jobs.queue import by_key, dedupe_key
 from kb.model.doc import Doc
 from kb.model.ids import DocId
-from kb.model.job import Job
 from kb.model.text import Chunk
 from kb.store import docs
 from kb.store.codec import Records, from_u64, u64
@@ -17,7 +16,6 @@ from kb.store.records import (
     CHUNKS,
     DOCS,
     ENTITIES,
-    JOBS,
     JOBS_DEDUPE,
     LEDGER,
     SOURCE_CHUNKS,
@@ -49,27 +47,26 @@ def passage(txn: ReadTxn, no: int) -> Chunk | None:
 def has_job(txn: ReadTxn, key: str) -> bool:
     """Whether this work is ready, running or failed."""
     try:
-        return queue.by_key(txn, key) is not None
+        return by_key(txn, key) is not None
     except StoreDamaged:
         return False
 
 
-def jobs_of(txn: ReadTxn, doc_id: DocId) -> list[Job]:
-    """The jobs of a doc, in any state."""
-    refs = [
-        find(JOBS_DEDUPE, txn, key)
-        for prefix in (f"chunk:{doc_id}", f"embed:{doc_id}:")
-        for key, _ in txn.scan("jobs_dedupe", prefix.encode(), prefix.encode() + b"\xff")
-    ]
-    found = (find(JOBS, txn, ref.job_id.encode()) for ref in refs if ref)
-    return [job for job in found if job]
+def has_any_job(txn: ReadTxn, doc_id: DocId, fingerprint: str) -> bool:
+    """Whether any work on a doc is ready, running or failed, under this model or another."""
+    keys = [dedupe_key("chunk", doc_id), dedupe_key("embed", doc_id, fingerprint)]
+    prefix = f"embed:{doc_id}:".encode()
+    others = txn.scan("jobs_dedupe", prefix, prefix_stop(prefix))
+    return any(has_job(txn, key) for key in keys) or any(
+        find(JOBS_DEDUPE, txn, key) is not None for key, _ in others
+    )
 
 
 def is_waiting(txn: ReadTxn, doc: Doc) -> bool:
     """Whether the doc's passages are still to be cut: they may then be those of before."""
     entry = find(LEDGER, txn, doc.doc_id.encode())
     pending = entry is not None and entry.state == "pending"
-    return pending or has_job(txn, queue.dedupe_key("chunk", doc.doc_id))
+    return pending or has_job(txn, dedupe_key("chunk", doc.doc_id))
 
 
 # Tables of which nothing but what they lead to says whether a row belongs there.

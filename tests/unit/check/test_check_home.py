@@ -9,6 +9,7 @@ import pytest
 from homes import SmallHome
 
 from kb.check import Checked, Finding
+from kb.index import file_lock
 from kb.ingest.changes import set_visibility, tombstone
 from kb.jobs import queue
 from kb.model.doc import Doc
@@ -364,6 +365,15 @@ def test_cache_that_misses_a_row_is_found(full: SmallHome) -> None:
     )
     assert full.check(repair=True).sound
     assert full.found("steeped") == []
+
+
+def test_busy_cache_is_told(full: SmallHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that another process is writing is not called damaged, nor sound."""
+    monkeypatch.setattr("kb.check.caches.WAIT_S", 0.0)
+    with file_lock(full.dense.lock_path, 0.0):
+        findings = full.check().findings
+    assert [(found.place, found.mend) for found in findings] == [("dense", "run `kb check` again")]
+    assert full.check().sound
 
 
 def test_caches_never_made_are_no_finding(home: SmallHome) -> None:
