@@ -49,7 +49,7 @@ fix: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: $(STAMP)
-	$(BIN)/python -m tests.bench.run
+	$(BIN)/python tests/bench/run.py
 
 clean:
 	rm -rf $(VENV) build dist bench-out .mypy_cache .ruff_cache .hypothesis .import_linter_cache

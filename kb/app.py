@@ -35,7 +35,9 @@ def find_home(home: str | None, space: Space | None, cwd: Path, env: Mapping[str
 
     Raises UsageError where a project space is asked for and there is none.
     """
-    if home:
+    if home == "":
+        raise UsageError("--home is empty")
+    if home is not None:
         return Path(home).expanduser().absolute()
     if space == "all":
         raise UsageError("--space all is not supported yet; choose user or project")
@@ -52,10 +54,13 @@ def find_home(home: str | None, space: Space | None, cwd: Path, env: Mapping[str
 
 
 def user_home() -> Path:
-    """The user space, under the platform's data folder."""
+    """The user space, under the platform's data folder. Raises UsageError where there is none."""
     import platformdirs
 
-    return Path(platformdirs.user_data_dir("kb", appauthor=False))
+    home = Path(platformdirs.user_data_dir("kb", appauthor=False))
+    if not home.is_absolute():
+        raise UsageError("this user has no home folder; say --home DIR, or set KB_HOME")
+    return home
 
 
 def user_config() -> Path:
@@ -74,6 +79,7 @@ class App:
         self.settings = settings
         self.content = ContentStore(paths)
         self._lock = threading.RLock()
+        self._pools: list[WorkerPool] = []
 
     @classmethod
     def open(
@@ -95,6 +101,11 @@ class App:
         return cls(
             paths, Store.open(paths.store, clock, create=create, read_only=read_only), settings
         )
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the home is there; one that was not is empty, and reading it makes nothing."""
+        return (self.paths.store / "data.mdb").exists()
 
     @functools.cached_property
     def embedder(self) -> "Embedder":
@@ -177,7 +188,9 @@ class App:
             tokens_max=min(said.chunk.tokens_max, self.embedder.tokens_max),
             overlap_tokens=said.chunk.overlap_tokens,
         )
-        return WorkerPool(self.store, self.content, self.embedder, settings)
+        pool = WorkerPool(self.store, self.content, self.embedder, settings)
+        self._pools.append(pool)
+        return pool
 
     def catch_up(self) -> list[str]:
         """Bring both caches level with the store; returns what kept them from it, in words."""
@@ -217,7 +230,10 @@ class App:
             return opened()
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Close what was opened; not under a worker that is still busy, which ends with us."""
+        busy = [pool for pool in self._pools if not pool.shutdown(wait_s=0.0)]
+        if busy:
+            return
         for name in ("lexical", "dense"):
             if name in self.__dict__:
                 self.__dict__[name].close()

@@ -31,7 +31,9 @@ def read(data: bytes, name: str) -> Canonical:
         EmptySource: there is no text, or nothing but front matter.
     """
     decoded, warning = decode_text(data)
-    front, body = split_front_matter(clean_text(decoded))
+    clean = clean_text(decoded)
+    front, body = split_front_matter(clean)
+    front_lines = clean.count("\n") - body.count("\n")
     body = body.rstrip("\n") + "\n"
     if not has_text(body):
         detail = (
@@ -45,6 +47,7 @@ def read(data: bytes, name: str) -> Canonical:
         mime="text/markdown",
         tags=front.tags,
         date=front.date,
+        front_lines=front_lines,
         warnings=warnings,
     )
 

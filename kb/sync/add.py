@@ -42,6 +42,14 @@ class _Item(Struct, frozen=True):
     named: bool
 
 
+class _Left(Struct, frozen=True):
+    """One source that is left out, and why."""
+
+    name: str
+    reason: str
+    failed: bool
+
+
 class _Bytes(Struct, frozen=True, kw_only=True):
     """A source's bytes and where they came from."""
 
@@ -82,8 +90,8 @@ class Adder:
         items = list(self._items(sources))
         try:
             for done, item in enumerate(items):
-                if isinstance(item, Passed):
-                    self._pass_over(item)
+                if isinstance(item, _Left):
+                    self._tally.left(item.name, "failed" if item.failed else "skipped", item.reason)
                 else:
                     self._add_one(item, stdin_fd)
                 if on_progress:
@@ -97,31 +105,46 @@ class Adder:
         """What became of the sources so far."""
         return self._tally.report()
 
-    def _items(self, sources: Iterable[str]) -> Iterator[_Item | Passed]:
+    def _items(self, sources: Iterable[str]) -> Iterator[_Item | _Left]:
+        """Every source once: one that is named twice, or named and in a folder, is one source."""
+        folders: list[Path] = []
+        named: dict[str, _Item | _Left] = {}
         for source in sources:
-            if source == STDIN_NAME:
-                yield _Item(STDIN_NAME, None, named=True)
-                continue
-            if "://" in source[:12]:
-                yield Passed(Path(source), "only files, folders and - can be added", failed=True)
-                continue
-            # The real path, so that a file has one name however it was typed.
-            path = Path(os.path.realpath(Path(source).expanduser()))
-            if not path.is_dir():
-                yield _Item(display_name(path), path, named=True)
-            elif not self._options.recursive:
-                yield Passed(path, "a folder; add it with --recursive", failed=True)
+            item = self._named(source)
+            if isinstance(item, Path):
+                folders.append(item)
             else:
-                for seen in walk(path, self._options.extensions):
-                    match seen:
-                        case Found(path=file):
-                            yield _Item(display_name(file), file, named=False)
-                        case Passed():
-                            yield seen
+                named.setdefault(item.name, item)
+        yield from named.values()
+        # What is named itself is that, and not what its folder's rules would make of it.
+        known = set(named)
+        for folder in folders:
+            for seen in walk(folder, self._options.extensions):
+                name = display_name(seen.path)
+                if name in known:
+                    continue
+                known.add(name)
+                match seen:
+                    case Found(path=path):
+                        yield _Item(name, path, named=False)
+                    case Passed(reason=reason, failed=failed):
+                        yield _Left(name, reason, failed)
 
-    def _pass_over(self, passed: Passed) -> None:
-        name = display_name(passed.path)
-        self._tally.left(name, "failed" if passed.failed else "skipped", passed.reason)
+    def _named(self, source: str) -> _Item | _Left | Path:
+        """What a person named; a path where it is a folder to walk."""
+        if source == STDIN_NAME:
+            return _Item(STDIN_NAME, None, named=True)
+        if "://" in source[:12]:
+            return _Left(source, "only files, folders and - can be added", failed=True)
+        if not source:
+            return _Left(source, "an empty name", failed=True)
+        # The real path, so that a file has one name however it was typed.
+        path = Path(os.path.realpath(os.path.expanduser(source)))
+        if not os.path.isdir(path):
+            return _Item(display_name(path), path, named=True)
+        if not self._options.recursive:
+            return _Left(display_name(path), "a folder; add it with --recursive", failed=True)
+        return path
 
     def _add_one(self, item: _Item, stdin_fd: int) -> None:
         try:

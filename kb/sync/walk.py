@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 IGNORE_FILE: Final = ".kbignore"
 DEFAULT_EXTENSIONS: Final = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
+_IGNORE_BYTES_MAX: Final = 1 << 20
+
+# Each folder's own rules, the outermost first.
+_Rules = tuple[tuple[Path, "GitIgnoreSpec"], ...]
 
 
 class Found(Struct, frozen=True):
@@ -28,42 +32,84 @@ class Passed(Struct, frozen=True):
     failed: bool = False
 
 
+class _Refused(Exception):
+    """A folder's .kbignore cannot be followed."""
+
+
 def walk(root: Path, extensions: tuple[str, ...]) -> Iterator[Found | Passed]:
-    """Yield every file under `root` once, in name order.
+    """Yield every file under `root` once, in name order, however deep it lies.
 
     Folders and files whose name starts with a dot, and what a .kbignore (gitignore syntax)
     names, are not seen at all. Files of other extensions, links and what is not a regular file
     are passed over with a reason. Links are never followed, so nothing outside the root is read.
+    A folder that cannot be listed, or whose .kbignore cannot be followed, has failed: taking in
+    what its owner may have meant to keep out would be worse.
     """
     wanted = frozenset(extension.lower().lstrip(".") for extension in extensions)
-    yield from _walk(root, root, wanted, [])
+    # A stack of listings and not of calls: folders may lie deeper than calls may.
+    open_folders = [_listing(root, ())]
+    while open_folders:
+        for seen in open_folders[-1]:
+            if isinstance(seen, _Folder):
+                open_folders.append(_listing(seen.path, seen.rules))
+                break
+            if not isinstance(seen, Found):
+                yield seen
+            elif "*" in wanted or _extension(seen.path) in wanted:
+                yield seen
+            else:
+                yield Passed(seen.path, _other_extension(seen.path))
+        else:
+            open_folders.pop()
 
 
-def _walk(
-    folder: Path, root: Path, wanted: frozenset[str], ignored: list[tuple[Path, "GitIgnoreSpec"]]
-) -> Iterator[Found | Passed]:
+class _Folder(Struct, frozen=True):
+    """A folder to go into, and the rules that hold there."""
+
+    path: Path
+    rules: _Rules
+
+
+def _listing(folder: Path, outer: _Rules) -> "Iterator[Found | Passed | _Folder]":
     try:
         with os.scandir(folder) as entries:
             listed = sorted(entries, key=lambda entry: os.fsencode(entry.name))
+        here = _ignore_spec(folder, listed)
     except OSError as error:
         yield Passed(folder, f"the folder cannot be listed ({error.strerror})", failed=True)
         return
-    here = _ignore_spec(folder)
-    rules = [*ignored, (folder, here)] if here is not None else ignored
+    except _Refused as refusal:
+        yield Passed(folder, f"left out, for its {IGNORE_FILE} {refusal}", failed=True)
+        return
+    rules = (*outer, (folder, here)) if here is not None else outer
     for entry in listed:
-        path = Path(entry.path)
-        if entry.name.startswith(".") or _is_ignored(path, rules, entry):
-            continue
-        if entry.is_symlink():
-            yield Passed(path, "a symbolic link; links are not followed")
-        elif entry.is_dir(follow_symlinks=False):
-            yield from _walk(path, root, wanted, rules)
-        elif not entry.is_file(follow_symlinks=False):
-            yield Passed(path, "not a regular file")
-        elif "*" in wanted or path.suffix.lower().lstrip(".") in wanted:
-            yield Found(path)
-        else:
-            yield Passed(path, _other_extension(path))
+        if not entry.name.startswith("."):
+            yield from _looked_at(entry, rules)
+
+
+def _looked_at(entry: "os.DirEntry[str]", rules: _Rules) -> "Iterator[Found | Passed | _Folder]":
+    path = Path(entry.path)
+    try:
+        is_link = entry.is_symlink()
+        is_folder = entry.is_dir(follow_symlinks=False)
+        is_file = entry.is_file(follow_symlinks=False)
+    except OSError as error:
+        yield Passed(path, f"cannot be read ({error.strerror})", failed=True)
+        return
+    if rules and _is_ignored(path, rules, is_folder=is_folder):
+        return
+    if is_link:
+        yield Passed(path, "a symbolic link; links are not followed")
+    elif is_folder:
+        yield _Folder(path, rules)
+    elif is_file:
+        yield Found(path)
+    else:
+        yield Passed(path, "not a regular file")
+
+
+def _extension(path: Path) -> str:
+    return path.suffix.lower().lstrip(".")
 
 
 def _other_extension(path: Path) -> str:
@@ -71,23 +117,30 @@ def _other_extension(path: Path) -> str:
     return f"extension {suffix} is not asked for" if suffix else "no extension; see --ext"
 
 
-def _ignore_spec(folder: Path) -> "GitIgnoreSpec | None":
-    try:
-        lines = (folder / IGNORE_FILE).read_text("utf-8", "replace").splitlines()
-    except OSError:
+def _ignore_spec(folder: Path, listed: "list[os.DirEntry[str]]") -> "GitIgnoreSpec | None":
+    entry = next((entry for entry in listed if entry.name == IGNORE_FILE), None)
+    if entry is None:
         return None
+    try:
+        # A FIFO of this name would hold us for ever.
+        if not entry.is_file():
+            raise _Refused("is not a regular file")
+        if entry.stat().st_size > _IGNORE_BYTES_MAX:
+            raise _Refused(f"is over {_IGNORE_BYTES_MAX:,} bytes")
+        lines = (folder / IGNORE_FILE).read_text("utf-8", "surrogateescape").splitlines()
+    except OSError as error:
+        raise _Refused(f"cannot be read ({error.strerror})") from error
     from pathspec import GitIgnoreSpec
 
-    return GitIgnoreSpec.from_lines(lines)
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise _Refused(f"has a line that is not gitignore syntax ({error})") from error
 
 
-def _is_ignored(
-    path: Path, rules: list[tuple[Path, "GitIgnoreSpec"]], entry: "os.DirEntry[str]"
-) -> bool:
+def _is_ignored(path: Path, rules: _Rules, *, is_folder: bool) -> bool:
     for base, spec in reversed(rules):
-        relative = path.relative_to(base).as_posix()
-        if entry.is_dir(follow_symlinks=False):
-            relative += "/"
+        relative = path.relative_to(base).as_posix() + ("/" if is_folder else "")
         verdict = spec.check_file(relative).include
         if verdict is not None:
             return bool(verdict)

@@ -8,7 +8,7 @@ from kb.errors import KbError, StaleToken
 from kb.failpoints import failpoint
 from kb.jobs import queue
 from kb.model.doc import Doc
-from kb.model.ids import JobId
+from kb.model.ids import DocId, JobId
 from kb.model.job import Claim
 from kb.model.text import Chunk, indexed_text
 from kb.store import chunks, docs, log
@@ -68,9 +68,7 @@ class Embedding:
             for doc, chunk in passages:
                 # A doc renamed a moment ago is cut again by its own job; its texts then hash
                 # differently, and a vector of the new text must not go under the old hash.
-                if text_hash(doc.title, chunk.heading, chunk.text) != chunk.text_hash:
-                    continue
-                if chunk.text_hash in found:
+                if not _is_of(doc, chunk) or chunk.text_hash in found:
                     continue
                 if not chunks.has_vector(txn, model, chunk.text_hash):
                     found[chunk.text_hash] = indexed_text(doc.title, chunk.heading, chunk.text)
@@ -131,7 +129,26 @@ class Embedding:
             if release:
                 _quietly_release(txn, claim)
             elif finish and _quietly_finish(txn, claim):
-                set_ledger(txn, self._store, claim.job.doc_id, "indexing_complete")
+                self._settle(txn, claim.job.doc_id)
+
+    def _settle(self, txn: WriteTxn, doc_id: DocId) -> None:
+        """Call a doc indexed, unless its passages are still to be cut or were, meanwhile.
+
+        Passages cut while this job was at work found it active, and asked for no other.
+        """
+        if queue.by_key(txn, queue.dedupe_key("chunk", doc_id)) is not None:
+            return
+        model = self._embedder.fingerprint
+        doc = docs.get(txn, doc_id)
+        newest = docs.latest(txn, doc.source_no) if doc else None
+        # A newer version has an embed job of its own.
+        is_newest = newest is not None and newest.doc_id == doc_id
+        for chunk in chunks.of_source(txn, newest.source_no) if newest and is_newest else ():
+            if _is_of(newest, chunk) and not chunks.has_vector(txn, model, chunk.text_hash):
+                key = queue.dedupe_key("embed", doc_id, model)
+                queue.enqueue(txn, self._store.clock, "embed", doc_id, key=key)
+                return
+        set_ledger(txn, self._store, doc_id, "indexing_complete")
 
     def _fail_all(self, held: list[Claim], reason: str) -> None:
         with self._store.write() as txn:
@@ -152,6 +169,11 @@ def _fitting(
         if total > TEXTS_PER_COMMIT and place:
             return claims[:place], claims[place:]
     return claims, []
+
+
+def _is_of(doc: Doc | None, chunk: Chunk) -> bool:
+    """Whether a passage was cut under the title that the doc has now."""
+    return doc is not None and text_hash(doc.title, chunk.heading, chunk.text) == chunk.text_hash
 
 
 def _quietly_release(txn: WriteTxn, claim: Claim) -> None:

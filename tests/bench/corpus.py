@@ -1,0 +1,136 @@
+"""Notes to measure with: made up, the same on every run, with words as unevenly used as in life."""
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kb.app import App
+from kb.config import load
+from kb.embed.onnx import OnnxEmbedder, builtin_model_dir
+from kb.embed.protocol import Span
+from kb.model.ids import sha256_hex
+from kb.sync.add import AddOptions
+from kb.worker.pool import WorkerPool, WorkerSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SYLLABLES = (
+    "ba",
+    "re",
+    "mi",
+    "to",
+    "lan",
+    "ver",
+    "sin",
+    "kor",
+    "del",
+    "pa",
+    "nu",
+    "gri",
+    "sta",
+    "hem",
+)
+_COMMON = (
+    *("the", "of", "and", "to", "in", "a", "is", "that", "for", "it", "as", "was", "with", "be"),
+    *("by", "on", "not", "he", "his", "but", "at", "this", "have", "from", "or", "had", "an"),
+    *("they", "which", "one", "you", "were", "her", "all", "she", "there", "would", "their"),
+    *("water", "house", "garden", "meeting", "project", "energy", "market", "school", "river"),
+)
+
+
+class Words:
+    """A vocabulary of `size` words, drawn with a frequency that falls with the rank."""
+
+    def __init__(self, seed: int, size: int = 20_000) -> None:
+        self._random = random.Random(seed)
+        made = {
+            "".join(self._random.choices(_SYLLABLES, k=self._random.randint(2, 4)))
+            for _ in range(size)
+        }
+        self.words = [*_COMMON, *sorted(made)]
+        self._weights = [1 / (rank + 2) for rank in range(len(self.words))]
+
+    def sentence(self) -> str:
+        """Eight to twenty words and a full stop."""
+        words = self._random.choices(self.words, self._weights, k=self._random.randint(8, 20))
+        return f"{' '.join(words).capitalize()}."
+
+    def paragraphs(self, count: int) -> str:
+        """Paragraphs of five sentences, about 200 tokens each."""
+        return "\n\n".join(" ".join(self.sentence() for _ in range(5)) for _ in range(count))
+
+    def query(self) -> str:
+        """Two to five words, none of the commonest."""
+        return " ".join(self._random.sample(self.words[40:4_000], self._random.randint(2, 5)))
+
+
+def write_notes(folder: Path, count: int, seed: int = 1) -> None:
+    """`count` markdown notes of about 1 KB, a title and two paragraphs each."""
+    words = Words(seed)
+    for number in range(count):
+        sub = folder / f"{number // 500:03d}"
+        sub.mkdir(parents=True, exist_ok=True)
+        title = words.sentence().rstrip(".")[:60]
+        body = words.paragraphs(2)
+        (sub / f"note-{number:05d}.md").write_text(f"# {title}\n\n{body}\n", encoding="utf-8")
+
+
+class InstantEmbedder(OnnxEmbedder):
+    """The built-in model's tokenizer and name, with vectors that cost nothing to make.
+
+    What it leaves in a home is searched by the real model at the real speed; only how well the
+    hits fit is not to be measured on it.
+    """
+
+    def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Random unit vectors, the same for the same text."""
+        import numpy as np
+
+        seeds = [int(sha256_hex(text)[:15], 16) for text in texts]
+        rows = np.stack([np.random.default_rng(seed).standard_normal(self.dim) for seed in seeds])
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+    def token_spans_batch(self, texts: Sequence[str]) -> list[list[Span]]:
+        """As the model's own."""
+        return super().token_spans_batch(texts)
+
+
+def take_in(home: Path, folder: Path) -> None:
+    """Add a folder to a home and work every job off, embedding aside, as `kb add` does."""
+    with App.open(home, load([], [])) as app:
+        with app.parser() as parser:
+            app.adder(parser, AddOptions(recursive=True)).add([str(folder)])
+        drain(app)
+        app.catch_up()
+
+
+def drain(app: App) -> None:
+    """Work every job off with the instant embedder."""
+    pool = WorkerPool(
+        app.store, app.content, InstantEmbedder(builtin_model_dir()), WorkerSettings()
+    )
+    pool.start()
+    try:
+        pool.drain()
+    finally:
+        pool.shutdown()
+
+
+def make_home(home: Path, scratch: Path, passages: int) -> None:
+    """A home of about so many passages, in docs of about twenty."""
+    words = Words(7)
+    scratch.mkdir(parents=True)
+    for number in range(passages // 20):
+        sections = (f"## {words.sentence()[:40]}\n\n{words.paragraphs(1)}" for _ in range(20))
+        text = f"# Book {number}\n\n" + "\n\n".join(sections)
+        (scratch / f"book-{number:05d}.md").write_text(text, encoding="utf-8")
+    take_in(home, scratch)
+
+
+def queries(count: int) -> Iterator[str]:
+    """Queries whose words occur in the notes."""
+    words = Words(11)
+    return (words.query() for _ in range(count))

@@ -1,0 +1,199 @@
+"""Speed and memory, each as a ratio to a reference taken in the same run.
+
+    python tests/bench/run.py [--quick] [--out FILE]
+
+Prints a table and writes JSON. Times are medians of whole processes, taken in turn with their
+reference, because machines drift; --quick measures a tenth of the passages and notes.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import corpus
+
+from kb.app import App
+from kb.config import load
+from kb.model.doc import OPERATOR
+from kb.model.search import SearchRequest
+
+KB = str(Path(sys.executable).with_name("kb"))
+IMPORTS = "import numpy, onnxruntime, tokenizers, tantivy, lmdb"
+ROUNDS = 9
+
+EMBED_ALONE = """
+import sys
+from kb.app import App
+from kb.config import load
+from kb.embed.onnx import OnnxEmbedder, builtin_model_dir
+from kb.model.text import indexed_text
+from kb.store import chunks, docs
+from pathlib import Path
+with App.open(Path(sys.argv[1]), load([], []), create=False) as app, app.store.read() as txn:
+    found = (chunks.live(txn, no) for no in chunks.all_numbers(txn))
+    texts = [indexed_text(d.title, c.heading, c.text) for c, d in filter(None, found)]
+OnnxEmbedder(builtin_model_dir()).embed_documents(texts)
+"""
+
+
+def spent(argv: list[str], home: Path) -> tuple[float, float]:
+    """Wall seconds and peak resident MB of one process; its failure is ours."""
+    env = {**os.environ, "KB_HOME": str(home)}
+    started = time.perf_counter()
+    child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
+    assert child.stderr is not None
+    said = child.stderr.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    seconds = time.perf_counter() - started
+    child.returncode = os.waitstatus_to_exitcode(status)
+    child.stderr.close()
+    if child.returncode:
+        sys.exit(f"{argv}: exit {child.returncode}: {said.decode()[-500:]}")
+    return seconds, usage.ru_maxrss / 1024
+
+
+def versus(
+    name: str, argv: list[str], reference: list[str], home: Path, rounds: int
+) -> dict[str, Any]:
+    """Two commands in turn; the ratio is that of the medians."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    memory = 0.0
+    for turn in range(rounds + 1):
+        seconds, peak = spent(argv, home)
+        base, _ = spent(reference, home)
+        if turn:
+            ours.append(seconds)
+            theirs.append(base)
+            memory = max(memory, peak)
+    row = {
+        "name": name,
+        "seconds": statistics.median(ours),
+        "reference_seconds": statistics.median(theirs),
+        "ratio": statistics.median(ours) / statistics.median(theirs),
+        "peak_mb": memory,
+    }
+    return said(row)
+
+
+def said(row: dict[str, Any]) -> dict[str, Any]:
+    """Print a row as it is known, and hand it on."""
+    figures = "  ".join(f"{key} {value:.3f}" for key, value in row.items() if key != "name")
+    print(f"{row['name']:34} {figures}", flush=True)
+    return row
+
+
+def cold_searches(scratch: Path, sizes: list[int]) -> tuple[list[dict[str, Any]], Path]:
+    """`kb search` as a new process, against importing what it needs; homes stay for more."""
+    rows = []
+    home = scratch / "none"
+    for size in sizes:
+        home = scratch / f"home-{size}"
+        corpus.make_home(home, scratch / f"books-{size}", size)
+        query = next(corpus.queries(1))
+        rows.append(
+            versus(
+                f"cold search, {size} passages",
+                [KB, "search", query, "--json"],
+                [sys.executable, "-c", IMPORTS],
+                home,
+                ROUNDS,
+            )
+        )
+    return rows, home
+
+
+def warm_search(home: Path, count: int) -> dict[str, Any]:
+    """Searches in one process, after a few to warm up; the reference is the query's embedding."""
+    seconds: list[float] = []
+    embedding: list[float] = []
+    with App.open(home, load([], []), create=False) as app:
+        for number, query in enumerate(corpus.queries(count + 10)):
+            started = time.perf_counter()
+            app.searcher.search(SearchRequest(query=query), OPERATOR)
+            middle = time.perf_counter()
+            app.embedder.embed_query(query)
+            if number >= 10:
+                seconds.append(middle - started)
+                embedding.append(time.perf_counter() - middle)
+    seconds.sort()
+    return said(
+        {
+            "name": "warm search",
+            "p50_ms": statistics.median(seconds) * 1000,
+            "p95_ms": seconds[int(len(seconds) * 0.95)] * 1000,
+            "ratio": statistics.median(seconds) / statistics.median(embedding),
+        }
+    )
+
+
+def adding(scratch: Path, count: int) -> list[dict[str, Any]]:
+    """Add end to end against embedding alone; then again, with nothing changed."""
+    notes, home = scratch / "notes", scratch / "home-notes"
+    corpus.write_notes(notes, count)
+    seconds, peak = spent([KB, "add", "--recursive", str(notes)], home)
+    alone, _ = spent([sys.executable, "-c", EMBED_ALONE, str(home)], home)
+    rows = [
+        said(
+            {
+                "name": f"add {count} notes",
+                "seconds": seconds,
+                "reference_seconds": alone,
+                "ratio": seconds / alone,
+                "peak_mb": peak,
+            }
+        )
+    ]
+    # Files written a moment ago are read once more, since their stamps cannot be trusted yet.
+    spent([KB, "add", "--recursive", str(notes)], home)
+    again = [KB, "add", "--recursive", str(notes)]
+    rows.append(
+        versus("unchanged re-add", again, [sys.executable, "-c", IMPORTS], home, ROUNDS // 2)
+    )
+    return rows
+
+
+def findable(scratch: Path, count: int) -> dict[str, Any]:
+    """From files to findable by words, embedding aside: the chunk stage with every fsync."""
+    notes = scratch / "notes"
+    started = time.perf_counter()
+    corpus.take_in(scratch / "home-words", notes)
+    seconds = time.perf_counter() - started
+    return said(
+        {"name": "findable by words", "seconds": seconds, "notes_a_second": count / seconds}
+    )
+
+
+def main() -> None:
+    """Measure everything, print it, and write it down."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path("bench-out/bench.json"))
+    options = parser.parse_args()
+    scale = 10 if options.quick else 1
+    with tempfile.TemporaryDirectory() as temporary:
+        scratch = Path(temporary)
+        rows = [
+            versus(
+                "kb --help", [KB, "--help"], [sys.executable, "-c", "import click"], scratch, ROUNDS
+            )
+        ]
+        sizes = [10_000 // scale, 100_000 // scale]
+        cold, home = cold_searches(scratch, sizes)
+        rows += [*cold, warm_search(home, 200)]
+        rows += adding(scratch, 5_000 // scale)
+        rows.append(findable(scratch, 5_000 // scale))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(rows, indent=2) + "\n")
+    print(f"written to {options.out}")
+
+
+if __name__ == "__main__":
+    main()
