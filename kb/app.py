@@ -175,11 +175,11 @@ class App:
         return Parser(memory_bytes_max=said.parse_memory_bytes, wall_s_max=said.parse_wall_s)
 
     def pool(self) -> "WorkerPool":
-        """The worker pool, not yet started. Asks for vectors anew where the model changed."""
-        from kb.worker.model import follow_model
+        """The worker pool, not yet started. Asks for work anew where a stage changed."""
+        from kb.chunker import fingerprint
         from kb.worker.pool import WorkerPool, WorkerSettings
+        from kb.worker.stages import follow_stages
 
-        follow_model(self.store, self.embedder.fingerprint)
         said = self.settings
         settings = WorkerSettings(
             threads=said.work.threads,
@@ -188,6 +188,8 @@ class App:
             tokens_max=min(said.chunk.tokens_max, self.embedder.tokens_max),
             overlap_tokens=said.chunk.overlap_tokens,
         )
+        chunker = fingerprint(settings.tokens_max, settings.overlap_tokens)
+        follow_stages(self.store, chunker=chunker, model=self.embedder.fingerprint)
         pool = WorkerPool(self.store, self.content, self.embedder, settings)
         self._pools.append(pool)
         return pool

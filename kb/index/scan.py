@@ -46,14 +46,8 @@ def cosines(vectors: "Matrix", query: "Matrix") -> "NDArray[np.float32]":
 
 
 def _rough_cosines(vectors: "Matrix", query: "Matrix") -> "NDArray[np.float32]":
-    """Products of rows with the query in single precision, as fast as memory is read.
-
-    Not by a matrix product: its threads wait for each other, and beside an embedding model or a
-    second search that made a scan of 100,000 rows take 36 ms instead of 16.
-    """
-    import numpy as np
-
-    scores: NDArray[np.float32] = np.einsum("ij,j->i", vectors, query)
+    """Products of rows with the query in single precision, as fast as memory is read."""
+    scores: NDArray[np.float32] = vectors @ query
     return scores
 
 

@@ -49,8 +49,13 @@ class Gate:
         return self._docs[source_no]
 
 
-def gather(fetch: Fetch, gate: Gate, wanted: int) -> Hits:
-    """Ask a leg for more until `wanted` survive the gate or it has no more; keeps its order."""
+def gather(fetch: Fetch, gate: Gate | None, wanted: int) -> Hits:
+    """Ask a leg for more until `wanted` survive the gate or it has no more; keeps its order.
+
+    Without a gate the leg is taken at its word: its own filter has let these through.
+    """
+    if gate is None:
+        return fetch(wanted)
     limit = wanted
     while True:
         hits = fetch(limit)

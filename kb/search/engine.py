@@ -18,13 +18,14 @@ from kb.jobs import queue
 from kb.model.doc import Doc, Scope
 from kb.model.search import SearchRequest, SearchResult
 from kb.model.text import Chunk
-from kb.search.answer import hits_of
+from kb.search.answer import Scored, hits_of
 from kb.search.candidates import Candidates, Gate, gather, unite
 from kb.search.filters import allowed_sources
-from kb.search.mentions import align, look_up, required
+from kb.search.mentions import Asked, align, look_up, required
 from kb.search.order import Ordering
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
+from kb.store.meta import MODEL, get_word
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -101,8 +102,7 @@ class Searcher:
         self._follow(question)
         with self._store.read() as txn:
             gate = Gate(txn, request, scope)
-            candidates, vector = self._candidates(question, gate)
-            order = self._order(request.k).order(candidates, vector, boosted, gate)
+            order = self._ordered(question, boosted, gate)
             hits, truncated = hits_of(txn, self._content, order, request)
             alignment, more = align(txn, text, [one.chunk.no for one in order], scope)
             self._warn_of_pending(txn, question)
@@ -155,7 +155,7 @@ class Searcher:
             if found is not None:
                 ranked = dict(zip(found.nos, found.scores, strict=True))
                 united.dense[:] = [ranked[no] for no in united.nos]
-            order = self._order(k).order(united, None, [], gate)
+            order = self._order(k).order(united, None, [], gate) or []
             hits, _ = hits_of(txn, self._content, order, request)
         return SearchResult(
             query=ident,
@@ -191,8 +191,18 @@ class Searcher:
     def _order(self, k: int) -> Ordering:
         return Ordering(self._settings, self._sources.dense, k)
 
+    def _ordered(self, question: _Question, boosted: list[Asked], gate: Gate) -> list[Scored]:
+        """The hits. The caches filter by what the store said; where one was late, all are asked."""
+        ordering = self._order(question.request.k)
+        for through in (None, gate):
+            candidates, vector = self._candidates(question, through)
+            order = ordering.order(candidates, vector, boosted, gate)
+            if order is not None:
+                return order
+        return []
+
     def _candidates(
-        self, question: _Question, gate: Gate
+        self, question: _Question, gate: Gate | None
     ) -> "tuple[Candidates, NDArray[np.float32] | None]":
         lexical = self._lexical(question, gate) if question.request.mode != "dense" else None
         vector = self._query_vector(question) if question.request.mode != "lexical" else None
@@ -209,7 +219,7 @@ class Searcher:
         )
         return unite(lexical, found, lambda nos: dense.similarities(vector, nos)), vector
 
-    def _lexical(self, question: _Question, gate: Gate) -> Hits:
+    def _lexical(self, question: _Question, gate: Gate | None) -> Hits:
         index = self._sources.lexical()
         return gather(
             lambda limit: index.search(
@@ -230,12 +240,22 @@ class Searcher:
                     "searched by words alone: the embedding model does not read this script"
                 )
                 return None
+            self._warn_of_model(embedder.fingerprint, question)
             return embedder.embed_query(question.text)
         except (ModelMissing, EmbedError) as error:
             if question.request.mode == "dense":
                 raise
             question.warnings.append(f"searched by words alone: {error}")
             return None
+
+    def _warn_of_model(self, fingerprint: str, question: _Question) -> None:
+        with self._store.read() as txn:
+            known = get_word(txn, MODEL)
+        if known and known != fingerprint:
+            question.warnings.append(
+                f"the passages were embedded by {known}, the settings ask for {fingerprint}; "
+                "`kb worker --drain` embeds them anew"
+            )
 
     def _warn_of_pending(self, txn: ReadTxn, question: _Question) -> None:
         uncut = queue.pending_of_kind(txn, "chunk", _PENDING_COUNTED_MAX)

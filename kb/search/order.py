@@ -35,8 +35,12 @@ class Ordering:
         vector: "NDArray[np.float32] | None",
         boosted: list[Asked],
         gate: Gate,
-    ) -> list[Scored]:
-        """The hits, best first: score descending, then passage id."""
+    ) -> list[Scored] | None:
+        """The hits, best first: score descending, then passage id.
+
+        None where one of the best may not appear: the caches brought what the store no longer
+        shows, and the candidates are to be gathered through the gate.
+        """
         import numpy as np
 
         if not found.nos:
@@ -44,24 +48,28 @@ class Ordering:
         fused = self._fused(found.lexical, found.dense)
         if vector is not None and not np.isnan(found.lexical).all():
             fused = self._fed_back(found, vector, fused)
+        boosts = np.array([self._boost(ChunkNo(no), boosted) for no in found.nos])
+        best = np.lexsort((np.array(found.nos), -fused * boosts))[: self._k * _SPREAD_FACTOR]
         rows: list[Scored] = []
-        for place, no in enumerate(found.nos):
+        for place in best.tolist():
+            no = ChunkNo(found.nos[place])
             seen = gate.look(no)
-            if seen is not None:
-                rows.append(
-                    Scored(
-                        score=float(fused[place]) * self._boost(ChunkNo(no), boosted),
-                        chunk=seen[0],
-                        doc=seen[1],
-                        lexical_rank=found.lexical_rank.get(ChunkNo(no)),
-                        dense_rank=found.dense_rank.get(ChunkNo(no)),
-                        fused=float(fused[place]),
-                        boost=self._boost(ChunkNo(no), boosted),
-                        has_vector=not np.isnan(found.dense[place]),
-                    )
+            if seen is None:
+                return None
+            rows.append(
+                Scored(
+                    score=float(fused[place] * boosts[place]),
+                    chunk=seen[0],
+                    doc=seen[1],
+                    lexical_rank=found.lexical_rank.get(no),
+                    dense_rank=found.dense_rank.get(no),
+                    fused=float(fused[place]),
+                    boost=float(boosts[place]),
+                    has_vector=not np.isnan(found.dense[place]),
                 )
+            )
         rows.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
-        return self._spread(rows[: self._k * _SPREAD_FACTOR])
+        return self._spread(rows)
 
     def _fused(
         self, lexical: "NDArray[np.float64]", dense: "NDArray[np.float64]"

@@ -1,7 +1,13 @@
 """What the store keeps about itself: counters that never go back, and a few words."""
 
+from typing import Final
+
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import META, Setting
+
+# Which model's vectors, and which chunker's passages, the home holds or is working towards.
+MODEL: Final = "embedder"
+CHUNKER: Final = "chunker"
 
 
 def next_number(txn: WriteTxn, counter: str) -> int:

@@ -1,9 +1,9 @@
 """The embed job: passages that have no vector under the model in use get one."""
 
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kb.embed.protocol import Embedder
+from kb.embed.protocol import Embedder, FloatVector, checked
 from kb.errors import KbError, StaleToken
 from kb.failpoints import failpoint
 from kb.jobs import queue
@@ -16,12 +16,10 @@ from kb.store.kv import WriteTxn
 from kb.store.store import Store
 from kb.worker.chunking import set_ledger, text_hash
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 # Texts that are embedded between two commits: what a crash costs at most.
 TEXTS_PER_COMMIT: Final = 256
+# Texts that are embedded between two looks at whether to stop: what Ctrl-C waits for at most.
+TEXTS_PER_LOOK: Final = 64
 
 
 class Embedding:
@@ -34,7 +32,7 @@ class Embedding:
         self._one_at_a_time = threading.Lock()
 
     def work(self, claims: list[Claim]) -> None:
-        """Do a batch across docs: each text once, sorted by length by the embedder.
+        """Do a batch across docs: each text once, the longest first.
 
         A vector is committed together with the jobs that it completes. At shutdown what is
         embedded so far is kept and the jobs go back.
@@ -84,21 +82,16 @@ class Embedding:
         finish: bool,
     ) -> None:
         with self._one_at_a_time:
-            stopped = self._stop.is_set()
             try:
-                vectors = (
-                    None
-                    if stopped or not block
-                    else self._embedder.embed_documents([texts[h] for h in block])
-                )
+                vectors = self._vectors(block, texts)
             except KbError as error:
                 self._fail_all(held, str(error))
                 return
+        stopped = len(vectors) < len(block)
         failpoint("worker.after_embed")
         with self._store.write() as txn:
             self._commit(
                 txn,
-                block,
                 vectors,
                 held,
                 wanted,
@@ -108,24 +101,33 @@ class Embedding:
             failpoint("worker.before_finish")
         failpoint("worker.after_finish")
 
+    def _vectors(self, block: list[str], texts: dict[str, str]) -> "dict[str, FloatVector]":
+        """Vectors by hash, the longest texts first; some are missing where the pool is to stop."""
+        found: dict[str, FloatVector] = {}
+        longest_first = sorted(block, key=lambda digest: -len(texts[digest]))
+        for first in range(0, len(block), TEXTS_PER_LOOK):
+            if self._stop.is_set():
+                break
+            some = longest_first[first : first + TEXTS_PER_LOOK]
+            rows = self._embedder.embed_documents([texts[digest] for digest in some])
+            found |= zip(some, checked(rows, len(some), self._embedder.dim), strict=True)
+        return found
+
     def _commit(
         self,
         txn: WriteTxn,
-        block: list[str],
-        vectors: "NDArray[np.float32] | None",
+        vectors: "dict[str, FloatVector]",
         held: list[Claim],
         wanted: dict[JobId, list[tuple[Doc, Chunk]]],
         *,
         finish: bool,
         release: bool,
     ) -> None:
-        if vectors is not None:
-            for digest, vector in zip(block, vectors, strict=True):
-                chunks.put_vector(txn, self._embedder.fingerprint, digest, vector)
-        new = set(block) if vectors is not None else set()
+        for digest, vector in vectors.items():
+            chunks.put_vector(txn, self._embedder.fingerprint, digest, vector)
         for claim in held:
             passages = wanted[claim.job.job_id]
-            log.append(txn, [c.no for _, c in passages if c.text_hash in new], vectors=True)
+            log.append(txn, [c.no for _, c in passages if c.text_hash in vectors], vectors=True)
             if release:
                 _quietly_release(txn, claim)
             elif finish and _quietly_finish(txn, claim):
