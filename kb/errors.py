@@ -15,7 +15,13 @@ KbError                     1
 │   ├── EmptySource         1   nothing in it to find
 │   ├── Encrypted           1   needs a password
 │   ├── Unparsable          1   damaged, or not what it claims to be
-│   └── ChangedWhileRead    1   the file moved under us
+│   ├── ChangedWhileRead    1   the file moved under us
+│   ├── Refused             1   a rule forbids fetching it
+│   ├── AuthFailed          1   the server wants a login (401, 403)
+│   ├── RateLimited         1   the server wants us to wait (429)
+│   ├── Permanent           1   the server will not give it (other 4xx)
+│   │   └── Gone            1   the server says there is no such page (404, 410)
+│   └── Transient           1   the network or the server failed; try again (5xx)
 ├── EmbedError              1   the model returned what is not a vector
 ├── ModelMissing            1   the model's files are not where they should be
 ├── StoreFull               1   the disk or the map has no room
@@ -124,6 +130,37 @@ class Unparsable(SourceError):
 
 class ChangedWhileRead(SourceError):
     """The file moved under us; try again when it is quiet."""
+
+
+class Refused(SourceError):
+    """A rule forbids fetching it: its scheme, its address, its size, its robots.txt."""
+
+
+class AuthFailed(SourceError):
+    """The server wants a login (401, 403)."""
+
+
+class RateLimited(SourceError):
+    """The server wants us to wait (429). `retry_after_s` is how long, None where it is not said."""
+
+    def __init__(
+        self, detail: str = "", *, retry_after_s: int | None = None, **fields: object
+    ) -> None:
+        """Keep how long to wait beside the fields."""
+        super().__init__(detail, **fields)
+        self.retry_after_s = retry_after_s
+
+
+class Permanent(SourceError):
+    """The server will not give it (other 4xx); trying again changes nothing."""
+
+
+class Gone(Permanent):
+    """The server says there is no such page (404, 410)."""
+
+
+class Transient(SourceError):
+    """The network or the server failed (5xx); a later try may succeed."""
 
 
 class EmbedError(KbError):
