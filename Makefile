@@ -12,10 +12,10 @@ help:
 	@echo "make demo        add examples/, search them, show what is found"
 	@echo "make test        every test but the long campaigns"
 	@echo "make test-crash  random kills, many of them"
-	@echo "make check       format, lint, types, import contracts, tidiness"
+	@echo "make check       format, lint, types, import contracts"
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
-	@echo "make setup-st    add sentence-transformers, with a CPU build of torch"
+	@echo "make setup-st    add torch and sentence-transformers"
 	@echo "make clean       remove what these made"
 
 $(STAMP): pyproject.toml constraints.txt

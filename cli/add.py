@@ -1,15 +1,18 @@
 """`kb add`: take in files, folders or standard input."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 import msgspec
 
 from cli.home import open_app
-from cli.output import clean, print_json, warn
+from cli.output import many, print_json, warn
+from cli.words import text
 from kb.app import App
 from kb.errors import ItemsFailed, UsageError
 from kb.ingest.request import Wishes
@@ -22,7 +25,9 @@ if TYPE_CHECKING:
     from cli.progress import Progress
     from kb.worker.pool import WorkerPool
 
-_SHOWN_MAX = 20
+# How long Ctrl-C waits for a worker: what it has in hand is otherwise done again.
+HURRY_S: Final = 1.0
+_SHOWN_MAX: Final = 20
 
 
 @click.command(name="add")
@@ -31,9 +36,9 @@ _SHOWN_MAX = 20
 @click.option(
     "--ext", metavar="LIST", help="Extensions to take from folders, as md,txt; * for all."
 )
-@click.option("--tags", metavar="LIST", help="Tags for every doc, parted by commas.")
+@click.option("--tags", type=text, metavar="LIST", help="Tags for every doc, parted by commas.")
 @click.option("--visibility", type=click.Choice(get_args(Visibility)), help="Who may see it.")
-@click.option("--title", help="The title, for a single source.")
+@click.option("--title", type=text, help="The title, for a single source.")
 @click.option("--wait/--no-wait", default=True, help="Wait until all of it can be found.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -45,14 +50,16 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
     """
     if options["title"] and (len(sources) > 1 or options["recursive"]):
         raise UsageError("--title is for a single source")
-    app = open_app(ctx, create=True)
+    if "-" in sources and sys.stdin is not None and sys.stdin.isatty():
+        warn("reading from the terminal; end with Ctrl-D")
+    app = open_app(ctx, create=not options["dry_run"])
     report = _run(app, sources, options)
     if options["as_json"]:
         print_json(report)
     else:
         _tell(report, dry_run=options["dry_run"])
     if report.failed:
-        raise ItemsFailed(f"{report.failed} of {report.scanned} source(s) failed")
+        raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
 
 
 def _run(app: App, sources: tuple[str, ...], options: dict[str, Any]) -> AddReport:
@@ -73,7 +80,7 @@ def _add(adder: Adder, sources: tuple[str, ...], progress: "Progress | None") ->
         return adder.add(sources, on_progress=progress.reading if progress else None)
     except KeyboardInterrupt:
         done = adder.report()
-        warn(f"interrupted after {done.scanned} source(s); run the same command to go on")
+        warn(f"{many(done.scanned, 'source')} done; run the same command again to go on")
         raise
 
 
@@ -86,8 +93,10 @@ def _working(app: App, *, wait: bool) -> "Iterator[WorkerPool | None]":
     pool.start()
     try:
         yield pool
-    finally:
-        pool.shutdown()
+    except BaseException:
+        pool.shutdown(wait_s=HURRY_S)
+        raise
+    pool.shutdown()
 
 
 def _drain(app: App, pool: "WorkerPool", progress: "Progress | None") -> None:
@@ -97,7 +106,11 @@ def _drain(app: App, pool: "WorkerPool", progress: "Progress | None") -> None:
                 counts = queue.counts(txn)
             progress.working(counts.ready + counts.running)
 
-    pool.drain(on_tick=tick)
+    try:
+        pool.drain(on_tick=tick)
+    except KeyboardInterrupt:
+        warn("every source is in; `kb worker --drain` makes the rest findable")
+        raise
 
 
 def _options(app: App, options: dict[str, Any]) -> AddOptions:
@@ -114,6 +127,7 @@ def _options(app: App, options: dict[str, Any]) -> AddOptions:
         ),
         dry_run=options["dry_run"],
         file_bytes_max=said.file_bytes_max,
+        home=Path(os.path.realpath(app.paths.root)),
     )
 
 
@@ -148,15 +162,15 @@ def _with_failed_jobs(app: App, report: AddReport) -> AddReport:
 
 def _tell(report: AddReport, *, dry_run: bool) -> None:
     names = ("added", "updated", "unchanged", "resurrected", "skipped", "failed")
-    parts = [f"{getattr(report, name)} {name}" for name in names if getattr(report, name)]
+    parts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
     prefix = "would be: " if dry_run else ""
-    click.echo(f"{prefix}{', '.join(parts) or 'nothing'} of {report.scanned} scanned")
+    click.echo(f"{prefix}{', '.join(parts) or 'nothing'} of {report.scanned:,} scanned")
     loud = [p for p in report.problems if p.outcome != "skipped"]
     quiet = [p for p in report.problems if p.outcome == "skipped"]
     for problem in (*loud, *quiet[:_SHOWN_MAX]):
-        warn(clean(f"{problem.outcome}: {problem.source}: {problem.reason}"))
+        warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
     if len(quiet) > _SHOWN_MAX:
-        warn(f"... and {len(quiet) - _SHOWN_MAX} more skipped; --json lists all")
+        warn(f"... and {len(quiet) - _SHOWN_MAX:,} more skipped; --json lists all")
 
 
 @contextlib.contextmanager

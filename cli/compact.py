@@ -4,7 +4,8 @@ import click
 import msgspec
 
 from cli.home import open_app
-from cli.output import print_json, size
+from cli.output import print_json, size, warn
+from kb.compactor.report import CompactReport
 
 
 @click.command(name="compact")
@@ -16,13 +17,19 @@ def command(ctx: click.Context, grace_min: int | None, dry_run: bool, as_json: b
     """Remove what nothing needs any more: marked in one run, removed in a later one."""
     app = open_app(ctx, create=False)
     grace = app.settings.compact.grace_min if grace_min is None else grace_min
-    report = app.compactor.run(grace_min=grace, dry_run=dry_run)
+    if app.is_made:
+        report = app.compactor.run(grace_min=grace, dry_run=dry_run)
+    else:
+        report = CompactReport(dry_run=dry_run)
     if as_json:
         print_json(report)
         return
     counts = msgspec.to_builtins(report)
     freed = counts.pop("bytes_freed", 0)
     parts = [
-        f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items() if n and isinstance(n, int)
+        f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items() if type(n) is int and n
     ]
-    click.echo(f"{', '.join(parts) or 'nothing to do'}; {size(freed)} freed")
+    prefix = "would be: " if dry_run else ""
+    click.echo(f"{prefix}{', '.join(parts) or 'nothing to do'}; {size(freed)} freed")
+    for problem in report.problems:
+        warn(problem)

@@ -1,11 +1,10 @@
 """Every error as a line on standard error and an exit code, in one place."""
 
 import errno
-import os
-import sys
 
 import click
 
+from cli.output import clean
 from kb.errors import KbError
 
 
@@ -15,24 +14,40 @@ def exit_code_of(error: BaseException, *, verbose: bool) -> int:
         case SystemExit():
             return error.code if isinstance(error.code, int) else 1
         case KeyboardInterrupt() | click.Abort():
-            click.echo("kb: interrupted; what was committed is kept", err=True)
+            _say("interrupted; what was committed is kept")
             return 130
-        case BrokenPipeError():
-            # The reader of our output left; that is its right. Keep Python from telling.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+        case click.UsageError():
+            _say(_sentence(error.format_message()))
+            path = error.ctx.command_path if error.ctx else "kb"
+            click.echo(f"see {path} --help", err=True)
+            return error.exit_code
+        case click.ClickException():
+            _say(_sentence(error.format_message()))
+            return error.exit_code
         case KbError():
-            if str(error):
-                click.echo(f"kb: {error}", err=True)
+            _say(str(error))
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            click.echo("kb: the disk is full; what was committed is kept", err=True)
+            _say("the disk is full; what was committed is kept")
         case OSError():
-            click.echo(f"kb: {error.strerror or error}", err=True)
+            named = f"{error.filename}: " if error.filename else ""
+            _say(f"{named}{error.strerror or error}")
         case _:
-            click.echo(f"kb: an unexpected error: {type(error).__name__}: {error}", err=True)
-            click.echo("kb: this is a defect in kb; run again with -v for its place", err=True)
+            _say(f"an unexpected error: {type(error).__name__}: {error}")
+            _say("this is a defect in kb; kb -v COMMAND shows its place")
     if verbose:
         import traceback
 
         traceback.print_exception(error)
     return error.exit_code if isinstance(error, KbError) else 1
+
+
+def _say(text: str) -> None:
+    if text:
+        click.echo(f"kb: {clean(text)}", err=True)
+
+
+def _sentence(text: str) -> str:
+    """A message of click's in the shape of ours: no capital in front, no full stop behind."""
+    line = " ".join(text.split())
+    start = line[:1].lower() + line[1:] if line[1:2].islower() else line
+    return start.removesuffix(".")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cli.home import open_app
+from cli.output import clean
 from kb.content.layout import slug
 from kb.errors import UsageError
 from kb.store import docs
@@ -35,7 +36,7 @@ def command(ctx: click.Context, ident: str, target: str, raw: bool, force: bool)
     if path.is_dir():
         path = path / f"{slug(doc.title)}{suffix}"
     _write(path, data, force=force)
-    click.echo(str(path))
+    click.echo(clean(str(path)))
 
 
 def _write(path: Path, data: bytes, *, force: bool) -> None:

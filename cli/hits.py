@@ -1,33 +1,54 @@
 """Hits as a person reads them."""
 
 import shutil
-import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
 from cli.output import clean, link
+from cli.snippet import Row, snippet
 from kb.model.search import Hit, SearchResult
 from kb.model.source import file_lsid
 
-_LINES_MAX = 6
+_INDENT: Final = "    "
+_WIDTH_MIN: Final = 20
+_WIDTH_MAX: Final = 100
+_SAID_OF: Final = {"changed": "changed since it was added", "gone": "no longer there"}
 
 
-def print_hits(result: SearchResult) -> None:
-    """Title, place, score and the passage, its words marked where standard output is a terminal."""
+def print_hits(result: SearchResult, *, words: str, whole: bool = False) -> None:
+    """Score, title, place, and the part of the passage around the words, which are marked.
+
+    `whole` shows passages to their end. Colours and links are for terminals alone.
+    """
+    columns = shutil.get_terminal_size().columns
+    width = max(_WIDTH_MIN, min(_WIDTH_MAX, columns - len(_INDENT)))
+    wanted = _terms(words)
     for hit in result.hits:
-        title = click.style(clean(hit.title), bold=True)
-        head = f"{hit.rank:>2}. {title}"
-        if hit.heading and hit.heading != (hit.title,):
-            head += click.style(f"  {clean(' > '.join(hit.heading))}", dim=True)
-        click.echo(f"{head}  {click.style(f'{hit.score:.3f}', fg='cyan')}")
-        click.echo(f"    {_place(hit)}")
-        for line in _passage(hit, result.query):
-            click.echo(f"    {line}")
+        click.echo(_head(hit))
+        click.echo(_INDENT + _place(hit))
+        for row in snippet(hit.text, wanted, width, rows_max=None if whole else 5):
+            click.echo(_INDENT + _marked(hit.text, row))
         if hit.explain:
             said = ", ".join(f"{name} {value}" for name, value in hit.explain.items())
-            click.echo(click.style(f"    {said}", dim=True))
+            click.echo(_INDENT + click.style(said.replace("_", " "), dim=True))
         click.echo()
+
+
+def _terms(words: str) -> list[str]:
+    if not words:
+        return []
+    from kb.index.words import terms
+
+    return terms(words)
+
+
+def _head(hit: Hit) -> str:
+    score = click.style(f"{hit.score:.3f}", fg="cyan")
+    head = f"{hit.rank:>2}. {score}  {click.style(clean(hit.title), bold=True)}"
+    under = [part for part in hit.heading if part != hit.title]
+    return head + (click.style(f"  {clean(' > '.join(under))}", dim=True) if under else "")
 
 
 def _place(hit: Hit) -> str:
@@ -36,44 +57,24 @@ def _place(hit: Hit) -> str:
         shown += f":{hit.line}"
     if hit.page is not None:
         shown += f" page {hit.page}"
-    place = link(file_lsid(Path(hit.source)), shown) if hit.kind == "file" else shown
-    notes = [hit.doc_id[:9]] + ([hit.freshness] if hit.freshness in ("changed", "gone") else [])
-    return f"{click.style(place, fg='green')}  {click.style(' '.join(notes), dim=True)}"
+    said = _SAID_OF.get(hit.freshness)
+    notes = hit.doc_id[:9] + (f"  {said}" if said else "")
+    return f"{click.style(_linked(hit, shown), fg='green')}  {click.style(notes, dim=True)}"
 
 
-def _passage(hit: Hit, query: str) -> list[str]:
-    width = max(40, min(100, shutil.get_terminal_size().columns - 4))
-    text = hit.text
-    spans: list[tuple[int, int]] = []
-    if sys.stdout.isatty():
-        from kb.index.words import highlight_spans, terms
-
-        spans = highlight_spans(text, terms(query))
-    lines: list[str] = []
-    place = 0
-    for raw in text.split("\n"):
-        here = [(a - place, b - place) for a, b in spans if place <= a and b <= place + len(raw)]
-        place += len(raw) + 1
-        if raw.strip():
-            lines.append(_marked(raw, here, width))
-        if len(lines) == _LINES_MAX:
-            break
-    return lines
+def _linked(hit: Hit, shown: str) -> str:
+    if hit.kind == "url" or hit.source.startswith("file://"):
+        return link(clean(hit.source), shown)
+    return link(file_lsid(Path(hit.source)), shown) if hit.kind == "file" else shown
 
 
-def _marked(line: str, spans: list[tuple[int, int]], width: int) -> str:
-    start = 0
-    if spans and spans[0][1] > width:
-        start = max(0, spans[0][0] - width // 3)
-    end = min(len(line), start + width)
-    parts: list[str] = ["…"] if start else []
-    last = start
-    for a, b in spans:
-        if a < last or b > end:
-            continue
-        parts += [clean(line[last:a]), click.style(clean(line[a:b]), fg="yellow", bold=True)]
-        last = b
-    parts.append(clean(line[last:end]))
-    if end < len(line):
-        parts.append("…")
-    return "".join(parts)
+def _marked(text: str, row: Row) -> str:
+    parts: list[str] = []
+    last = row.start
+    for start, end in row.spans:
+        parts += [clean(text[last:start])]
+        parts += [click.style(clean(text[start:end]), fg="yellow", bold=True)]
+        last = end
+    parts.append(clean(text[last : row.end]))
+    before, after = "… " if row.cut_before else "", " …" if row.cut_after else ""
+    return before + "".join(parts) + after

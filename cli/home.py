@@ -13,14 +13,23 @@ from kb.config import Settings, load
 def home_of(ctx: click.Context) -> tuple[Path, Settings]:
     """The home that is meant and the settings in force there."""
     said: dict[str, Any] = ctx.obj
-    home = find_home(said["home"], said["space"], Path.cwd(), os.environ)
+    home = find_home(said["home"], said["space"], _here(), os.environ)
     settings = load([user_config(), home / "kb.toml"], said["cfg"])
     if said["verbose"]:
         import logging
 
         level = logging.DEBUG if said["verbose"] > 1 else logging.INFO
         logging.basicConfig(level=level, format="%(name)s: %(message)s")
+        logging.getLogger("cli").info("home %s", home)
     return home, settings
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        # The working directory was removed; homes named absolutely can still be used.
+        return Path("/")
 
 
 def open_app(ctx: click.Context, *, create: bool) -> App:

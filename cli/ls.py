@@ -6,7 +6,8 @@ import click
 from msgspec import Struct
 
 from cli.home import open_app
-from cli.output import clean, print_json, warn
+from cli.output import clean, many, print_json, warn
+from cli.words import text
 from kb.model.doc import OPERATOR, Doc, DocStatus, Kind
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
@@ -40,13 +41,16 @@ class Listing(Struct, frozen=True, kw_only=True):
 
 
 @click.command(name="ls")
-@click.option("--tag", "tags", multiple=True, help="Only docs with this tag (all of them).")
+@click.option(
+    "--tag", "tags", type=text, multiple=True, help="Only docs with this tag (all of them)."
+)
 @click.option("--kind", type=click.Choice(get_args(Kind)), help="Only docs of this kind.")
 @click.option(
     "--status",
     type=click.Choice([*get_args(DocStatus), "all"]),
     default="active",
     show_default=True,
+    help="Only docs in this state.",
 )
 @click.option("--limit", type=click.IntRange(0), default=50, show_default=True, help="0 for all.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -71,13 +75,27 @@ def command(
         print_json(listing)
         return
     for row in listing.docs:
-        tagged = click.style(" ".join(f"#{tag}" for tag in row.tags), dim=True)
-        name = click.style(row.doc_id[:9], fg="cyan")
-        click.echo(f"{name}  {clean(row.title)}  {tagged}\n           {clean(row.source)}")
+        _print_row(row)
     if len(shown) < len(found):
-        warn(f"{len(found) - len(shown)} more; --limit 0 lists all")
+        warn(f"{many(len(found) - len(shown), 'more doc')}; --limit 0 lists all")
     if not found:
         warn("no docs match" if tags or kind or status != "active" else "no docs yet; see kb add")
+
+
+def _print_row(row: DocRow) -> None:
+    notes = [f"#{clean(tag)}" for tag in row.tags]
+    notes += [row.status] if row.status != "active" else []
+    notes += ["not yet findable"] if row.ledger == "pending" else []
+    click.echo(
+        "  ".join(
+            [
+                click.style(row.doc_id[:9], fg="cyan"),
+                clean(row.title),
+                *([click.style(" ".join(notes), dim=True)] if notes else []),
+            ]
+        )
+    )
+    click.echo(f"{'':9}  {clean(row.source)}")
 
 
 def _matches(doc: Doc, tags: tuple[str, ...], kind: str | None, status: str) -> bool:

@@ -1,7 +1,8 @@
 """The command group: finds a command's file when it is called, so that `--help` stays quick."""
 
+import os
 import sys
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -36,9 +37,33 @@ class _Commands(click.Group):
         found: click.Command = importlib.import_module(f"cli.{cmd_name}").command
         return found
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(_unknown(args[0]), ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader of our output left; that is its right. Keep Python from telling.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+
+
+def _unknown(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, COMMANDS, n=2, cutoff=0.5)
+    starts = [known for known in COMMANDS if known.startswith(name)]
+    meant = " or ".join(dict.fromkeys((*starts, *near)))
+    return f"there is no command {name!r}" + (f"; did you mean {meant}?" if meant else "")
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -49,36 +74,74 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--home", metavar="DIR", help="The store to use; else KB_HOME, .kb/ upward, the user's."
 )
 @click.option("--space", type=click.Choice(["user", "project", "all"]), help="Which space's store.")
 @click.option("--cfg", multiple=True, metavar="KEY=VALUE|KEY+=VALUE|FILE", help="Set a setting.")
 @click.option("-v", "--verbose", count=True, help="Say more on standard error.")
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def kb(
     ctx: click.Context, home: str | None, space: str | None, cfg: tuple[str, ...], verbose: int
 ) -> None:
     """Find what you once read: a local search engine for your files, pages and notes."""
-    ctx.obj = {"home": home, "space": space, "cfg": cfg, "verbose": verbose}
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+    ctx.obj.update(home=home, space=space, cfg=cfg, verbose=verbose)
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main() -> None:
     """Run the command line; every error becomes a line and an exit code here."""
+    _open_streams()
+    said: dict[str, Any] = {}
     try:
-        code = kb.main(standalone_mode=False)
+        code = kb.main(standalone_mode=False, obj=said)
     except click.exceptions.Exit as ended:
         code = ended.exit_code
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
     except BaseException as error:  # noqa: BLE001  the one place that turns errors into exit codes
         from cli.errors import exit_code_of
 
-        code = exit_code_of(error, verbose="-v" in sys.argv[1:])
-    sys.exit(code if isinstance(code, int) else 0)
+        code = exit_code_of(error, verbose=bool(said.get("verbose")))
+    _end(code if isinstance(code, int) else 0)
+
+
+def _open_streams() -> None:
+    """Give each closed standard stream the null device, so that no file of ours takes its place."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets its number, not an error.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _end(code: int) -> None:
+    if code != 130:
+        sys.exit(code)
+    # On Ctrl-C nobody waits for a thread that is in the middle of a computation.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

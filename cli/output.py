@@ -1,10 +1,14 @@
 """What goes to standard output, and how it looks."""
 
 import sys
-from typing import Any
+import unicodedata
+from typing import Any, Final
 
 import click
 import msgspec
+
+# Turn the direction of what follows on a line, or end the line.
+_TURNING: Final = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def print_json(value: Any) -> None:
@@ -18,14 +22,49 @@ def print_json(value: Any) -> None:
 
 def warn(text: str) -> None:
     """A line on standard error."""
-    click.echo(f"kb: {text}", err=True)
+    click.echo(f"kb: {clean(text)}", err=True)
 
 
 def clean(text: str) -> str:
-    """Text for a terminal: control characters, which could drive it, made visible."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
-    )
+    """One line for a terminal: what could drive it, end the line or turn it, made visible."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible(char) if _is_driving(char) else char for char in text)
+
+
+def _is_driving(char: str) -> bool:
+    return char in _TURNING or unicodedata.category(char) in ("Cc", "Cs")
+
+
+def _visible(char: str) -> str:
+    if char == "\t":
+        return " "
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def cells(text: str) -> int:
+    """Columns that a text takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(_cell, text))
+
+
+def _cell(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def fitted(text: str, width: int) -> str:
+    """The text in exactly `width` columns, cut with an ellipsis or filled with spaces."""
+    if cells(text) <= width:
+        return text + " " * (width - cells(text))
+    kept, used = "", 0
+    for char in text:
+        if used + _cell(char) > width - 1:
+            break
+        kept += char
+        used += _cell(char)
+    return kept + "…" + " " * (width - 1 - used)
 
 
 def link(target: str, shown: str) -> str:
@@ -43,3 +82,8 @@ def size(count: int) -> str:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
         number /= 1024
     return f"{number:.1f} TB"
+
+
+def many(count: int, noun: str) -> str:
+    """`1 source`, `2 sources`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

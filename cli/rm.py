@@ -6,7 +6,8 @@ import click
 from msgspec import Struct
 
 from cli.home import open_app
-from cli.output import clean, print_json
+from cli.output import clean, many, print_json
+from cli.words import text
 from kb.app import App
 from kb.errors import HeldBack, NotFound, UsageError
 from kb.ingest.changes import tombstone
@@ -14,6 +15,12 @@ from kb.model.doc import Doc
 from kb.store import docs
 
 _SHOWN_MAX = 10
+
+
+class NoSuchTag(NotFound):
+    """No doc has this tag."""
+
+    template = "no doc has the tag {id}; `kb ls` lists what there is"
 
 
 class Removed(Struct, frozen=True, kw_only=True):
@@ -24,7 +31,7 @@ class Removed(Struct, frozen=True, kw_only=True):
 
 @click.command(name="rm")
 @click.argument("idents", nargs=-1, metavar="ID...")
-@click.option("--tag", help="Every doc with this tag.")
+@click.option("--tag", type=text, help="Every doc with this tag.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
@@ -33,7 +40,7 @@ def command(
 ) -> None:
     """Remove docs. Compaction frees them after 30 days; added again before, they come back."""
     if bool(idents) == (tag is not None):
-        raise UsageError("give either IDs or --tag")
+        raise UsageError("give either IDs or --tag; `kb ls` lists the ids")
     app = open_app(ctx, create=False)
     found = _found(app, idents, tag)
     if not yes:
@@ -42,7 +49,7 @@ def command(
     if as_json:
         print_json(Removed(removed=list(removed)))
     else:
-        click.echo(f"{len(removed)} removed")
+        click.echo(f"{many(len(removed), 'doc')} removed")
 
 
 def _found(app: App, idents: tuple[str, ...], tag: str | None) -> list[Doc]:
@@ -56,7 +63,7 @@ def _found(app: App, idents: tuple[str, ...], tag: str | None) -> list[Doc]:
         sources = docs.with_facet(txn, "tag", tag)
         tagged = [doc for no in sources if (doc := docs.latest(txn, no)) is not None]
     if not tagged:
-        raise NotFound(id=f"tag {tag}")
+        raise NoSuchTag(id=tag)
     return tagged
 
 
@@ -66,5 +73,6 @@ def _ask(found: list[Doc]) -> None:
     if len(found) > _SHOWN_MAX:
         click.echo(f"... and {len(found) - _SHOWN_MAX} more", err=True)
     if not sys.stdin.isatty():
-        raise HeldBack(f"{len(found)} doc(s) would be removed; say --yes to do it")
-    click.confirm(f"Remove {len(found)} doc(s)?", abort=True, err=True)
+        raise HeldBack(f"{many(len(found), 'doc')} would be removed; say --yes to do it")
+    if not click.confirm(f"Remove {many(len(found), 'doc')}?", err=True):
+        raise HeldBack("nothing was removed")

@@ -10,7 +10,8 @@ import msgspec
 
 from cli.hits import print_hits
 from cli.home import open_app
-from cli.output import print_json, warn
+from cli.output import many, print_json, warn
+from cli.words import text
 from kb.app import App
 from kb.errors import ItemsFailed, UsageError
 from kb.model.doc import OPERATOR, Kind
@@ -21,23 +22,39 @@ _EMPTY = "nothing has been added yet; add something with: kb add --recursive FOL
 
 
 @click.command(name="search")
-@click.argument("query", required=False)
+@click.argument("query", required=False, type=text)
 @click.option(
     "-k", "k", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Hits."
 )
 @click.option(
-    "--mode", type=click.Choice(get_args(SearchMode)), default="hybrid", show_default=True
+    "--mode",
+    type=click.Choice(get_args(SearchMode)),
+    default="hybrid",
+    show_default=True,
+    help="By words and meaning, or one of them.",
 )
-@click.option("--tag", "tags", multiple=True, help="Only docs with this tag (all of them).")
+@click.option(
+    "--tag", "tags", type=text, multiple=True, help="Only docs with this tag (all of them)."
+)
 @click.option(
     "--kind", "kinds", multiple=True, type=click.Choice(get_args(Kind)), help="Only these."
 )
 @click.option("--doc", "doc_ids", multiple=True, metavar="ID", help="Only these docs.")
 @click.option(
-    "--require-entity", "require", multiple=True, metavar="E", help="Passages that mention it."
+    "--require-entity",
+    "require",
+    type=text,
+    multiple=True,
+    metavar="E",
+    help="Only passages that mention it: a #tag, @name, address or link.",
 )
 @click.option(
-    "--boost-entity", "boost", multiple=True, metavar="E", help="Prefer those that mention it."
+    "--boost-entity",
+    "boost",
+    type=text,
+    multiple=True,
+    metavar="E",
+    help="Prefer passages that mention it.",
 )
 @click.option("--max-tokens", type=click.IntRange(1), help="Fill so many tokens with passages.")
 @click.option("--explain", is_flag=True, help="Say how each score came about.")
@@ -55,14 +72,24 @@ def command(ctx: click.Context, /, query: str | None, as_json: bool, **options: 
     if options["batch"] is not None:
         _run_batch(app, request, options["batch"])
         return
-    result = app.searcher.search(request, OPERATOR)
-    if _is_empty(app):
-        result = msgspec.structs.replace(result, warnings=(_EMPTY,))
+    result = _found(app, request)
     if as_json:
         print_json(result)
         return
-    print_hits(result)
+    print_hits(result, words=query or "", whole=request.tokens_max is not None)
     _warn(result)
+
+
+def _found(app: App, request: SearchRequest) -> SearchResult:
+    if not _is_empty(app):
+        return app.searcher.search(request, OPERATOR)
+    return SearchResult(
+        query=request.query,
+        mode=request.mode,
+        hits=(),
+        entity_alignment=(),
+        warnings=(_EMPTY,),
+    )
 
 
 def _request(app: App, query: str, options: dict[str, Any]) -> SearchRequest:
@@ -98,7 +125,7 @@ def _run_batch(app: App, request: SearchRequest, name: str) -> None:
                 warn(f"{name}: {detail}")
             print_json(answer)
     if bad:
-        raise ItemsFailed(f"{bad} line(s) could not be read")
+        raise ItemsFailed(f"{many(bad, 'line')} could not be read")
 
 
 def _opened(name: str) -> TextIO:
@@ -116,7 +143,7 @@ def _answer(app: App, request: SearchRequest, line: str) -> dict[str, Any] | Non
         return None
     if not isinstance(text, str):
         return None
-    result = app.searcher.search(msgspec.structs.replace(request, query=text), OPERATOR)
+    result = _found(app, msgspec.structs.replace(request, query=text))
     return {"_id": ident, **msgspec.to_builtins(result)}
 
 
@@ -130,5 +157,5 @@ def _warn(result: SearchResult) -> None:
         warn(warning)
     if result.truncated:
         warn(result.truncated)
-    if not result.hits and not result.warnings:
+    if not result.hits and _EMPTY not in result.warnings:
         warn("nothing found")

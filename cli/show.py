@@ -1,16 +1,18 @@
 """`kb show`: a doc with its passages, or a passage with its neighbours."""
 
+import shutil
+
 import click
 from msgspec import Struct
 
 from cli.home import open_app
-from cli.output import clean, print_json
+from cli.output import cells, clean, fitted, print_json
 from kb.model.doc import Doc
 from kb.model.text import Chunk
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
-_PREVIEW = 90
+_ID_SHOWN = 9
 
 
 class PassageRow(Struct, frozen=True, kw_only=True):
@@ -109,8 +111,10 @@ def _print_doc(shown: ShownDoc) -> None:
         if value:
             click.echo(f"{name:>8}  {clean(value)}")
     for row in shown.passages:
-        first = " ".join(row.text.split())[:_PREVIEW]
-        click.echo(f"{click.style(row.chunk_id[:9], fg='cyan')}  {clean(first)}")
+        first = clean(" ".join(row.text.split()))
+        room = max(20, min(100, shutil.get_terminal_size().columns) - _ID_SHOWN - 2)
+        preview = fitted(first, room) if cells(first) > room else first
+        click.echo(f"{click.style(row.chunk_id[:_ID_SHOWN], fg='cyan')}  {preview}")
 
 
 def _print_passage(shown: ShownPassage) -> None:
@@ -119,5 +123,6 @@ def _print_passage(shown: ShownPassage) -> None:
     click.echo(clean(shown.doc.source))
     for row, dim in ((shown.before, True), (shown.passage, False), (shown.after, True)):
         if row is not None:
-            click.echo(f"\n{click.style(row.chunk_id[:9], fg='cyan')}")
-            click.echo(click.style(clean(row.text), dim=dim))
+            click.echo(f"\n{click.style(row.chunk_id[:_ID_SHOWN], fg='cyan')}")
+            for line in row.text.split("\n"):
+                click.echo(click.style(clean(line), dim=dim))

@@ -20,6 +20,8 @@ def command(ctx: click.Context, ident: str, k: int, as_json: bool) -> None:
     if as_json:
         print_json(result)
         return
-    print_hits(result)
+    print_hits(result, words="")
     for warning in result.warnings:
         warn(warning)
+    if not result.hits and not result.warnings:
+        warn("nothing else is like it")

@@ -69,7 +69,9 @@ def command(ctx: click.Context, as_json: bool) -> None:
     for name, value in rows:
         click.echo(f"{name:>18}  {clean(value)}")
     for letter in stats.dead_letters:
-        click.echo(f"{'failed':>18}  {letter.kind} of {letter.doc_id[:9]}: {clean(letter.reason)}")
+        click.echo(
+            f"{'failed':>18}  {letter.kind} job of {letter.doc_id[:9]}: {clean(letter.reason)}"
+        )
     if stats.dead_letters:
         click.echo(f"{'':>18}  kb worker --retry-failed tries them again")
 

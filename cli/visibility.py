@@ -37,4 +37,4 @@ def command(ctx: click.Context, ident: str, visibility: Visibility, as_json: boo
     if as_json:
         print_json(Shown(doc_id=doc.doc_id, visibility=doc.visibility, owner=doc.owner))
     else:
-        click.echo(f"{doc.doc_id[:9]} is {doc.visibility}")
+        click.echo(f"{doc.doc_id[:9]} is {doc.visibility} now")

@@ -5,8 +5,9 @@ import threading
 
 import click
 
+from cli.add import HURRY_S
 from cli.home import open_app
-from cli.output import warn
+from cli.output import many, warn
 from kb.jobs import queue
 
 
@@ -20,21 +21,25 @@ def command(ctx: click.Context, drain: bool, retry_failed: bool) -> None:
     if retry_failed:
         with app.store.write() as txn:
             count = queue.retry_failed(txn)
-        click.echo(f"{count} job(s) will be tried again")
+        click.echo(f"{many(count, 'job')} will be tried again")
     pool = app.pool()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     pool.start()
+    if not drain:
+        warn("at work; Ctrl-C stops it")
     try:
         if drain:
             pool.drain()
         else:
             pool.serve(stop)
-    finally:
-        if not pool.shutdown():
-            warn("a worker was still busy; its job comes back when its lease ends")
+    except BaseException:
+        pool.shutdown(wait_s=HURRY_S)
+        raise
+    if not pool.shutdown():
+        warn("a worker was still busy; its job is done again by the next one")
     for problem in app.catch_up():
         warn(problem)
     with app.store.read() as txn:
         left = queue.counts(txn)
-    click.echo(f"{left.ready + left.running} job(s) left, {left.failed} failed")
+    click.echo(f"{many(left.ready + left.running, 'job')} left, {left.failed:,} failed")

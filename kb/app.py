@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kb.check import Checker
     from kb.compactor import Compactor
     from kb.embed.protocol import Embedder
-    from kb.index import DenseIndex, LexicalIndex
+    from kb.index import DenseIndex, LexicalIndexes
     from kb.search.engine import Searcher
     from kb.sync.add import Adder, AddOptions
     from kb.worker.pool import WorkerPool
@@ -37,6 +37,8 @@ def find_home(home: str | None, space: Space | None, cwd: Path, env: Mapping[str
     """
     if home == "":
         raise UsageError("--home is empty")
+    if home is not None and space is not None:
+        raise UsageError("give either --home or --space")
     if home is not None:
         return Path(home).expanduser().absolute()
     if space == "all":
@@ -123,11 +125,11 @@ class App:
         )
 
     @functools.cached_property
-    def lexical(self) -> "LexicalIndex":
-        """The cache of words."""
-        from kb.index import LexicalIndex
+    def lexical(self) -> "LexicalIndexes":
+        """The caches of words, one to an audience."""
+        from kb.index import LexicalIndexes
 
-        return LexicalIndex(self.paths.index / "lexical")
+        return LexicalIndexes(self.paths.index / "lexical")
 
     @functools.cached_property
     def dense(self) -> "DenseIndex":
@@ -195,7 +197,7 @@ class App:
         return pool
 
     def catch_up(self) -> list[str]:
-        """Bring both caches level with the store; returns what kept them from it, in words."""
+        """Bring the caches level with the store; returns what kept them from it, in words."""
         wait_s = self.settings.index.lock_wait_ms / 1000
         states = (cache.catch_up(self.store, wait_s=wait_s) for cache in (self.lexical, self.dense))
         return [state.problem for state in states if state.problem]

@@ -111,7 +111,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
 
-Layer = tuple[str, dict[str, Any]]
+
+class _Mismatch(ConfigError):
+    """Settings that are well each but not together."""
 
 
 def load(
@@ -131,22 +133,36 @@ def load(
     for override in (*filter(None, env.get("KB_CFG", "").split("\n")), *overrides):
         match = _ASSIGNMENT.fullmatch(override)
         if match is None:
-            _take_file(merged, Path(override).expanduser())
+            file = Path(override).expanduser()
+            if not file.exists():
+                raise ConfigError("neither KEY=VALUE nor a file", place=f"--cfg {override}")
+            _take_file(merged, file)
         else:
             _take_assignment(merged, override, *match.groups())
     return _converted("the settings", merged)
+
+
+def _check(place: str, table: dict[str, Any]) -> None:
+    """Raise ConfigError where a layer is wrong whatever the others say."""
+    try:
+        _converted(place, table)
+    except _Mismatch:
+        # Settings that do not go together: another layer may yet change one of them.
+        return
 
 
 def _take_file(merged: dict[str, Any], file: Path) -> None:
     try:
         text = file.read_text("utf-8")
         table = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read ({error})", place=file) from error
+    except OSError as error:
+        raise ConfigError(f"cannot be read ({error.strerror})", place=file) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError("not UTF-8", place=file) from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"not TOML: {error}", place=file) from error
     try:
-        _converted(str(file), table)
+        _check(str(file), table)
     except ConfigError as error:
         key = str(error.fields.get("key", ""))
         raise ConfigError(str(error.fields["detail"]), place=_place(file, text, key)) from None
@@ -164,7 +180,7 @@ def _take_assignment(merged: dict[str, Any], whole: str, key: str, operator: str
     for part in parts[:-1]:
         inner = inner.setdefault(part, {})
     inner[parts[-1]] = value
-    _converted(place, table)
+    _check(place, table)
     _merge(merged, table)
 
 
@@ -176,7 +192,8 @@ def _value(raw: str) -> Any:
 
 
 def _looked_up(merged: dict[str, Any], parts: list[str]) -> list[Any]:
-    found: Any = msgspec.to_builtins(msgspec.convert(merged, Settings))
+    found: Any = msgspec.to_builtins(Settings())
+    _merge(found, merged)
     for part in parts:
         found = found.get(part, []) if isinstance(found, dict) else []
     return list(found) if isinstance(found, list | tuple) else [found]
@@ -197,8 +214,21 @@ def _converted(place: str, table: dict[str, Any]) -> Settings:
         detail, _, path = str(error).partition(" - at `$.")
         unknown = re.search(r"unknown field `([^`]*)`", detail)
         key = ".".join(filter(None, (path.rstrip("`"), unknown.group(1) if unknown else "")))
-        said = f"unknown setting {key}" if unknown else f"{key}: {detail}"
-        raise ConfigError(said, place=place, key=key) from None
+        said = f"unknown setting {key}{_meant(key)}" if unknown else f"{key}: {detail}"
+        kind = _Mismatch if isinstance(error.__cause__, ValueError) else ConfigError
+        raise kind(said, place=place, key=key) from None
+
+
+def _meant(key: str) -> str:
+    import difflib
+
+    known = [
+        f"{section}.{name}"
+        for section, said in msgspec.to_builtins(Settings()).items()
+        for name in said
+    ]
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _place(file: Path, text: str, key: str) -> str:

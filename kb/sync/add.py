@@ -22,6 +22,8 @@ from kb.sync.walk import DEFAULT_EXTENSIONS, Found, Passed, walk
 
 _BATCH_DOCS: Final = 128
 _BATCH_BYTES: Final = 16 << 20
+# How often a file is read again because another call took in a later version meanwhile.
+_OVERTAKEN_MAX: Final = 5
 
 
 class AddOptions(Struct, frozen=True, kw_only=True):
@@ -32,6 +34,8 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     wishes: Wishes = Wishes()
     dry_run: bool = False
     file_bytes_max: int = 64 << 20
+    home: Path | None = None
+    """The folder that holds what is taken in: never a source itself."""
 
 
 class _Item(Struct, frozen=True):
@@ -59,6 +63,7 @@ class _Bytes(Struct, frozen=True, kw_only=True):
     data: bytes
     raw_sha256: str
     stamp: FileStamp | None
+    read_after: DocId | None = None
 
 
 class Adder:
@@ -72,8 +77,9 @@ class Adder:
         self._parser = parser
         self._options = options
         self._tally = Tally()
-        self._batch: list[Staged] = []
+        self._batch: list[tuple[_Item, Staged]] = []
         self._refreshed: list[Seen] = []
+        self._overtaken: list[_Item] = []
 
     def add(
         self,
@@ -99,6 +105,7 @@ class Adder:
         finally:
             # On Ctrl-C too: what is staged is whole, so keep it.
             self._flush()
+        self._add_overtaken(stdin_fd)
         return self.report()
 
     def report(self) -> AddReport:
@@ -119,7 +126,7 @@ class Adder:
         # What is named itself is that, and not what its folder's rules would make of it.
         known = set(named)
         for folder in folders:
-            for seen in walk(folder, self._options.extensions):
+            for seen in walk(folder, self._options.extensions, home=self._options.home):
                 name = display_name(seen.path)
                 if name in known:
                     continue
@@ -170,9 +177,17 @@ class Adder:
         lsid = file_lsid(item.path)
         if self._is_unchanged(item, item.path, lsid, now_ms):
             return None
+        with self._store.read() as txn:
+            newest = docs.latest_of(txn, lsid)
         data, stamp = read_file(item.path, limit, now_ms)
         return _Bytes(
-            item=item, lsid=lsid, kind="file", data=data, raw_sha256=sha256_hex(data), stamp=stamp
+            item=item,
+            lsid=lsid,
+            kind="file",
+            data=data,
+            raw_sha256=sha256_hex(data),
+            stamp=stamp,
+            read_after=newest.doc_id if newest else DocId(""),
         )
 
     def _is_unchanged(self, item: _Item, path: Path, lsid: Lsid, now_ms: int) -> bool:
@@ -203,7 +218,7 @@ class Adder:
         if self._options.dry_run:
             self._foresee(request)
             return
-        self._batch.append(self._ingestor.stage(request))
+        self._batch.append((read.item, self._ingestor.stage(request)))
         if len(self._batch) >= _BATCH_DOCS or _raw_bytes(self._batch) >= _BATCH_BYTES:
             self._flush()
 
@@ -229,6 +244,7 @@ class Adder:
             canonicalizer=FINGERPRINT,
             wishes=self._options.wishes,
             stamp=read.stamp,
+            read_after=read.read_after,
         )
 
     def _foresee(self, request: IngestRequest) -> None:
@@ -245,12 +261,28 @@ class Adder:
         batch, self._batch = self._batch, []
         refreshed, self._refreshed = self._refreshed, []
         if batch:
-            outcomes = self._ingestor.commit(batch)
-            for staged, outcome in zip(batch, outcomes, strict=True):
-                self._tally.took(staged.request.source, outcome.doc_id, outcome.status)
+            outcomes = self._ingestor.commit([staged for _, staged in batch])
+            for (item, _), outcome in zip(batch, outcomes, strict=True):
+                if outcome is None:
+                    self._overtaken.append(item)
+                else:
+                    self._tally.took(item.name, outcome.doc_id, outcome.status)
         if not self._options.dry_run:
             self._ingestor.refresh_seen(refreshed)
 
+    def _add_overtaken(self, stdin_fd: int) -> None:
+        """Read again what another call took a later version of in."""
+        for _ in range(_OVERTAKEN_MAX):
+            items, self._overtaken = self._overtaken, []
+            for item in items:
+                self._add_one(item, stdin_fd)
+            self._flush()
+            if not self._overtaken:
+                return
+        for item in self._overtaken:
+            reason = "it keeps changing while others take it in; add it again"
+            self._tally.left(item.name, "failed", reason)
 
-def _raw_bytes(batch: list[Staged]) -> int:
-    return sum(len(staged.request.raw) for staged in batch)
+
+def _raw_bytes(batch: list[tuple[_Item, Staged]]) -> int:
+    return sum(len(staged.request.raw) for _, staged in batch)

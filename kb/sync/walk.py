@@ -36,25 +36,30 @@ class _Refused(Exception):
     """A folder's .kbignore cannot be followed."""
 
 
-def walk(root: Path, extensions: tuple[str, ...]) -> Iterator[Found | Passed]:
+def walk(
+    root: Path, extensions: tuple[str, ...], *, home: Path | None = None
+) -> Iterator[Found | Passed]:
     """Yield every file under `root` once, in name order, however deep it lies.
 
     Folders and files whose name starts with a dot, and what a .kbignore (gitignore syntax)
     names, are not seen at all. Files of other extensions, links and what is not a regular file
     are passed over with a reason. Links are never followed, so nothing outside the root is read.
     A folder that cannot be listed, or whose .kbignore cannot be followed, has failed: taking in
-    what its owner may have meant to keep out would be worse.
+    what its owner may have meant to keep out would be worse. `home` is not gone into.
     """
     wanted = frozenset(extension.lower().lstrip(".") for extension in extensions)
     # A stack of listings and not of calls: folders may lie deeper than calls may.
-    open_folders = [_listing(root, ())]
+    start: Iterator[Found | Passed | _Folder] = iter((_Folder(root, ()),))
+    open_folders = [start]
     while open_folders:
         for seen in open_folders[-1]:
-            if isinstance(seen, _Folder):
+            if isinstance(seen, Passed):
+                yield seen
+            elif seen.path == home:
+                yield Passed(seen.path, "kb's own home")
+            elif isinstance(seen, _Folder):
                 open_folders.append(_listing(seen.path, seen.rules))
                 break
-            if not isinstance(seen, Found):
-                yield seen
             elif "*" in wanted or _extension(seen.path) in wanted:
                 yield seen
             else:

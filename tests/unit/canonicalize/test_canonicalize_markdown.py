@@ -29,6 +29,8 @@ def test_yaml_front_matter() -> None:
         # What follows " #" in an unquoted YAML value is a comment.
         tags=("one", "two", "three"),
         date="2024-01-02T10:30:00",
+        # The block's eight lines and the blank one below it.
+        front_lines=9,
     )
 
 

@@ -1,0 +1,112 @@
+"""Show what kb does: take examples/ in, ask six questions, print what is found.
+
+    python scripts/demo.py
+
+Works in a home of its own under the temporary folder and needs no network. Every command below is
+the real one in a process of its own. Ends with 1 if a command fails, or where a question does not
+find the file, or the page, that it should find first.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+EXAMPLES: Final = ROOT / "examples"
+
+
+class Question(NamedTuple):
+    """What is asked, what it shows, and the file, with its page, that must come first."""
+
+    query: str
+    shows: str
+    file: str
+    page: int | None = None
+
+
+QUESTIONS: Final = (
+    Question("is a pet allowed", "by meaning: the lease says cat and dog", "house/lease.html"),
+    Question("F28", "by the very word, from a table", "house/boiler.md"),
+    Question(
+        "which form do I need for the grant",
+        "in a PDF, with its page",
+        "house/energy-survey.pdf",
+        page=2,
+    ),
+    Question("红烧肉要炖多久", "in Chinese, by words alone", "kitchen/hongshaorou.md"),
+    Question("where is 伊利 on offer", "two scripts in one note", "kitchen/shopping.md"),
+    Question("外婆家坐高铁怎么走", "in a file written as GB18030", "travel/waipo.txt"),
+)
+
+
+def kb_command() -> str:
+    """The `kb` that was installed with this Python."""
+    beside = Path(sys.executable).with_name("kb")
+    if not beside.exists():
+        sys.exit(f"there is no {beside}; run `make setup`")
+    return str(beside)
+
+
+def run(environment: dict[str, str], *arguments: str, quiet: bool = False) -> str:
+    """Print a command as it would be typed and what it says; returns its standard output."""
+    if not quiet:
+        print(f"$ kb {shlex.join(arguments)}", flush=True)
+    done = subprocess.run(
+        [kb_command(), *arguments],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if quiet else subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    if not quiet:
+        print(f"{done.stdout.rstrip()}\n", flush=True)
+    if done.returncode:
+        sys.exit(f"kb {shlex.join(arguments)} ended with {done.returncode}, not 0")
+    return done.stdout
+
+
+def is_answered(found: dict[str, Any], question: Question) -> bool:
+    """Whether the first of the hits is the expected one; `found` is what `--json` printed."""
+    first = found["hits"][0] if found["hits"] else {"source": "", "page": None}
+    return bool(first["source"] == str(EXAMPLES / question.file) and first["page"] == question.page)
+
+
+def demonstrate(folder: str) -> list[str]:
+    """Take the examples in and ask; returns a line for each question that was missed."""
+    # Neither the user's settings nor the user's home have a say here.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KB_")}
+    environment |= {"KB_HOME": f"{folder}/home", "XDG_CONFIG_HOME": folder, "COLUMNS": "96"}
+    run(environment, "add", "--recursive", "examples")
+    missed: list[str] = []
+    for question in QUESTIONS:
+        print(f"# {question.shows}")
+        run(environment, "search", "-k", "1", question.query)
+        found = run(environment, "search", "--json", "-k", "1", question.query, quiet=True)
+        if not is_answered(json.loads(found), question):
+            missed.append(f"{question.query}: {question.file} did not come first")
+    run(environment, "stats")
+    return missed
+
+
+def main() -> None:
+    """Show everything, say how long it took."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="kb-demo-") as folder:
+        missed = demonstrate(folder)
+    asked = len(QUESTIONS)
+    print(f"{asked - len(missed)} of {asked} found; {time.perf_counter() - began:.1f} s in all")
+    if missed:
+        sys.exit("\n".join(missed))
+
+
+if __name__ == "__main__":
+    main()

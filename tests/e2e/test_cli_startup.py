@@ -1,0 +1,96 @@
+"""What a command loads: nothing heavy that it does not need."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import Home, run, surroundings
+
+HEAVY = {
+    "numpy",
+    "torch",
+    "onnxruntime",
+    "tokenizers",
+    "sentence_transformers",
+    "tantivy",
+    "hnswlib",
+    "lmdb",
+    "trafilatura",
+    "lxml",
+    "pypdf",
+    "rich",
+    "rjieba",
+    "yaml",
+    "pathspec",
+    "charset_normalizer",
+    "platformdirs",
+}
+SHOW = """
+import atexit, sys
+from cli.main import main
+atexit.register(lambda: print(*sorted({n.partition('.')[0] for n in sys.modules}), file=sys.stderr))
+main()
+"""
+
+
+def loaded(*args: str) -> set[str]:
+    """Top-level modules that a command has loaded when it ends."""
+    ran = run([sys.executable, "-c", SHOW, *args])
+    assert ran.code == 0, ran.err
+    return set(ran.err.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], []], ids=str)
+def test_help_loads_nothing_heavy(args: list[str]) -> None:
+    """The help loads no library but click, and not msgspec."""
+    assert loaded(*args) & (HEAVY | {"msgspec", "asyncio"}) == set()
+
+
+@pytest.mark.parametrize("command", ["add", "search", "ls", "stats", "check", "compact", "worker"])
+def test_a_commands_help_loads_nothing_heavy(command: str) -> None:
+    """A command's own help waits for no model and no index."""
+    assert loaded(command, "--help") & HEAVY == set()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    folder = tmp_path_factory.mktemp("startup")
+    (folder / "a.md").write_text("# Tea\n\nGreen tea.")
+    home = Home(folder / "home")
+    home.run("add", folder / "a.md")
+    home.run("search", "tea")
+    return home
+
+
+def test_lexical_search_loads_no_model_and_no_reader(home: Home) -> None:
+    """A search by words loads no model, no reader of formats, no terminal library."""
+    names = loaded("--home", str(home.root), "search", "tea", "--mode", "lexical", "--json")
+    assert names & {"onnxruntime", "tokenizers", "torch", "trafilatura", "lxml", "pypdf"} == set()
+    assert names & {"rich", "hnswlib", "pathspec", "yaml", "charset_normalizer"} == set()
+
+
+def test_a_hybrid_search_loads_no_reader(home: Home) -> None:
+    """A search by meaning loads the model, and no reader of formats."""
+    names = loaded("--home", str(home.root), "search", "tea", "--json")
+    assert "onnxruntime" in names
+    assert names & {"torch", "trafilatura", "lxml", "pypdf", "rich", "yaml"} == set()
+
+
+def test_an_unchanged_add_parses_nothing(home: Home, tmp_path: Path) -> None:
+    """Adding what is there already starts no reader and loads no model."""
+    note = home.root.parent / "a.md"
+    args = ["--home", str(home.root), "--cfg", "embed.kind=hashing", "add", str(note)]
+    names = loaded(*args)
+    assert names & {"trafilatura", "lxml", "pypdf", "onnxruntime", "yaml", "rich"} == set()
+
+
+def test_import_of_the_command_is_quiet() -> None:
+    """Importing the entry point prints nothing and starts no thread."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import cli.main, threading; print(threading.active_count())"],
+        capture_output=True,
+        text=True,
+        env=surroundings(),
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "")

@@ -1,0 +1,105 @@
+"""Fusion and spreading: pure functions of scores and vectors."""
+
+import numpy as np
+import pytest
+
+from kb.search.diversity import spread
+from kb.search.fuse import Leg, fuse, ordinal_ranks, spaced_ranks
+
+NAN = float("nan")
+
+
+def test_ordinal_ranks_share_ties() -> None:
+    """Ranks count from 1, equal scores share the better one, unknown ones stay unknown."""
+    ranks = ordinal_ranks(np.array([0.5, 0.9, 0.5, NAN, 0.1]))
+    np.testing.assert_array_equal(ranks, [2, 1, 2, NAN, 4])
+
+
+def test_spaced_ranks_follow_the_score() -> None:
+    """The best is at 1, the lowest at 1 + n, what lies between in proportion to its score."""
+    ranks = spaced_ranks(np.array([1.0, 0.5, 0.0, NAN]))
+    np.testing.assert_allclose(ranks, [1, 3, 5, NAN])
+
+
+def test_spaced_ranks_of_ties_and_of_nothing() -> None:
+    """Equal scores stand together in front; no scores give no ranks."""
+    np.testing.assert_allclose(spaced_ranks(np.array([0.3, 0.3])), [1, 1])
+    assert np.isnan(spaced_ranks(np.array([NAN, NAN]))).all()
+
+
+def test_a_floor_widens_the_scale() -> None:
+    """With a floor below the lowest score, the lowest is not at the end."""
+    np.testing.assert_allclose(spaced_ranks(np.array([1.0, 0.5]), floor=0.0), [1, 2])
+
+
+@pytest.mark.parametrize("spaced", [True, False])
+def test_the_first_of_every_leg_has_score_one(spaced: bool) -> None:
+    """Scores are at most 1, which is for what every leg put first."""
+    legs = [
+        Leg(scores=np.array([3.0, 1.0, NAN]), weight=0.5),
+        Leg(scores=np.array([0.9, 0.1, 0.5]), weight=0.5),
+    ]
+    fused = fuse(legs, k=60, spaced=spaced)
+    assert fused[0] == pytest.approx(1.0)
+    assert fused[0] > fused[1] > fused[2] > 0
+
+
+def test_plain_fusion_is_reciprocal_rank_fusion() -> None:
+    """The plain form is the published sum of weight / (k + rank), scaled by its best."""
+    legs = [
+        Leg(scores=np.array([3.0, 2.0]), weight=0.5),
+        Leg(scores=np.array([0.1, 0.2]), weight=0.5),
+    ]
+    best = 1.0 / 61
+    expected = (0.5 / 61 + 0.5 / 62) / best
+    np.testing.assert_allclose(fuse(legs, k=60, spaced=False), [expected, expected])
+
+
+def test_a_leg_gives_nothing_to_what_it_did_not_bring() -> None:
+    """A candidate of one leg alone gets that leg's share."""
+    legs = [
+        Leg(scores=np.array([1.0, NAN]), weight=0.3),
+        Leg(scores=np.array([NAN, 1.0]), weight=0.7),
+    ]
+    np.testing.assert_allclose(fuse(legs, k=10, spaced=False), [0.3, 0.7])
+
+
+def rows(*kinds: int) -> np.ndarray:
+    return np.eye(8, dtype=np.float32)[list(kinds)]
+
+
+def test_a_list_without_crowds_keeps_its_order_and_scores() -> None:
+    """Where nothing is alike nothing moves."""
+    chosen = spread([0.9, 0.8, 0.7], rows(0, 1, 2), ["a", "b", "c"], 3, similarity_min=0.9, crowd=2)
+    assert chosen == [(0, 0.9), (1, 0.8), (2, 0.7)]
+
+
+def test_the_third_of_a_crowd_counts_for_half() -> None:
+    """Once two alike are chosen the others count for half, once, and wait for their turn."""
+    chosen = spread(
+        [0.9, 0.8, 0.7, 0.6, 0.5],
+        rows(0, 0, 0, 0, 1),
+        list("abcde"),
+        5,
+        similarity_min=0.9,
+        crowd=2,
+    )
+    assert [place for place, _ in chosen] == [0, 1, 4, 2, 3]
+    assert [score for _, score in chosen] == pytest.approx([0.9, 0.8, 0.5, 0.35, 0.3])
+
+
+def test_equal_texts_are_alike_without_vectors() -> None:
+    """Copies crowd each other out even where no vector says so."""
+    nothing = np.zeros((4, 8), dtype=np.float32)
+    chosen = spread(
+        [0.9, 0.8, 0.7, 0.6], nothing, ["x", "x", "x", "y"], 4, similarity_min=0.9, crowd=2
+    )
+    assert [place for place, _ in chosen] == [0, 1, 3, 2]
+
+
+def test_no_more_than_asked_for_or_there() -> None:
+    """K bounds the choice, and so does what there is."""
+    vectors = rows(0, 1)
+    assert len(spread([0.9, 0.8], vectors, ["a", "b"], 1, similarity_min=0.9, crowd=2)) == 1
+    assert len(spread([0.9, 0.8], vectors, ["a", "b"], 9, similarity_min=0.9, crowd=2)) == 2
+    assert spread([], np.zeros((0, 8), np.float32), [], 3, similarity_min=0.9, crowd=2) == []

@@ -1,0 +1,165 @@
+"""Filters, freshness and mentions, each on its own."""
+
+import os
+from pathlib import Path
+
+import pytest
+from builders import make_chunk, make_doc
+
+from kb.entities import extract
+from kb.ingest.ingest import seen_record
+from kb.model.clock import SystemClock
+from kb.model.doc import OPERATOR, Doc, Scope
+from kb.model.ids import sha256_hex
+from kb.model.search import SearchRequest
+from kb.model.source import file_lsid
+from kb.search.filters import allowed_sources, keep_doc
+from kb.search.freshness import freshness_of
+from kb.search.mentions import align, look_up, required
+from kb.store import chunks, docs
+from kb.store.keys import lsid_key
+from kb.store.memory import MemoryEnvironment
+from kb.store.records import SEEN
+from kb.store.store import Store
+from kb.sync.read import read_file
+
+BOB, NOBODY = Scope(user="bob"), Scope(user=None)
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store(MemoryEnvironment(), SystemClock())
+
+
+def put(store: Store, *made: Doc) -> None:
+    with store.write() as txn:
+        for doc in made:
+            docs.ensure_source_no(txn, doc.lsid)
+            docs.put_new_version(txn, doc)
+
+
+def request(**said: object) -> SearchRequest:
+    return SearchRequest(query="q", **said)  # type: ignore[arg-type]
+
+
+def test_keep_doc_is_status_visibility_and_limits() -> None:
+    """Only active docs that the caller may see, with all the tags and one of the kinds."""
+    doc = make_doc(tags=("a", "b"), visibility="private", owner="bob")
+    assert keep_doc(doc, request(), BOB)
+    assert keep_doc(doc, request(tags=("a", "b")), BOB)
+    assert keep_doc(doc, request(kinds=("url", "file")), BOB)
+    assert not keep_doc(doc, request(tags=("a", "c")), BOB)
+    assert not keep_doc(doc, request(kinds=("url",)), BOB)
+    assert not keep_doc(doc, request(), Scope(user="ann"))
+    for status in ("superseded", "tombstoned"):
+        assert not keep_doc(make_doc(status=status), request(), OPERATOR)
+
+
+def test_allowed_sources_agree_with_keep_doc(store: Store) -> None:
+    """The facets let through exactly the sources that keep_doc lets through."""
+    made = [
+        make_doc(1, visibility="public", tags=("a",)),
+        make_doc(2, visibility="shared", tags=("a", "b"), owner="ann"),
+        make_doc(3, visibility="private", owner="bob", kind="url"),
+        make_doc(4, visibility="private", owner="ann", tags=("b",)),
+        make_doc(5, visibility="public", status="tombstoned", tags=("a",)),
+    ]
+    put(store, *made)
+    asked = [
+        request(),
+        request(tags=("a",)),
+        request(tags=("a", "b")),
+        request(kinds=("url",)),
+        request(kinds=("url", "file"), tags=("b",)),
+        request(tags=("none",)),
+    ]
+    with store.read() as txn:
+        for one in asked:
+            for scope in (OPERATOR, BOB, NOBODY):
+                allowed = allowed_sources(txn, one, scope)
+                kept = {doc.source_no for doc in made if keep_doc(doc, one, scope)}
+                if allowed is None:
+                    assert scope.operator
+                    continue
+                assert allowed == kept
+
+
+def test_a_doc_filter_cannot_reach_what_is_hidden(store: Store) -> None:
+    """Naming a hidden doc lets nothing through."""
+    hidden = make_doc(1, visibility="private", owner="ann")
+    put(store, hidden)
+    with store.read() as txn:
+        assert allowed_sources(txn, request(doc_ids=(hidden.doc_id,)), BOB) == frozenset()
+        assert allowed_sources(txn, request(doc_ids=("d00",)), OPERATOR) == frozenset()
+
+
+def note(store: Store, path: Path, *, seen: bool = True) -> Doc:
+    data, stamp = read_file(path, 1 << 20, 0)
+    digest = sha256_hex(data)
+    doc = make_doc(lsid=file_lsid(path), raw_sha256=digest, raw_bytes=len(data))
+    if seen:
+        with store.write() as txn:
+            SEEN.put(txn, lsid_key(doc.lsid), seen_record(doc.lsid, doc.doc_id, digest, stamp))
+    return doc
+
+
+def test_freshness(store: Store, tmp_path: Path) -> None:
+    """Fresh while the bytes are the same, changed when they are not, gone when the file is."""
+    path = tmp_path / "a.md"
+    path.write_text("words")
+    doc = note(store, path)
+
+    def now() -> str:
+        with store.read() as txn:
+            return freshness_of(txn, doc)
+
+    assert now() == "fresh"
+    os.utime(path, ns=(1, 1))
+    assert now() == "fresh"
+    path.write_text("other")
+    assert now() == "changed"
+    path.write_text("longer than before")
+    assert now() == "changed"
+    path.unlink()
+    assert now() == "gone"
+    (tmp_path / "a.md").mkdir()
+    assert now() in {"changed", "unknown"}
+
+
+def test_freshness_without_a_stamp_or_a_file(store: Store, tmp_path: Path) -> None:
+    """Without a stamp the bytes decide; what is no file is unknown."""
+    path = tmp_path / "a.md"
+    path.write_text("words")
+    doc = note(store, path, seen=False)
+    with store.read() as txn:
+        assert freshness_of(txn, doc) == "fresh"
+        assert freshness_of(txn, make_doc(lsid="stdin:x")) == "unknown"
+        assert freshness_of(txn, make_doc(lsid=file_lsid(path / "below"))) == "gone"
+
+
+def test_mentions_are_looked_up_within_the_scope(store: Store) -> None:
+    """Only passages of live docs that the caller may see count as mentioning."""
+    texts = {1: "for @ann #plan", 2: "#plan", 3: "#plan @ann"}
+    made = [
+        make_doc(1, visibility="public"),
+        make_doc(2, visibility="private", owner="ann"),
+        make_doc(3, visibility="public", status="tombstoned"),
+    ]
+    put(store, *made)
+    with store.write() as txn:
+        for doc in made:
+            found = tuple(extract(texts[doc.source_no]))
+            row = make_chunk(
+                doc.source_no, texts[doc.source_no], source_no=doc.source_no, mentions=found
+            )
+            chunks.replace_all(txn, doc.source_no, [row], {row.no: list(found)})
+    with store.read() as txn:
+        for scope, expected in ((OPERATOR, {1, 2}), (BOB, {1}), (Scope(user="ann"), {1, 2})):
+            (plan,) = look_up(txn, ["#plan"], scope)
+            assert plan.nos == expected
+        both = look_up(txn, ["#plan", "@ann"], OPERATOR)
+        assert required(both) == {1}
+        assert required([]) is None
+        lines, warnings = align(txn, "what of #plan", [], BOB)
+        assert [(line.entity, line.known, line.in_hits) for line in lines] == [("#plan", True, 0)]
+        assert "1 other passage(s)" in warnings[0]

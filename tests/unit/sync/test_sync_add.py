@@ -1,0 +1,174 @@
+"""From sources to docs, every one accounted for."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from homes import SmallHome
+
+from kb.canonicalize import Parser
+from kb.errors import StoreFull
+from kb.ingest.request import Wishes
+from kb.sync.add import Adder, AddOptions
+from kb.sync.report import AddReport
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[SmallHome]:
+    home = SmallHome(tmp_path / "home")
+    yield home
+    home.close()
+
+
+def adder(home: SmallHome, **options: object) -> Adder:
+    said = AddOptions(**options)  # type: ignore[arg-type]
+    return Adder(home.store, home.ingestor, Parser(), said)
+
+
+def accounted(report: AddReport) -> bool:
+    ends = (report.added, report.updated, report.unchanged, report.resurrected)
+    return report.scanned == sum(ends) + report.skipped + report.failed
+
+
+def notes(folder: Path, count: int) -> Path:
+    folder.mkdir()
+    for n in range(count):
+        (folder / f"{n:03}.md").write_text(f"note {n}")
+    return folder
+
+
+def test_progress_counts_every_source(home: SmallHome, tmp_path: Path) -> None:
+    """Progress hears of each source once, up to all of them."""
+    heard: list[tuple[int, int]] = []
+    folder = notes(tmp_path / "n", 5)
+    report = adder(home, recursive=True).add(
+        [str(folder), str(tmp_path / "none")], on_progress=lambda *now: heard.append(now)
+    )
+    assert heard == [(n, 6) for n in range(1, 7)]
+    assert (report.scanned, report.added, report.failed) == (6, 5, 1)
+
+
+def test_an_interruption_keeps_what_is_staged(home: SmallHome, tmp_path: Path) -> None:
+    """What was staged when Ctrl-C came is committed, and the report counts just that."""
+    folder = notes(tmp_path / "n", 20)
+    taken = adder(home, recursive=True)
+
+    def interrupt(done: int, _: int) -> None:
+        if done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        taken.add([str(folder)], on_progress=interrupt)
+    report = taken.report()
+    assert accounted(report)
+    assert (report.added, home.count("docs")) == (7, 7)
+    again = adder(home, recursive=True).add([str(folder)])
+    assert (again.unchanged, again.added) == (7, 13)
+
+
+def test_a_full_disk_ends_it_with_nothing_half_there(
+    home: SmallHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the home is at fault it is not the source that has failed: the error comes through."""
+    folder = notes(tmp_path / "n", 3)
+
+    def full(*_: object) -> None:
+        raise StoreFull("no space", place=home.root)
+
+    monkeypatch.setattr(home.ingestor, "commit", full)
+    with pytest.raises(StoreFull):
+        adder(home, recursive=True).add([str(folder)])
+    assert home.count("docs") == 0
+
+
+def test_a_file_that_is_parsed_once_is_not_read_again(home: SmallHome, tmp_path: Path) -> None:
+    """An unchanged file is told by its stamp alone, once the stamp is old enough to be trusted."""
+    path = tmp_path / "a.md"
+    path.write_text("words")
+    os.utime(path, ns=(1, 1))
+    home.clock.jump(10 * 365 * 24 * 3_600_000)
+    assert adder(home).add([str(path)]).added == 1
+    path.chmod(0o644)
+    assert adder(home).add([str(path)]).unchanged == 1
+    opened: list[str] = []
+    whole = os.open
+
+    def watched(name: object, *args: object, **more: object) -> int:
+        opened.append(str(name))
+        return whole(name, *args, **more)  # type: ignore[arg-type,call-overload,no-any-return]
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(os, "open", watched)
+    try:
+        assert adder(home).add([str(path)]).unchanged == 1
+    finally:
+        patch.undo()
+    assert str(path) not in opened
+
+
+def test_a_stamp_too_young_to_trust_is_checked_by_bytes(home: SmallHome, tmp_path: Path) -> None:
+    """A file that changed within the clock's resolution of being read is read again."""
+    path = tmp_path / "a.md"
+    path.write_text("first")
+    before = path.stat()
+    adder(home).add([str(path)])
+    path.write_text("other")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert adder(home).add([str(path)]).updated == 1
+
+
+def test_one_file_however_it_is_typed(home: SmallHome, tmp_path: Path) -> None:
+    """Links and dots on the way to a file make no second doc of it."""
+    path = tmp_path / "a.md"
+    path.write_text("words")
+    (tmp_path / "link.md").symlink_to(path)
+    for typed in (path, tmp_path / "." / "a.md", tmp_path / "link.md"):
+        assert accounted(adder(home).add([str(typed)]))
+    assert home.count("docs") == 1
+
+
+def test_a_dry_run_foresees_each_end(home: SmallHome, tmp_path: Path) -> None:
+    """A dry run says added, updated, unchanged and failed as the run would, and writes nothing."""
+    folder = notes(tmp_path / "n", 2)
+    adder(home, recursive=True).add([str(folder)])
+    (folder / "000.md").write_text("edited")
+    (folder / "new.md").write_text("new")
+    (folder / "bad.md").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    files = home.files()
+    report = adder(home, recursive=True, dry_run=True).add([str(folder)])
+    assert (report.added, report.updated, report.unchanged, report.failed) == (1, 1, 1, 1)
+    assert home.files() == files
+    real = adder(home, recursive=True).add([str(folder)])
+    assert (real.added, real.updated, real.unchanged, real.failed) == (1, 1, 1, 1)
+
+
+def test_wishes_alone_are_an_update(home: SmallHome, tmp_path: Path) -> None:
+    """New tags on unchanged bytes are taken over; saying nothing of them leaves them."""
+    path = tmp_path / "a.md"
+    path.write_text("words")
+    adder(home).add([str(path)])
+    tagged = adder(home, wishes=Wishes(tags=("x",))).add([str(path)])
+    assert tagged.updated == 1
+    assert adder(home).add([str(path)]).unchanged == 1
+    doc = home.doc(tagged.docs[0].doc_id)
+    assert doc is not None
+    assert (doc.tags, doc.version) == (("x",), 1)
+
+
+def test_many_sources_share_few_commits(
+    home: SmallHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small files are committed in groups, each whole or not at all."""
+    folder = notes(tmp_path / "n", 300)
+    sizes: list[int] = []
+    whole = home.ingestor.commit
+
+    def commit(batch: list[object]) -> object:
+        sizes.append(len(batch))
+        return whole(batch)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(home.ingestor, "commit", commit)
+    assert adder(home, recursive=True).add([str(folder)]).added == 300
+    assert len(sizes) == 3
+    assert sum(sizes) == 300

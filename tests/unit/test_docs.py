@@ -1,0 +1,317 @@
+"""The documents say what the code does: names, options, settings, tables, links and tests."""
+
+import ast
+import importlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+
+import kb.errors
+from cli.main import COMMANDS
+from cli.main import kb as group
+from kb.config import Settings
+from kb.errors import KbError
+from kb.jobs.queue import TRANSITIONS
+from kb.store.kv import TABLES
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
+README = (ROOT / "README.md").read_text("utf-8")
+FORMAT = (ROOT / "docs/format.md").read_text("utf-8")
+ARCHITECTURE = (ROOT / "docs/ARCHITECTURE.md").read_text("utf-8")
+INVARIANTS = (ROOT / "docs/invariants.md").read_text("utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """What stands under the one heading that starts like this, down to the next of its level."""
+    level = heading.partition(" ")[0]
+    stop = rf"\n#{{1,{len(level)}}} "
+    parts = re.split(rf"(?m)^{re.escape(heading)}(?![\w-])[^\n]*\n", text)
+    assert len(parts) == 2, f"{heading!r} stands {len(parts) - 1} times"
+    return re.split(stop, parts[1])[0]
+
+
+def rows(text: str) -> Iterator[list[str]]:
+    """The cells of each table row; a bar behind a backslash is none."""
+    for line in text.splitlines():
+        if line.startswith("|") and not line.startswith("|---"):
+            yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def command(name: str) -> click.Command:
+    return importlib.import_module(f"cli.{name}").command
+
+
+def options_of(found: click.Command) -> set[str]:
+    with click.Context(found) as context:
+        params = [p for p in found.get_params(context) if isinstance(p, click.Option)]
+    return {option for param in params for option in (*param.opts, *param.secondary_opts)}
+
+
+def documented_options(heading: str) -> set[str]:
+    first = [cells[0] for cells in rows(section(README, heading))]
+    quoted = [said for cell in first for said in re.findall(r"`([^`]*)`", cell)]
+    return {said.split()[0] for said in quoted if said.startswith("-")}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_readme_has_every_option_of_a_command(name: str) -> None:
+    """The table of a command lists its options, all of them and no others."""
+    heading = re.search(rf"(?m)^### `kb {name}[ `][^\n]*$(?!\n\n[^\n]*```)", README)
+    assert heading is not None
+    assert documented_options(heading[0]) == options_of(command(name)) - {"-h", "--help"}
+
+
+def test_the_readme_has_every_option_of_the_group() -> None:
+    """The options before the command are all there, and no others."""
+    assert documented_options("### `kb`") == options_of(group) | {"-h", "--help"}
+
+
+def test_the_readme_has_every_command_and_no_other() -> None:
+    """Each command has its heading under Commands, in the order of `kb --help`."""
+    headings = re.findall(r"(?m)^### `kb ([\w-]+)", section(README, "## Commands"))
+    assert headings == list(COMMANDS)
+
+
+def test_every_command_has_help() -> None:
+    """Each command and each of its options but the plainest says what it does."""
+    for name in COMMANDS:
+        found = command(name)
+        assert found.help, name
+
+
+def defaults() -> dict[str, Any]:
+    """Every setting with its default, as section.key."""
+    said: dict[str, dict[str, Any]] = msgspec.to_builtins(Settings())
+    return {f"{part}.{key}": value for part, keys in said.items() for key, value in keys.items()}
+
+
+def test_the_readme_has_every_setting_with_its_default() -> None:
+    """The settings table is what kb/config.py says, value for value."""
+    said = {cells[0].strip("`"): cells[1] for cells in rows(section(README, "## Settings"))}
+    said.pop("setting")
+    assert said == {key: f"`{json.dumps(value)}`" for key, value in defaults().items()}
+
+
+def every_error() -> list[type[KbError]]:
+    found = vars(kb.errors).values()
+    return [cls for cls in found if isinstance(cls, type) and issubclass(cls, KbError)]
+
+
+def test_the_readme_has_the_exit_codes_of_the_error_tree() -> None:
+    """Besides 0 and Ctrl-C's 130, the codes are those of kb/errors.py."""
+    codes = {
+        int(cells[0]) for cells in rows(section(README, "## Exit codes")) if cells[0].isdigit()
+    }
+    assert codes == {0, 130} | {cls.exit_code for cls in every_error()}
+
+
+def shapes() -> dict[str, list[tuple[str, Any]]]:
+    """For each document in the README, the records it shows: where, and of which class."""
+    from cli import ls, rm, show, stats, visibility
+    from kb.check import report as checked
+    from kb.compactor.report import CompactReport
+    from kb.model import doc, search
+    from kb.sync import report as added
+
+    return {
+        "add": [("", added.AddReport), ("docs", added.DocLine), ("problems", added.Problem)],
+        "search": [
+            ("", search.SearchResult),
+            ("hits", search.Hit),
+            ("hits.legs", search.Legs),
+            ("entity_alignment", search.EntityAlignment),
+        ],
+        "ls": [("", ls.Listing), ("docs", ls.DocRow)],
+        "show": [("", show.ShownDoc), ("doc", doc.Doc), ("passages", show.PassageRow)],
+        "stats": [("", stats.Stats), ("dead_letters", stats.DeadLetter)],
+        "rm": [("", rm.Removed)],
+        "visibility": [("", visibility.Shown)],
+        "compact": [("", CompactReport)],
+        "check": [
+            ("", checked.CheckReport),
+            ("checked", checked.Checked),
+            ("findings", checked.Finding),
+        ],
+    }
+
+
+@pytest.mark.parametrize("name", shapes())
+def test_the_readme_shows_the_fields_that_json_has(name: str) -> None:
+    """The document under a command's heading has the fields of its records, and no others."""
+    block = re.search(r"```json\n(.*?)```", section(README, f"### `kb {name} --json`"), re.DOTALL)
+    assert block is not None
+    shown = json.loads(block[1])
+    for path, record in shapes()[name]:
+        part = shown
+        for step in filter(None, path.split(".")):
+            part = part[step]
+            part = part[0] if isinstance(part, list) else part
+        assert set(part) == {field.encode_name for field in msgspec.structs.fields(record)}
+
+
+def test_every_json_option_has_its_document() -> None:
+    """Each command with `--json` has a document in the README, or says that it shares one."""
+    with_json = {name for name in COMMANDS if "--json" in options_of(command(name))}
+    assert with_json == {*shapes(), "similar"}
+
+
+def test_the_format_has_every_table() -> None:
+    """Each table of the store has a row under Tables, and no row is of another."""
+    said = [cells[0].strip("`") for cells in rows(section(FORMAT, "## Tables"))]
+    assert said[0] == "table"
+    assert sorted(said[1:]) == sorted(TABLES)
+
+
+def test_the_format_has_every_transition_of_a_job() -> None:
+    """Under Jobs, a row for each transition: its letter, from, event, to."""
+    said = [cells[:4] for cells in rows(section(FORMAT, "## Jobs"))][1:]
+    source = (ROOT / "kb/jobs/queue.py").read_text("utf-8")
+    letters = dict(re.findall(r'\("\w+", "(\w+)"\): .*# (\w)', source))
+    expected = []
+    for (state, event), (left, spent) in TRANSITIONS.items():
+        to = left if left == spent else f"{left}, or {spent}"
+        expected.append([letters[event], state, event, to])
+    assert said == expected
+
+
+def rooms() -> list[str]:
+    return sorted(path.parent.name for path in (ROOT / "kb").glob("*/__init__.py"))
+
+
+def test_the_architecture_has_every_room() -> None:
+    """Each package of kb has a heading under Rooms, and asks there what its docstring asks."""
+    headings = re.findall(r"(?m)^### `kb/(\w+)/`: (.*)$", section(ARCHITECTURE, "## Rooms"))
+    assert sorted(name for name, _ in headings) == rooms()
+    for name, question in headings:
+        said = ast.get_docstring(ast.parse((ROOT / f"kb/{name}/__init__.py").read_text("utf-8")))
+        assert said is not None
+        assert question == said.partition("?")[0] + "?"
+
+
+def test_the_architecture_has_the_layers_of_the_import_contract() -> None:
+    """The layers are those that the linter checks, in its order."""
+    import tomllib
+
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    block = re.search(
+        r"```text\n(.*?)```", section(ARCHITECTURE, "## Who may import whom"), re.DOTALL
+    )
+    assert block is not None
+    said = [line.strip() for line in block[1].splitlines() if line.strip()]
+    assert said == contracts["contracts"][0]["layers"]
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"(?m)^#+ (.*)$", path.read_text("utf-8"))
+    return {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in headings}
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    """Each relative link names a file that is there, and a heading in it."""
+    text = re.sub(r"(?s)```.*?```", "", path.read_text("utf-8"))
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        file = (path.parent / name).resolve() if name else path
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_files_that_are_named_are_there(path: Path) -> None:
+    """A file of ours that a document names between backticks exists."""
+    folders = r"(?:kb|cli|docs|tests|scripts|examples)"
+    for name in re.findall(rf"`({folders}/[\w./-]+)`", path.read_text("utf-8")):
+        assert (ROOT / name).exists(), name
+
+
+def test_the_32_invariants_are_all_there() -> None:
+    """Each has its heading, in order."""
+    numbers = re.findall(r"(?m)^### (\d+)\. \S", INVARIANTS)
+    assert numbers == [str(number) for number in range(1, 33)]
+
+
+def invariants() -> dict[str, str]:
+    parts = re.split(r"(?m)^### (\d+)\. ", INVARIANTS)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def named_tests(text: str) -> list[str]:
+    return re.findall(r"`(tests/[\w/]+\.py::\w+(?:::\w+)?)`", text)
+
+
+@pytest.mark.parametrize("number", invariants())
+def test_an_invariant_names_what_holds_it(number: str) -> None:
+    """An invariant names a test, or says that it waits for the URL syncer."""
+    text = invariants()[number]
+    assert named_tests(text) or "with the URL syncer" in text
+
+
+@pytest.mark.parametrize("name", sorted(set(named_tests(INVARIANTS))))
+def test_a_test_that_is_named_is_there_and_runs(name: str) -> None:
+    """Each test that docs/invariants.md names is collected by pytest, and not always skipped."""
+    file, *path = name.split("::")
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    assert Path(file).name.startswith("test_")
+    assert "skip" not in _marks_of_module(tree)
+    scope: list[ast.stmt] = tree.body
+    for step in path:
+        found = [node for node in scope if getattr(node, "name", None) == step]
+        assert len(found) == 1, f"{step} is not in {file}"
+        node = found[0]
+        assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+        assert not {"skip", "slow"} & {_mark(decorator) for decorator in node.decorator_list}
+        scope = node.body
+    assert path[-1].startswith("test_")
+
+
+def _mark(decorator: ast.expr) -> str:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(called).removeprefix("pytest.mark.")
+
+
+def _marks_of_module(tree: ast.Module) -> str:
+    marks = [
+        ast.unparse(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    return " ".join(marks).replace("skipif", "")
+
+
+def modules_with_all() -> list[str]:
+    """Modules of ours that say what they offer."""
+    found = []
+    for folder in ("kb", "cli"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if re.search(r"(?m)^__all__", path.read_text("utf-8")):
+                dotted = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                found.append(dotted.removesuffix(".__init__"))
+    return found
+
+
+@pytest.mark.parametrize("name", modules_with_all())
+def test_what_a_room_offers_is_there(name: str) -> None:
+    """`__all__` names what exists, once, and all that a package took in to hand on."""
+    module = importlib.import_module(name)
+    offered = module.__all__
+    assert len(set(offered)) == len(offered)
+    assert all(hasattr(module, one) for one in offered)
+    tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
+    taken = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kb")
+        for alias in node.names
+    }
+    if str(module.__file__).endswith("__init__.py"):
+        assert taken == set(offered)

@@ -1,0 +1,304 @@
+"""The source read as text: sizes, names, who may import what, and what may be caught.
+
+A module or a function that is longer than the limit says why in a comment that starts with
+`# Long because`, among the first lines of it (for a function also on the line above).
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ("kb", "cli")
+FOLDERS = (*SHIPPED, "scripts", "tests")
+FUNCTION_LINES_MAX = 60
+MODULE_LINES_MAX = 400
+REASON = "# Long because "
+MODULE_HEAD_LINES = 30
+FUNCTION_HEAD_LINES = 12
+
+EMPTY_NAMES = frozenset(("utils", "util", "helpers", "helper", "common", "base", "manager", "misc"))
+
+# Who may import what: library -> the only folder that may.
+OWNERS = {
+    "lmdb": "kb/store",
+    "tantivy": "kb/index",
+    "hnswlib": "kb/index",
+    "rjieba": "kb/index",
+    "onnxruntime": "kb/embed",
+    "tokenizers": "kb/embed",
+    "sentence_transformers": "kb/embed",
+    "torch": "kb/embed",
+    "trafilatura": "kb/canonicalize",
+    "pypdf": "kb/canonicalize",
+    "lxml": "kb/canonicalize",
+    "charset_normalizer": "kb/canonicalize",
+    "yaml": "kb/canonicalize",
+    "pathspec": "kb/sync",
+    "platformdirs": "kb",
+    "rich": "cli",
+    "click": "cli",
+}
+# Slow to load: only inside the function that needs it.
+HEAVY = frozenset((*OWNERS, "numpy", "cryptography", "httpx")) - {"click"}
+# Modules that are about the library at their top, and are imported themselves when needed.
+HEAVY_AT_TOP = {("kb/store/lmdb_env.py", "lmdb"), ("cli/progress.py", "rich")}
+
+# Where whatever happens is caught, and why; a handler that only cleans up and raises is no such.
+BROAD = {
+    "cli/main.py": "the surface: every error becomes a line and an exit code",
+    "kb/canonicalize/dispatch.py": "parsers raise what they like; it becomes Unparsable",
+    "kb/canonicalize/html.py": "the visible text is there whatever the extractor trips over",
+    "kb/canonicalize/pdf.py": "one bad page or bad metadata does not cost the others",
+    "kb/embed/onnx.py": "the runtime has no class of its own; ModelMissing or EmbedError",
+    "kb/embed/st.py": "the library has no class of its own; ModelMissing or EmbedError",
+    "kb/index/lexical_engine.py": "tantivy raises ValueError and panics alike; CacheDamaged",
+    "kb/index/threads.py": "handed to whoever asks for the result",
+    "kb/worker/pool.py": "one job's surprise must not end the pool",
+}
+
+LOGGING = frozenset(("debug", "info", "warning", "error", "exception", "critical", "log"))
+
+MACHINE_PATH = re.compile(
+    r"""(?<![\w.>\]})/])/(?:tmp|home|root|srv|mnt|opt|work|Users|private)(?=[/"'\s]|$)"""
+)
+
+
+def modules(*folders: str) -> Iterator[tuple[str, str, ast.Module]]:
+    """Name relative to the root, text and tree of every module."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            text = path.read_text("utf-8")
+            yield path.relative_to(ROOT).as_posix(), text, ast.parse(text)
+
+
+def test_modules_are_short_or_say_why() -> None:
+    """A module has at most 400 lines."""
+    found = [
+        f"{name}: {len(lines)} lines"
+        for name, text, _ in modules(*FOLDERS)
+        if len(lines := text.splitlines()) > MODULE_LINES_MAX
+        and not any(REASON in line for line in lines[:MODULE_HEAD_LINES])
+    ]
+    assert found == []
+
+
+def test_functions_are_short_or_say_why() -> None:
+    """A function has at most 60 lines, its decorators not counted."""
+    found = []
+    for name, text, tree in modules(*FOLDERS):
+        lines = text.splitlines()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                head = lines[max(0, node.lineno - 2) : node.lineno + FUNCTION_HEAD_LINES]
+                if length > FUNCTION_LINES_MAX and not any(REASON in line for line in head):
+                    found.append(f"{name}:{node.lineno}: {node.name} has {length} lines")
+    assert found == []
+
+
+def test_modules_are_named_after_what_they_hold() -> None:
+    """No module or folder is called utils or the like."""
+    found = [
+        name
+        for name, _, _ in modules(*FOLDERS)
+        if EMPTY_NAMES & set(Path(name).with_suffix("").parts)
+    ]
+    assert found == []
+
+
+def test_every_room_asks_its_question() -> None:
+    """The docstring of each package in kb/, and of each module beside them, opens with one."""
+    rooms = [path.parent for path in (ROOT / "kb").glob("*/__init__.py")]
+    files = [room / "__init__.py" for room in rooms] + list((ROOT / "kb").glob("*.py"))
+    found = []
+    for file in sorted(files):
+        said = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+        if "?" not in said.partition("\n")[0] and file != ROOT / "kb/__init__.py":
+            found.append(file.relative_to(ROOT).as_posix())
+    assert found == []
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
+    """Line, first name and whether it runs when the module is loaded, of every import."""
+    inside = set()
+    for node in ast.walk(tree):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        is_checking = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if is_function or is_checking:
+            inside |= {id(below) for below in ast.walk(node)}
+    for node in ast.walk(tree):
+        at_top = id(node) not in inside
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name.partition(".")[0], at_top
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.lineno, node.module.partition(".")[0], at_top
+
+
+def test_each_library_is_known_to_one_room() -> None:
+    """LMDB's name stands only in the store, tantivy's only in the index, and so on."""
+    found = [
+        f"{name}:{line}: {library}"
+        for name, _, tree in modules(*SHIPPED)
+        for line, library, _ in imports(tree)
+        if library in OWNERS and not name.startswith(f"{OWNERS[library]}/")
+    ]
+    assert found == []
+
+
+def test_heavy_libraries_load_when_they_are_needed() -> None:
+    """No import at a module's top costs more than the command line may take to start."""
+    found = [
+        f"{name}:{line}: {library}"
+        for name, _, tree in modules(*SHIPPED)
+        for line, library, at_top in imports(tree)
+        if at_top and library in HEAVY and (name, library) not in HEAVY_AT_TOP
+    ]
+    assert found == []
+
+
+def test_surprises_are_caught_in_few_places() -> None:
+    """Broad handlers stand only where the list above says why, and every entry there is needed."""
+    found = set()
+    for name, _, tree in modules(*SHIPPED):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ExceptHandler) and _is_broad(node) and not _only_cleans(node):
+                found.add(name)
+    assert found == set(BROAD)
+
+
+def _is_broad(handler: ast.ExceptHandler) -> bool:
+    caught = ast.unparse(handler.type) if handler.type else "BaseException"
+    return bool({"Exception", "BaseException"} & set(re.findall(r"\w+", caught)))
+
+
+def _only_cleans(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def test_no_path_of_a_machine_is_written_down() -> None:
+    """What ships names no folder of a machine: places come from settings and the platform."""
+    found = [
+        f"{name}:{number}: {line.strip()}"
+        for name, text, _ in modules(*SHIPPED)
+        for number, line in enumerate(text.splitlines(), 1)
+        if MACHINE_PATH.search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("said", ['"/tmp"', "open('/srv/x')", "# see /home/me"])
+def test_a_machine_path_is_seen(said: str) -> None:
+    """The look for machine paths finds them in strings and in comments."""
+    assert MACHINE_PATH.search(said)
+
+
+@pytest.mark.parametrize("said", ["paths.tmp / name", "{home}/tmp/x", "<home>/home.toml", "a/work"])
+def test_a_path_of_a_home_is_none_of_a_machine(said: str) -> None:
+    """Folders of a home are not taken for a machine's."""
+    assert not MACHINE_PATH.search(said)
+
+
+def calls(tree: ast.Module) -> Iterator[tuple[int, str, ast.Call]]:
+    """Line, last part of the name, and the call itself, of every call."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            yield node.lineno, name or ast.unparse(node.func), node
+
+
+def test_readers_and_files_never_delete() -> None:
+    """In canonicalize and content only a temporary file is ever removed."""
+    removing = {"unlink", "remove", "rmtree", "rmdir", "rename"}
+    found = [
+        f"{name}:{line}: {ast.unparse(call)}"
+        for name, _, tree in modules("kb/canonicalize", "kb/content")
+        for line, called, call in calls(tree)
+        if called in removing and not ast.unparse(call.func).startswith("temporary.")
+    ]
+    assert found == []
+
+
+def test_syncers_leave_docs_to_ingest() -> None:
+    """In sync no doc, version, ledger entry, job or passage is written: ingest does that."""
+    of_docs = re.compile(
+        r"\b(?:DOCS|LSIDS|VERSIONS|SOURCE_DOCS|LEDGER|JOBS\w*|CHUNKS|CHUNK_IDS|SOURCE_CHUNKS)\b"
+        r"|\bdocs\.(?:put_new_version|replace)\b|\bqueue\.|\blog\.append\b"
+    )
+    found = [
+        f"{name}:{number}: {line.strip()}"
+        for name, text, _ in modules("kb/sync")
+        for number, line in enumerate(text.splitlines(), 1)
+        if of_docs.search(line)
+    ]
+    assert found == []
+
+
+def test_only_the_doc_decides_who_may_see_it() -> None:
+    """A visibility is compared with a word in kb/model/doc.py and nowhere else."""
+    found = [
+        f"{name}:{node.lineno}: {ast.unparse(node)}"
+        for name, _, tree in modules(*SHIPPED)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        and "visibility" in ast.unparse(node.left)
+        and any(isinstance(part, ast.Constant | ast.Tuple) for part in node.comparators)
+        and name != "kb/model/doc.py"
+        and not any(ast.unparse(part) == "None" for part in node.comparators)
+    ]
+    assert found == []
+
+
+def test_no_request_says_who_asks() -> None:
+    """Who asks is an argument of its own, given by the runtime: no field of a request holds it."""
+    from msgspec.structs import fields
+
+    from kb.ingest.request import IngestRequest
+    from kb.model.doc import Scope
+    from kb.model.search import SearchRequest
+
+    for record in (SearchRequest, IngestRequest):
+        assert not {"scope", "caller", "user"} & {field.name for field in fields(record)}
+        assert not any(field.type is Scope for field in fields(record))
+
+
+def test_logs_name_no_source_and_no_content() -> None:
+    """In kb/ a log line is fixed words and the names of classes: nothing of what a user has."""
+    found = []
+    for name, _, tree in modules("kb"):
+        for line, called, call in calls(tree):
+            if called not in LOGGING or not isinstance(call.func, ast.Attribute):
+                continue
+            said = [ast.unparse(part) for part in call.args if not isinstance(part, ast.Constant)]
+            if any(not re.fullmatch(r"type\(\w+\)\.__name__", part) for part in said):
+                found.append(f"{name}:{line}: {ast.unparse(call)}")
+    assert found == []
+
+
+def test_the_store_is_spoken_of_in_its_own_words() -> None:
+    """Ordered keys and transactions, not the words of a query language that is not there."""
+    foreign = re.compile(r"\bSQL\b|\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|RETURNING|JOIN)\b")
+    found = [
+        f"{name}:{number}: {line.strip()}"
+        for name, text, _ in modules("kb")
+        for number, line in enumerate(text.splitlines(), 1)
+        if foreign.search(line)
+    ]
+    assert found == []
+
+
+def test_every_room_has_a_layer() -> None:
+    """The import contract names every package and module of kb, so that none escapes it."""
+    import tomllib
+
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    layers = " | ".join(tools["importlinter"]["contracts"][0]["layers"])
+    named = {part.strip() for part in layers.split("|")}
+    here = {f"kb.{path.parent.name}" for path in (ROOT / "kb").glob("*/__init__.py")}
+    here |= {f"kb.{path.stem}" for path in (ROOT / "kb").glob("*.py")} - {"kb.__init__"}
+    assert named == here | {"cli"}
