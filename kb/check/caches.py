@@ -4,10 +4,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from kb.check.lookup import has_any_job
 from kb.check.mends import ByHand, Rebuild
 from kb.check.notes import Notes
 from kb.errors import StoreBusy, StoreDamaged
-from kb.index import DenseIndex, LexicalIndex, file_lock
+from kb.index import DenseIndex, LexicalIndex, LexicalIndexes, file_lock
 from kb.store import chunks, docs, log
 from kb.store.codec import from_u64
 from kb.store.kv import ReadTxn
@@ -45,11 +46,14 @@ class _Live(Struct, frozen=True, kw_only=True):
     seq: int
     passages: int
     vectors: int
+    vectors_waiting: int
+    """Of these, vectors in docs whose embed job is still to come: it tells the dense cache."""
 
 
-def check_caches(store: Store, notes: Notes, lexical: LexicalIndex, dense: DenseIndex) -> None:
+def check_caches(store: Store, notes: Notes, lexical: LexicalIndexes, dense: DenseIndex) -> None:
     """Read each cache's files whole, let it catch up, and compare its rows with the store's."""
-    sound = [_check_files(store, notes, lexical), _check_files(store, notes, dense)]
+    each: list[LexicalIndex | DenseIndex] = [*lexical.in_use(store), dense]
+    sound = [_check_files(store, notes, cache) for cache in each]
     if not all(sound):
         # Catching up would rebuild it, and that is for a repair to do.
         return
@@ -64,29 +68,31 @@ def check_caches(store: Store, notes: Notes, lexical: LexicalIndex, dense: Dense
 
 
 def _live(txn: ReadTxn, fingerprint: str) -> _Live:
-    passages = vectors = 0
-    active: tuple[int, bool] = (0, False)
+    passages = vectors = waiting = 0
+    source_no, doc, has_work = 0, None, False
     for key, _ in txn.scan("chunks"):
         try:
             chunk = chunks.get(txn, from_u64(key))
-            if chunk is not None and chunk.source_no != active[0]:
-                doc = docs.latest(txn, chunk.source_no)
-                active = (chunk.source_no, doc is not None and doc.status == "active")
+            if chunk is not None and chunk.source_no != source_no:
+                source_no, doc = chunk.source_no, docs.latest(txn, chunk.source_no)
+                has_work = doc is not None and has_any_job(txn, doc.doc_id, fingerprint)
         except StoreDamaged:
             continue
-        if chunk is not None and active[1]:
+        if chunk is not None and doc is not None and doc.status == "active":
             passages += 1
-            vectors += chunks.has_vector(txn, fingerprint, chunk.text_hash)
-    return _Live(seq=log.last_seq(txn), passages=passages, vectors=vectors)
+            has_vector = chunks.has_vector(txn, fingerprint, chunk.text_hash)
+            vectors += has_vector
+            waiting += has_vector and has_work
+    return _Live(seq=log.last_seq(txn), passages=passages, vectors=vectors, vectors_waiting=waiting)
 
 
-def _compare(notes: Notes, live: _Live, lexical: LexicalIndex, dense: DenseIndex) -> None:
+def _compare(notes: Notes, live: _Live, lexical: LexicalIndexes, dense: DenseIndex) -> None:
     words, vectors = lexical.stats().rows, dense.stats().rows
     notes.count("lexical_rows", words)
     notes.count("dense_rows", vectors)
     if words != live.passages:
         problem = f"lexical: {words} passages, but {live.passages} are live"
         notes.add("lexical", problem, Rebuild("lexical"))
-    if vectors != live.vectors:
+    if not live.vectors - live.vectors_waiting <= vectors <= live.vectors:
         problem = f"dense: {vectors} vectors, but {live.vectors} are live"
         notes.add("dense", problem, Rebuild("dense"))

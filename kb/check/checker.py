@@ -17,7 +17,7 @@ from kb.check.repair import Repairer
 from kb.check.report import Checked, CheckReport, Finding
 from kb.content.files import ContentStore
 from kb.errors import StoreDamaged
-from kb.index import DenseIndex, LexicalIndex
+from kb.index import DenseIndex, LexicalIndexes
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
@@ -32,7 +32,7 @@ class Checker:
         self,
         store: Store,
         content: ContentStore,
-        lexical: LexicalIndex,
+        lexical: LexicalIndexes,
         dense: DenseIndex,
         fingerprint: str,
         dim: int,

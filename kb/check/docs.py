@@ -21,14 +21,15 @@ def check_docs(txn: ReadTxn, notes: Notes, fingerprint: str) -> None:
             continue
         pointer = find(VERSIONS, txn, u64(doc.source_no))
         ref = find(SOURCE_DOCS, txn, u64(doc.source_no) + u64(doc.version))
-        named = find(LSIDS, txn, lsid_key(doc.lsid))
+        named = find(LSIDS, txn, lsid_key(doc.place))
         if pointer is None or pointer.version < doc.version:
             notes.add(doc.doc_id, "its source does not lead to it", Repoint(doc.doc_id))
         if ref is None or ref.doc_id != doc.doc_id:
             notes.add(doc.doc_id, "it is not among its source's versions", Repoint(doc.doc_id))
-        if named is None or named.source_no != doc.source_no or named.lsid != doc.lsid:
-            notes.add(doc.doc_id, "its source is not known by name", Repoint(doc.doc_id))
         if pointer is not None and pointer.doc_id == doc.doc_id:
+            # Versions before a move name the place before it.
+            if named is None or named.source_no != doc.source_no or named.lsid != doc.place:
+                notes.add(doc.doc_id, "its source is not known by name", Repoint(doc.doc_id))
             facets += _check_newest(txn, notes, doc, fingerprint)
         elif doc.status == "active":
             notes.add(doc.doc_id, "a newer version does not replace it", Repoint(doc.doc_id))

@@ -27,7 +27,7 @@ from kb.check.mends import (
 from kb.content.files import ContentStore
 from kb.entities import extract
 from kb.errors import KbError
-from kb.index import DenseIndex, LexicalIndex
+from kb.index import DenseIndex, LexicalIndexes
 from kb.jobs import queue
 from kb.model.doc import Doc, LedgerEntry, VersionPointer
 from kb.model.ids import sha256_hex
@@ -64,13 +64,13 @@ class Repairer:
         self,
         store: Store,
         content: ContentStore,
-        lexical: LexicalIndex,
+        lexical: LexicalIndexes,
         dense: DenseIndex,
         fingerprint: str,
     ) -> None:
         self._store = store
         self._content = content
-        self._caches: dict[str, LexicalIndex | DenseIndex] = {"lexical": lexical, "dense": dense}
+        self._caches: dict[str, LexicalIndexes | DenseIndex] = {"lexical": lexical, "dense": dense}
         self._fingerprint = fingerprint
 
     def apply(self, mends: Sequence[Mend]) -> None:
@@ -142,7 +142,7 @@ class Repairer:
 
     def _from_source(self, doc: Doc) -> Iterator[bytes]:
         """The bytes of the file that the doc came from, if it is one and as long as it was."""
-        path = path_of(doc.lsid)
+        path = path_of(doc.place)
         if path is None or not path.is_file() or path.stat().st_size != doc.raw_bytes:
             return
         try:
@@ -185,7 +185,7 @@ def _repoint(txn: WriteTxn, doc_id: str) -> None:
     if doc is None:
         return
     SOURCE_DOCS.put(txn, u64(doc.source_no) + u64(doc.version), DocRef(doc_id=doc.doc_id))
-    LSIDS.put(txn, lsid_key(doc.lsid), SourceRef(source_no=doc.source_no, lsid=doc.lsid))
+    LSIDS.put(txn, lsid_key(doc.place), SourceRef(source_no=doc.source_no, lsid=doc.place))
     pointer = find(VERSIONS, txn, u64(doc.source_no))
     if pointer is None or pointer.version <= doc.version:
         made = VersionPointer(doc_id=doc.doc_id, version=doc.version, source_no=doc.source_no)

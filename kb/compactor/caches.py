@@ -3,7 +3,7 @@
 from typing import Final
 
 from kb.failpoints import failpoint
-from kb.index import DenseIndex, LexicalIndex
+from kb.index import DenseIndex, LexicalIndexes
 from kb.index.follow import CatchUp
 from kb.store import log
 from kb.store.kv import ReadTxn
@@ -13,11 +13,11 @@ ENTRIES_PER_TXN: Final = 1_000
 
 
 def level(
-    store: Store, lexical: LexicalIndex, dense: DenseIndex, wait_s: float
+    store: Store, lexical: LexicalIndexes, dense: DenseIndex, wait_s: float
 ) -> tuple[int, list[str]]:
-    """Bring both caches level and rewrite what is worn of them.
+    """Bring the caches level and rewrite what is worn of them.
 
-    Returns the last log entry that both hold on disk, 0 where one holds none; and what went wrong.
+    Returns the last log entry that all hold on disk, 0 where one holds none; and what went wrong.
     """
     words = lexical.merge(store, wait_s=wait_s)
     vectors = dense.catch_up(store, wait_s=wait_s)

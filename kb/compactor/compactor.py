@@ -9,7 +9,7 @@ from kb.compactor.report import CompactReport
 from kb.config import CompactSettings
 from kb.content.files import ContentStore
 from kb.errors import ReadOnlyHome
-from kb.index import DenseIndex, LexicalIndex, file_lock
+from kb.index import DenseIndex, LexicalIndexes, file_lock
 from kb.model.ids import DocId, SourceNo
 from kb.store import docs
 from kb.store.store import Store
@@ -26,7 +26,7 @@ class Compactor:
         self,
         store: Store,
         content: ContentStore,
-        lexical: Callable[[], LexicalIndex],
+        lexical: Callable[[], LexicalIndexes],
         dense: Callable[[], DenseIndex],
         settings: CompactSettings,
     ) -> None:

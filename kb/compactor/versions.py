@@ -174,6 +174,6 @@ def _purge_one(txn: WriteTxn, doc: Doc) -> int:
     for key, ref in versions:
         _remove_version(txn, key, ref.doc_id)
     VERSIONS.delete(txn, u64(doc.source_no))
-    LSIDS.delete(txn, lsid_key(doc.lsid))
-    SEEN.delete(txn, lsid_key(doc.lsid))
+    LSIDS.delete(txn, lsid_key(doc.place))
+    SEEN.delete(txn, lsid_key(doc.place))
     return 3 * len(gone) + 3 * len(versions) + 3

@@ -21,7 +21,8 @@ class ContentStore:
     def write_if_new(self, relative: str, data: bytes) -> bool:
         """Make `relative` hold `data`, durably; False where a file of that name was there.
 
-        Of several writers exactly one makes the file, and no reader ever sees part of it.
+        Of several writers exactly one makes the file, and no reader ever sees part of it. A sweep
+        may take it again while no doc names it: who names it looks first, in that transaction.
         Raises StoreDamaged where the file that is there has another length, StoreFull and
         ReadOnlyHome; then nothing is under that name, or the whole file.
         """
@@ -34,7 +35,7 @@ class ContentStore:
             length = _length(target)
         except OSError as error:
             raise _translated(error, target) from error
-        if length != len(data):
+        if length not in (None, len(data)):
             raise StoreDamaged("another file has this name", place=relative)
         return made
 

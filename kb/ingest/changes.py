@@ -2,10 +2,12 @@
 
 import msgspec
 
-from kb.model.doc import Doc, Visibility
-from kb.model.ids import DocId
+from kb.model.doc import Doc, Seen, Visibility
+from kb.model.ids import DocId, Lsid
 from kb.store import chunks, docs, log
+from kb.store.keys import lsid_key
 from kb.store.kv import WriteTxn
+from kb.store.records import LSIDS, SEEN, SourceRef
 from kb.store.store import Store
 
 
@@ -36,9 +38,29 @@ def set_visibility(store: Store, doc_id: DocId, visibility: Visibility) -> Doc |
             return None
         changed = msgspec.structs.replace(doc, visibility=visibility)
         docs.replace(txn, changed)
+        # The words of each audience lie in an index of their own: both look again.
+        log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True)
         return changed
 
 
 def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
     doc = docs.get(txn, doc_id)
     return docs.latest(txn, doc.source_no) if doc else None
+
+
+def move(txn: WriteTxn, doc: Doc, place: Lsid, source: str, seen: Seen) -> Doc:
+    """Say that a doc's source is somewhere else now: the same doc, the same passages.
+
+    Its title stays as its source last said it. The old place is free for something new.
+    """
+    for table in (LSIDS, SEEN):
+        table.delete(txn, lsid_key(doc.place))
+    moved = msgspec.structs.replace(
+        doc, source=source, status="active", moved_to=None if place == doc.lsid else place
+    )
+    docs.replace(txn, moved)
+    LSIDS.put(txn, lsid_key(place), SourceRef(source_no=doc.source_no, lsid=place))
+    SEEN.put(txn, lsid_key(place), seen)
+    if doc.status == "tombstoned":
+        log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
+    return moved

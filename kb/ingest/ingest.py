@@ -34,7 +34,7 @@ class Ingestor:
         if seen is None or not _same_stamp(seen, stamp):
             return None
         doc = docs.get(txn, seen.doc_id)
-        if doc is None or doc.status != "active" or doc.lsid != lsid:
+        if doc is None or doc.status != "active" or doc.place != lsid:
             return None
         return doc if doc.canonicalizer == canonicalizer and _wishes_met(doc, wishes) else None
 
@@ -67,8 +67,11 @@ class Ingestor:
         self._content.write_if_new(staged.raw_path, staged.request.raw)
         self._content.write_if_new(staged.md_path, staged.request.canonical.markdown.encode())
 
-    def commit(self, batch: list[Staged]) -> list[IngestOutcome]:
+    def commit(self, batch: list[Staged]) -> list[IngestOutcome | None]:
         """Take a batch in, in one transaction: all of it is durable on return, or none.
+
+        None stands for a source that was overtaken: another call took a version in after these
+        bytes were read. Nothing of it is kept; read it again.
 
         Whether a source is unchanged, and its version number, are found inside the transaction,
         so of two callers with the same bytes one adds and the other is told so. A staged file
@@ -90,11 +93,13 @@ class Ingestor:
         root = self._content.paths.root
         return (root / staged.raw_path).exists() and (root / staged.md_path).exists()
 
-    def _commit_one(self, txn: WriteTxn, staged: Staged) -> IngestOutcome:
+    def _commit_one(self, txn: WriteTxn, staged: Staged) -> IngestOutcome | None:
         request = staged.request
+        if _overtaken(txn, staged):
+            return None
         source_no = docs.ensure_source_no(txn, request.lsid)
         current = docs.latest(txn, source_no)
-        wanted = self._wanted(staged, source_no, current)
+        wanted = self._wanted(txn, staged, source_no, current)
         if current is None or not _same_content(current, wanted):
             outcome = self._put_version(txn, wanted, current)
         else:
@@ -104,16 +109,21 @@ class Ingestor:
         self._put_seen(txn, request, outcome)
         return outcome
 
-    def _wanted(self, staged: Staged, source_no: SourceNo, current: Doc | None) -> Doc:
+    def _wanted(
+        self, txn: ReadTxn, staged: Staged, source_no: SourceNo, current: Doc | None
+    ) -> Doc:
         """The doc as it would be as the next version."""
         request, said = staged.request, staged.request.canonical
         wishes = _merged(request.wishes, current)
         version = current.version + 1 if current else 1
         now_ms = self._store.clock.now_ms()
         given = wishes.tags or ()
+        # A thing that moved keeps its name, and so do its passages.
+        lsid = current.lsid if current else self._free_lsid(txn, request.lsid, source_no)
         return Doc(
-            doc_id=doc_id(request.lsid, version),
-            lsid=request.lsid,
+            doc_id=doc_id(lsid, version),
+            lsid=lsid,
+            moved_to=None if lsid == request.lsid else request.lsid,
             source_no=source_no,
             version=version,
             title=wishes.title or said.title,
@@ -140,8 +150,17 @@ class Ingestor:
             title_given=wishes.title,
         )
 
+    def _free_lsid(self, txn: ReadTxn, lsid: Lsid, source_no: SourceNo) -> Lsid:
+        """The name of a new thing: its place's, unless what was there before took it along."""
+        taken = docs.get(txn, doc_id(lsid, 1)) is not None
+        return Lsid(f"{lsid}#{source_no}") if taken else lsid
+
     def _put_version(self, txn: WriteTxn, wanted: Doc, current: Doc | None) -> IngestOutcome:
         docs.put_new_version(txn, wanted)
+        if current is not None and current.status == "tombstoned":
+            # Passages that the new version keeps are not touched by cutting it.
+            _log_revived(txn, wanted)
+        _log_audience(txn, current, wanted)
         _enqueue_chunking(txn, self._store, wanted)
         return IngestOutcome(doc_id=wanted.doc_id, status="updated" if current else "added")
 
@@ -166,8 +185,8 @@ class Ingestor:
         if kept.title != current.title:
             _enqueue_chunking(txn, self._store, kept)
         if revived:
-            numbers = chunks.numbers_of(txn, kept.source_no)
-            log.append(txn, numbers, words=True, vectors=True)
+            _log_revived(txn, kept)
+        _log_audience(txn, current, kept)
         return IngestOutcome(doc_id=kept.doc_id, status="resurrected" if revived else "updated")
 
     def _put_seen(self, txn: WriteTxn, request: IngestRequest, outcome: IngestOutcome) -> None:
@@ -229,12 +248,33 @@ def _merged(wishes: Wishes, current: Doc | None) -> Wishes:
     )
 
 
+def _overtaken(txn: ReadTxn, staged: Staged) -> bool:
+    request = staged.request
+    current = docs.latest_of(txn, request.lsid)
+    return (
+        current is not None
+        and request.read_after not in (None, current.doc_id)
+        and current.raw_sha256 != request.raw_sha256
+    )
+
+
 def _same_content(current: Doc, wanted: Doc) -> bool:
     return (
         current.raw_sha256 == wanted.raw_sha256
         and current.md_sha256 == wanted.md_sha256
         and current.canonicalizer == wanted.canonicalizer
     )
+
+
+def _log_revived(txn: WriteTxn, doc: Doc) -> None:
+    """Tell the caches of passages that can be found again."""
+    log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
+
+
+def _log_audience(txn: WriteTxn, before: Doc | None, doc: Doc) -> None:
+    """The words of each audience lie in an index of their own: both are to look again."""
+    if before is not None and before.audience != doc.audience:
+        log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True)
 
 
 def _enqueue_chunking(txn: WriteTxn, store: Store, doc: Doc) -> None:

@@ -44,6 +44,9 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     canonicalizer: str
     wishes: Wishes
     stamp: FileStamp | None = None
+    read_after: DocId | None = None
+    """The source's newest doc before the bytes were read, empty where there was none: if another
+    has come since, these bytes may be the older ones. None asks for no such comparison."""
 
 
 class Staged(Struct, frozen=True, kw_only=True):

@@ -165,6 +165,12 @@ def renew(txn: WriteTxn, clock: Clock, claim: Claim) -> None:
     _put(txn, msgspec.structs.replace(job, deadline_ms=clock.lease_ms() + claim.lease_ms))
 
 
+def is_held(txn: ReadTxn, claim: Claim) -> bool:
+    """Whether a job is still ours: nobody has taken it since."""
+    job = get(txn, claim.job.job_id)
+    return job is not None and job.state == "running" and job.token == claim.token
+
+
 def finish(txn: WriteTxn, claim: Claim) -> None:
     """End a job, in the transaction that writes its result. Raises StaleToken."""
     _remove(txn, _held(txn, claim))
@@ -278,6 +284,13 @@ def pending_of_kind(txn: ReadTxn, kind: JobKind, limit: int) -> int:
     prefix = bytes([PRIORITY[kind]])
     ready = sum(1 for _, _ in zip(JOBS_READY.scan(txn, prefix), range(limit), strict=False))
     return min(limit, ready + sum(1 for job in running(txn) if job.kind == kind))
+
+
+def pending(txn: ReadTxn, kind: JobKind) -> Iterator[Job]:
+    """The jobs of a kind that are ready or running."""
+    start = bytes([PRIORITY[kind]])
+    yield from _listed(txn, [ref.job_id for _, ref in JOBS_READY.scan(txn, start)])
+    yield from (job for job in running(txn) if job.kind == kind)
 
 
 def due_in_ms(txn: ReadTxn, clock: Clock) -> int | None:

@@ -1,6 +1,6 @@
 """Docs: one canonicalised item at one version, and who may see it."""
 
-from typing import Literal
+from typing import Literal, NewType, assert_never
 
 from msgspec import Struct
 
@@ -13,6 +13,11 @@ Kind = Literal["file", "stdin", "url", "folder", "pack", "registry", "notebook",
 
 LOCAL_USER = "local"
 
+Audience = NewType("Audience", str)
+"""All docs of one audience are seen by the same scopes: `public`, `shared`, `private:<owner>`."""
+_PUBLIC = Audience("public")
+_SHARED = Audience("shared")
+
 
 class Scope(Struct, frozen=True, kw_only=True):
     """Who is asking. The runtime makes it; nothing that an agent sends can carry one."""
@@ -21,6 +26,16 @@ class Scope(Struct, frozen=True, kw_only=True):
     """The name that owns private docs; None is an anonymous caller."""
     operator: bool = False
     """True for the person at the machine, who holds the files anyway."""
+
+    def reads(self, audience: Audience) -> bool:
+        """Whether this scope sees the docs of an audience: what `Doc.visible_to` says of each."""
+        if self.operator or audience == _PUBLIC:
+            return True
+        return self.user is not None and audience in (_SHARED, _private(self.user))
+
+
+def _private(owner: str) -> Audience:
+    return Audience(f"private:{owner}")
 
 
 OPERATOR = Scope(user=LOCAL_USER, operator=True)
@@ -70,6 +85,26 @@ class Doc(Struct, frozen=True, kw_only=True):
     """The tags that the caller named, besides those that the source names itself."""
     title_given: str | None = None
     """The title that the caller named, so that a re-read does not take it back."""
+    moved_to: Lsid | None = None
+    """Where its source is now, after a move. `lsid` stays: it is the same thing."""
+
+    @property
+    def place(self) -> Lsid:
+        """The logical source id that its source has now."""
+        return self.moved_to or self.lsid
+
+    @property
+    def audience(self) -> Audience:
+        """Who may see it, in one word; whoever reads that audience reads the doc."""
+        match self.visibility:
+            case "public":
+                return _PUBLIC
+            case "shared":
+                return _SHARED
+            case "private":
+                return _private(self.owner)
+            case _:
+                assert_never(self.visibility)
 
     def visible_to(self, scope: Scope) -> bool:
         """The only door: may this scope know that the doc exists?

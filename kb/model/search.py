@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kb.model.doc import Kind
 from kb.model.ids import ChunkId, DocId
+from kb.model.text import EntityKind
 
 SearchMode = Literal["hybrid", "lexical", "dense"]
 Freshness = Literal["fresh", "changed", "gone", "unknown"]
@@ -68,6 +69,16 @@ class EntityAlignment(Struct, frozen=True, kw_only=True):
     known: bool
     """Some passage that the caller may see mentions it."""
     in_hits: int
+
+
+class KnownEntity(Struct, frozen=True, kw_only=True):
+    """An entity that passages mention, as far as the caller may see them."""
+
+    kind: EntityKind
+    surface: str
+    """As the first of these passages writes it."""
+    passages: int
+    docs: int
 
 
 class SearchResult(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """Passages, their vectors and the entities they mention."""
 
+import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -122,6 +123,19 @@ def mentioning(txn: ReadTxn, entity_key: str) -> Iterator[ChunkNo]:
     prefix = entity_prefix(entity_key)
     for key, _ in txn.scan("entity_chunks", prefix, prefix_stop(prefix)):
         yield ChunkNo(from_u64(key[-8:]))
+
+
+def entity_keys(txn: ReadTxn, start: str) -> Iterator[str]:
+    """Keys of the entities that start with `start`, in order; their passages may all be hidden.
+
+    What is kept under the hash of its key is looked at, too: all of it, at every call.
+    """
+    hashed = text_key("")[:1]
+    long = (entity.key for _, entity in ENTITIES.scan(txn, hashed))
+    prefix = start.encode("utf-8", "surrogatepass")
+    plain = (key for key, _ in txn.scan("entities", prefix, prefix_stop(prefix)))
+    short = (key.decode("utf-8", "surrogatepass") for key in plain if not key.startswith(hashed))
+    return heapq.merge(short, sorted(key for key in long if key.startswith(start)))
 
 
 def has_vector(txn: ReadTxn, fingerprint: str, text_hash: str) -> bool:

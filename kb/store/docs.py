@@ -5,14 +5,23 @@ from typing import Final
 
 import msgspec
 
-from kb.errors import AmbiguousId, NotFound
-from kb.model.doc import Doc, VersionPointer
+from kb.errors import AmbiguousId, NotFound, StoreDamaged
+from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
 from kb.store.codec import from_u64, u64
 from kb.store.keys import facet_key, facet_prefix, lsid_key
 from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
 from kb.store.meta import next_number
-from kb.store.records import DOCS, LSIDS, SOURCE_DOCS, VERSIONS, DocRef, SourceRef
+from kb.store.records import (
+    CHUNK_IDS,
+    CHUNKS,
+    DOCS,
+    LSIDS,
+    SOURCE_DOCS,
+    VERSIONS,
+    DocRef,
+    SourceRef,
+)
 
 _CANDIDATES_SHOWN: Final = 4
 
@@ -112,11 +121,36 @@ def with_facet(txn: ReadTxn, name: str, value: str) -> Iterator[SourceNo]:
         yield SourceNo(from_u64(key[-8:]))
 
 
+def audiences(txn: ReadTxn) -> tuple[Audience, ...]:
+    """Every audience that an active doc has, sorted; one look-up to each."""
+    found: set[Audience] = set()
+    start = b"audience\0"
+    stop = prefix_stop(start)
+    while True:
+        key = next((key for key, _ in txn.scan("facets", start, stop)), None)
+        if key is None:
+            return tuple(sorted(found))
+        doc = _sound(txn, from_u64(key[-8:]))
+        if doc is None:
+            # A facet of a doc that cannot be read; its neighbour may have the same audience.
+            start = key + b"\0"
+            continue
+        found.add(doc.audience)
+        start = prefix_stop(key[:-8]) or key + b"\0"
+
+
+def _sound(txn: ReadTxn, source_no: int) -> Doc | None:
+    try:
+        return latest(txn, source_no)
+    except StoreDamaged:
+        return None
+
+
 def facet_keys(doc: Doc) -> list[bytes]:
     """Keys of a doc's facets; none unless it is active."""
     if doc.status != "active":
         return []
-    pairs = [("kind", doc.kind), ("visibility", doc.visibility), ("owner", doc.owner)]
+    pairs: list[tuple[str, str]] = [("kind", doc.kind), ("audience", doc.audience)]
     pairs += [("tag", tag) for tag in doc.tags]
     return [facet_key(name, value, doc.source_no) for name, value in pairs]
 
@@ -131,8 +165,8 @@ def _drop_facets(txn: WriteTxn, doc: Doc) -> None:
         txn.delete("facets", key)
 
 
-def resolve(txn: ReadTxn, short: str) -> DocId | ChunkId:
-    """The one full doc or passage id that starts with `short`.
+def resolve(txn: ReadTxn, short: str, scope: Scope = OPERATOR) -> DocId | ChunkId:
+    """The one full doc or passage id that starts with `short`, as if a scope's docs were all.
 
     Raises NotFound where none does, AmbiguousId where several do or where fewer than 4 characters
     are given, which the next doc may make ambiguous.
@@ -140,11 +174,13 @@ def resolve(txn: ReadTxn, short: str) -> DocId | ChunkId:
     table = {"d": "docs", "c": "chunk_ids"}.get(short[:1])
     if table is None or not short.isascii():
         raise NotFound(id=short)
-    if txn.get(table, short.encode()) is not None:
+    if txn.get(table, short.encode()) is not None and _may_know(txn, short, scope):
         return DocId(short)
     prefix = short.encode()
     found: list[str] = []
     for key, _ in txn.scan(table, prefix, prefix_stop(prefix)):
+        if not _may_know(txn, key.decode(), scope):
+            continue
         found.append(key.decode())
         if len(found) > _CANDIDATES_SHOWN:
             break
@@ -155,8 +191,22 @@ def resolve(txn: ReadTxn, short: str) -> DocId | ChunkId:
     return DocId(found[0])
 
 
-def resolve_doc(txn: ReadTxn, short: str) -> DocId:
+def _may_know(txn: ReadTxn, ident: str, scope: Scope) -> bool:
+    """Whether a scope sees the source that a doc or passage is of, as its newest version says."""
+    if scope.operator:
+        return True
+    if ident.startswith("c"):
+        ref = CHUNK_IDS.get(txn, ident.encode())
+        chunk = CHUNKS.get(txn, u64(ref.no)) if ref else None
+        newest = latest(txn, chunk.source_no) if chunk else None
+    else:
+        doc = get(txn, ident)
+        newest = latest(txn, doc.source_no) if doc else None
+    return newest is not None and newest.status == "active" and newest.visible_to(scope)
+
+
+def resolve_doc(txn: ReadTxn, short: str, scope: Scope = OPERATOR) -> DocId:
     """The one full doc id that starts with `short`. Raises NotFound or AmbiguousId."""
     if not short.startswith("d"):
         raise NotFound(id=short)
-    return DocId(resolve(txn, short))
+    return DocId(resolve(txn, short, scope))

@@ -18,6 +18,7 @@ TABLES: Final[tuple[str, ...]] = (
     "source_docs",
     "facets",
     "seen",
+    "sources",
     "ledger",
     "jobs",
     "jobs_ready",

@@ -7,6 +7,7 @@ from msgspec import Struct
 from kb.model.doc import Doc, LedgerEntry, Seen, VersionPointer
 from kb.model.ids import ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
+from kb.model.origin import Origin
 from kb.model.text import Chunk, EntityKind
 from kb.store.codec import Records
 
@@ -62,6 +63,7 @@ LSIDS: Final = Records("lsids", SourceRef)
 VERSIONS: Final = Records("versions", VersionPointer)
 # source_no + version -> doc id: every version that still has a record.
 SOURCE_DOCS: Final = Records("source_docs", DocRef)
+SOURCES: Final = Records("sources", Origin)
 SEEN: Final = Records("seen", Seen)
 LEDGER: Final = Records("ledger", LedgerEntry)
 JOBS: Final = Records("jobs", Job)

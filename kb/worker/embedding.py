@@ -123,14 +123,25 @@ class Embedding:
         finish: bool,
         release: bool,
     ) -> None:
-        for digest, vector in vectors.items():
-            chunks.put_vector(txn, self._embedder.fingerprint, digest, vector)
-        for claim in held:
-            passages = wanted[claim.job.job_id]
-            log.append(txn, [c.no for _, c in passages if c.text_hash in vectors], vectors=True)
+        """Keep vectors, and end the jobs or give them back.
+
+        Nothing is written for a job that was lost to another worker meanwhile.
+        """
+        live = [claim for claim in held if queue.is_held(txn, claim)]
+        asked = {chunk.text_hash for claim in live for _, chunk in wanted[claim.job.job_id]}
+        new = asked & vectors.keys()
+        for digest in sorted(new):
+            chunks.put_vector(txn, self._embedder.fingerprint, digest, vectors[digest])
+        for claim in live:
+            passages = [chunk for _, chunk in wanted[claim.job.job_id]]
+            # At the end all of them: the vector of a text may have come from another doc's job
+            # after this doc was cut, and then the dense cache has not heard of this passage.
+            told = passages if finish else [chunk for chunk in passages if chunk.text_hash in new]
+            log.append(txn, [chunk.no for chunk in told], vectors=True)
             if release:
-                _quietly_release(txn, claim)
-            elif finish and _quietly_finish(txn, claim):
+                queue.release(txn, claim)
+            elif finish:
+                queue.finish(txn, claim)
                 self._settle(txn, claim.job.doc_id)
 
     def _settle(self, txn: WriteTxn, doc_id: DocId) -> None:
@@ -183,11 +194,3 @@ def _quietly_release(txn: WriteTxn, claim: Claim) -> None:
         queue.release(txn, claim)
     except StaleToken:
         return
-
-
-def _quietly_finish(txn: WriteTxn, claim: Claim) -> bool:
-    try:
-        queue.finish(txn, claim)
-    except StaleToken:
-        return False
-    return True

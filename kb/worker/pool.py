@@ -13,12 +13,12 @@ from kb.embed.protocol import Embedder
 from kb.errors import KbError, StaleToken
 from kb.failpoints import failpoint
 from kb.jobs import queue
+from kb.jobs.holder import holder_name, is_gone
 from kb.model.ids import JobId
 from kb.model.job import Claim
 from kb.store.store import Store
 from kb.worker.chunking import Chunking
 from kb.worker.embedding import Embedding
-from kb.worker.holder import holder_name, is_gone
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ class WorkerPool:
         self._embedding = Embedding(store, embedder, self._stop)
         self._held: dict[JobId, Claim] = {}
         self._held_lock = threading.Lock()
+        self._claiming = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._fatal: KbError | OSError | None = None
 
@@ -122,9 +123,18 @@ class WorkerPool:
             queue.reclaim(txn, self._store.clock, is_gone)
 
     def _work_once(self) -> bool:
-        claims = self._claim()
-        if not claims:
-            return False
+        with self._claiming:
+            claims = [] if self._stop.is_set() else self._claim()
+            if claims and claims[0].token > 1:
+                # It may have killed its worker before. No other thread takes up anything
+                # meanwhile, so that no other job shares its fate again and again.
+                self._work(claims)
+                return True
+        if claims:
+            self._work(claims)
+        return bool(claims)
+
+    def _work(self, claims: list[Claim]) -> None:
         with self._held_lock:
             self._held.update({claim.job.job_id: claim for claim in claims})
         try:
@@ -140,7 +150,6 @@ class WorkerPool:
             with self._held_lock:
                 for claim in claims:
                     self._held.pop(claim.job.job_id, None)
-        return True
 
     def _claim(self) -> list[Claim]:
         with self._store.read() as txn:

@@ -1,0 +1,43 @@
+"""Where docs come from again and again: the folders and URLs that are kept current."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from kb.model.doc import Visibility
+from kb.model.ids import sha256_hex
+
+OriginKind = Literal["folder", "url"]
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """A source that `kb sync-all` looks at, with what was asked when it was added."""
+
+    origin_id: str
+    kind: OriginKind
+    location: str
+    """An absolute path or a URL."""
+    extensions: tuple[str, ...] = ()
+    tags: tuple[str, ...] | None = None
+    visibility: Visibility | None = None
+    owner: str | None = None
+    cursor: str = ""
+    """What the server said of the page last time: etag:, lastmod: or contenthash:."""
+    added_ms: int
+    tried_ms: int | None = None
+    synced_ms: int | None = None
+    """When it was last brought level without a failure."""
+    next_try_ms: int = 0
+    """Wall clock; after a failure it is not tried before."""
+    failures: int = 0
+    last_error: str | None = None
+    gone_since_ms: int | None = None
+    holder: str = ""
+    """The process that is syncing it."""
+    held_until_ms: int = 0
+    """Lease clock."""
+
+
+def origin_id(kind: OriginKind, location: str) -> str:
+    """The same for the same place, so that adding it twice registers it once."""
+    return "s" + sha256_hex(f"{kind}:{location}")[:16]
