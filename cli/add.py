@@ -1,9 +1,7 @@
 """`kb add`: take in files, folders or standard input."""
 
-import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -13,6 +11,7 @@ import msgspec
 from cli.home import open_app
 from cli.output import many, print_json, warn
 from cli.words import text
+from cli.work import drain, progress_bar, working
 from kb.app import App
 from kb.errors import ItemsFailed, UsageError
 from kb.ingest.request import Wishes
@@ -23,10 +22,7 @@ from kb.sync.report import AddReport, Problem
 
 if TYPE_CHECKING:
     from cli.progress import Progress
-    from kb.worker.pool import WorkerPool
 
-# How long Ctrl-C waits for a worker: what it has in hand is otherwise done again.
-HURRY_S: Final = 1.0
 _SHOWN_MAX: Final = 20
 
 
@@ -64,14 +60,12 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
 
 def _run(app: App, sources: tuple[str, ...], options: dict[str, Any]) -> AddReport:
     wait = options["wait"] and not options["dry_run"]
-    with app.parser() as parser, _progress() as progress, _working(app, wait=wait) as pool:
+    with app.parser() as parser, progress_bar() as progress, working(app, wait=wait) as pool:
         adder = app.adder(parser, _options(app, options))
         report = _add(adder, sources, progress)
         if pool is None:
             return report
-        _drain(app, pool, progress)
-        for problem in app.catch_up():
-            warn(problem)
+        drain(app, pool, progress)
     return _with_failed_jobs(app, report)
 
 
@@ -81,35 +75,6 @@ def _add(adder: Adder, sources: tuple[str, ...], progress: "Progress | None") ->
     except KeyboardInterrupt:
         done = adder.report()
         warn(f"{many(done.scanned, 'source')} done; run the same command again to go on")
-        raise
-
-
-@contextlib.contextmanager
-def _working(app: App, *, wait: bool) -> "Iterator[WorkerPool | None]":
-    if not wait:
-        yield None
-        return
-    pool = app.pool()
-    pool.start()
-    try:
-        yield pool
-    except BaseException:
-        pool.shutdown(wait_s=HURRY_S)
-        raise
-    pool.shutdown()
-
-
-def _drain(app: App, pool: "WorkerPool", progress: "Progress | None") -> None:
-    def tick() -> None:
-        if progress:
-            with app.store.read() as txn:
-                counts = queue.counts(txn)
-            progress.working(counts.ready + counts.running)
-
-    try:
-        pool.drain(on_tick=tick)
-    except KeyboardInterrupt:
-        warn("every source is in; `kb worker --drain` makes the rest findable")
         raise
 
 
@@ -171,14 +136,3 @@ def _tell(report: AddReport, *, dry_run: bool) -> None:
         warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
     if len(quiet) > _SHOWN_MAX:
         warn(f"... and {len(quiet) - _SHOWN_MAX:,} more skipped; --json lists all")
-
-
-@contextlib.contextmanager
-def _progress() -> "Iterator[Progress | None]":
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from cli.progress import Progress
-
-    with Progress() as progress:
-        yield progress

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-# name -> what `kb --help` says of it. Each lives in cli/<name>.py as `command`.
+# name -> what `kb --help` says of it. Each lives in cli/<name>.py, - as _, as `command`.
 COMMANDS: Final[dict[str, str]] = {
     "add": "Take in files, folders or standard input.",
     "search": "Find passages by words and by meaning.",
@@ -16,6 +16,10 @@ COMMANDS: Final[dict[str, str]] = {
     "rm": "Remove docs; the same file added again brings them back.",
     "visibility": "Say who may see a doc.",
     "export": "Write a doc's markdown to a file.",
+    "entities": "List who and what is mentioned.",
+    "sync-all": "Bring folders and pages level with what was added.",
+    "sources": "List the folders and pages that are kept current.",
+    "watch": "Keep folders current while it runs.",
     "stats": "Count what there is.",
     "worker": "Work on what is still to do.",
     "compact": "Remove what nothing needs any more.",
@@ -34,7 +38,7 @@ class _Commands(click.Group):
             return None
         import importlib
 
-        found: click.Command = importlib.import_module(f"cli.{cmd_name}").command
+        found: click.Command = importlib.import_module(f"cli.{cmd_name.replace('-', '_')}").command
         return found
 
     def resolve_command(

@@ -5,9 +5,9 @@ import threading
 
 import click
 
-from cli.add import HURRY_S
 from cli.home import open_app
 from cli.output import many, warn
+from cli.work import HURRY_S
 from kb.jobs import queue
 
 

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from kb.compactor import Compactor
     from kb.embed.protocol import Embedder
     from kb.index import DenseIndex, LexicalIndexes
+    from kb.model.origin import Origin
     from kb.search.engine import Searcher
     from kb.sync.add import Adder, AddOptions
+    from kb.sync.current import Syncer, SyncOptions
+    from kb.sync.report import AddReport
+    from kb.sync.url import UrlSyncer
     from kb.worker.pool import WorkerPool
 
 Space = Literal["user", "project", "all"]
@@ -167,7 +171,42 @@ class App:
         """Takes sources in, for one call."""
         from kb.sync.add import Adder
 
-        return Adder(self.store, self.ingestor, parser, options)
+        return Adder(self.store, self.ingestor, parser, options, lambda: self.urls)
+
+    @functools.cached_property
+    def urls(self) -> "UrlSyncer":
+        """Asks servers for pages."""
+        from kb.sync.fetch import Fetcher
+        from kb.sync.url import UrlSyncer
+
+        return UrlSyncer(Fetcher(self.settings.fetch, self.store.clock))
+
+    def syncer(self, parser: "Parser", options: "SyncOptions") -> "Syncer":
+        """Brings sources level, for one call."""
+        import msgspec
+
+        from kb.ingest.request import Wishes
+        from kb.sync.add import AddOptions
+        from kb.sync.current import Syncer
+
+        def take_in(origin: "Origin") -> "tuple[AddReport, Origin]":
+            asked = AddOptions(
+                recursive=True,
+                extensions=origin.extensions,
+                wishes=Wishes(tags=origin.tags, visibility=origin.visibility, owner=origin.owner),
+                dry_run=options.dry_run,
+                file_bytes_max=self.settings.ingest.file_bytes_max,
+                home=options.home,
+                keep_current=False,
+            )
+            adder = self.adder(parser, asked)
+            report = adder.add([origin.location])
+            if adder.error is not None and origin.kind == "url":
+                raise adder.error
+            cursor = adder.cursors.get(origin.location, origin.cursor)
+            return report, msgspec.structs.replace(origin, cursor=cursor)
+
+        return Syncer(self.store, take_in, options)
 
     def parser(self) -> "Parser":
         """Reads formats, the risky ones in a child process; close it."""

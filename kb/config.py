@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from kb import __version__
 from kb.errors import ConfigError
 
 _Positive = Annotated[int, Meta(ge=1)]
@@ -90,6 +91,23 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     lock_wait_ms: _NotNegative = 10_000
 
 
+class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may be fetched, and how much of it."""
+
+    allow: tuple[str, ...] = ()
+    """Hosts, addresses and networks that are fetched from although they are not public, with
+    `:port` or without."""
+    bytes_max: Annotated[int, Meta(ge=1)] = 32 << 20
+    """Of one page, unpacked."""
+    total_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
+    """For one page with its redirects."""
+    connect_s: Annotated[float, Meta(gt=0, le=3600)] = 10.0
+    hops_max: Annotated[int, Meta(ge=0)] = 5
+    user_agent: Annotated[str, Meta(pattern=r"^[!-~]([ -~]*[!-~])?\Z")] = f"kb/{__version__}"
+    robots: bool = True
+    """Whether robots.txt is respected where links are followed."""
+
+
 class CompactSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What compaction may take away."""
 
@@ -106,6 +124,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     work: WorkSettings = WorkSettings()
     search: SearchSettings = SearchSettings()
     index: IndexSettings = IndexSettings()
+    fetch: FetchSettings = FetchSettings()
     compact: CompactSettings = CompactSettings()
 
 

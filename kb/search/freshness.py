@@ -5,28 +5,30 @@ import os
 from typing import Final
 
 from kb.model.doc import Doc, Seen
+from kb.model.origin import origin_id
 from kb.model.search import Freshness
 from kb.model.source import path_of
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn
-from kb.store.records import SEEN
+from kb.store.records import SEEN, SOURCES
 
 # A file whose stamp moved is read to compare, up to this size.
 _HASHED_BYTES_MAX: Final = 8 << 20
 
 
 def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
-    """Compare a doc with its file now; "unknown" where it does not come from a file."""
-    path = path_of(doc.lsid)
+    """Compare a doc with its file now; a page is asked only by `sync-all`."""
+    path = path_of(doc.place)
     if path is None:
-        return "unknown"
+        origin = SOURCES.get(txn, origin_id("url", doc.source).encode())
+        return "gone" if origin is not None and origin.gone_since_ms else "unknown"
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return "gone"
     except OSError:
         return "unknown"
-    seen = SEEN.get(txn, lsid_key(doc.lsid))
+    seen = SEEN.get(txn, lsid_key(doc.place))
     if seen is not None and seen.raw_sha256 == doc.raw_sha256 and _same_stamp(seen, found):
         return "fresh"
     if found.st_size != doc.raw_bytes:

@@ -1,1 +1,1 @@
-"""How is it kept current? Sources are read and handed to ingest; nothing here writes the store."""
+"""How is it kept current? Sources are read, asked and compared, and what changed goes to ingest."""

@@ -3,23 +3,30 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from kb.canonicalize import FINGERPRINT, CanonicalizeInput, Parser, detect_mime
-from kb.errors import SourceError, TooLarge
+from kb.errors import Refused, SourceError, TooLarge
 from kb.ingest.ingest import Ingestor, seen_record
 from kb.ingest.request import FileStamp, IngestRequest, Staged, Wishes
 from kb.model.doc import Kind, Seen
 from kb.model.ids import DocId, Lsid, sha256_hex
+from kb.model.origin import Origin, OriginKind, origin_id
 from kb.model.source import STDIN_NAME, display_name, file_lsid
 from kb.store import docs
+from kb.store.records import SOURCES
 from kb.store.store import Store
+from kb.sync.origins import register
 from kb.sync.read import read_file, read_stream, stamp_of
 from kb.sync.report import AddReport, Tally
 from kb.sync.walk import DEFAULT_EXTENSIONS, Found, Passed, walk
 
+if TYPE_CHECKING:
+    from kb.sync.url import UrlSyncer
+
+_EXTENSIONS: Final = {"text/html": "html", "application/pdf": "pdf", "text/markdown": "md"}
 _BATCH_DOCS: Final = 128
 _BATCH_BYTES: Final = 16 << 20
 # How often a file is read again because another call took in a later version meanwhile.
@@ -36,6 +43,8 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     file_bytes_max: int = 64 << 20
     home: Path | None = None
     """The folder that holds what is taken in: never a source itself."""
+    keep_current: bool = True
+    """Whether folders and URLs are registered for `kb sync-all`."""
 
 
 class _Item(Struct, frozen=True):
@@ -44,6 +53,7 @@ class _Item(Struct, frozen=True):
     name: str
     path: Path | None
     named: bool
+    url: str | None = None
 
 
 class _Left(Struct, frozen=True):
@@ -63,6 +73,9 @@ class _Bytes(Struct, frozen=True, kw_only=True):
     data: bytes
     raw_sha256: str
     stamp: FileStamp | None
+    mime: str | None = None
+    """As the server says; None where the bytes have to tell."""
+    file_name: str | None = None
     read_after: DocId | None = None
 
 
@@ -70,8 +83,19 @@ class Adder:
     """Takes files, folders and standard input into one home; use one for one call."""
 
     def __init__(
-        self, store: Store, ingestor: Ingestor, parser: Parser, options: AddOptions
+        self,
+        store: Store,
+        ingestor: Ingestor,
+        parser: Parser,
+        options: AddOptions,
+        urls: "Callable[[], UrlSyncer] | None" = None,
     ) -> None:
+        self._urls = urls
+        self._folders: list[Path] = []
+        self.cursors: dict[str, str] = {}
+        """By URL: how to ask whether it changed."""
+        self.error: SourceError | None = None
+        """What kept the last source that failed from being taken in."""
         self._store = store
         self._ingestor = ingestor
         self._parser = parser
@@ -106,7 +130,29 @@ class Adder:
             # On Ctrl-C too: what is staged is whole, so keep it.
             self._flush()
         self._add_overtaken(stdin_fd)
+        if self._options.keep_current and not self._options.dry_run:
+            self._register()
         return self.report()
+
+    def _register(self) -> None:
+        """Have the folders and pages of this call kept current from now on."""
+        options = self._options
+        places: list[tuple[OriginKind, str]] = [("url", url) for url in self.cursors]
+        places += [("folder", os.fspath(folder)) for folder in self._folders]
+        for kind, location in places:
+            origin = Origin(
+                origin_id=origin_id(kind, location),
+                kind=kind,
+                location=location,
+                extensions=options.extensions if kind == "folder" else (),
+                tags=options.wishes.tags,
+                visibility=options.wishes.visibility,
+                owner=options.wishes.owner,
+                cursor=self.cursors.get(location, ""),
+                added_ms=self._store.clock.now_ms(),
+                synced_ms=self._store.clock.now_ms(),
+            )
+            register(self._store, origin)
 
     def report(self) -> AddReport:
         """What became of the sources so far."""
@@ -114,7 +160,7 @@ class Adder:
 
     def _items(self, sources: Iterable[str]) -> Iterator[_Item | _Left]:
         """Every source once: one that is named twice, or named and in a folder, is one source."""
-        folders: list[Path] = []
+        folders = self._folders
         named: dict[str, _Item | _Left] = {}
         for source in sources:
             item = self._named(source)
@@ -142,7 +188,7 @@ class Adder:
         if source == STDIN_NAME:
             return _Item(STDIN_NAME, None, named=True)
         if "://" in source[:12]:
-            return _Left(source, "only files, folders and - can be added", failed=True)
+            return self._named_url(source)
         if not source:
             return _Left(source, "an empty name", failed=True)
         # The real path, so that a file has one name however it was typed.
@@ -153,12 +199,22 @@ class Adder:
             return _Left(display_name(path), "a folder; add it with --recursive", failed=True)
         return path
 
+    def _named_url(self, source: str) -> _Item | _Left:
+        from kb.sync.url import url_lsid
+
+        try:
+            url = url_lsid(source).removeprefix("url:")
+        except SourceError as error:
+            return _Left(source, error.reason, failed=True)
+        return _Item(url, None, named=True, url=url)
+
     def _add_one(self, item: _Item, stdin_fd: int) -> None:
         try:
             read = self._read(item, stdin_fd)
             if read is not None:
                 self._take(read)
         except SourceError as error:
+            self.error = error
             by_rule = isinstance(error, TooLarge) and not item.named
             self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
 
@@ -166,6 +222,8 @@ class Adder:
         """The item's bytes; None where it has been accounted for without them."""
         now_ms = self._store.clock.now_ms()
         limit = self._options.file_bytes_max
+        if item.url is not None:
+            return self._read_url(item, item.url)
         if item.path is None:
             data = read_stream(stdin_fd, limit, item.name)
             digest = sha256_hex(data)
@@ -189,6 +247,42 @@ class Adder:
             stamp=stamp,
             read_after=newest.doc_id if newest else DocId(""),
         )
+
+    def _read_url(self, item: _Item, url: str) -> _Bytes | None:
+        """The page's bytes; None where the server says, or they show, that it is as it was."""
+        from kb.sync.url import Changed, Unchanged
+
+        if self._urls is None:
+            raise Refused("nothing is fetched here", source=url)
+        lsid = Lsid(f"url:{url}")
+        wishes = self._options.wishes
+        with self._store.read() as txn:
+            newest = docs.latest_of(txn, lsid)
+            origin = SOURCES.get(txn, origin_id("url", url).encode())
+            # Bytes are needed where something else than the page is to be different.
+            same = newest and self._ingestor.same_bytes(
+                txn, lsid, newest.raw_sha256, wishes, FINGERPRINT
+            )
+        cursor = origin.cursor if origin else ""
+        state = self._urls().check(url, cursor, same.raw_sha256 if same else None)
+        self.cursors[url] = state.cursor
+        match state:
+            case Unchanged():
+                assert same
+                self._tally.took(item.name, same.doc_id, "unchanged")
+                return None
+            case Changed():
+                return _Bytes(
+                    item=item,
+                    lsid=lsid,
+                    kind="url",
+                    data=state.data,
+                    raw_sha256=state.raw_sha256,
+                    stamp=None,
+                    read_after=newest.doc_id if newest else DocId(""),
+                    mime=state.mime,
+                    file_name=state.name,
+                )
 
     def _is_unchanged(self, item: _Item, path: Path, lsid: Lsid, now_ms: int) -> bool:
         try:
@@ -224,9 +318,9 @@ class Adder:
 
     def _request(self, read: _Bytes) -> IngestRequest:
         path = read.item.path
-        file_name = path.name if path else None
-        mime = detect_mime(read.data, file_name)
-        if path is None and mime == "text/plain":
+        file_name = path.name if path else read.file_name
+        mime = read.mime or detect_mime(read.data, file_name)
+        if read.kind == "stdin" and mime == "text/plain":
             # What people pipe in is markdown more often than not, and plain text reads the same.
             mime = "text/markdown"
         name = file_name or self._options.wishes.title or STDIN_NAME
@@ -240,7 +334,7 @@ class Adder:
             canonical=canonical,
             raw=read.data,
             raw_sha256=read.raw_sha256,
-            extension=path.suffix.lstrip(".") if path else "txt",
+            extension=_extension(path, mime),
             canonicalizer=FINGERPRINT,
             wishes=self._options.wishes,
             stamp=read.stamp,
@@ -282,6 +376,10 @@ class Adder:
         for item in self._overtaken:
             reason = "it keeps changing while others take it in; add it again"
             self._tally.left(item.name, "failed", reason)
+
+
+def _extension(path: Path | None, mime: str) -> str:
+    return path.suffix.lstrip(".") if path else _EXTENSIONS.get(mime, "txt")
 
 
 def _raw_bytes(batch: list[tuple[_Item, Staged]]) -> int:

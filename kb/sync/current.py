@@ -7,17 +7,17 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from kb.errors import RateLimited, SourceError
+from kb.errors import Gone, RateLimited, SourceError
 from kb.model.origin import Origin
 from kb.store.store import Store
 from kb.sync.folder import Survey, follow_moves, remove, survey
 from kb.sync.origins import give_back, hold, listed, resolve
 from kb.sync.report import AddReport, Problem, Tally
+from kb.sync.url import next_try_ms
 
-SyncOutcome = Literal["synced", "failed", "held_back", "busy", "not_due"]
+SyncOutcome = Literal["synced", "failed", "gone", "held_back", "busy"]
 
 _MINUTE_MS: Final = 60_000
-_BACKOFF_MAX_MS: Final = 24 * 60 * _MINUTE_MS
 
 
 class SyncOptions(Struct, frozen=True, kw_only=True):
@@ -115,6 +115,11 @@ class Syncer:
         after = held
         try:
             line, after = self._folder(held) if held.kind == "folder" else self._url(held)
+        except Gone as error:
+            after = _failed(held, error, self._store.clock.now_ms())
+            since_ms = held.gone_since_ms or self._store.clock.now_ms()
+            after = msgspec.structs.replace(after, gone_since_ms=since_ms)
+            line = _line(held, "gone", reason=f"{error.reason}; its doc is kept")
         except SourceError as error:
             after = _failed(held, error, self._store.clock.now_ms())
             line = _line(held, "failed", reason=error.reason)
@@ -157,7 +162,12 @@ class Syncer:
     def _level(self, origin: Origin) -> Origin:
         now_ms = self._store.clock.now_ms()
         return msgspec.structs.replace(
-            origin, synced_ms=now_ms, failures=0, last_error=None, next_try_ms=0
+            origin,
+            synced_ms=now_ms,
+            failures=0,
+            last_error=None,
+            next_try_ms=0,
+            gone_since_ms=None,
         )
 
     def _foresee(self, origin: Origin) -> SourceLine:
@@ -172,11 +182,12 @@ class Syncer:
 
 def _failed(origin: Origin, error: SourceError, now_ms: int) -> Origin:
     failures = origin.failures + 1
-    wait_ms = min(_MINUTE_MS << min(failures - 1, 20), _BACKOFF_MAX_MS)
-    if isinstance(error, RateLimited) and error.retry_after_s:
-        wait_ms = max(wait_ms, error.retry_after_s * 1000)
+    wait_s = error.retry_after_s if isinstance(error, RateLimited) else None
     return msgspec.structs.replace(
-        origin, failures=failures, last_error=error.reason, next_try_ms=now_ms + wait_ms
+        origin,
+        failures=failures,
+        last_error=error.reason,
+        next_try_ms=next_try_ms(failures, wait_s, now_ms),
     )
 
 

@@ -92,6 +92,15 @@ def test_the_same_bytes_under_a_new_validator_are_unchanged(
     assert same == Unchanged(cursor='etag:"2"')
 
 
+def test_a_cursor_follows_what_304_says(server: LoopbackServer, syncer: UrlSyncer) -> None:
+    """A validator that comes with "not modified" is the one to ask with next; else the old one."""
+    server.routes["/"] = Answer(b"", 304, {"ETag": '"2"'})
+    known = sha256_hex(FIRST)
+    assert syncer.check(server.url("/"), 'etag:"1"', known) == Unchanged(cursor='etag:"2"')
+    server.routes["/"] = Answer(b"", 304)
+    assert syncer.check(server.url("/"), 'etag:"1"', known) == Unchanged(cursor='etag:"1"')
+
+
 @pytest.mark.parametrize(
     "cursor", ["", "etag:", "etag:a\r\nX: y", "lastmod:", "nonsense", "contenthash:x", 'etag:"1"']
 )

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "index"))
 from index_home import (
     DIM,
     FINGERPRINT,
+    LOCAL,
     disk_store,
     memory_store,
     put,
@@ -39,7 +40,7 @@ class Caches:
 
     def __init__(self, home: Path) -> None:
         self.folder = home / "index"
-        self.lexical = LexicalIndex(self.folder / "lexical")
+        self.lexical = LexicalIndex(self.folder / "lexical", LOCAL)
         self.dense = DenseIndex(self.folder / "dense", FINGERPRINT, DIM)
 
     def level(self, store: Store) -> None:
@@ -187,7 +188,7 @@ CHILD = """
 import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from index_home import DIM, FINGERPRINT, disk_store
+from index_home import DIM, FINGERPRINT, LOCAL, disk_store
 from kb.index import DenseIndex, LexicalIndex
 home = Path(sys.argv[1])
 with disk_store(home) as store:
@@ -197,7 +198,7 @@ with disk_store(home) as store:
     outcomes = [
         cache.catch_up(store, wait_s=60)
         for cache in (
-            LexicalIndex(home / "index" / "lexical"),
+            LexicalIndex(home / "index" / "lexical", LOCAL),
             DenseIndex(home / "index" / "dense", FINGERPRINT, DIM),
         )
     ]

@@ -1,5 +1,7 @@
 """LMDB under full disks, kills, forks and damaged files."""
 
+# Long because each fault needs its own child process, told in full.
+
 import contextlib
 import os
 import random

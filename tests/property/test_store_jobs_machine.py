@@ -1,5 +1,7 @@
 """Store and jobs against plain dictionaries, whatever is done to them in whatever order."""
 
+# Long because a state machine is one class.
+
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -378,8 +380,7 @@ class StoreAndJobs(RuleBasedStateMachine):
             if doc.status == "active"
             for name, value in [
                 ("kind", doc.kind),
-                ("visibility", doc.visibility),
-                ("owner", doc.owner),
+                ("audience", doc.audience),
                 *[("tag", tag) for tag in doc.tags],
             ]
         }

@@ -1,5 +1,7 @@
 """The queue, transition by transition."""
 
+# Long because every transition is tried from every state.
+
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,5 +1,7 @@
 """What the fetcher makes of what servers send, from a real one on loopback."""
 
+# Long because every kind of answer a server can give is one test.
+
 import socket
 import time
 from collections.abc import Iterator

@@ -1,0 +1,57 @@
+"""`kb sources`: the folders and pages that are kept current."""
+
+import datetime as dt
+
+import click
+from msgspec import Struct
+
+from cli.home import open_app
+from cli.output import clean, print_json, warn
+from kb.model.origin import Origin
+from kb.sync.origins import listed, unregister
+
+
+class Sources(Struct, frozen=True, kw_only=True):
+    """Every source that is kept current."""
+
+    sources: list[Origin]
+
+
+@click.group(name="sources", invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """List the folders and pages that `kb sync-all` keeps current."""
+    if ctx.invoked_subcommand is not None:
+        return
+    app = open_app(ctx, create=False)
+    with app.store.read() as txn:
+        origins = listed(txn)
+    if as_json:
+        print_json(Sources(sources=origins))
+        return
+    for origin in origins:
+        state = f"failed: {origin.last_error}" if origin.last_error else f"synced {_when(origin)}"
+        if origin.gone_since_ms:
+            state = "gone"
+        click.echo(f"{click.style(origin.origin_id[:9], fg='cyan')}  {clean(origin.location)}")
+        click.echo(f"           {origin.kind}, {clean(state)}")
+    if not origins:
+        warn("no sources yet; kb add --recursive FOLDER and kb add URL register them")
+
+
+@command.command(name="rm")
+@click.argument("ident", metavar="ID|PLACE")
+@click.pass_context
+def remove(ctx: click.Context, ident: str) -> None:
+    """Leave a source alone from now on; its docs stay."""
+    app = open_app(ctx, create=False)
+    origin = unregister(app.store, ident)
+    click.echo(f"{clean(origin.location)} is not kept current any more; its docs stay")
+
+
+def _when(origin: Origin) -> str:
+    if not origin.synced_ms:
+        return "never"
+    moment = dt.datetime.fromtimestamp(origin.synced_ms / 1000).astimezone()
+    return moment.isoformat(" ", "minutes")

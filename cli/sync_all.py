@@ -1,0 +1,95 @@
+"""`kb sync-all`: bring folders and pages level with what was added."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.home import open_app
+from cli.output import many, print_json, warn
+from cli.work import drain, progress_bar, working
+from kb.app import App
+from kb.errors import HeldBack, ItemsFailed
+from kb.sync.current import SourceLine, SyncOptions, SyncReport
+
+
+@click.command(name="sync-all")
+@click.option(
+    "--interval-min",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="Only sources not synced for so many minutes.",
+)
+@click.option("--max", "sources_max", type=click.IntRange(1), help="So many sources at most.")
+@click.option("--source", "only", metavar="ID|PLACE", help="This source alone, due or not.")
+@click.option("--accept-deletions", is_flag=True, help="Remove docs however many have vanished.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
+    """Bring folders and pages level with what was added; made for cron.
+
+    A missing or empty folder, or one that lost over a fifth of its docs, loses none of them here
+    until --accept-deletions says that it was meant: exit 6. Exit 3 where a source failed.
+    """
+    app = open_app(ctx, create=True)
+    report = _run(app, options, loud=not as_json)
+    if as_json:
+        print_json(report)
+    elif not report.sources:
+        click.echo("nothing is due")
+    _judge(report)
+
+
+def _run(app: App, options: dict[str, Any], *, loud: bool) -> SyncReport:
+    asked = SyncOptions(
+        home=Path(os.path.realpath(app.paths.root)),
+        file_bytes_max=app.settings.ingest.file_bytes_max,
+        **options,
+    )
+    with (
+        app.parser() as parser,
+        progress_bar() as progress,
+        working(app, wait=not asked.dry_run) as pool,
+    ):
+        report = app.syncer(parser, asked).run(on_line=tell if loud else None)
+        changed = report.added + report.updated + report.resurrected + report.moved
+        if pool is not None and (changed or report.removed):
+            drain(app, pool, progress)
+    return report
+
+
+def tell(line: SourceLine) -> None:
+    """What became of one source, in a line, and what went wrong in it."""
+    names = (
+        "added",
+        "updated",
+        "unchanged",
+        "resurrected",
+        "moved",
+        "removed",
+        "skipped",
+        "failed",
+    )
+    parts = [f"{getattr(line, name):,} {name}" for name in names if getattr(line, name)]
+    click.echo(
+        f"{line.location}: {line.outcome.replace('_', ' ')}; {', '.join(parts) or 'no change'}"
+    )
+    if line.reason:
+        warn(f"{line.location}: {line.reason}")
+    for problem in line.problems:
+        if problem.outcome != "skipped":
+            warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
+
+
+def _judge(report: SyncReport) -> None:
+    held = [line for line in report.sources if line.outcome == "held_back"]
+    failed = [line for line in report.sources if line.outcome == "failed"]
+    if held:
+        what = many(len(held), "source")
+        raise HeldBack(f"{what} held back; --accept-deletions goes on where that is meant")
+    if failed or report.failed:
+        what = many(len(failed) or report.failed, "source")
+        raise ItemsFailed(f"{what} failed")

@@ -1,0 +1,73 @@
+"""The bytes of a response, unpacked, and never more of them than asked for."""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kb.errors import Permanent, Refused, Transient
+
+_PIECE_BYTES: Final = 64 << 10
+_GZIP_WBITS: Final = 31
+
+
+def read_body(parts: Iterable[bytes], encoding: str | None, bytes_max: int, source: str) -> bytes:
+    """All bytes of a body, of which `encoding` is its Content-Encoding.
+
+    Holds at most `bytes_max` and one piece more, whatever is packed inside. Raises Refused where
+    there are more, packed or unpacked; Transient where the packing is broken or ends early;
+    Permanent for an encoding that was not asked for.
+    """
+    counted = _bounded(parts, bytes_max, source)
+    match (encoding or "identity").strip().lower():
+        case "identity":
+            return b"".join(counted)
+        case "gzip" | "x-gzip":
+            return b"".join(_bounded(_unpacked(counted, source), bytes_max, source))
+        case _:
+            raise Permanent("the server packed it in a way not asked for", source=source)
+
+
+def too_large(bytes_max: int, source: str) -> Refused:
+    """The error for a body over the limit."""
+    return Refused(
+        f"over the limit of {bytes_max:,} bytes; raise fetch.bytes_max to fetch it", source=source
+    )
+
+
+def _bounded(parts: Iterable[bytes], bytes_max: int, source: str) -> Iterator[bytes]:
+    total = 0
+    for part in parts:
+        total += len(part)
+        if total > bytes_max:
+            raise too_large(bytes_max, source)
+        yield part
+
+
+def _unpacked(parts: Iterable[bytes], source: str) -> Iterator[bytes]:
+    """Unpack gzip in pieces. Members may follow one another; other bytes at the end are passed."""
+    member = zlib.decompressobj(_GZIP_WBITS)
+    has_begun = False
+    try:
+        for part in parts:
+            left = part
+            while left:
+                if member.eof:
+                    if not left.startswith(b"\x1f"):
+                        return
+                    member = zlib.decompressobj(_GZIP_WBITS)
+                has_begun = True
+                yield from _pieces(member, left)
+                left = member.unused_data
+    except zlib.error as error:
+        raise Transient("what the server sent is damaged", source=source) from error
+    if has_begun and not member.eof:
+        raise Transient("the server sent less than it announced", source=source)
+
+
+def _pieces(member: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    while True:
+        yield member.decompress(data, _PIECE_BYTES)
+        data = member.unconsumed_tail
+        # What is still inside comes out before the checksum at the end goes in.
+        if member.eof or not data:
+            return
