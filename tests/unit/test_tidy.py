@@ -38,14 +38,20 @@ OWNERS = {
     "charset_normalizer": "kb/canonicalize",
     "yaml": "kb/canonicalize",
     "pathspec": "kb/sync",
+    "httpx": "kb/sync",
+    "httpcore": "kb/sync",
     "platformdirs": "kb",
     "rich": "cli",
     "click": "cli",
 }
 # Slow to load: only inside the function that needs it.
-HEAVY = frozenset((*OWNERS, "numpy", "cryptography", "httpx")) - {"click"}
+HEAVY = frozenset((*OWNERS, "numpy", "cryptography")) - {"click"}
 # Modules that are about the library at their top, and are imported themselves when needed.
-HEAVY_AT_TOP = {("kb/store/lmdb_env.py", "lmdb"), ("cli/progress.py", "rich")}
+HEAVY_AT_TOP = {
+    ("kb/store/lmdb_env.py", "lmdb"),
+    ("kb/sync/wire.py", "httpcore"),
+    ("cli/progress.py", "rich"),
+}
 
 # Where whatever happens is caught, and why; a handler that only cleans up and raises is no such.
 BROAD = {
