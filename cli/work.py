@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from cli.output import warn
+from cli.output import many, warn
 from kb.app import App
 from kb.jobs import queue
 
@@ -49,6 +49,10 @@ def drain(app: App, pool: "WorkerPool", progress: "Progress | None") -> None:
         raise
     for problem in app.catch_up():
         warn(problem)
+    with app.store.read() as txn:
+        waiting = queue.counts(txn).ready
+    if waiting:
+        warn(f"{many(waiting, 'job')} failed and will be tried again by `kb worker`; see kb stats")
 
 
 @contextlib.contextmanager

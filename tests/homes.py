@@ -12,7 +12,7 @@ from kb.config import CompactSettings
 from kb.content.files import ContentStore
 from kb.content.layout import HomePaths
 from kb.embed.hashing import HashingEmbedder
-from kb.index import DenseIndex, LexicalIndex
+from kb.index import DenseIndex, LexicalIndexes
 from kb.ingest.ingest import Ingestor
 from kb.ingest.request import FileStamp, IngestRequest, Staged, Wishes
 from kb.jobs import queue
@@ -41,7 +41,7 @@ class SmallHome:
         self.content = ContentStore(self.paths)
         self.ingestor = Ingestor(self.store, self.content)
         self.embedder = HashingEmbedder(64)
-        self.lexical = LexicalIndex(self.paths.index / "lexical")
+        self.lexical = LexicalIndexes(self.paths.index / "lexical")
         self.dense = DenseIndex(
             self.paths.index / "dense", self.embedder.fingerprint, self.embedder.dim
         )
@@ -142,9 +142,9 @@ class SmallHome:
     def found(self, query: str) -> list[int]:
         """Numbers of the sources whose passages hold the query's words, sorted."""
         self.lexical.catch_up(self.store, wait_s=WAIT_S)
-        hits = self.lexical.search(query, 50)
         with self.store.read() as txn:
             from kb.store import chunks
 
+            hits = self.lexical.search(query, 50, docs.audiences(txn))
             passages = [chunks.get(txn, no) for no in hits.nos]
         return sorted({passage.source_no for passage in passages if passage})

@@ -45,6 +45,22 @@ def parse_entity_argument(arg: str) -> tuple[str, ...]:
     return fold_key("hashtag", word), fold_key("mention", word)
 
 
+def parse_entity_prefix(arg: str) -> tuple[str, ...]:
+    """Starts of the keys of the entities whose name starts with `arg`, sorted.
+
+    A mark or a scheme decides the kind; a bare start may be of any kind, and nothing is of all.
+    """
+    start = arg.strip()
+    if "://" in start:
+        return (f"url:{_fold_url(start)}",)
+    if start[:1] in ("#", "＃"):
+        return (f"hashtag:{_fold(start[1:])}",)
+    if start[:1] in ("@", "＠"):
+        return (f"mention:{_fold(start[1:])}",)
+    kinds: tuple[EntityKind, ...] = ("email", "hashtag", "mention", "url")
+    return tuple(f"{kind}:{_fold(start)}" for kind in kinds)
+
+
 def _fold(name: str) -> str:
     # Folding case can undo the normal form, so normalise again.
     folded = unicodedata.normalize("NFKC", name).casefold()

@@ -1,8 +1,9 @@
-"""Where might it be? Two caches, of words and of vectors, that follow the store's change log."""
+"""Where might it be? Caches of words and of vectors that follow the store's change log."""
 
 from kb.index.dense import DenseIndex
 from kb.index.follow import CatchUp
 from kb.index.lexical import LexicalIndex
+from kb.index.lexical_all import LexicalIndexes
 from kb.index.lock import file_lock
 from kb.index.result import CacheStats, Hits
 from kb.index.words import highlight_spans, prepare, terms
@@ -13,6 +14,7 @@ __all__ = [
     "DenseIndex",
     "Hits",
     "LexicalIndex",
+    "LexicalIndexes",
     "file_lock",
     "highlight_spans",
     "prepare",

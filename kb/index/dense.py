@@ -34,6 +34,8 @@ from kb.index.result import NO_HITS, CacheStats, Hits
 from kb.index.segments import Segment, SegmentWriter, in_memory, write_merged
 from kb.index.threads import run_async
 from kb.model.job import LogEntry
+from kb.store import chunks
+from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -221,6 +223,10 @@ class DenseIndex:
         """Entries about vectors."""
         return entry.vectors
 
+    def numbers(self, txn: ReadTxn) -> list[int]:
+        """Of every passage; see follow.Cache."""
+        return list(chunks.all_numbers(txn))
+
     def refresh(self) -> Place | None:
         """Map what the manifest names, unless it is mapped; see follow.Cache."""
         found = load_manifest(self.folder, self.fingerprint, self.dim)
@@ -317,9 +323,10 @@ class DenseIndex:
             case "exact":
                 return False
             case "hnsw":
-                return True
+                return hnsw.available()
             case "auto":
-                return sum(part.live_rows for part in view.segments) >= self._crossover_rows
+                rows = sum(part.live_rows for part in view.segments)
+                return rows >= self._crossover_rows and hnsw.available()
             case _:
                 assert_never(self._mode)
 

@@ -62,6 +62,10 @@ class Cache(Protocol):
         """Whether an entry concerns this cache."""
         ...
 
+    def numbers(self, txn: ReadTxn) -> list[int]:
+        """The numbers of every passage that it may have to hold, ascending."""
+        ...
+
     def apply(self, store: Store, nos: list[int], place: Place) -> None:
         """Look at these passages again and stand at `place`, durably."""
         ...
@@ -97,7 +101,7 @@ def catch_up(cache: Cache, store: Store, wait_s: float, *, anew: bool = False) -
     place = cache.refresh()
     stale = place is None or (cache.in_memory and not _is_level(store, place))
     if stale and problem and not locked_out:
-        nos, place = _everything(store)
+        nos, place = _everything(cache, store)
         cache.hold_in_memory(store, nos, place)
     return _outcome(store, place, applied, rebuilt=rebuilt, problem=problem)
 
@@ -125,7 +129,7 @@ def _follow(cache: Cache, store: Store, *, anew: bool) -> tuple[int, bool]:
             return _apply_log(cache, store, place), False
         except CacheDamaged:
             pass
-    nos, place = _everything(store)
+    nos, place = _everything(cache, store)
     cache.rebuild(store, nos, place)
     return len(nos) + _apply_log(cache, store, place), True
 
@@ -180,10 +184,10 @@ def _same_tail(txn: ReadTxn, place: Place) -> bool:
     return not now or not place.tail or now == place.tail
 
 
-def _everything(store: Store) -> tuple[list[int], Place]:
-    """The number of every passage, ascending, and the place in the log that goes with it."""
+def _everything(cache: Cache, store: Store) -> tuple[list[int], Place]:
+    """All that a cache may have to hold, and the place in the log that goes with it."""
     with store.read() as txn:
-        return list(chunks.all_numbers(txn)), _place_at(txn, log.last_seq(txn))
+        return cache.numbers(txn), _place_at(txn, log.last_seq(txn))
 
 
 def windows(

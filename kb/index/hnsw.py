@@ -5,6 +5,7 @@ ever used twice; what died since is left out of answers, what came since lies in
 """
 
 import errno
+import importlib.util
 import os
 import secrets
 from pathlib import Path
@@ -38,6 +39,11 @@ class GraphEntry(Struct, frozen=True, kw_only=True):
     space: str
     rows: int
     file: FileMark
+
+
+def available() -> bool:
+    """Whether the library is installed; it has no wheels for the newest Pythons."""
+    return importlib.util.find_spec("hnswlib") is not None
 
 
 def build(folder: Path, segment: "Segment") -> GraphEntry:

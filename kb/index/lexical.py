@@ -1,4 +1,4 @@
-"""The lexical cache: BM25 over words, on tantivy."""
+"""One lexical cache: BM25 over the words of the docs of one audience, on tantivy."""
 
 import secrets
 from concurrent.futures import Future
@@ -7,28 +7,34 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from kb.errors import StoreDamaged
 from kb.index import follow
 from kb.index.files import CacheDamaged, fsync_folder, untouched
 from kb.index.follow import CatchUp, Place
+from kb.index.joint import Frequencies, rarity
 from kb.index.lexical_engine import best, create_index, engine_errors, open_index, write_passages
 from kb.index.lexical_files import (
     LexicalManifest,
     drop_other_generations,
     findings,
+    folder_of,
     generation_path,
     load_manifest,
-    read_meta,
+    lock_path,
     write_manifest,
 )
-from kb.index.lexical_query import only_where, words_query
+from kb.index.lexical_query import as_in_the_index, only_where, words_query
 from kb.index.result import NO_HITS, CacheStats, Hits
 from kb.index.threads import run_async
 from kb.index.words import ANALYSIS_VERSION
+from kb.model.doc import Audience
 from kb.model.job import LogEntry
+from kb.store import chunks, docs
+from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 if TYPE_CHECKING:
-    from tantivy import Index, Searcher
+    from tantivy import Index, Query, Searcher
 
 # Up to so many values a filter is part of the query; above, hits are filtered as they come.
 _FILTER_VALUES_MAX: Final = 4_096
@@ -48,12 +54,16 @@ class _View(Struct, frozen=True, kw_only=True):
 
 
 class LexicalIndex:
-    """Words of titles and passages under `folder`, following the store's log."""
+    """Words of titles and passages of one audience, following the store's log.
 
-    def __init__(self, folder: Path) -> None:
+    It lies in a folder of its own under `folder`.
+    """
+
+    def __init__(self, folder: Path, audience: Audience) -> None:
         self.name = "lexical"
-        self.folder = folder
-        self.lock_path = folder / "lock"
+        self.audience = audience
+        self.folder = folder_of(folder, audience)
+        self.lock_path = lock_path(self.folder)
         self._view: _View | None = None
         self._store: Store | None = None
         self._unsound = False
@@ -83,31 +93,53 @@ class LexicalIndex:
         all. As many as there are survive, however few they let through. No input raises.
         """
         try:
-            return self._search(query, limit, allowed, restrict_nos)
+            return self.ranked(query, limit, allowed, restrict_nos)
         except CacheDamaged:
-            if self._store is None:
-                return NO_HITS
-        self.catch_up(self._store, wait_s=_REPAIR_WAIT_S, rebuild=True)
+            self.mend()
         try:
-            return self._search(query, limit, allowed, restrict_nos)
+            return self.ranked(query, limit, allowed, restrict_nos)
         except CacheDamaged:
             return NO_HITS
 
-    def _search(
+    def mend(self) -> None:
+        """Make the index anew, after a CacheDamaged."""
+        if self._store is not None:
+            self.catch_up(self._store, wait_s=_REPAIR_WAIT_S, rebuild=True)
+
+    def frequencies(self) -> Frequencies | None:
+        """How often what occurs; None where nothing does. `doc_freq` may raise CacheDamaged."""
+        view = self._opened()
+        with engine_errors():
+            rows = view.searcher.num_docs if view else 0
+        if view is None or not rows:
+            return None
+        searcher = view.searcher
+
+        def doc_freq(field: str, term: str) -> int:
+            with engine_errors():
+                return searcher.doc_freq(field, term)
+
+        dead = view.manifest.dead_rows if view.manifest else 0
+        return Frequencies(rows=rows + dead, doc_freq=doc_freq)
+
+    def ranked(
         self,
         query: str,
         limit: int,
         allowed: frozenset[int] | None,
         restrict_nos: frozenset[int] | None,
+        joint: Frequencies | None = None,
     ) -> Hits:
-        if self._view is None:
-            self.refresh()
-        view = self._view
+        """As `search`, by the term weights of several indexes if `joint` gives them.
+
+        Raises CacheDamaged.
+        """
+        view = self._opened()
         if view is None or limit < 1 or allowed == frozenset() or restrict_nos == frozenset():
             return NO_HITS
         filters = {"source_no": allowed, "no": restrict_nos}
         with engine_errors():
-            asked = words_query(view.index.schema, view.searcher.doc_freq, query)
+            asked = self._asked(view, query, joint)
             if asked is None:
                 return NO_HITS
             late: dict[str, frozenset[int]] = {}
@@ -117,6 +149,20 @@ class LexicalIndex:
                 else:
                     asked = only_where(view.index.schema, asked, field, values)
             return best(view.searcher, asked, limit, late)
+
+    def _asked(self, view: _View, query: str, joint: Frequencies | None) -> "Query | None":
+        own = self.frequencies() if joint else None
+        return words_query(
+            view.index.schema,
+            joint.doc_freq if joint else view.searcher.doc_freq,
+            query,
+            rarity(own, joint) if own and joint else as_in_the_index,
+        )
+
+    def _opened(self) -> _View | None:
+        if self._view is None:
+            self.refresh()
+        return self._view
 
     @property
     def in_memory(self) -> bool:
@@ -130,22 +176,16 @@ class LexicalIndex:
         return CacheStats(
             watermark=view.place.watermark if view else -1,
             rows=view.searcher.num_docs if view else 0,
-            dead_rows=self._dead_rows(manifest) if manifest else 0,
+            dead_rows=manifest.dead_rows if manifest else 0,
             segments=view.searcher.num_segments if view else 0,
             size_bytes=sum(mark.size_bytes for mark in manifest.files) if manifest else 0,
             mode="bm25",
             in_memory=self.in_memory,
         )
 
-    def _dead_rows(self, manifest: LexicalManifest) -> int:
-        try:
-            return read_meta(generation_path(self.folder, manifest.generation)).dead_rows
-        except CacheDamaged:
-            return 0
-
     def verify(self) -> list[str]:
         """Read every byte again and say what is not as written; the next catch-up rebuilds it."""
-        found = load_manifest(self.folder)
+        found = load_manifest(self.folder, self.audience)
         if found is None:
             return ["lexical: there is no sound manifest"]
         problems = findings(self.folder, found[1], by_hash=True)
@@ -173,10 +213,23 @@ class LexicalIndex:
         """Entries about words."""
         return entry.words
 
+    def numbers(self, txn: ReadTxn) -> list[int]:
+        """Of the audience's passages; see follow.Cache."""
+        if docs.audiences(txn) == (self.audience,):
+            return list(chunks.all_numbers(txn))
+        found: list[int] = []
+        for source_no in docs.with_facet(txn, "audience", self.audience):
+            try:
+                found += chunks.numbers_of(txn, source_no)
+            except StoreDamaged:
+                # One record that cannot be read must not hide all others; `kb check` names it.
+                continue
+        return sorted(found)
+
     def refresh(self) -> Place | None:
         """Open what the manifest names, unless it is open; see follow.Cache."""
         view = self._view
-        found = load_manifest(self.folder)
+        found = load_manifest(self.folder, self.audience)
         if found is None or found[1].analysis != ANALYSIS_VERSION:
             if not self.in_memory:
                 self._view = None
@@ -205,7 +258,7 @@ class LexicalIndex:
             raise CacheDamaged("the index is not open")
         if nos:
             with engine_errors():
-                write_passages(view.index, store, nos, replace=True)
+                write_passages(view.index, store, nos, self.audience, replace=True)
         self._record(view.manifest.generation, place)
 
     def rebuild(self, store: Store, nos: list[int], place: Place) -> None:
@@ -216,25 +269,26 @@ class LexicalIndex:
         try:
             with engine_errors():
                 index = create_index(path)
-                write_passages(index, store, nos, replace=False)
+                write_passages(index, store, nos, self.audience, replace=False)
                 del index
             fsync_folder(self.folder)
             self._record(generation, place)
         finally:
-            kept = load_manifest(self.folder)
+            kept = load_manifest(self.folder, self.audience)
             drop_other_generations(self.folder, kept[1].generation if kept else "")
 
     def hold_in_memory(self, store: Store, nos: list[int], place: Place) -> None:
         """Index into memory; see follow.Cache."""
         with engine_errors():
             index = create_index(None)
-            write_passages(index, store, nos, replace=False)
+            write_passages(index, store, nos, self.audience, replace=False)
             self._view = _view_of(index, "", None, place)
 
     def _record(self, generation: str, place: Place) -> None:
         write_manifest(
             self.folder,
             generation,
+            audience=self.audience,
             watermark=place.watermark,
             tail=place.tail,
             analysis=ANALYSIS_VERSION,

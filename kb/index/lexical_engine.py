@@ -12,7 +12,7 @@ from kb.index import follow
 from kb.index.files import CacheDamaged
 from kb.index.result import Hits
 from kb.index.words import analyzer, han_characters, prepare
-from kb.model.doc import Doc
+from kb.model.doc import Audience, Doc
 from kb.model.text import Chunk, indexed_text
 from kb.store.store import Store
 
@@ -89,23 +89,40 @@ def _prepared(index: "Index") -> "Index":
     return index
 
 
-def write_passages(index: "Index", store: Store, nos: list[int], *, replace: bool) -> None:
-    """Index what is live of these passages in one commit; with `replace`, forget the rest.
+def write_passages(
+    index: "Index", store: Store, nos: list[int], audience: Audience, *, replace: bool
+) -> None:
+    """Index what is live of these passages for an audience, in one commit.
 
+    With `replace` the rest is forgotten, and where nothing of it was there to forget, nothing is
+    committed: a commit may merge segments, and so would shift scores for what others changed.
     On return no merge is under way and nothing more will be written.
     """
-    writer = index.writer(_HEAP_BYTES, 1)
+    writer = None if replace else index.writer(_HEAP_BYTES, 1)
     for _, window in follow.windows(store, nos):
+        theirs = [found for _, found in window if found and found[1].audience == audience]
+        touched = [no for no, _ in window]
+        if replace and not theirs and not _holds_any(index, touched):
+            continue
+        writer = writer or index.writer(_HEAP_BYTES, 1)
         if replace:
-            _delete(index, writer, [no for no, _ in window])
-        for _, found in window:
-            if found:
-                writer.add_document(_document(*found))
+            _delete(index, writer, touched)
+        for found in theirs:
+            writer.add_document(_document(*found))
+    if writer is None:
+        return
     failpoint("lexical.before_commit")
     writer.commit()
     writer.wait_merging_threads()
     failpoint("lexical.after_commit")
     index.reload()
+
+
+def _holds_any(index: "Index", nos: list[int]) -> bool:
+    from tantivy import Query
+
+    among = Query.term_set_query(index.schema, "no", nos)
+    return bool(index.searcher().search(among, 1, count=False).hits)
 
 
 def _delete(index: "Index", writer: "IndexWriter", nos: list[int]) -> None:

@@ -1,15 +1,18 @@
 """The lexical index at rest: one folder to a generation, and the manifest that names it."""
 
+import hashlib
 import json
 import os
 import shutil
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from kb.errors import StoreBusy
 from kb.failpoints import failpoint
 from kb.index.files import (
     CacheDamaged,
@@ -22,9 +25,14 @@ from kb.index.files import (
     untouched,
     write_beside,
 )
+from kb.index.lock import file_lock
+from kb.model.doc import Audience
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 META: Final = "meta.json"
+_DELETIONS: Final = ".del"
+_MANIFEST: Final = "manifest.json"
+_LOCK: Final = "lock"
 _PREFIX: Final = "g-"
 _FOOTER_MAGIC: Final = 1337
 
@@ -34,12 +42,14 @@ class LexicalManifest(Struct, frozen=True, kw_only=True):
 
     schema: int
     analysis: int
+    audience: Audience
     generation: str
     watermark: int
     tail: str
     opstamp: int
     """tantivy's count of operations at that commit; it never goes back."""
     rows: int
+    dead_rows: int
     files: tuple[FileMark, ...]
 
 
@@ -48,13 +58,29 @@ class Meta(Struct, frozen=True, kw_only=True):
 
     opstamp: int
     segments: frozenset[str]
+    deletions: frozenset[str]
+    """Names of the files that list what is deleted of a segment."""
     rows: int
     dead_rows: int
 
 
+def folder_of(folder: Path, audience: Audience) -> Path:
+    """Where the index of an audience lies. An owner may have any name, a folder may not."""
+    kind, _, owner = audience.partition(":")
+    if kind == audience:
+        return folder / kind
+    name = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return folder / f"{kind}-{name}"
+
+
 def manifest_path(folder: Path) -> Path:
     """Where the manifest of the index in `folder` lies."""
-    return folder / "manifest.json"
+    return folder / _MANIFEST
+
+
+def lock_path(folder: Path) -> Path:
+    """The lock of the index in `folder`; it is never removed."""
+    return folder / _LOCK
 
 
 def generation_path(folder: Path, generation: str) -> Path:
@@ -62,10 +88,16 @@ def generation_path(folder: Path, generation: str) -> Path:
     return folder / (_PREFIX + generation)
 
 
-def load_manifest(folder: Path) -> tuple[str, LexicalManifest] | None:
-    """The manifest and its hash; None where there is none that this program made."""
+def load_manifest(folder: Path, audience: Audience) -> tuple[str, LexicalManifest] | None:
+    """The manifest and its hash; None where there is none that this program made for `audience`."""
     found = read_manifest(manifest_path(folder), LexicalManifest)
-    return found if found and found[1].schema == SCHEMA_VERSION else None
+    if found is None or (found[1].schema, found[1].audience) != (SCHEMA_VERSION, audience):
+        return None
+    return found
+
+
+def _hex(segment: dict[str, str]) -> str:
+    return segment["segment_id"].replace("-", "")
 
 
 def read_meta(generation: Path) -> Meta:
@@ -73,10 +105,12 @@ def read_meta(generation: Path) -> Meta:
     try:
         raw = json.loads((generation / META).read_bytes())
         segments = raw["segments"]
-        dead = sum((s["deletes"] or {}).get("num_deleted_docs", 0) for s in segments)
+        listed = {_hex(s): s["deletes"] for s in segments if s["deletes"]}
+        dead = sum(deletes["num_deleted_docs"] for deletes in listed.values())
         return Meta(
             opstamp=int(raw["opstamp"]),
-            segments=frozenset(s["segment_id"].replace("-", "") for s in segments),
+            segments=frozenset(_hex(s) for s in segments),
+            deletions=frozenset(f"{seg}.{d['opstamp']}{_DELETIONS}" for seg, d in listed.items()),
             rows=sum(s["max_doc"] for s in segments) - dead,
             dead_rows=dead,
         )
@@ -119,15 +153,21 @@ def _expected(marks: dict[str, FileMark], meta: Meta) -> set[str]:
     return {
         name
         for name in marks
-        if name.partition(".")[0] in meta.segments and not name.endswith(".del")
+        if name.partition(".")[0] in meta.segments and not name.endswith(_DELETIONS)
     }
 
 
 def _files_of(path: Path, meta: Meta) -> set[str]:
+    """The files of a commit.
+
+    A list of deletions that it does not name is litter: of a commit before it, or torn, of one
+    that was killed.
+    """
     try:
-        return {name for name in os.listdir(path) if name.partition(".")[0] in meta.segments}
+        found = {name for name in os.listdir(path) if name.partition(".")[0] in meta.segments}
     except OSError:
         return set()
+    return {n for n in found if not n.endswith(_DELETIONS) or n in meta.deletions}
 
 
 def _checks_itself(path: Path) -> bool:
@@ -147,12 +187,18 @@ def _checks_itself(path: Path) -> bool:
 
 
 def write_manifest(
-    folder: Path, generation: str, *, watermark: int, tail: str, analysis: int
+    folder: Path,
+    generation: str,
+    *,
+    audience: Audience,
+    watermark: int,
+    tail: str,
+    analysis: int,
 ) -> None:
     """Record what a generation holds now; hashes of files known before are kept."""
     path = generation_path(folder, generation)
     meta = read_meta(path)
-    before = load_manifest(folder)
+    before = load_manifest(folder, audience)
     known: dict[str, str] = {}
     if before and before[1].generation == generation:
         # Segment files never change once written; a hash made at the time is worth more.
@@ -161,11 +207,13 @@ def write_manifest(
     record = LexicalManifest(
         schema=SCHEMA_VERSION,
         analysis=analysis,
+        audience=audience,
         generation=generation,
         watermark=watermark,
         tail=tail,
         opstamp=meta.opstamp,
         rows=meta.rows,
+        dead_rows=meta.dead_rows,
         files=(*marks, mark_file(path / META)),
     )
     beside = write_beside(manifest_path(folder), seal(record))
@@ -181,3 +229,14 @@ def drop_other_generations(folder: Path, keep: str) -> None:
             shutil.rmtree(folder / name, ignore_errors=True)
     with suppress(OSError):
         manifest_path(folder).with_name(manifest_path(folder).name + ".new").unlink()
+
+
+def remove_index(folder: Path, is_unused: Callable[[], bool] = lambda: True) -> None:
+    """Remove the index that lies in `folder`, but for its lock, if it is still unused then.
+
+    One that is being written, or cannot be removed, stays.
+    """
+    with suppress(OSError, StoreBusy), file_lock(lock_path(folder), 0.0):
+        if is_unused():
+            manifest_path(folder).unlink(missing_ok=True)
+            drop_other_generations(folder, "")

@@ -1,7 +1,7 @@
 """From a person's words to a tantivy query that cannot fail to parse, for none is parsed."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kb.index.words import TERMS_MAX, is_han, phrases, query_words
@@ -12,15 +12,25 @@ if TYPE_CHECKING:
 TITLE_WEIGHT: Final = 0.5
 _PHRASE_WEIGHT: Final = 2.0
 _FIELDS: Final = (("body", 1.0), ("title", TITLE_WEIGHT))
+HAN: Final = "han"
 
 DocFreq = Callable[[str, str], int]
+Rarity = Callable[[str, Sequence[str]], float]
 
 
-def words_query(schema: "Schema", doc_freq: DocFreq, query: str) -> "Query | None":
+def as_in_the_index(_field: str, _terms: Sequence[str]) -> float:
+    """Terms are as rare as the one index says that is read."""
+    return 1.0
+
+
+def words_query(
+    schema: "Schema", doc_freq: DocFreq, query: str, rarity: Rarity = as_in_the_index
+) -> "Query | None":
     """Any of the query's words, in body or title, scored by BM25; None where it has no word.
 
     A word counts as often as it is said. Quoted parts score higher where they stand as such.
-    `doc_freq(field, term)` says how many documents hold a term.
+    `doc_freq(field, term)` says how many documents hold a term; `rarity(field, terms)` by what
+    the weight of terms that are asked together differs from the one that the index gives them.
     """
     from tantivy import Occur, Query
 
@@ -30,15 +40,17 @@ def words_query(schema: "Schema", doc_freq: DocFreq, query: str) -> "Query | Non
     clauses = []
     for term, times in list(counts.items())[:TERMS_MAX]:
         if is_han(term) and not any(doc_freq(field, term) for field, _ in _FIELDS):
-            clauses.append((Occur.Should, _han_query(schema, term)))
+            one = _han_query(schema, term)
+            clauses.append((Occur.Should, _weighted(one, rarity(HAN, term))))
             continue
         for field, weight in _FIELDS:
             one = Query.term_query(schema, field, term)
-            clauses.append((Occur.Should, _weighted(one, weight * times)))
+            clauses.append((Occur.Should, _weighted(one, weight * times * rarity(field, (term,)))))
     for words in phrases(query):
         for field, weight in _FIELDS:
             phrase = Query.phrase_query(schema, field, list(words))
-            clauses.append((Occur.Should, _weighted(phrase, weight * _PHRASE_WEIGHT)))
+            much = weight * _PHRASE_WEIGHT * rarity(field, words)
+            clauses.append((Occur.Should, _weighted(phrase, much)))
     return Query.boolean_query(clauses)
 
 
@@ -53,8 +65,8 @@ def _han_query(schema: "Schema", term: str) -> "Query":
     from tantivy import Query
 
     if len(term) == 1:
-        return Query.term_query(schema, "han", term)
-    return Query.phrase_query(schema, "han", list(term))
+        return Query.term_query(schema, HAN, term)
+    return Query.phrase_query(schema, HAN, list(term))
 
 
 def only_where(

@@ -79,6 +79,20 @@ def is_han(term: str) -> bool:
     return _HAN.fullmatch(term) is not None
 
 
+# The engine's own list lacks what questions are made of: who, how, does, which of the two.
+_FUNCTION_WORDS: Final = (
+    *("what", "which", "who", "whom", "whose", "when", "where", "why", "how"),
+    *("am", "were", "been", "being", "do", "does", "did", "done", "doing"),
+    *("have", "has", "had", "having", "can", "could", "should", "would", "may", "might"),
+    *("must", "shall", "i", "me", "my", "mine", "we", "us", "our", "ours", "you", "your"),
+    *("yours", "he", "him", "his", "she", "her", "hers", "its", "them", "theirs", "those"),
+    *("here", "about", "from", "than", "so", "too", "very", "just", "also", "any", "some"),
+    *("all", "each", "few", "more", "most", "other", "only", "own", "same", "both"),
+    *("between", "through", "during", "before", "after", "above", "below", "up", "down"),
+    *("out", "off", "over", "under", "again", "further", "once", "get", "got", "much", "many"),
+)
+
+
 @functools.cache
 def analyzer(*, drop_stop_words: bool = False) -> "TextAnalyzer":
     """Words of prepared text: lower case, without accents, English ones as stems."""
@@ -92,6 +106,7 @@ def analyzer(*, drop_stop_words: bool = False) -> "TextAnalyzer":
     )
     if drop_stop_words:
         chain = chain.filter(Filter.stopword("english"))
+        chain = chain.filter(Filter.custom_stopword(list(_FUNCTION_WORDS)))
     return chain.filter(Filter.stemmer("english")).build()
 
 

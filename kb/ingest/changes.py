@@ -6,7 +6,7 @@ from kb.model.doc import Doc, Seen, Visibility
 from kb.model.ids import DocId, Lsid
 from kb.store import chunks, docs, log
 from kb.store.keys import lsid_key
-from kb.store.kv import WriteTxn
+from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import LSIDS, SEEN, SourceRef
 from kb.store.store import Store
 
@@ -17,16 +17,41 @@ def tombstone(store: Store, doc_ids: list[DocId]) -> list[DocId]:
     Of each logical source the newest version is meant, whichever version's id was given.
     Returns the ids that were hidden now.
     """
-    hidden: list[DocId] = []
     with store.write() as txn:
-        for doc_id in doc_ids:
-            doc = _newest(txn, doc_id)
-            if doc is None or doc.status != "active":
-                continue
-            now_ms = store.clock.now_ms()
-            docs.replace(txn, msgspec.structs.replace(doc, status="tombstoned", updated_ms=now_ms))
-            log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
-            hidden.append(doc.doc_id)
+        return [doc.doc_id for doc in _hide(txn, store, doc_ids)]
+
+
+def vanish(store: Store, doc_ids: list[DocId]) -> list[DocId]:
+    """Hide docs as `tombstone` does, because their files are gone.
+
+    Their seen records go with them. So a sync can tell these, which come back with their files,
+    from those that a person removed, which do not.
+    """
+    with store.write() as txn:
+        hidden = _hide(txn, store, doc_ids)
+        for doc in hidden:
+            SEEN.delete(txn, lsid_key(doc.place))
+        return [doc.doc_id for doc in hidden]
+
+
+def was_removed(txn: ReadTxn, lsid: Lsid) -> bool:
+    """Whether a person removed what is at this place, and nobody has added it since."""
+    doc = docs.latest_of(txn, lsid)
+    if doc is None or doc.status != "tombstoned":
+        return False
+    return doc.kind != "file" or SEEN.get(txn, lsid_key(lsid)) is not None
+
+
+def _hide(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
+    hidden: list[Doc] = []
+    for doc_id in doc_ids:
+        doc = _newest(txn, doc_id)
+        if doc is None or doc.status != "active":
+            continue
+        now_ms = store.clock.now_ms()
+        docs.replace(txn, msgspec.structs.replace(doc, status="tombstoned", updated_ms=now_ms))
+        log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
+        hidden.append(doc)
     return hidden
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -11,18 +11,18 @@ from kb.content.files import ContentStore
 from kb.embed.protocol import Embedder
 from kb.embed.scripts import can_read
 from kb.errors import EmbedError, ModelMissing, NotFound
-from kb.index import DenseIndex, LexicalIndex
+from kb.index import DenseIndex, LexicalIndexes
 from kb.index.follow import CatchUp
 from kb.index.result import Hits
-from kb.jobs import queue
-from kb.model.doc import Doc, Scope
+from kb.model.doc import Audience, Doc, Scope
 from kb.model.search import SearchRequest, SearchResult
 from kb.model.text import Chunk
 from kb.search.answer import Scored, hits_of
 from kb.search.candidates import Candidates, Gate, gather, unite
-from kb.search.filters import allowed_sources
+from kb.search.filters import allowed_sources, audiences_read, has_limits
 from kb.search.mentions import Asked, align, look_up, required
 from kb.search.order import Ordering
+from kb.search.pending import Leg, lag, unfinished
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 from kb.store.meta import MODEL, get_word
@@ -34,13 +34,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_PENDING_COUNTED_MAX: Final = 10_000
-
 
 class Sources(Struct, frozen=True, kw_only=True):
     """Where the searcher gets what is costly; each is opened when first needed."""
 
-    lexical: Callable[[], LexicalIndex]
+    lexical: Callable[[], LexicalIndexes]
     dense: Callable[[], DenseIndex]
     embedder: Callable[[], Embedder]
 
@@ -52,8 +50,9 @@ class _Question(Struct, frozen=True, kw_only=True):
     scope: Scope
     text: str
     wanted: int
-    allowed: frozenset[int] | None
-    restrict: frozenset[int] | None
+    audiences: tuple[Audience, ...] = ()
+    allowed: frozenset[int] | None = None
+    restrict: frozenset[int] | None = None
     warnings: list[str]
 
 
@@ -90,22 +89,24 @@ class Searcher:
                 f"no passage mentions {one.argument}" for one in (*asked, *boosted) if not one.nos
             ]
             allowed = allowed_sources(txn, request, scope)
+            audiences = audiences_read(txn, scope)
         question = _Question(
             request=request,
             scope=scope,
             text=text,
             wanted=max(self._settings.candidates, request.k),
+            audiences=audiences,
             allowed=allowed,
             restrict=required(asked),
             warnings=warnings,
         )
-        self._follow(question)
+        is_late = self._follow(question)
         with self._store.read() as txn:
             gate = Gate(txn, request, scope)
-            order = self._ordered(question, boosted, gate)
+            order = self._ordered(question, boosted, gate, is_late=is_late)
             hits, truncated = hits_of(txn, self._content, order, request)
             alignment, more = align(txn, text, [one.chunk.no for one in order], scope)
-            self._warn_of_pending(txn, question)
+            warnings += unfinished(txn, request.mode, scope)
         return SearchResult(
             query=request.query,
             mode=request.mode,
@@ -131,12 +132,10 @@ class Searcher:
             scope=scope,
             text="",
             wanted=self._settings.candidates,
-            allowed=None,
-            restrict=None,
             warnings=[],
         )
-        self._follow(question)
         dense = self._sources.dense()
+        self._follow_vectors(question)
         rows, _ = dense.vectors([chunk.no for chunk in seeds])
         mean = rows.sum(axis=0)
         length = float(np.linalg.norm(mean))
@@ -166,64 +165,84 @@ class Searcher:
         )
 
     def _seeds(self, txn: ReadTxn, ident: str, scope: Scope) -> list[Chunk]:
-        full = docs.resolve(txn, ident)
+        full = docs.resolve(txn, ident, scope)
         chunk = chunks.by_id(txn, full)
-        doc = docs.latest(txn, chunk.source_no) if chunk else docs.get(txn, full)
-        if doc is None or doc.status == "tombstoned" or not doc.visible_to(scope):
+        named = chunk or docs.require(txn, full)
+        # What an older version said of itself no longer counts.
+        doc = docs.latest(txn, named.source_no)
+        if doc is None or doc.status != "active" or not doc.visible_to(scope):
             raise NotFound(id=ident)
         seeds = [chunk] if chunk else chunks.of_source(txn, doc.source_no)
         if not seeds:
             raise NotFound(id=ident)
         return seeds
 
-    def _follow(self, question: _Question) -> None:
-        if question.request.mode != "dense":
-            self._catch_up(self._sources.lexical(), question)
+    def _follow(self, question: _Question) -> bool:
+        """Bring the words level; whether what the caller may not see may still be among them."""
+        if question.request.mode == "dense":
+            return False
+        state = self._sources.lexical().catch_up(
+            self._store, wait_s=self._lock_wait_s, audiences=question.audiences
+        )
+        return self._is_late(state, "lexical", question)
 
-    def _catch_up(self, cache: "LexicalIndex | DenseIndex", question: _Question) -> None:
-        state: CatchUp = cache.catch_up(self._store, wait_s=self._lock_wait_s)
-        if state.behind:
-            detail = f" ({state.problem})" if state.problem else ""
-            question.warnings.append(f"the index is {state.behind} change(s) behind{detail}")
-        elif state.problem:
-            question.warnings.append(state.problem)
+    def _follow_vectors(self, question: _Question) -> bool:
+        state = self._sources.dense().catch_up(self._store, wait_s=self._lock_wait_s)
+        return self._is_late(state, "dense", question)
+
+    def _is_late(self, state: CatchUp, leg: Leg, question: _Question) -> bool:
+        if state.behind or state.problem:
+            with self._store.read() as txn:
+                said = lag(txn, state, leg, question.scope)
+            if said:
+                question.warnings.append(said)
+        return bool(state.behind) and not question.scope.operator
 
     def _order(self, k: int) -> Ordering:
         return Ordering(self._settings, self._sources.dense, k)
 
-    def _ordered(self, question: _Question, boosted: list[Asked], gate: Gate) -> list[Scored]:
+    def _ordered(
+        self, question: _Question, boosted: list[Asked], gate: Gate, *, is_late: bool
+    ) -> list[Scored]:
         """The hits. The caches filter by what the store said; where one was late, all are asked."""
         ordering = self._order(question.request.k)
-        for through in (None, gate):
-            candidates, vector = self._candidates(question, through)
+        for through in (gate,) if is_late else (None, gate):
+            candidates, vector = self._candidates(question, through, gate)
             order = ordering.order(candidates, vector, boosted, gate)
             if order is not None:
                 return order
         return []
 
     def _candidates(
-        self, question: _Question, gate: Gate | None
+        self, question: _Question, through: Gate | None, gate: Gate
     ) -> "tuple[Candidates, NDArray[np.float32] | None]":
-        lexical = self._lexical(question, gate) if question.request.mode != "dense" else None
+        lexical = self._lexical(question, through) if question.request.mode != "dense" else None
         vector = self._query_vector(question) if question.request.mode != "lexical" else None
         if vector is None:
             return unite(lexical, None, None), None
         dense = self._sources.dense()
-        self._catch_up(dense, question)
+        is_late = self._follow_vectors(question)
         found = gather(
             lambda limit: dense.search(
                 vector, limit, allowed=question.allowed, restrict_nos=question.restrict
             ),
-            gate,
+            gate if is_late else through,
             question.wanted,
         )
         return unite(lexical, found, lambda nos: dense.similarities(vector, nos)), vector
 
     def _lexical(self, question: _Question, gate: Gate | None) -> Hits:
         index = self._sources.lexical()
+        # Which audiences are read says already who asks.
+        named = question.scope.operator or has_limits(question.request)
+        allowed = question.allowed if named else None
         return gather(
             lambda limit: index.search(
-                question.text, limit, allowed=question.allowed, restrict_nos=question.restrict
+                question.text,
+                limit,
+                question.audiences,
+                allowed=allowed,
+                restrict_nos=question.restrict,
             ),
             gate,
             question.wanted,
@@ -255,21 +274,6 @@ class Searcher:
             question.warnings.append(
                 f"the passages were embedded by {known}, the settings ask for {fingerprint}; "
                 "`kb worker --drain` embeds them anew"
-            )
-
-    def _warn_of_pending(self, txn: ReadTxn, question: _Question) -> None:
-        uncut = queue.pending_of_kind(txn, "chunk", _PENDING_COUNTED_MAX)
-        if uncut:
-            question.warnings.append(
-                f"{uncut} doc(s) are not searchable yet; run `kb worker --drain`"
-            )
-        if question.request.mode == "lexical":
-            return
-        waiting = queue.pending_of_kind(txn, "embed", _PENDING_COUNTED_MAX)
-        if waiting:
-            question.warnings.append(
-                f"{waiting} doc(s) have no vectors yet and are found by words alone; "
-                "run `kb worker --drain`"
             )
 
 

@@ -1,6 +1,6 @@
 """What may be found: the caller's limits, and what the caller may see."""
 
-from kb.model.doc import Doc, Scope
+from kb.model.doc import Audience, Doc, Scope
 from kb.model.search import SearchRequest
 from kb.store import docs
 from kb.store.kv import ReadTxn
@@ -14,6 +14,16 @@ def keep_doc(doc: Doc, request: SearchRequest, scope: Scope) -> bool:
         and all(tag in doc.tags for tag in request.tags)
         and (not request.kinds or doc.kind in request.kinds)
     )
+
+
+def audiences_read(txn: ReadTxn, scope: Scope) -> tuple[Audience, ...]:
+    """The audiences that docs have and whose docs a scope sees."""
+    return tuple(audience for audience in docs.audiences(txn) if scope.reads(audience))
+
+
+def has_limits(request: SearchRequest) -> bool:
+    """Whether a request itself keeps docs out, whoever asks."""
+    return bool(request.tags or request.kinds or request.doc_ids)
 
 
 def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "frozenset[int] | None":
@@ -35,8 +45,7 @@ def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "froz
 
 
 def _visible(txn: ReadTxn, scope: Scope) -> set[int]:
-    seen: set[int] = set(docs.with_facet(txn, "visibility", "public"))
-    if scope.user is not None:
-        seen.update(docs.with_facet(txn, "visibility", "shared"))
-        seen.update(docs.with_facet(txn, "owner", scope.user))
+    seen: set[int] = set()
+    for audience in audiences_read(txn, scope):
+        seen.update(docs.with_facet(txn, "audience", audience))
     return seen

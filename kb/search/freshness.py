@@ -17,11 +17,10 @@ _HASHED_BYTES_MAX: Final = 8 << 20
 
 
 def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
-    """Compare a doc with its file now; a page is asked only by `sync-all`."""
+    """Compare a doc with its file now; of a page, say what the last look at it found."""
     path = path_of(doc.place)
     if path is None:
-        origin = SOURCES.get(txn, origin_id("url", doc.source).encode())
-        return "gone" if origin is not None and origin.gone_since_ms else "unknown"
+        return _page(txn, doc)
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -40,6 +39,15 @@ def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
     except OSError:
         return "unknown"
     return "fresh" if digest == doc.raw_sha256 else "changed"
+
+
+def _page(txn: ReadTxn, doc: Doc) -> Freshness:
+    origin = SOURCES.get(txn, origin_id("url", doc.source).encode())
+    if origin is None:
+        return "unknown"
+    if origin.gone_since_ms:
+        return "gone"
+    return "unknown" if origin.failures or origin.synced_ms is None else "fresh"
 
 
 def _same_stamp(seen: Seen, found: os.stat_result) -> bool:

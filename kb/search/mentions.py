@@ -1,14 +1,16 @@
 """Entities in a question: which passages must or should mention them, and whether any do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from msgspec import Struct
 
-from kb.entities import extract, parse_entity_argument
-from kb.model.doc import Scope
+from kb.entities import extract, parse_entity_argument, parse_entity_prefix
+from kb.model.doc import Doc, Scope
 from kb.model.ids import ChunkNo
-from kb.model.search import EntityAlignment
-from kb.store import chunks
+from kb.model.search import EntityAlignment, KnownEntity
+from kb.model.text import Chunk
+from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
 
@@ -36,6 +38,51 @@ def visible_mentions(txn: ReadTxn, keys: Iterable[str], scope: Scope) -> frozens
             if alive is not None and alive[1].visible_to(scope):
                 found.add(no)
     return frozenset(found)
+
+
+def list_entities(txn: ReadTxn, prefix: str, scope: Scope, limit: int) -> tuple[KnownEntity, ...]:
+    """The first `limit` entities whose name starts with `prefix`, by kind and then by name.
+
+    Every count and every way of writing is that of passages which the scope sees.
+    """
+    return tuple(islice(_entities(txn, prefix, scope), limit))
+
+
+def _entities(txn: ReadTxn, prefix: str, scope: Scope) -> Iterator[KnownEntity]:
+    doors: dict[int, bool] = {}
+    for start in parse_entity_prefix(prefix):
+        for key in chunks.entity_keys(txn, start):
+            entity = _entity(txn, key, scope, doors)
+            if entity is not None:
+                yield entity
+
+
+def _entity(txn: ReadTxn, key: str, scope: Scope, doors: dict[int, bool]) -> KnownEntity | None:
+    """An entity by what is visible of it; `doors` keeps which sources are."""
+    first: Chunk | None = None
+    sources: set[int] = set()
+    passages = 0
+    for no in chunks.mentioning(txn, key):
+        chunk = chunks.get(txn, no)
+        if chunk is None:
+            continue
+        if chunk.source_no not in doors:
+            doors[chunk.source_no] = _is_open(docs.latest(txn, chunk.source_no), scope)
+        if doors[chunk.source_no]:
+            first = first or chunk
+            sources.add(chunk.source_no)
+            passages += 1
+    said = (mention for mention in extract(first.text) if mention.key == key) if first else ()
+    mention = next(iter(said), None)
+    if mention is None:
+        return None
+    return KnownEntity(
+        kind=mention.kind, surface=mention.surface, passages=passages, docs=len(sources)
+    )
+
+
+def _is_open(doc: Doc | None, scope: Scope) -> bool:
+    return doc is not None and doc.status == "active" and doc.visible_to(scope)
 
 
 def required(asked: list[Asked]) -> frozenset[ChunkNo] | None:

@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 
-from kb.errors import AmbiguousId, NotFound, StoreDamaged
+from kb.errors import AmbiguousId, NotFound
 from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
 from kb.store.codec import from_u64, u64
-from kb.store.keys import facet_key, facet_prefix, lsid_key
+from kb.store.keys import facet_key, facet_prefix, lsid_key, text_of
 from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
 from kb.store.meta import next_number
 from kb.store.records import (
@@ -122,28 +122,19 @@ def with_facet(txn: ReadTxn, name: str, value: str) -> Iterator[SourceNo]:
 
 
 def audiences(txn: ReadTxn) -> tuple[Audience, ...]:
-    """Every audience that an active doc has, sorted; one look-up to each."""
-    found: set[Audience] = set()
-    start = b"audience\0"
-    stop = prefix_stop(start)
-    while True:
-        key = next((key for key, _ in txn.scan("facets", start, stop)), None)
-        if key is None:
-            return tuple(sorted(found))
-        doc = _sound(txn, from_u64(key[-8:]))
-        if doc is None:
-            # A facet of a doc that cannot be read; its neighbour may have the same audience.
-            start = key + b"\0"
-            continue
-        found.add(doc.audience)
-        start = prefix_stop(key[:-8]) or key + b"\0"
-
-
-def _sound(txn: ReadTxn, source_no: int) -> Doc | None:
-    try:
-        return latest(txn, source_no)
-    except StoreDamaged:
-        return None
+    """Every audience that an active doc has, sorted; a look-up to each."""
+    found: list[Audience] = []
+    head = b"audience\0"
+    start, stop = head, prefix_stop(head)
+    while (key := next((key for key, _ in txn.scan("facets", start, stop)), None)) is not None:
+        prefix = key[:-8]
+        value = text_of(prefix[len(head) : -1])
+        if value is not None:
+            found.append(Audience(value))
+        elif (doc := latest(txn, from_u64(key[-8:]))) is not None:
+            found.append(doc.audience)
+        start = prefix_stop(prefix) or prefix
+    return tuple(sorted(found))
 
 
 def facet_keys(doc: Doc) -> list[bytes]:

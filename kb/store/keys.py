@@ -21,6 +21,11 @@ def text_key(text: str) -> bytes:
     return _HASHED + hashlib.sha256(raw).digest()
 
 
+def text_of(key: bytes) -> str | None:
+    """The text that such a key is of; None where only its hash was kept."""
+    return None if key.startswith(_HASHED) else key.decode("utf-8", "surrogatepass")
+
+
 def lsid_key(lsid: str) -> bytes:
     """A fixed-size key for a logical source id, which may be any length."""
     return hashlib.sha256(lsid.encode("utf-8", "surrogatepass")).digest()[:16]

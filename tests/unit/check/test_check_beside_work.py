@@ -10,7 +10,7 @@ import pytest
 from homes import SmallHome
 
 from kb.embed.hashing import HashingEmbedder
-from kb.index import DenseIndex, LexicalIndex
+from kb.index import DenseIndex, LexicalIndexes
 from kb.ingest.changes import tombstone
 from kb.store.records import DOCS
 
@@ -80,7 +80,7 @@ class Crew:
     def compact(self) -> None:
         """Compact with caches of its own, as another process would."""
         other = copy.copy(self.home)
-        other.lexical = LexicalIndex(other.paths.index / "lexical")
+        other.lexical = LexicalIndexes(other.paths.index / "lexical")
         other.dense = DenseIndex(other.paths.index / "dense", other.embedder.fingerprint, 64)
         while not self.done.is_set():
             other.compact(grace_min=0, tombstone_days=0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.entities import fold_key, parse_entity_argument
+from kb.entities import fold_key, parse_entity_argument, parse_entity_prefix
 from kb.model.text import EntityKind
 
 
@@ -42,3 +42,18 @@ def test_fold_key(kind: EntityKind, surface: str, expected: str) -> None:
 def test_parse_entity_argument(arg: str, expected: tuple[str, ...]) -> None:
     """A mark or a shape decides; a bare word may be either kind of name."""
     assert parse_entity_argument(arg) == expected
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("#Te", ("hashtag:te",)),
+        ("＠An", ("mention:an",)),
+        ("HTTPS://X.Example/A", ("url:https://x.example/A",)),
+        ("Te", ("email:te", "hashtag:te", "mention:te", "url:te")),
+        (" ", ("email:", "hashtag:", "mention:", "url:")),
+    ],
+)
+def test_the_start_of_a_name_becomes_starts_of_keys(start: str, expected: tuple[str, ...]) -> None:
+    """A mark or a scheme decides the kind; a bare start may be of any, and nothing is of all."""
+    assert parse_entity_prefix(start) == expected

@@ -7,7 +7,7 @@ import numpy as np
 
 from kb.model import ids
 from kb.model.clock import SystemClock
-from kb.model.doc import Doc
+from kb.model.doc import Audience, Doc, Visibility
 from kb.model.ids import ChunkNo, Lsid
 from kb.model.text import Chunk, indexed_text
 from kb.store import chunks, docs, log
@@ -18,6 +18,7 @@ from kb.store.store import Store
 
 DIM = 16
 FINGERPRINT = "test-model"
+LOCAL = Audience("private:local")
 
 
 def memory_store() -> Store:
@@ -39,7 +40,14 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _doc(lsid: Lsid, source_no: int, version: int, title: str) -> Doc:
+def _doc(
+    lsid: Lsid,
+    source_no: int,
+    version: int,
+    title: str,
+    visibility: Visibility = "private",
+    owner: str = "local",
+) -> Doc:
     return Doc(
         doc_id=ids.doc_id(lsid, version),
         lsid=lsid,
@@ -51,8 +59,8 @@ def _doc(lsid: Lsid, source_no: int, version: int, title: str) -> Doc:
         mime="text/markdown",
         tags=(),
         date=None,
-        visibility="private",
-        owner="local",
+        visibility=visibility,
+        owner=owner,
         status="active",
         raw_sha256="0" * 64,
         raw_path="raw/x",
@@ -76,13 +84,16 @@ def put(
     heading: tuple[str, ...] = (),
     embed: bool = True,
     dim: int = DIM,
+    visibility: Visibility = "private",
+    owner: str = "local",
 ) -> list[int]:
     """Make `texts` the passages of the source `name`; returns their numbers."""
     lsid = Lsid(f"file:///{name}")
     with store.write() as txn:
         source_no = docs.ensure_source_no(txn, lsid)
         before = docs.latest(txn, source_no)
-        docs.put_new_version(txn, _doc(lsid, source_no, before.version + 1 if before else 1, title))
+        version = before.version + 1 if before else 1
+        docs.put_new_version(txn, _doc(lsid, source_no, version, title, visibility, owner))
         doc = docs.latest(txn, source_no)
         new = []
         for ordinal, text in enumerate(texts):

@@ -24,7 +24,7 @@ def test_ascii_text_is_left_as_it_is() -> None:
         ("伊利 milk", ["伊利", "milk"]),
         ("to be or not to be", ["to", "be", "or", "not"]),
         ("the IT", ["the", "it"]),
-        ("the who", ["who"]),
+        ("the who", ["the", "who"]),
         ("foo foo bar", ["foo", "bar"]),
         ("한국어를", ["한국", "국어", "어를"]),
         ("カタカナ", ["カタ", "タカ", "カナ"]),

@@ -22,6 +22,7 @@ class SearchHome(SmallHome):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.settings = SearchSettings()
+        self.lock_wait_s = 5.0
 
     def give(self, name: str, text: str, *, work: bool = True, **wishes: Any) -> Doc:
         """Take a doc in with wishes: tags, visibility, owner, title."""
@@ -40,7 +41,7 @@ class SearchHome(SmallHome):
             dense=lambda: self.dense,
             embedder=lambda: embedder or self.embedder,
         )
-        return Searcher(self.store, self.content, sources, self.settings, 5.0)
+        return Searcher(self.store, self.content, sources, self.settings, self.lock_wait_s)
 
     def search(
         self,

@@ -7,9 +7,11 @@ import pytest
 from search_home import MODES, SearchHome, titles
 
 from kb.errors import AmbiguousId, NotFound
+from kb.index import file_lock
 from kb.ingest.changes import set_visibility, tombstone
-from kb.model.doc import OPERATOR, Scope
+from kb.model.doc import OPERATOR, Audience, Scope
 from kb.model.search import SearchMode
+from kb.search.mentions import list_entities
 
 BOB, ANN, NOBODY = Scope(user="bob"), Scope(user="ann"), Scope(user=None)
 
@@ -102,3 +104,86 @@ def test_similar_does_not_tell_of_hidden_docs(home: SearchHome) -> None:
     assert ambiguous.value.fields["candidates"] == open_doc.doc_id
     assert home.searcher().similar(open_doc.doc_id, 5, BOB).hits == ()
     assert titles(home.searcher().similar(open_doc.doc_id, 5, ANN)) == ["Secret"]
+
+
+def test_an_old_versions_id_opens_nothing_that_is_private_now(home: SearchHome) -> None:
+    """What decides is who may see the newest version."""
+    old = home.give("a.md", "# A\n\nplan one", visibility="public")
+    home.give("b.md", "# B\n\nplan", visibility="public")
+    new = home.give("a.md", "# A\n\nplan two", visibility="private", owner="ann")
+    for ident in (old.doc_id, new.doc_id):
+        with pytest.raises(NotFound):
+            home.searcher().similar(ident, 5, BOB)
+        assert titles(home.searcher().similar(ident, 5, ANN)) == ["B"]
+
+
+@pytest.mark.parametrize("how", ["set", "added again", "new version"])
+def test_words_go_to_another_index_with_their_doc(home: SearchHome, how: str) -> None:
+    """Out of sight, a doc's words weigh nothing in the index that it was in, jobs done or not."""
+    doc = home.give("a.md", "# A\n\nrare plan", visibility="public")
+    home.give("b.md", "# B\n\nplan", visibility="public")
+    home.search("plan")
+    if how == "set":
+        set_visibility(home.store, doc.doc_id, "private")
+    elif how == "added again":
+        home.give("a.md", "# A\n\nrare plan", work=False, visibility="private")
+    else:
+        home.give("a.md", "# A\n\nrare plan two", work=False, visibility="private")
+    assert len(home.search("plan").hits) == 2
+    public = home.lexical.of(Audience("public"))
+    assert public.search("rare", 5).nos == []
+    assert public.stats().rows == 1
+    home.work()
+    assert home.check().findings == ()
+
+
+def test_a_cache_that_lags_says_no_more_than_the_caller_may_know(home: SearchHome) -> None:
+    """Only what is visible and missing is told of, without a number; an operator reads both."""
+    home.give("a.md", "# A\n\nplan", visibility="public")
+    before = home.search("plan", NOBODY)
+    home.lock_wait_s = 0.0
+    with file_lock(home.lexical.of(Audience("public")).lock_path, 0):
+        home.give("h.md", "# H\n\nplan", owner="ann")
+        assert home.search("plan", NOBODY, mode="lexical").warnings == before.warnings
+        home.give("b.md", "# B\n\nplan", visibility="public")
+        told = home.search("plan", NOBODY, mode="lexical")
+        assert told.warnings == ("the index is still behind the newest changes",)
+        (warning,) = home.search("plan", mode="lexical").warnings
+        assert warning.startswith("the index is 4 change(s) behind (")
+
+
+def test_entities_are_listed_as_far_as_they_are_seen(home: SearchHome) -> None:
+    """By kind and name; counts and spelling are those of visible passages."""
+    home.give("h.md", "# H\n\n#TEA #Hush of @ann", owner="ann")
+    home.give(
+        "a.md", "# A\n\n#Tea and #tea\n\n## B\n\n#TEA https://x.example/a", visibility="public"
+    )
+    home.give("b.md", "# B\n\n#tea", visibility="public")
+    gone = home.give("c.md", "# C\n\n#gone", visibility="public")
+    tombstone(home.store, [gone.doc_id])
+
+    def listed(prefix: str, scope: Scope, limit: int = 9) -> list[tuple[str, int, int]]:
+        with home.store.read() as txn:
+            found = list_entities(txn, prefix, scope, limit)
+        return [(entity.surface, entity.passages, entity.docs) for entity in found]
+
+    link = ("https://x.example/a", 1, 1)
+    assert listed("", NOBODY) == [("#Tea", 2, 2), link]
+    assert listed("", ANN) == [("#Hush", 1, 1), ("#TEA", 3, 3), ("@ann", 1, 1), link]
+    assert listed("", OPERATOR) == listed("", ANN)
+    assert listed("", ANN, 2) == [("#Hush", 1, 1), ("#TEA", 3, 3)]
+    assert [listed(p, ANN) for p in ("#te", "＃ＴＥ", "te")] == [[("#TEA", 3, 3)]] * 3
+    assert (listed("@", ANN), listed("HTTPS://X.", ANN)) == ([("@ann", 1, 1)], [link])
+    assert (listed("#hu", NOBODY), listed("#gone", OPERATOR), listed("zz", ANN)) == ([], [], [])
+
+
+def test_long_links_are_listed_too(home: SearchHome) -> None:
+    """Those that are kept under a hash stand in their place among the others."""
+    links = [
+        f"https://x.example/{letter}{'y' * size}"
+        for letter, size in zip("abc", (1, 600, 1), strict=True)
+    ]
+    home.give("a.md", "# A\n\n" + "\n\n".join(links))
+    with home.store.read() as txn:
+        found = list_entities(txn, "https://x", OPERATOR, 9)
+    assert [entity.surface for entity in found] == links

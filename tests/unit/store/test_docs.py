@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from builders import make_doc
+from builders import make_chunk, make_doc
 
 from kb.errors import AmbiguousId, NotFound
-from kb.model.doc import Doc
+from kb.model.doc import Doc, Scope
 from kb.model.ids import DocId, Lsid
 from kb.store import docs
 from kb.store.codec import u64
 from kb.store.kv import WriteTxn
 from kb.store.memory import MemoryEnvironment
-from kb.store.records import CHUNK_IDS, DOCS, ChunkRef
+from kb.store.records import CHUNK_IDS, CHUNKS, DOCS, ChunkRef
 
 
 @pytest.fixture
@@ -80,14 +80,14 @@ def test_all_latest_in_order_of_coming(txn: WriteTxn) -> None:
 
 
 def test_facets_of_a_doc(txn: WriteTxn) -> None:
-    """An active doc is found by its kind, visibility, owner and each of its tags."""
+    """An active doc is found by its kind, audience and each of its tags."""
     docs.put_new_version(txn, make_doc(1, tags=("x", "y")))
     docs.put_new_version(txn, make_doc(2, tags=("y",), visibility="private", owner="ada"))
     assert sources_with(txn, "tag", "y") == [1, 2]
     assert sources_with(txn, "tag", "x") == [1]
     assert sources_with(txn, "kind", "file") == [1, 2]
-    assert sources_with(txn, "visibility", "private") == [2]
-    assert sources_with(txn, "owner", "ada") == [2]
+    assert sources_with(txn, "audience", "private:ada") == [2]
+    assert sources_with(txn, "audience", "public") == [1]
     assert sources_with(txn, "tag", "") == []
 
 
@@ -97,7 +97,8 @@ def test_facets_follow_tags(txn: WriteTxn) -> None:
     docs.replace(txn, make_doc(1, tags=("kept", "new"), visibility="shared"))
     found = {t: sources_with(txn, "tag", t) for t in ("old", "kept", "new")}
     assert found == {"old": [], "kept": [1], "new": [1]}
-    assert sources_with(txn, "visibility", "public") == []
+    assert sources_with(txn, "audience", "public") == []
+    assert docs.audiences(txn) == ("shared",)
 
 
 def test_facets_follow_versions_and_status(txn: WriteTxn) -> None:
@@ -166,6 +167,50 @@ def test_what_nothing_starts_with_is_not_found(txn: WriteTxn, short: str) -> Non
     put_ids(txn, "dabc111")
     with pytest.raises(NotFound):
         docs.resolve(txn, short)
+
+
+def put_owned(txn: WriteTxn, owner: str, source_no: int, **changes: str) -> Doc:
+    doc: Doc = make_doc(source_no, visibility="private", owner=owner, **changes)
+    docs.put_new_version(txn, doc)
+    return doc
+
+
+def test_an_id_resolves_as_if_hidden_docs_were_not_there(txn: WriteTxn) -> None:
+    """What only hidden docs make ambiguous is not, and what only they have is not found."""
+    bob = Scope(user="bob")
+    put_owned(txn, "bob", 1, doc_id="dabc111")
+    put_owned(txn, "ann", 2, doc_id="dabc222")
+    put_owned(txn, "ann", 3, doc_id="dabc1119")
+    put_owned(txn, "bob", 4, doc_id="dffff11", status="tombstoned")
+    CHUNKS.put(txn, u64(7), make_chunk(7, "hers", source_no=2))
+    CHUNK_IDS.put(txn, b"cabc999", ChunkRef(no=7))  # type: ignore[arg-type]
+    assert [docs.resolve(txn, short, bob) for short in ("dabc", "dabc111")] == ["dabc111"] * 2
+    for short in ("dabc2", "dabc222", "dabc1119", "cabc", "cabc999", "c", "dffff"):
+        with pytest.raises(NotFound, match=short):
+            docs.resolve(txn, short, bob)
+    with pytest.raises(AmbiguousId):
+        docs.resolve(txn, "dabc")
+
+
+def test_an_old_version_is_hidden_with_the_newest(txn: WriteTxn) -> None:
+    """That it was once public does not show a doc that is private now."""
+    first: Doc = make_doc(1, visibility="public")
+    docs.put_new_version(txn, first)
+    docs.put_new_version(txn, make_doc(1, 2, visibility="private", owner="ann"))
+    with pytest.raises(NotFound):
+        docs.resolve_doc(txn, first.doc_id, Scope(user="bob"))
+    assert docs.resolve_doc(txn, first.doc_id, Scope(user="ann")) == first.doc_id
+
+
+def test_audiences_in_use(txn: WriteTxn) -> None:
+    """Each once, sorted, in full, while an active doc has it."""
+    names = ("z" * 600, "b", "a\0", "")
+    for source_no, name in enumerate((*names, *names), 1):
+        put_owned(txn, name, source_no)
+    docs.put_new_version(txn, make_doc(50))
+    docs.put_new_version(txn, make_doc(51, visibility="shared"))
+    docs.replace(txn, make_doc(51, visibility="shared", status="tombstoned"))
+    assert docs.audiences(txn) == tuple(sorted(["public", *(f"private:{name}" for name in names)]))
 
 
 def test_get_of_an_impossible_id_is_none(txn: WriteTxn) -> None:

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.store.keys import entity_prefix, facet_key, facet_prefix, lsid_key, text_key, vector_key
+from kb.store.keys import (
+    entity_prefix,
+    facet_key,
+    facet_prefix,
+    lsid_key,
+    text_key,
+    text_of,
+    vector_key,
+)
 from kb.store.kv import KEY_BYTES_MAX
 
 _TEXTS = (
@@ -23,6 +31,13 @@ def test_short_text_stays_readable() -> None:
         "标签".encode(),
         b"a" * 400,
     ]
+
+
+@given(_TEXTS)
+def test_a_key_gives_its_text_back(text: str) -> None:
+    """Unless only the hash was kept."""
+    key = text_key(text)
+    assert text_of(key) == (None if len(key) == 33 and key[:1] == b"\x02" else text)
 
 
 @pytest.mark.parametrize("text", ["", "a" * 401, "标" * 134, "a\0b", "\x02", "\x02abc"])

@@ -1,0 +1,51 @@
+"""Scores of several indexes made comparable: a term is as rare as all of them together say. Pure.
+
+BM25 weighs a term by its inverse document frequency (Robertson and Zaragoza, 2009), which each
+index knows of itself alone. The average length of a document stays that of each index.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kb.index.lexical_query import DocFreq, Rarity
+
+
+class Frequencies(Struct, frozen=True, kw_only=True):
+    """What the weights of an index's terms come from."""
+
+    rows: int
+    """Dead ones too, as `doc_freq` counts them."""
+    doc_freq: DocFreq
+    """How many rows hold a term in a field."""
+
+
+def together(parts: Sequence[Frequencies]) -> Frequencies:
+    """The frequencies of several indexes as if they were one."""
+
+    @functools.cache
+    def doc_freq(field: str, term: str) -> int:
+        return sum(part.doc_freq(field, term) for part in parts)
+
+    return Frequencies(rows=sum(part.rows for part in parts), doc_freq=doc_freq)
+
+
+def rarity(own: Frequencies, joint: Frequencies) -> Rarity:
+    """By what an index's weight of terms is to be multiplied to be the joint one."""
+
+    def factor(field: str, terms: Sequence[str]) -> float:
+        return _weight(joint, field, terms) / _weight(own, field, terms)
+
+    return factor
+
+
+def _weight(known: Frequencies, field: str, terms: Sequence[str]) -> float:
+    """The inverse document frequency as tantivy has it, that of a phrase the sum of its words'."""
+    return sum(_inverse(known.rows, known.doc_freq(field, term)) for term in terms)
+
+
+def _inverse(rows: int, holding: int) -> float:
+    # At least as many rows as hold the term, whatever has been committed in between.
+    return math.log1p((max(rows, holding) - holding + 0.5) / (holding + 0.5))

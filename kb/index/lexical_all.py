@@ -1,0 +1,178 @@
+"""The lexical caches of a home, one to an audience, so that none can tell of another's docs."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from kb.index.files import CacheDamaged
+from kb.index.follow import CatchUp
+from kb.index.joint import together
+from kb.index.lexical import LexicalIndex
+from kb.index.lexical_files import folder_of, manifest_path, remove_index
+from kb.index.result import NO_HITS, CacheStats, Hits
+from kb.model.doc import Audience
+from kb.store import docs, log
+from kb.store.store import Store
+
+_DIGITS: Final = 4
+
+
+class LexicalIndexes:
+    """One `LexicalIndex` to each audience, under `folder`; each is opened when it is first asked.
+
+    All docs of an audience are seen by the same scopes, so what an index knows of its docs, their
+    number and lengths and the frequency of their words, may be known by whoever reads any of it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._parts: dict[Audience, LexicalIndex] = {}
+        self._lock = Lock()
+
+    def of(self, audience: Audience) -> LexicalIndex:
+        """The index of one audience."""
+        with self._lock:
+            if audience not in self._parts:
+                self._parts[audience] = LexicalIndex(self.folder, audience)
+            return self._parts[audience]
+
+    def in_use(self, store: Store) -> list[LexicalIndex]:
+        """The indexes of the audiences that docs have; one that none has any more is let go."""
+        with store.read() as txn:
+            audiences = docs.audiences(txn)
+        parts = [self.of(audience) for audience in audiences]
+        with self._lock:
+            gone = [self._parts.pop(audience) for audience in self._parts.keys() - audiences]
+        for part in gone:
+            part.close()
+        return parts
+
+    def catch_up(
+        self,
+        store: Store,
+        *,
+        wait_s: float,
+        audiences: Collection[Audience] | None = None,
+        rebuild: bool = False,
+    ) -> CatchUp:
+        """Bring the indexes of these audiences level, None being all that docs have.
+
+        As `LexicalIndex.catch_up`; the outcome is that of the one that is furthest behind.
+        """
+        if audiences is None:
+            parts = self.in_use(store)
+        else:
+            parts = [self.of(audience) for audience in audiences]
+        outcomes = [part.catch_up(store, wait_s=wait_s, rebuild=rebuild) for part in parts]
+        if any(outcome.rebuilt for outcome in outcomes) and manifest_path(self.folder).exists():
+            # An index of all docs together, as there once was.
+            remove_index(self.folder)
+        return _worst(store, outcomes)
+
+    def search(
+        self,
+        query: str,
+        limit: int,
+        audiences: Collection[Audience],
+        *,
+        allowed: frozenset[int] | None = None,
+        restrict_nos: frozenset[int] | None = None,
+    ) -> Hits:
+        """The best `limit` passages of these audiences that hold any of the query's words.
+
+        See `LexicalIndex.search`. A word's weight is that of all of them together.
+        """
+        parts = [self.of(audience) for audience in audiences]
+        if len(parts) == 1:
+            return parts[0].search(query, limit, allowed=allowed, restrict_nos=restrict_nos)
+        try:
+            return _merged(parts, query, limit, allowed, restrict_nos)
+        except CacheDamaged:
+            for part in parts:
+                part.mend()
+        try:
+            return _merged(parts, query, limit, allowed, restrict_nos)
+        except CacheDamaged:
+            return NO_HITS
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether any of them is held in memory alone, for want of a place to write."""
+        return any(part.in_memory for part in self._opened())
+
+    def stats(self) -> CacheStats:
+        """How large they are together, as far as this process has them open."""
+        each = [part.stats() for part in self._opened()]
+        return CacheStats(
+            watermark=min((one.watermark for one in each), default=-1),
+            rows=sum(one.rows for one in each),
+            dead_rows=sum(one.dead_rows for one in each),
+            segments=sum(one.segments for one in each),
+            size_bytes=sum(one.size_bytes for one in each),
+            mode="bm25",
+            in_memory=self.in_memory,
+        )
+
+    def merge(self, store: Store, *, wait_s: float) -> CatchUp:
+        """Catch up, write anew what is worn, and remove the indexes of audiences without docs."""
+        outcomes = [part.merge(store, wait_s=wait_s) for part in self.in_use(store)]
+        self._remove_unused(store)
+        return _worst(store, outcomes)
+
+    def _remove_unused(self, store: Store) -> None:
+        for manifest in self.folder.glob("*/manifest.json"):
+            folder = manifest.parent
+
+            def is_unused(folder: Path = folder) -> bool:
+                with store.read() as txn:
+                    return folder not in {folder_of(self.folder, a) for a in docs.audiences(txn)}
+
+            if is_unused():
+                remove_index(folder, is_unused)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for part in self._opened():
+            part.close()
+
+    def _opened(self) -> list[LexicalIndex]:
+        with self._lock:
+            return list(self._parts.values())
+
+
+def _worst(store: Store, outcomes: Sequence[CatchUp]) -> CatchUp:
+    if len(outcomes) == 1:
+        return outcomes[0]
+    with store.read() as txn:
+        end = log.last_seq(txn)
+    return CatchUp(
+        watermark=min((outcome.watermark for outcome in outcomes), default=end),
+        applied=sum(outcome.applied for outcome in outcomes),
+        rebuilt=any(outcome.rebuilt for outcome in outcomes),
+        behind=max((outcome.behind for outcome in outcomes), default=0),
+        problem=next((outcome.problem for outcome in outcomes if outcome.problem), None),
+    )
+
+
+def _merged(
+    parts: Sequence[LexicalIndex],
+    query: str,
+    limit: int,
+    allowed: frozenset[int] | None,
+    restrict_nos: frozenset[int] | None,
+) -> Hits:
+    known = [part.frequencies() for part in parts]
+    filled = [part for part, frequencies in zip(parts, known, strict=True) if frequencies]
+    if len(filled) == 1:
+        return filled[0].ranked(query, limit, allowed, restrict_nos)
+    joint = together([one for one in known if one])
+    # A passage on its way from one audience to another may be in both.
+    best: dict[int, float] = {}
+    for part in filled:
+        hits = part.ranked(query, limit, allowed, restrict_nos, joint)
+        for no, score in zip(hits.nos, hits.scores, strict=True):
+            # Weights of single precision: what is equal differs in the last digits.
+            best[no] = max(round(score, _DIGITS), best.get(no, 0.0))
+    ordered = sorted((-score, no) for no, score in best.items())[: max(limit, 0)]
+    return Hits(nos=[no for _, no in ordered], scores=[-score for score, _ in ordered])

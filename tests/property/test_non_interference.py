@@ -1,0 +1,288 @@
+"""What a caller may not see changes no byte of what that caller reads, whatever is read."""
+
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from homes import SmallHome
+
+from kb.config import SearchSettings
+from kb.errors import KbError
+from kb.index import DenseIndex, LexicalIndexes
+from kb.ingest.changes import set_visibility, tombstone
+from kb.ingest.request import Wishes
+from kb.model.doc import OPERATOR, Doc, Scope, Visibility
+from kb.model.ids import DocId, Lsid, doc_id
+from kb.model.search import SearchMode, SearchRequest
+from kb.search.engine import Searcher, Sources
+from kb.search.mentions import list_entities
+from kb.store import chunks, docs
+
+NOBODY, BOB, ALICE = Scope(user=None), Scope(user="bob"), Scope(user="alice")
+MODES: tuple[SearchMode, ...] = ("hybrid", "lexical", "dense")
+Shown = tuple[Visibility, str]
+SHOWN: tuple[Shown, ...] = (
+    ("public", "alice"),
+    ("public", "bob"),
+    ("shared", "carol"),
+    ("shared", "bob"),
+    ("private", "bob"),
+    ("private", "alice"),
+    ("private", "carol"),
+)
+TOPICS = (
+    "green tea from the hills of #Uji, says @Ann",
+    "black tea and milk, see https://tea.example.org/black",
+    "the kettle boils for the green tea of @ann",
+    "coffee beans, roasted dark; write to mill@coffee.example",
+    "伊利 makes milk and yoghurt #奶",
+    "meeting notes about the garden project of #uji",
+)
+QUERIES: tuple[dict[str, Any], ...] = (
+    {"query": "green tea kettle"},
+    {"query": '"green tea" #uji @ann'},
+    {"query": "milk 伊利 奶"},
+    {"query": "secretword tea"},
+    {"query": "tea", "tags": ("drink",)},
+    {"query": "tea", "kinds": ("file",)},
+    {"query": "tea notes", "require_entities": ("#uji",)},
+    {"query": "tea notes", "boost_entities": ("@ann", "#hush")},
+    {"query": "green tea kettle project", "tokens_max": 60},
+    {"query": "garden of tea", "explain": True},
+)
+PREFIXES = ("", "#", "#U", "@a", "http", "hush", "https://tea")
+
+
+class Home(SmallHome):
+    """A home that is asked by anybody. Few candidates, so that one too many shows."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        super().__init__(root)
+        self.random = random.Random(seed)
+        self.names = 0
+        self.open_caches()
+
+    def open_caches(self, *, anew: bool = False) -> None:
+        self.lexical.close()
+        self.dense.close()
+        if anew:
+            shutil.rmtree(self.paths.index)
+            self.paths.make()
+        self.lexical = LexicalIndexes(self.paths.index / "lexical")
+        model = self.embedder
+        folder = self.paths.index / "dense"
+        self.dense = DenseIndex(folder, model.fingerprint, model.dim, mode="hnsw")
+        self.searcher = Searcher(
+            self.store,
+            self.content,
+            Sources(
+                lexical=lambda: self.lexical,
+                dense=lambda: self.dense,
+                embedder=lambda: self.embedder,
+            ),
+            SearchSettings(candidates=6),
+            5.0,
+        )
+
+    def give(self, shown: Shown, text: str, name: str = "") -> Doc:
+        """Take a doc in; its jobs wait."""
+        self.names += 1
+        visibility, owner = shown
+        wishes = Wishes(visibility=visibility, owner=owner, tags=("drink",))
+        request = self.request(name or f"{visibility}-{owner}-{self.names}.md", text)
+        found = self.doc(
+            self.commit(self.ingestor.stage(msgspec.structs.replace(request, wishes=wishes)))
+        )
+        assert found is not None
+        return found
+
+    def text(self) -> str:
+        """A note of one to three topics; the words of the queries are in all of them."""
+        count = self.random.randint(1, 3)
+        parts = self.random.sample(TOPICS, count)
+        return f"# {parts[0][:20]}\n\n" + "\n\n".join(f"## Part\n\n{part}." for part in parts)
+
+
+def lies_before(shown: Shown, scope: Scope) -> bool:
+    """Whether docs like that are visible to a scope."""
+    visibility, owner = shown
+    return visibility == "public" or (
+        scope.user is not None and (visibility == "shared" or owner == scope.user)
+    )
+
+
+def name_like(ident: str) -> str:
+    """A file name whose doc's id begins as another's does."""
+    return next(
+        name
+        for name in (f"like-{number}.md" for number in range(10**6))
+        if doc_id(Lsid(f"file:///notes/{name}"), 1)[:4] == ident[:4]
+    )
+
+
+class Reader:
+    """All that a scope can read of a home, as bytes."""
+
+    def __init__(self, home: Home, scope: Scope, own: list[Doc], strangers: list[str]) -> None:
+        self._home = home
+        self._scope = scope
+        self._doc_ids = tuple(doc.doc_id for doc in own)
+        chosen = self._doc_ids[0]
+        with home.store.read() as txn:
+            passage = chunks.of_source(txn, own[0].source_no)[0].chunk_id
+        self._idents = (chosen, chosen[:5], chosen[:4], "d", "c", "dffff", passage, *strangers)
+
+    def read(self) -> list[bytes]:
+        """Every answer and every refusal."""
+        asked = [
+            SearchRequest(**said, mode=mode, k=k)
+            for said in (*QUERIES, {"query": "tea", "doc_ids": self._doc_ids[:3]})
+            for mode in MODES
+            for k in (2, 60)
+        ]
+        search = self._home.searcher.search
+        found = [said(lambda r=request: search(r, self._scope)) for request in asked]
+        for ident in self._idents:
+            found.append(said(lambda i=ident: self._home.searcher.similar(i, 5, self._scope)))
+            with self._home.store.read() as txn:
+                found.append(said(lambda i=ident, t=txn: docs.resolve(t, i, self._scope)))
+        for prefix in PREFIXES:
+            with self._home.store.read() as txn:
+                entities = list_entities(txn, prefix, self._scope, 50)
+                found.append(msgspec.json.encode(entities))
+        return found
+
+
+def said(ask: Callable[[], object]) -> bytes:
+    """The answer, or the error with its text."""
+    try:
+        return msgspec.json.encode(ask())
+    except KbError as error:
+        return f"{type(error).__name__} {error}".encode()
+
+
+class Stranger:
+    """Does what anybody does, to docs of the given kinds alone."""
+
+    def __init__(self, home: Home, kinds: list[Shown], reserved: list[str]) -> None:
+        self._home = home
+        self._random = home.random
+        self._kinds = kinds
+        self._reserved = reserved
+        self._docs: list[DocId] = []
+
+    def steps(self) -> Iterator[str]:
+        """One change after the other, each named; the caller looks in between."""
+        home, any_of = self._home, self._random.choice
+        for turn in range(2):
+            for _ in range(12):
+                self._add(home.text())
+            yield "added, jobs waiting"
+            home.work("chunk")
+            yield "cut, not embedded"
+            home.work()
+            yield "worked off"
+            home.searcher.search(SearchRequest(query="green tea"), OPERATOR)
+            home.searcher.search(SearchRequest(query="green tea"), ALICE)
+            yield "searched by others"
+            for doc in self._some(5):
+                name = doc.lsid.rpartition("/")[2]
+                self._docs.append(
+                    home.give(any_of(self._kinds), home.text() + "\n\nmore", name).doc_id
+                )
+            yield "changed, the jobs waiting"
+            home.work()
+            yield "changed"
+            for doc in self._some(3):
+                self._show(doc)
+            yield "shown to other strangers"
+            tombstone(home.store, [doc.doc_id for doc in self._some(4)])
+            yield "tombstoned"
+            home.wait_min(2)
+            home.compact(grace_min=0, tombstone_days=0 if turn else 30)
+            yield "compacted"
+            home.open_caches(anew=bool(turn))
+            yield "opened again"
+
+    def _add(self, text: str) -> None:
+        name = self._reserved.pop() if self._reserved else ""
+        body = self._random.choice(
+            (text, f"{text}\n\nsecretword #hush #UJI @ANN", "green tea kettle")
+        )
+        self._docs.append(self._home.give(self._random.choice(self._kinds), body, name).doc_id)
+
+    def _some(self, count: int) -> list[Doc]:
+        """Of the docs that are still there."""
+        found = [doc for ident in self._docs if (doc := self._home.doc(ident)) is not None]
+        return self._random.sample(found, count)
+
+    def _show(self, doc: Doc) -> None:
+        for visibility in ("public", "shared", "private"):
+            if (visibility, doc.owner) in self._kinds:
+                set_visibility(self._home.store, doc.doc_id, visibility)
+
+
+@pytest.fixture
+def open_home(tmp_path: Path) -> Iterator[Callable[[int], Home]]:
+    homes: list[Home] = []
+
+    def make(seed: int) -> Home:
+        homes.append(Home(tmp_path / f"home-{seed}", seed))
+        return homes[-1]
+
+    yield make
+    for home in homes:
+        home.close()
+
+
+def settled(home: Home, scope: Scope) -> tuple[Reader, list[str]]:
+    """Docs of every kind, worked off; a reader of what a scope sees; names that strangers take."""
+    # Strangers first, so that theirs are the older surfaces and the smaller numbers.
+    kinds = sorted(SHOWN, key=lambda shown: lies_before(shown, scope))
+    given = [(shown, home.give(shown, home.text())) for shown in kinds for _ in range(3)]
+    home.work()
+    own = [doc for shown, doc in given if lies_before(shown, scope)]
+    reserved = [name_like(own[0].doc_id)]
+    to_come = doc_id(Lsid(f"file:///notes/{reserved[0]}"), 1)
+    hidden = next(doc.doc_id for shown, doc in given if not lies_before(shown, scope))
+    home.dense.catch_up(home.store, wait_s=5)
+    assert home.dense.build_hnsw(wait_s=5) is None
+    return Reader(home, scope, own, [to_come, to_come[:6], hidden, hidden[:6]]), reserved
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("scope", [NOBODY, BOB, ALICE], ids=["nobody", "bob", "alice"])
+def test_what_is_hidden_changes_no_byte(
+    open_home: Callable[[int], Home], scope: Scope, seed: int
+) -> None:
+    """Docs that match every query come, change, wait, move and go: every answer stays as it was."""
+    home = open_home(seed)
+    reader, reserved = settled(home, scope)
+    before = reader.read()
+    assert sum(b'"rank":1,' in answer for answer in before) > len(before) // 2
+    hidden = [shown for shown in SHOWN if not lies_before(shown, scope)]
+    for step in Stranger(home, hidden, reserved).steps():
+        after = reader.read()
+        changed = [pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]]
+        assert changed == [], f"seed {seed}, {step}"
+
+
+@pytest.mark.parametrize("scope", [NOBODY, BOB], ids=["nobody", "bob"])
+def test_what_is_visible_does(open_home: Callable[[int], Home], scope: Scope) -> None:
+    """The same changes to docs that the scope sees change most answers: the test can fail."""
+    home = open_home(3)
+    reader, reserved = settled(home, scope)
+    before = reader.read()
+    shown = [shown for shown in SHOWN if lies_before(shown, scope)]
+    steps = Stranger(home, shown, reserved).steps()
+    next(steps)
+    assert reader.read() != before
+    next(steps)
+    next(steps)
+    after = reader.read()
+    same = [one for one in zip(before, after, strict=True) if one[0] == one[1]]
+    assert len(same) < len(before) // 4
