@@ -15,6 +15,7 @@ from kb.errors import StoreDamaged
 from kb.model.doc import Coverage, Doc, LedgerEntry, Seen, VersionPointer
 from kb.model.ids import ChunkId, ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
+from kb.model.origin import Origin
 from kb.model.text import Chunk
 from kb.store import records
 from kb.store.codec import RECORD_VERSION, Records, seal, u64, unseal
@@ -66,13 +67,37 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             canonicalizer="markdown-1",
             added_ms=1_700_000_000_000,
             updated_ms=1_700_000_000_001,
+            front_lines=5,
             tags_given=("a",),
             title_given="标 title",
+            moved_to=Lsid("file:///notes/new.md"),
         ),
     ),
     "LSIDS": (lsid_key(LSID), SourceRef(source_no=SourceNo(3), lsid=LSID)),
     "VERSIONS": (u64(3), VersionPointer(doc_id=DOC, version=2, source_no=SourceNo(3))),
     "SOURCE_DOCS": (u64(3) + u64(2), DocRef(doc_id=DOC)),
+    "SOURCES": (
+        b"s0123456789abcdef",
+        Origin(
+            origin_id="s0123456789abcdef",
+            kind="url",
+            location="https://example.org/a",
+            extensions=("md",),
+            tags=("a",),
+            visibility="shared",
+            owner="ada",
+            cursor='etag:"x"',
+            added_ms=1_700_000_000_000,
+            tried_ms=1_700_000_000_001,
+            synced_ms=1_700_000_000_002,
+            next_try_ms=1_700_000_000_003,
+            failures=2,
+            last_error="status 503",
+            gone_since_ms=1_700_000_000_004,
+            holder="boot/7/99",
+            held_until_ms=99,
+        ),
+    ),
     "SEEN": (
         lsid_key(LSID),
         Seen(
@@ -106,6 +131,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             not_before_ms=0,
             deadline_ms=0,
             last_error="no room",
+            holder="boot/7/99",
             enqueued_ms=1_700_000_000_000,
         ),
     ),
@@ -216,7 +242,7 @@ def test_every_record_type_has_a_sample() -> None:
 
 def test_every_field_is_told_apart() -> None:
     """Samples fill what may be left out, so that a field that is lost shows."""
-    for name in ("DOCS", "CHUNKS", "JOBS"):
+    for name in ("DOCS", "CHUNKS", "JOBS", "SOURCES"):
         record = SAMPLES[name][1]
         empty = [
             f.name for f in msgspec.structs.fields(record) if getattr(record, f.name) in (None, ())
