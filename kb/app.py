@@ -3,7 +3,7 @@
 import functools
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kb.sync.current import Syncer, SyncOptions
     from kb.sync.report import AddReport
     from kb.sync.url import UrlSyncer
+    from kb.sync.walk import Found, Passed
+    from kb.tools.kit import ToolKit
     from kb.worker.pool import WorkerPool
 
 Space = Literal["user", "project", "all"]
@@ -167,6 +169,13 @@ class App:
         wait_s = self.settings.index.lock_wait_ms / 1000
         return Searcher(self.store, self.content, sources, self.settings.search, wait_s)
 
+    @functools.cached_property
+    def toolkit(self) -> "ToolKit":
+        """What an agent's calls are answered with."""
+        from kb.tools.kit import ToolKit
+
+        return ToolKit(store=self.store, content=self.content, searcher=self.searcher)
+
     def adder(self, parser: "Parser", options: "AddOptions") -> "Adder":
         """Takes sources in, for one call."""
         from kb.sync.add import Adder
@@ -189,7 +198,9 @@ class App:
         from kb.sync.add import AddOptions
         from kb.sync.current import Syncer
 
-        def take_in(origin: "Origin") -> "tuple[AddReport, Origin]":
+        def take_in(
+            origin: "Origin", seen: "Sequence[Found | Passed]"
+        ) -> "tuple[AddReport, Origin]":
             asked = AddOptions(
                 recursive=True,
                 extensions=origin.extensions,
@@ -198,10 +209,13 @@ class App:
                 file_bytes_max=self.settings.ingest.file_bytes_max,
                 home=options.home,
                 keep_current=False,
+                revive=False,
             )
             adder = self.adder(parser, asked)
+            if origin.kind == "folder":
+                return adder.add_walked(seen), origin
             report = adder.add([origin.location])
-            if adder.error is not None and origin.kind == "url":
+            if adder.error is not None:
                 raise adder.error
             cursor = adder.cursors.get(origin.location, origin.cursor)
             return report, msgspec.structs.replace(origin, cursor=cursor)

@@ -1,0 +1,60 @@
+"""A budget of tokens: how long a text is, and what of it fits. Pure.
+
+Passages are counted as they were when they were cut, in the tokens of the embedding model. What
+has no such count is estimated: a token for every four bytes of UTF-8.
+"""
+
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from kb.model.search import Hit
+
+Counted = Literal["passages", "bytes"]
+"""By the counts that passages have, or by four bytes to a token."""
+
+_BYTES_PER_TOKEN: Final = 4
+
+
+def estimate(text: str) -> int:
+    """About how many tokens a text has: a quarter of its bytes, rounded up."""
+    return -(-len(text.encode()) // _BYTES_PER_TOKEN)
+
+
+def cut_to(text: str, tokens_max: int) -> str:
+    """The start of a text that `estimate` lets through, never empty of a text that is not.
+
+    It ends after a line where one ends in its second half.
+    """
+    if estimate(text) <= tokens_max:
+        return text
+    start = text.encode()[: tokens_max * _BYTES_PER_TOKEN].decode(errors="ignore")
+    line_end = start.rfind("\n") + 1
+    return start[:line_end] if line_end > len(start) // 2 else start
+
+
+def share_of(text: str, tokens: int, tokens_max: int) -> str:
+    """The start of a text of so many tokens that has about `tokens_max` of them, never empty."""
+    return text if tokens <= tokens_max else text[: max(1, len(text) * tokens_max // tokens)]
+
+
+def shortened(hit: Hit, tokens: int, tokens_max: int) -> tuple[Hit, str | None]:
+    """A hit of so many tokens, its text cut where it is over the budget; and what was cut."""
+    text = share_of(hit.text, tokens, tokens_max)
+    if len(text) == len(hit.text):
+        return hit, None
+    said = f"the text of the first hit is cut to {len(text)} of {len(hit.text)} characters"
+    return msgspec.structs.replace(hit, text=text, end=hit.start + len(text)), said
+
+
+def rows_fitting(rows: Iterable[Struct], tokens_max: int) -> int:
+    """How many of the rows fit the budget as JSON, in order; the first one always does."""
+    used_bytes = count = 0
+    for row in rows:
+        used_bytes += len(msgspec.json.encode(row))
+        if count and used_bytes > tokens_max * _BYTES_PER_TOKEN:
+            break
+        count += 1
+    return count

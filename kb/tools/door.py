@@ -1,0 +1,46 @@
+"""The way in: an id becomes a doc that the scope sees, or nothing that anybody could tell apart."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from kb.errors import NotFound
+from kb.model.doc import Doc, Scope
+from kb.model.search import SearchRequest
+from kb.model.text import Chunk
+from kb.search.filters import keep_doc
+from kb.store import chunks, docs
+from kb.store.kv import ReadTxn
+
+NO_LIMITS: Final = SearchRequest(query="")
+
+
+class Opened(Struct, frozen=True, kw_only=True):
+    """What an id names: the newest doc of its source, and the passage if it is one's id."""
+
+    doc: Doc
+    chunk: Chunk | None
+    is_older: bool
+    """The id is that of an older version of the doc."""
+
+
+def open_id(txn: ReadTxn, ident: str, scope: Scope) -> Opened:
+    """What a doc's or passage's id, whole or short, names for a scope.
+
+    Raises NotFound, which names no more than `ident` and is the same for what is hidden, removed
+    or was never there, and AmbiguousId, which names only what the scope sees.
+    """
+    full = docs.resolve(txn, ident, scope)
+    chunk = chunks.by_id(txn, full)
+    named = chunk or docs.get(txn, full)
+    doc = docs.latest(txn, named.source_no) if named else None
+    if doc is None or not keep_doc(doc, NO_LIMITS, scope):
+        raise NotFound(id=ident)
+    return Opened(doc=doc, chunk=chunk, is_older=chunk is None and doc.doc_id != full)
+
+
+def open_doc(txn: ReadTxn, ident: str, scope: Scope) -> Doc:
+    """The newest doc that a doc's id names. Raises as `open_id` does, also for a passage's id."""
+    if not ident.startswith("d"):
+        raise NotFound(id=ident)
+    return open_id(txn, ident, scope).doc

@@ -1,0 +1,106 @@
+"""`kb_search`: passages by words and by meaning."""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.model.doc import Scope
+from kb.model.ids import DocId
+from kb.model.search import SearchMode, SearchRequest, SearchResult
+from kb.search.filters import audiences_read
+from kb.store import chunks
+from kb.tools.budget import shortened
+from kb.tools.door import open_doc
+from kb.tools.fields import TOKENS_MAX_DEFAULT, Hits, Ident, Kinds, Tags, TokensMax, Word
+from kb.tools.kit import ToolKit
+
+NOTHING_HERE: Final = "there are no docs to search"
+
+Query = Annotated[
+    str,
+    Meta(
+        max_length=8_192,
+        description="What is looked for: a question, or words that it should hold.",
+    ),
+]
+Mode = Annotated[
+    SearchMode, Meta(description="By words and meaning (hybrid), or by one of them alone.")
+]
+DocIds = Annotated[
+    tuple[Ident, ...], Meta(max_length=100, description="Only these docs; short ids will do.")
+]
+Required = Annotated[
+    tuple[Word, ...],
+    Meta(
+        max_length=16,
+        description="Only passages that mention all of these: a #tag, @name, address or link.",
+    ),
+]
+Boosted = Annotated[
+    tuple[Word, ...],
+    Meta(max_length=16, description="Passages that mention these come earlier."),
+]
+
+
+class SearchInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question and its limits."""
+
+    query: Query
+    k: Hits = 10
+    mode: Mode = "hybrid"
+    tags: Tags = ()
+    kinds: Kinds = ()
+    doc_ids: DocIds = ()
+    require_entities: Required = ()
+    boost_entities: Boosted = ()
+    max_tokens: TokensMax = TOKENS_MAX_DEFAULT
+    explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
+
+
+SearchOutput = SearchResult
+
+
+def run(kit: ToolKit, request: SearchInput, scope: Scope) -> SearchOutput:
+    """The best passages for a scope, with their neighbours as far as `max_tokens` has room.
+
+    Tokens are counted as passages have them. Raises NotFound and AmbiguousId for a doc id.
+    """
+    with kit.store.read() as txn:
+        doc_ids = tuple(DocId(open_doc(txn, one, scope).doc_id) for one in request.doc_ids)
+        has_docs = bool(audiences_read(txn, scope))
+    if not has_docs:
+        return SearchResult(
+            query=request.query,
+            mode=request.mode,
+            hits=(),
+            entity_alignment=(),
+            warnings=(NOTHING_HERE,),
+        )
+    asked = SearchRequest(
+        query=request.query,
+        k=request.k,
+        mode=request.mode,
+        tags=request.tags,
+        kinds=request.kinds,
+        doc_ids=doc_ids,
+        require_entities=request.require_entities,
+        boost_entities=request.boost_entities,
+        tokens_max=request.max_tokens,
+        explain=request.explain,
+    )
+    return _bounded(kit, kit.searcher.search(asked, scope), request.max_tokens)
+
+
+def _bounded(kit: ToolKit, result: SearchResult, tokens_max: int) -> SearchResult:
+    """The result, its first hit cut where that alone is over the budget."""
+    if not result.hits:
+        return result
+    first, *others = result.hits
+    with kit.store.read() as txn:
+        chunk = chunks.by_id(txn, first.chunk_id)
+    first, said = shortened(first, chunk.tokens if chunk else 0, tokens_max)
+    if said is None:
+        return result
+    truncated = "; ".join(part for part in (said, result.truncated) if part)
+    return msgspec.structs.replace(result, hits=(first, *others), truncated=truncated)

@@ -1,0 +1,89 @@
+"""A small home whose tools can be called, by anybody."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from homes import SmallHome
+
+from kb.config import SearchSettings
+from kb.ingest.request import Wishes
+from kb.model.doc import OPERATOR, Coverage, Doc, Scope
+from kb.model.text import Chunk
+from kb.search.engine import Searcher, Sources
+from kb.store import chunks
+from kb.tools import ToolKit, call
+
+NOBODY: Final = Scope(user=None)
+BOB: Final = Scope(user="bob")
+SCOPES: Final = (NOBODY, BOB, OPERATOR)
+
+
+class ToolsHome(SmallHome):
+    """A home with a kit over it."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        sources = Sources(
+            lexical=lambda: self.lexical,
+            dense=lambda: self.dense,
+            embedder=lambda: self.embedder,
+        )
+        searcher = Searcher(self.store, self.content, sources, SearchSettings(), 5.0)
+        self.kit = ToolKit(store=self.store, content=self.content, searcher=searcher)
+
+    def give(self, name: str, text: str, *, work: bool = True, **wishes: Any) -> Doc:
+        """Take a doc in with wishes: tags, visibility, owner, title."""
+        wishes.setdefault("visibility", "public")
+        request = msgspec.structs.replace(self.request(name, text), wishes=Wishes(**wishes))
+        return self._taken(request, work=work)
+
+    def give_pages(self, name: str, pages: list[str]) -> Doc:
+        """Take a public doc in that has pages."""
+        request = self.request(name, "# Paged\n\n" + "\n".join(pages))
+        canonical = msgspec.structs.replace(
+            request.canonical,
+            markdown="\n\f\n".join(pages) + "\n",
+            coverage=Coverage(pages=len(pages), pages_with_text=len(pages)),
+        )
+        wishes = Wishes(visibility="public")
+        request = msgspec.structs.replace(request, canonical=canonical, wishes=wishes)
+        return self._taken(request, work=True)
+
+    def _taken(self, request: Any, *, work: bool) -> Doc:
+        doc_id = self.commit(self.ingestor.stage(request))
+        if work:
+            self.work()
+        doc = self.doc(doc_id)
+        assert doc is not None
+        return doc
+
+    def markdown(self, doc: Doc) -> str:
+        return self.content.read(doc.md_path, doc.md_sha256).decode()
+
+    def passages(self, doc: Doc) -> list[Chunk]:
+        with self.store.read() as txn:
+            return chunks.of_source(txn, doc.source_no)
+
+    def raw(self, name: str, scope: Scope = OPERATOR, /, **arguments: object) -> bytes:
+        """Call a tool."""
+        return call(name, arguments, self.kit, scope)
+
+    def ask(self, name: str, scope: Scope = OPERATOR, /, **arguments: object) -> Any:
+        """Call a tool, and read its answer, which is none of an error."""
+        said = msgspec.json.decode(self.raw(name, scope, **arguments))
+        assert "error" not in said, said
+        return said
+
+    def error(self, name: str, scope: Scope = OPERATOR, /, **arguments: object) -> Any:
+        """Call a tool, and read its error."""
+        return msgspec.json.decode(self.raw(name, scope, **arguments))["error"]
+
+
+def long_text(count: int, *, word: str = "kettle", title: str = "Long") -> str:
+    """A markdown of many paragraphs, each of which is about a passage long."""
+    lines = (
+        " ".join(f"{word}{number} boils water for tea number {place}." for place in range(6))
+        for number in range(count)
+    )
+    return f"# {title}\n\n" + "\n\n".join(lines) + "\n"
