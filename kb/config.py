@@ -70,6 +70,8 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     fusion: Literal["spaced", "plain"] = "spaced"
     rrf_k: _Positive = 60
     lexical_weight: _Share = 0.5
+    lexical_top_share: _Share = 0.2
+    """Of what a passage with all of the words could score: less than that is no full hit."""
     feedback_passages: _NotNegative = 3
     """The best so far that the dense leg moves its query towards; 0 for none."""
     feedback_weight: _Share = 0.2

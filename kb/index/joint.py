@@ -7,10 +7,14 @@ index knows of itself alone. The average length of a document stays that of each
 import functools
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from kb.index.lexical_query import DocFreq, Rarity
+
+# As tantivy has it.
+_K1: Final = 1.2
 
 
 class Frequencies(Struct, frozen=True, kw_only=True):
@@ -39,6 +43,11 @@ def rarity(own: Frequencies, joint: Frequencies) -> Rarity:
         return _weight(joint, field, terms) / _weight(own, field, terms)
 
     return factor
+
+
+def ceiling(known: Frequencies, words: Sequence[str]) -> float:
+    """The most that a body can score for these words: each as often as there is room for it."""
+    return (_K1 + 1) * _weight(known, "body", words)
 
 
 def _weight(known: Frequencies, field: str, terms: Sequence[str]) -> float:

@@ -7,10 +7,11 @@ from typing import Final
 
 from kb.index.files import CacheDamaged
 from kb.index.follow import CatchUp
-from kb.index.joint import together
+from kb.index.joint import ceiling, together
 from kb.index.lexical import LexicalIndex
 from kb.index.lexical_files import folder_of, manifest_path, remove_index
 from kb.index.result import NO_HITS, CacheStats, Hits
+from kb.index.words import query_words
 from kb.model.doc import Audience
 from kb.store import docs, log
 from kb.store.store import Store
@@ -95,6 +96,14 @@ class LexicalIndexes:
             return _merged(parts, query, limit, allowed, restrict_nos)
         except CacheDamaged:
             return NO_HITS
+
+    def ceiling(self, query: str, audiences: Collection[Audience]) -> float:
+        """What a passage of theirs could score that is full of the query's words; 0 at a loss."""
+        known = [self.of(audience).frequencies() for audience in audiences]
+        try:
+            return ceiling(together([one for one in known if one]), query_words(query))
+        except CacheDamaged:
+            return 0.0
 
     @property
     def in_memory(self) -> bool:

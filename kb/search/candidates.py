@@ -80,12 +80,15 @@ class Candidates(Struct, frozen=True, kw_only=True):
     """Similarities; NaN where the dense leg was not asked or the passage has no vector."""
     lexical_rank: dict[ChunkNo, int]
     dense_rank: dict[ChunkNo, int]
+    lexical_ceiling: float = 0.0
+    """What a passage with all of the query's words could score; 0 where it is not known."""
 
 
 def unite(
     lexical: Hits | None,
     dense: Hits | None,
     similarities: "Callable[[list[int]], NDArray[np.float32]] | None",
+    lexical_ceiling: float = 0.0,
 ) -> Candidates:
     """Put the legs' candidates together; each gets its similarity, whichever leg brought it."""
     import numpy as np
@@ -104,6 +107,7 @@ def unite(
         dense=meaning,
         lexical_rank=_ranks(lexical),
         dense_rank=_ranks(dense),
+        lexical_ceiling=lexical_ceiling,
     )
 
 

@@ -229,7 +229,10 @@ class Searcher:
             gate if is_late else through,
             question.wanted,
         )
-        return unite(lexical, found, lambda nos: dense.similarities(vector, nos)), vector
+        ceiling = 0.0
+        if lexical is not None and lexical.nos:
+            ceiling = self._sources.lexical().ceiling(question.text, question.audiences)
+        return unite(lexical, found, lambda nos: dense.similarities(vector, nos), ceiling), vector
 
     def _lexical(self, question: _Question, gate: Gate | None) -> Hits:
         index = self._sources.lexical()

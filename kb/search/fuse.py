@@ -20,7 +20,9 @@ class Leg(Struct, frozen=True, kw_only=True):
     scores: "NDArray[np.float64]"
     weight: float
     floor: float | None = None
-    """Score of a candidate that the leg knows nothing of; None takes its lowest."""
+    """Score that counts for nothing; None takes the lowest there is."""
+    top_min: float = 0.0
+    """Score that a full hit has at least: a leg whose best is weak says so."""
 
 
 def ordinal_ranks(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
@@ -33,32 +35,35 @@ def ordinal_ranks(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
     return np.where(np.isnan(scores), np.nan, ranks)
 
 
-def spaced_ranks(
-    scores: "NDArray[np.float64]", floor: float | None = None
-) -> "NDArray[np.float64]":
-    """1 + n x (1 - normalised score), n the number of candidates; NaN stays NaN. Shape (n,)."""
+def spaced_ranks(leg: Leg, spacing_min: int = 0) -> "NDArray[np.float64]":
+    """1 + n x (1 - normalised score); 1 + n where the leg has no score. Shape (n,).
+
+    n is the number of candidates, or `spacing_min` where they are fewer: among a handful, too, the
+    last must stand well behind the first.
+    """
     import numpy as np
 
+    scores = leg.scores
+    n = max(len(scores), spacing_min)
     known = scores[~np.isnan(scores)]
     if known.size == 0:
-        return scores
-    top = float(known.max())
-    low = float(known.min()) if floor is None else min(floor, float(known.min()))
-    spread = top - low
-    share = (scores - low) / spread if spread > 0 else np.where(np.isnan(scores), np.nan, 1.0)
-    return np.asarray(1.0 + len(scores) * (1.0 - share), dtype=np.float64)
+        return np.full(len(scores), 1.0 + n)
+    top = max(float(known.max()), leg.top_min)
+    low = float(known.min()) if leg.floor is None else min(leg.floor, float(known.min()))
+    share = (scores - low) / (top - low) if top > low else np.ones(len(scores))
+    return np.asarray(1.0 + n * (1.0 - np.where(np.isnan(scores), 0.0, share)), dtype=np.float64)
 
 
-def fuse(legs: "list[Leg]", *, k: int, spaced: bool) -> "NDArray[np.float64]":
+def fuse(legs: "list[Leg]", *, k: int, spaced: bool, spacing_min: int = 0) -> "NDArray[np.float64]":
     """The fused score of each candidate: sum of weight / (k + rank), scaled to at most 1.
 
-    A candidate that a leg did not bring gets nothing from that leg. Shape (n,).
+    By plain ranks a candidate that a leg did not bring gets nothing from it. Shape (n,).
     """
     import numpy as np
 
     total = np.zeros(len(legs[0].scores), dtype=np.float64)
     best = sum(leg.weight for leg in legs) / (k + 1)
     for leg in legs:
-        ranks = spaced_ranks(leg.scores, leg.floor) if spaced else ordinal_ranks(leg.scores)
+        ranks = spaced_ranks(leg, spacing_min) if spaced else ordinal_ranks(leg.scores)
         total += np.nan_to_num(leg.weight / (k + ranks), nan=0.0)
     return total / best if best else total

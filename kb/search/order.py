@@ -45,7 +45,7 @@ class Ordering:
 
         if not found.nos:
             return []
-        fused = self._fused(found.lexical, found.dense)
+        fused = self._fused(found, found.dense)
         if vector is not None and not np.isnan(found.lexical).all():
             fused = self._fed_back(found, vector, fused)
         boosts = np.array([self._boost(ChunkNo(no), boosted) for no in found.nos])
@@ -71,19 +71,20 @@ class Ordering:
         rows.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
         return self._spread(rows)
 
-    def _fused(
-        self, lexical: "NDArray[np.float64]", dense: "NDArray[np.float64]"
-    ) -> "NDArray[np.float64]":
+    def _fused(self, found: Candidates, dense: "NDArray[np.float64]") -> "NDArray[np.float64]":
         import numpy as np
 
         weight = self._settings.lexical_weight
         legs: list[Leg] = []
-        if not np.isnan(lexical).all():
-            legs.append(Leg(scores=lexical, weight=weight, floor=0.0))
+        if not np.isnan(found.lexical).all():
+            top_min = self._settings.lexical_top_share * found.lexical_ceiling
+            legs.append(Leg(scores=found.lexical, weight=weight, floor=0.0, top_min=top_min))
         if not np.isnan(dense).all():
             legs.append(Leg(scores=dense, weight=1.0 - weight))
         spaced = self._settings.fusion == "spaced"
-        return fuse(legs, k=self._settings.rrf_k, spaced=spaced)
+        return fuse(
+            legs, k=self._settings.rrf_k, spaced=spaced, spacing_min=self._settings.candidates
+        )
 
     def _fed_back(
         self,
@@ -109,7 +110,7 @@ class Ordering:
         moved = (1.0 - weight) * vector + weight * (mean / length)
         moved = (moved / np.linalg.norm(moved)).astype(np.float32)
         nearness = self._dense().similarities(moved, found.nos).astype(np.float64)
-        return self._fused(found.lexical, nearness)
+        return self._fused(found, nearness)
 
     def _boost(self, no: ChunkNo, boosted: list[Asked]) -> float:
         boost = 1.0

@@ -15,29 +15,50 @@ def test_ordinal_ranks_share_ties() -> None:
     np.testing.assert_array_equal(ranks, [2, 1, 2, NAN, 4])
 
 
+def leg(*scores: float, floor: float | None = None, top_min: float = 0.0) -> Leg:
+    return Leg(scores=np.array(scores), weight=1.0, floor=floor, top_min=top_min)
+
+
 def test_spaced_ranks_follow_the_score() -> None:
-    """The best is at 1, the lowest at 1 + n, what lies between in proportion to its score."""
-    ranks = spaced_ranks(np.array([1.0, 0.5, 0.0, NAN]))
-    np.testing.assert_allclose(ranks, [1, 3, 5, NAN])
+    """The best is at 1, the lowest and the unknown at 1 + n, others in proportion to their score."""
+    np.testing.assert_allclose(spaced_ranks(leg(1.0, 0.5, 0.0, NAN)), [1, 3, 5, 5])
 
 
 def test_spaced_ranks_of_ties_and_of_nothing() -> None:
-    """Equal scores stand together in front; no scores give no ranks."""
-    np.testing.assert_allclose(spaced_ranks(np.array([0.3, 0.3])), [1, 1])
-    assert np.isnan(spaced_ranks(np.array([NAN, NAN]))).all()
+    """Equal scores stand together in front; where no score is known all stand at the end."""
+    np.testing.assert_allclose(spaced_ranks(leg(0.3, 0.3)), [1, 1])
+    np.testing.assert_allclose(spaced_ranks(leg(NAN, NAN)), [3, 3])
 
 
 def test_a_floor_widens_the_scale() -> None:
     """With a floor below the lowest score, the lowest is not at the end."""
-    np.testing.assert_allclose(spaced_ranks(np.array([1.0, 0.5]), floor=0.0), [1, 2])
+    np.testing.assert_allclose(spaced_ranks(leg(1.0, 0.5, floor=0.0)), [1, 2])
+
+
+def test_a_weak_best_is_not_a_full_hit() -> None:
+    """Where even the best has half of what a full hit has at least, it stands in the middle."""
+    np.testing.assert_allclose(spaced_ranks(leg(1.0, 0.5, floor=0.0, top_min=2.0)), [2, 2.5])
+
+
+def test_few_candidates_are_spaced_as_many() -> None:
+    """With a least spacing, two candidates stand as far apart as the ends of a long list."""
+    np.testing.assert_allclose(spaced_ranks(leg(1.0, 0.0), spacing_min=200), [1, 201])
+
+
+def test_meaning_wins_over_a_weak_word_among_few() -> None:
+    """In a small home a passing mention of one word does not beat the best by meaning."""
+    words = Leg(scores=np.array([NAN, 1.0, NAN]), weight=0.5, floor=0.0, top_min=2.0)
+    meaning = Leg(scores=np.array([0.6, 0.2, 0.1]), weight=0.5)
+    fused = fuse([words, meaning], k=60, spaced=True, spacing_min=200)
+    assert fused.argmax() == 0
 
 
 @pytest.mark.parametrize("spaced", [True, False])
 def test_the_first_of_every_leg_has_score_one(spaced: bool) -> None:
     """Scores are at most 1, which is for what every leg put first."""
     legs = [
-        Leg(scores=np.array([3.0, 1.0, NAN]), weight=0.5),
-        Leg(scores=np.array([0.9, 0.1, 0.5]), weight=0.5),
+        Leg(scores=np.array([3.0, 1.5, NAN]), weight=0.5, floor=0.0),
+        Leg(scores=np.array([0.9, 0.3, 0.1]), weight=0.5),
     ]
     fused = fuse(legs, k=60, spaced=spaced)
     assert fused[0] == pytest.approx(1.0)
