@@ -242,7 +242,7 @@ def test_the_third_copy_waits(home: SearchHome) -> None:
     """Two copies may stand together; the third waits behind what says something else."""
     for n in range(4):
         home.give(f"copy{n}.md", "# Copy\n\ngreen tea is brewed at seventy degrees")
-    home.give("other.md", "# Other\n\ngreen tea brewed cold, seventy grams a jug, left in the fridge over night")
+    home.give("other.md", "# Other\n\ngreen tea is brewed at seventy degrees or cold")
     home.give("far.md", "# Far\n\nthe ferry leaves from the second quay")
     order = titles(home.search("green tea brewed at seventy degrees", k=5))
     assert order[:3] == ["Copy", "Copy", "Other"]
