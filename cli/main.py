@@ -24,6 +24,7 @@ COMMANDS: Final[dict[str, str]] = {
     "worker": "Work on what is still to do.",
     "compact": "Remove what nothing needs any more.",
     "check": "Check that everything is whole.",
+    "doctor": "Look at what surrounds the store, and say what to mend.",
 }
 
 

@@ -31,9 +31,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         print_json(Sources(sources=origins))
         return
     for origin in origins:
-        state = f"failed: {origin.last_error}" if origin.last_error else f"synced {_when(origin)}"
-        if origin.gone_since_ms:
-            state = "gone"
+        state = _state(origin)
         click.echo(f"{click.style(origin.origin_id[:9], fg='cyan')}  {clean(origin.location)}")
         click.echo(f"           {origin.kind}, {clean(state)}")
     if not origins:
@@ -50,8 +48,14 @@ def remove(ctx: click.Context, ident: str) -> None:
     click.echo(f"{clean(origin.location)} is not kept current any more; its docs stay")
 
 
-def _when(origin: Origin) -> str:
-    if not origin.synced_ms:
-        return "never"
-    moment = dt.datetime.fromtimestamp(origin.synced_ms / 1000).astimezone()
-    return moment.isoformat(" ", "minutes")
+def _state(origin: Origin) -> str:
+    if origin.gone_since_ms:
+        return f"gone since {_moment(origin.gone_since_ms)}"
+    if origin.last_error:
+        again = f"; next try {_moment(origin.next_try_ms)}" if origin.next_try_ms else ""
+        return f"failed: {origin.last_error}{again}"
+    return f"synced {_moment(origin.synced_ms)}" if origin.synced_ms else "never synced"
+
+
+def _moment(at_ms: int) -> str:
+    return dt.datetime.fromtimestamp(at_ms / 1000).astimezone().isoformat(" ", "minutes")

@@ -2,16 +2,27 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from cli.home import open_app
-from cli.output import many, print_json, warn
+from cli.output import clean, many, print_json, warn
 from cli.work import drain, progress_bar, working
 from kb.app import App
 from kb.errors import HeldBack, ItemsFailed
 from kb.sync.current import SourceLine, SyncOptions, SyncReport
+
+_COUNTS: Final = (
+    "added",
+    "updated",
+    "unchanged",
+    "resurrected",
+    "moved",
+    "removed",
+    "skipped",
+    "failed",
+)
 
 
 @click.command(name="sync-all")
@@ -31,10 +42,10 @@ from kb.sync.current import SourceLine, SyncOptions, SyncReport
 def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     """Bring folders and pages level with what was added; made for cron.
 
-    A missing or empty folder, or one that lost over a fifth of its docs, loses none of them here
+    Of a folder that is missing or empty, or that lost over a fifth of its docs, no doc is removed
     until --accept-deletions says that it was meant: exit 6. Exit 3 where a source failed.
     """
-    app = open_app(ctx, create=True)
+    app = open_app(ctx, create=not options["dry_run"])
     report = _run(app, options, loud=not as_json)
     if as_json:
         print_json(report)
@@ -63,20 +74,9 @@ def _run(app: App, options: dict[str, Any], *, loud: bool) -> SyncReport:
 
 def tell(line: SourceLine) -> None:
     """What became of one source, in a line, and what went wrong in it."""
-    names = (
-        "added",
-        "updated",
-        "unchanged",
-        "resurrected",
-        "moved",
-        "removed",
-        "skipped",
-        "failed",
-    )
-    parts = [f"{getattr(line, name):,} {name}" for name in names if getattr(line, name)]
-    click.echo(
-        f"{line.location}: {line.outcome.replace('_', ' ')}; {', '.join(parts) or 'no change'}"
-    )
+    parts = [f"{getattr(line, name):,} {name}" for name in _COUNTS if getattr(line, name)]
+    outcome = line.outcome.replace("_", " ")
+    click.echo(clean(f"{line.location}: {', '.join((outcome, *parts))}"))
     if line.reason:
         warn(f"{line.location}: {line.reason}")
     for problem in line.problems:
@@ -91,5 +91,9 @@ def _judge(report: SyncReport) -> None:
         what = many(len(held), "source")
         raise HeldBack(f"{what} held back; --accept-deletions goes on where that is meant")
     if failed or report.failed:
-        what = many(len(failed) or report.failed, "source")
-        raise ItemsFailed(f"{what} failed")
+        raise ItemsFailed(f"{_failures(len(failed), report.failed)} failed")
+
+
+def _failures(sources: int, files: int) -> str:
+    parts = [many(count, noun) for count, noun in ((sources, "source"), (files, "file")) if count]
+    return " and ".join(parts)

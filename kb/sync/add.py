@@ -9,15 +9,17 @@ from msgspec import Struct
 
 from kb.canonicalize import FINGERPRINT, CanonicalizeInput, Parser, detect_mime
 from kb.errors import Refused, SourceError, TooLarge
+from kb.ingest.changes import was_removed
 from kb.ingest.ingest import Ingestor, seen_record
-from kb.ingest.request import FileStamp, IngestRequest, Staged, Wishes
-from kb.model.doc import Kind, Seen
+from kb.ingest.request import IngestRequest, Staged, Wishes
+from kb.model.doc import Seen
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.origin import Origin, OriginKind, origin_id
 from kb.model.source import STDIN_NAME, display_name, file_lsid
 from kb.store import docs
 from kb.store.records import SOURCES
 from kb.store.store import Store
+from kb.sync.items import Bytes, Item, Left, of_walk
 from kb.sync.origins import register
 from kb.sync.read import read_file, read_stream, stamp_of
 from kb.sync.report import AddReport, Tally
@@ -45,38 +47,8 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     """The folder that holds what is taken in: never a source itself."""
     keep_current: bool = True
     """Whether folders and URLs are registered for `kb sync-all`."""
-
-
-class _Item(Struct, frozen=True):
-    """One source to take in; `named` where the person named it itself, not its folder."""
-
-    name: str
-    path: Path | None
-    named: bool
-    url: str | None = None
-
-
-class _Left(Struct, frozen=True):
-    """One source that is left out, and why."""
-
-    name: str
-    reason: str
-    failed: bool
-
-
-class _Bytes(Struct, frozen=True, kw_only=True):
-    """A source's bytes and where they came from."""
-
-    item: _Item
-    lsid: Lsid
-    kind: Kind
-    data: bytes
-    raw_sha256: str
-    stamp: FileStamp | None
-    mime: str | None = None
-    """As the server says; None where the bytes have to tell."""
-    file_name: str | None = None
-    read_after: DocId | None = None
+    revive: bool = True
+    """Whether what a person removed comes back; else it is left out until it is added again."""
 
 
 class Adder:
@@ -93,7 +65,7 @@ class Adder:
         self._urls = urls
         self._folders: list[Path] = []
         self.cursors: dict[str, str] = {}
-        """By URL: how to ask whether it changed."""
+        """By URL that was taken in: how to ask whether it changed."""
         self.error: SourceError | None = None
         """What kept the last source that failed from being taken in."""
         self._store = store
@@ -101,9 +73,9 @@ class Adder:
         self._parser = parser
         self._options = options
         self._tally = Tally()
-        self._batch: list[tuple[_Item, Staged]] = []
+        self._batch: list[tuple[Item, Staged]] = []
         self._refreshed: list[Seen] = []
-        self._overtaken: list[_Item] = []
+        self._overtaken: list[Item] = []
 
     def add(
         self,
@@ -117,10 +89,25 @@ class Adder:
         What is committed stays committed if this is interrupted: `report` tells so far. Raises
         StoreFull and its like when the home, not a source, is at fault.
         """
-        items = list(self._items(sources))
+        self._take_all(list(self._items(sources)), stdin_fd, on_progress)
+        if self._options.keep_current and not self._options.dry_run:
+            self._register()
+        return self.report()
+
+    def add_walked(self, seen: Iterable[Found | Passed]) -> AddReport:
+        """Take in what a walk brought; else as `add`."""
+        self._take_all([of_walk(one, display_name(one.path)) for one in seen])
+        return self.report()
+
+    def _take_all(
+        self,
+        items: list[Item | Left],
+        stdin_fd: int = 0,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
         try:
             for done, item in enumerate(items):
-                if isinstance(item, _Left):
+                if isinstance(item, Left):
                     self._tally.left(item.name, "failed" if item.failed else "skipped", item.reason)
                 else:
                     self._add_one(item, stdin_fd)
@@ -130,15 +117,12 @@ class Adder:
             # On Ctrl-C too: what is staged is whole, so keep it.
             self._flush()
         self._add_overtaken(stdin_fd)
-        if self._options.keep_current and not self._options.dry_run:
-            self._register()
-        return self.report()
 
     def _register(self) -> None:
         """Have the folders and pages of this call kept current from now on."""
         options = self._options
         places: list[tuple[OriginKind, str]] = [("url", url) for url in self.cursors]
-        places += [("folder", os.fspath(folder)) for folder in self._folders]
+        places += [("folder", display_name(folder)) for folder in self._folders]
         for kind, location in places:
             origin = Origin(
                 origin_id=origin_id(kind, location),
@@ -158,10 +142,10 @@ class Adder:
         """What became of the sources so far."""
         return self._tally.report()
 
-    def _items(self, sources: Iterable[str]) -> Iterator[_Item | _Left]:
+    def _items(self, sources: Iterable[str]) -> Iterator[Item | Left]:
         """Every source once: one that is named twice, or named and in a folder, is one source."""
         folders = self._folders
-        named: dict[str, _Item | _Left] = {}
+        named: dict[str, Item | Left] = {}
         for source in sources:
             item = self._named(source)
             if isinstance(item, Path):
@@ -177,48 +161,46 @@ class Adder:
                 if name in known:
                     continue
                 known.add(name)
-                match seen:
-                    case Found(path=path):
-                        yield _Item(name, path, named=False)
-                    case Passed(reason=reason, failed=failed):
-                        yield _Left(name, reason, failed)
+                yield of_walk(seen, name)
 
-    def _named(self, source: str) -> _Item | _Left | Path:
+    def _named(self, source: str) -> Item | Left | Path:
         """What a person named; a path where it is a folder to walk."""
         if source == STDIN_NAME:
-            return _Item(STDIN_NAME, None, named=True)
+            return Item(STDIN_NAME, None, named=True)
         if "://" in source[:12]:
             return self._named_url(source)
         if not source:
-            return _Left(source, "an empty name", failed=True)
+            return Left(source, "an empty name", failed=True)
         # The real path, so that a file has one name however it was typed.
         path = Path(os.path.realpath(os.path.expanduser(source)))
         if not os.path.isdir(path):
-            return _Item(display_name(path), path, named=True)
+            return Item(display_name(path), path, named=True)
         if not self._options.recursive:
-            return _Left(display_name(path), "a folder; add it with --recursive", failed=True)
+            return Left(display_name(path), "a folder; add it with --recursive", failed=True)
         return path
 
-    def _named_url(self, source: str) -> _Item | _Left:
+    def _named_url(self, source: str) -> Item | Left:
         from kb.sync.url import url_lsid
 
         try:
             url = url_lsid(source).removeprefix("url:")
         except SourceError as error:
-            return _Left(source, error.reason, failed=True)
-        return _Item(url, None, named=True, url=url)
+            return Left(source, error.reason, failed=True)
+        return Item(url, None, named=True, url=url)
 
-    def _add_one(self, item: _Item, stdin_fd: int) -> None:
+    def _add_one(self, item: Item, stdin_fd: int) -> None:
         try:
             read = self._read(item, stdin_fd)
             if read is not None:
                 self._take(read)
+                if read.cursor is not None:
+                    self.cursors[read.item.name] = read.cursor
         except SourceError as error:
             self.error = error
             by_rule = isinstance(error, TooLarge) and not item.named
             self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
 
-    def _read(self, item: _Item, stdin_fd: int) -> _Bytes | None:
+    def _read(self, item: Item, stdin_fd: int) -> Bytes | None:
         """The item's bytes; None where it has been accounted for without them."""
         now_ms = self._store.clock.now_ms()
         limit = self._options.file_bytes_max
@@ -229,16 +211,16 @@ class Adder:
             digest = sha256_hex(data)
             # A named note is one thing across edits; an unnamed one is what it says.
             lsid = Lsid(f"stdin:{self._options.wishes.title or digest}")
-            return _Bytes(
+            return Bytes(
                 item=item, lsid=lsid, kind="stdin", data=data, raw_sha256=digest, stamp=None
             )
         lsid = file_lsid(item.path)
-        if self._is_unchanged(item, item.path, lsid, now_ms):
+        if self._is_unchanged(item, item.path, lsid, now_ms) or self._stays_out(item, lsid):
             return None
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
         data, stamp = read_file(item.path, limit, now_ms)
-        return _Bytes(
+        return Bytes(
             item=item,
             lsid=lsid,
             kind="file",
@@ -248,13 +230,15 @@ class Adder:
             read_after=newest.doc_id if newest else DocId(""),
         )
 
-    def _read_url(self, item: _Item, url: str) -> _Bytes | None:
+    def _read_url(self, item: Item, url: str) -> Bytes | None:
         """The page's bytes; None where the server says, or they show, that it is as it was."""
         from kb.sync.url import Changed, Unchanged
 
         if self._urls is None:
             raise Refused("nothing is fetched here", source=url)
         lsid = Lsid(f"url:{url}")
+        if self._stays_out(item, lsid):
+            return None
         wishes = self._options.wishes
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
@@ -265,14 +249,14 @@ class Adder:
             )
         cursor = origin.cursor if origin else ""
         state = self._urls().check(url, cursor, same.raw_sha256 if same else None)
-        self.cursors[url] = state.cursor
         match state:
             case Unchanged():
                 assert same
+                self.cursors[url] = state.cursor
                 self._tally.took(item.name, same.doc_id, "unchanged")
                 return None
             case Changed():
-                return _Bytes(
+                return Bytes(
                     item=item,
                     lsid=lsid,
                     kind="url",
@@ -282,9 +266,20 @@ class Adder:
                     read_after=newest.doc_id if newest else DocId(""),
                     mime=state.mime,
                     file_name=state.name,
+                    cursor=state.cursor,
                 )
 
-    def _is_unchanged(self, item: _Item, path: Path, lsid: Lsid, now_ms: int) -> bool:
+    def _stays_out(self, item: Item, lsid: Lsid) -> bool:
+        """Whether a person removed it, and nobody has asked for it since."""
+        if self._options.revive:
+            return False
+        with self._store.read() as txn:
+            removed = was_removed(txn, lsid)
+        if removed:
+            self._tally.left(item.name, "skipped", "removed with kb rm; kb add brings it back")
+        return removed
+
+    def _is_unchanged(self, item: Item, path: Path, lsid: Lsid, now_ms: int) -> bool:
         try:
             stamp = stamp_of(path.stat(), now_ms)
         except OSError:
@@ -295,7 +290,7 @@ class Adder:
             self._tally.took(item.name, doc.doc_id, "unchanged")
         return doc is not None
 
-    def _take(self, read: _Bytes) -> None:
+    def _take(self, read: Bytes) -> None:
         wishes = self._options.wishes
         with self._store.read() as txn:
             same = self._ingestor.same_bytes(txn, read.lsid, read.raw_sha256, wishes, FINGERPRINT)
@@ -316,7 +311,7 @@ class Adder:
         if len(self._batch) >= _BATCH_DOCS or _raw_bytes(self._batch) >= _BATCH_BYTES:
             self._flush()
 
-    def _request(self, read: _Bytes) -> IngestRequest:
+    def _request(self, read: Bytes) -> IngestRequest:
         path = read.item.path
         file_name = path.name if path else read.file_name
         mime = read.mime or detect_mime(read.data, file_name)
@@ -382,5 +377,5 @@ def _extension(path: Path | None, mime: str) -> str:
     return path.suffix.lstrip(".") if path else _EXTENSIONS.get(mime, "txt")
 
 
-def _raw_bytes(batch: list[tuple[_Item, Staged]]) -> int:
+def _raw_bytes(batch: list[tuple[Item, Staged]]) -> int:
     return sum(len(staged.request.raw) for _, staged in batch)

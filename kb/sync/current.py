@@ -1,6 +1,6 @@
 """`sync-all`: every due source is brought level, one after the other, each on its own account."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -8,12 +8,15 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import Gone, RateLimited, SourceError
+from kb.model.ids import DocId
 from kb.model.origin import Origin
 from kb.store.store import Store
-from kb.sync.folder import Survey, follow_moves, remove, survey
-from kb.sync.origins import give_back, hold, listed, resolve
+from kb.sync.fetch import RETRY_AFTER_S_MAX
+from kb.sync.folder import Survey, follow, moves, not_there, remove, survey
+from kb.sync.origins import folder_of, give_back, hold, listed, resolve
 from kb.sync.report import AddReport, Problem, Tally
 from kb.sync.url import next_try_ms
+from kb.sync.walk import Found, Passed
 
 SyncOutcome = Literal["synced", "failed", "gone", "held_back", "busy"]
 
@@ -70,8 +73,9 @@ class SyncReport(Struct, frozen=True, kw_only=True):
     removed: int
 
 
-# Takes one source in and says what became of it, and what the source is known by now.
-TakeIn = Callable[[Origin], tuple[AddReport, Origin]]
+# Takes one source in, of a folder what a walk brought, and says what became of it and what the
+# source is known by now.
+TakeIn = Callable[[Origin, Sequence[Found | Passed]], tuple[AddReport, Origin]]
 
 
 class Syncer:
@@ -99,45 +103,46 @@ class Syncer:
                 return [resolve(txn, self._options.only)]
             origins = listed(txn)
         wait_ms = self._options.interval_min * _MINUTE_MS
-        due = [
-            origin
-            for origin in origins
-            if origin.next_try_ms <= now_ms and (origin.synced_ms or 0) + wait_ms <= now_ms
-        ]
+        due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
         # The longest unseen first, so that --max serves all of them in turn.
         due.sort(key=lambda origin: (origin.tried_ms or 0, origin.location))
         return due[: self._options.sources_max]
 
     def _sync(self, origin: Origin) -> SourceLine:
-        held = hold(self._store, origin.origin_id)
+        held = hold(self._store, origin)
         if held is None:
-            return _line(origin, "busy", reason="another process is syncing it")
+            return _line(origin, "busy", reason="another process is syncing it, or just has")
         after = held
         try:
             line, after = self._folder(held) if held.kind == "folder" else self._url(held)
         except Gone as error:
-            after = _failed(held, error, self._store.clock.now_ms())
+            after = self._failed(held, error)
             since_ms = held.gone_since_ms or self._store.clock.now_ms()
             after = msgspec.structs.replace(after, gone_since_ms=since_ms)
             line = _line(held, "gone", reason=f"{error.reason}; its doc is kept")
         except SourceError as error:
-            after = _failed(held, error, self._store.clock.now_ms())
+            after = self._failed(held, error)
             line = _line(held, "failed", reason=error.reason)
         finally:
             give_back(self._store, after)
         return line
 
     def _folder(self, origin: Origin) -> tuple[SourceLine, Origin]:
-        root = Path(origin.location)
-        found = survey(self._store, root, origin.extensions, self._options.home)
-        if not root.is_dir():
-            reason = found.held_back or "the folder is not there"
-            return _line(origin, "held_back", reason=reason), origin
-        moved = follow_moves(self._store, found, self._options.file_bytes_max)
-        report, after = self._take_in(origin)
-        left = [doc for doc in found.vanished if doc.doc_id not in set(moved)]
-        held_back = self._held_back(found, len(left), origin)
-        removed = remove(self._store, left) if held_back is None else []
+        found = self._survey(origin)
+        recognised = moves(self._store, found, self._options.file_bytes_max)
+        moved = follow(self._store, recognised)
+        report, after = self._take_in(origin, found.seen)
+        removed: list[DocId] = []
+        held_back = not_there(folder_of(origin))
+        if len(found.vanished) > len(moved):
+            # Looked at again: what has come back since, or was never gone, stays.
+            again = self._survey(origin, found.known)
+            still = {doc.doc_id for doc in again.vanished}
+            left = [doc for doc in found.vanished if doc.doc_id in still]
+            held_back = again.held_back
+            if held_back is None or self._options.accept_deletions:
+                removed = remove(self._store, left)
+                held_back = None
         line = _line(
             origin,
             "held_back" if held_back else "synced",
@@ -146,17 +151,15 @@ class Syncer:
             removed=len(removed),
             reason=held_back,
         )
+        if held_back:
+            return line, msgspec.structs.replace(after, last_error=held_back)
         return line, self._level(after)
 
-    def _held_back(self, found: Survey, vanished: int, origin: Origin) -> str | None:
-        """The survey's word, judged again without what has only moved."""
-        if self._options.accept_deletions or not vanished or found.held_back is None:
-            return None
-        again = survey(self._store, Path(origin.location), origin.extensions, self._options.home)
-        return again.held_back
+    def _survey(self, origin: Origin, known_before: int | None = None) -> Survey:
+        return survey(self._store, origin, self._options.home, known_before)
 
     def _url(self, origin: Origin) -> tuple[SourceLine, Origin]:
-        report, after = self._take_in(origin)
+        report, after = self._take_in(origin, ())
         return _line(origin, "synced", report), self._level(after)
 
     def _level(self, origin: Origin) -> Origin:
@@ -170,25 +173,46 @@ class Syncer:
             gone_since_ms=None,
         )
 
+    def _failed(self, origin: Origin, error: SourceError) -> Origin:
+        failures = origin.failures + 1
+        wait_s = error.retry_after_s if isinstance(error, RateLimited) else None
+        return msgspec.structs.replace(
+            origin,
+            failures=failures,
+            last_error=error.reason,
+            next_try_ms=next_try_ms(failures, wait_s, self._store.clock.now_ms()),
+        )
+
     def _foresee(self, origin: Origin) -> SourceLine:
         if origin.kind == "url":
             return _line(origin, "synced", reason="would be asked whether it changed")
-        root = Path(origin.location)
-        found = survey(self._store, root, origin.extensions, self._options.home)
-        report, _ = self._take_in(origin)
-        outcome: SyncOutcome = "held_back" if found.held_back else "synced"
-        return _line(origin, outcome, report, removed=len(found.vanished), reason=found.held_back)
+        found = self._survey(origin)
+        moved = len(moves(self._store, found, self._options.file_bytes_max))
+        report, _ = self._take_in(origin, found.seen)
+        # What has moved is looked at in its new place, and is unchanged there.
+        report = msgspec.structs.replace(
+            report, added=report.added - moved, unchanged=report.unchanged + moved
+        )
+        vanished = len(found.vanished) - moved
+        held_back = found.held_back if vanished or not found.seen else None
+        if self._options.accept_deletions:
+            held_back = None
+        return _line(
+            origin,
+            "held_back" if held_back else "synced",
+            report,
+            moved=moved,
+            removed=0 if held_back else vanished,
+            reason=held_back,
+        )
 
 
-def _failed(origin: Origin, error: SourceError, now_ms: int) -> Origin:
-    failures = origin.failures + 1
-    wait_s = error.retry_after_s if isinstance(error, RateLimited) else None
-    return msgspec.structs.replace(
-        origin,
-        failures=failures,
-        last_error=error.reason,
-        next_try_ms=next_try_ms(failures, wait_s, now_ms),
-    )
+def _is_due(origin: Origin, now_ms: int, wait_ms: int) -> bool:
+    """A time that cannot be, from before the clock was put right, holds nothing up."""
+    synced_ms = origin.synced_ms or 0
+    if origin.next_try_ms > now_ms:
+        return origin.next_try_ms > now_ms + RETRY_AFTER_S_MAX * 1000
+    return synced_ms > now_ms or synced_ms + wait_ms <= now_ms
 
 
 def _line(

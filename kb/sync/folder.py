@@ -1,20 +1,23 @@
 """A folder and its docs are brought level: added, updated, moved, and removed with care."""
 
 import hashlib
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from kb.errors import SourceError
-from kb.ingest.changes import move, tombstone
+from kb.ingest.changes import move, vanish
 from kb.ingest.ingest import seen_record
-from kb.model.doc import Doc
+from kb.model.doc import Doc, Seen
 from kb.model.ids import DocId
+from kb.model.origin import Origin
 from kb.model.source import display_name, file_lsid, path_of
 from kb.store import docs
 from kb.store.store import Store
+from kb.sync.origins import covers, folder_of, inner_folders
 from kb.sync.read import read_file
 from kb.sync.walk import Found, Passed, walk
 
@@ -26,7 +29,8 @@ VANISHED_MIN: Final = 10
 class Survey(Struct, frozen=True, kw_only=True):
     """A folder against its docs, before anything is changed."""
 
-    files: int
+    seen: Sequence[Found | Passed]
+    """What a walk brought."""
     vanished: list[Doc]
     """Active docs of the folder whose file is not there any more, or is ignored now."""
     known: int
@@ -37,56 +41,88 @@ class Survey(Struct, frozen=True, kw_only=True):
     """Why no doc may be removed without a confirmation."""
 
 
-def survey(store: Store, root: Path, extensions: tuple[str, ...], home: Path | None) -> Survey:
-    """Look at both sides. Reads no file."""
-    seen = list(walk(root, extensions, home=home)) if root.is_dir() else []
+class Move(Struct, frozen=True, kw_only=True):
+    """A vanished doc, and the file that has its bytes now."""
+
+    doc: Doc
+    path: Path
+    seen: Seen
+
+
+def survey(
+    store: Store, origin: Origin, home: Path | None, known_before: int | None = None
+) -> Survey:
+    """Look at both sides. Reads no file.
+
+    At a second look `known_before` is the first one's count: what has come in between does not
+    make a loss look smaller.
+
+    A doc is the folder's own where its name is one that the folder asks for. What was added by
+    name besides, and what a registered folder further in asks for, is left alone.
+    """
+    root = folder_of(origin)
+    amiss = not_there(root)
+    with store.read() as txn:
+        inner = inner_folders(txn, root)
+        active = [doc for doc in docs.all_latest(txn) if doc.status == "active"]
+    seen = [] if amiss else list(_own(walk(root, origin.extensions, home=home), inner))
     present = {file_lsid(one.path): one.path for one in seen if isinstance(one, Found)}
     lost = [one.path for one in seen if isinstance(one, Passed) and one.failed]
-    with store.read() as txn:
-        under = [doc for doc in docs.all_latest(txn) if _is_under(doc, root)]
-    known = [doc for doc in under if doc.status == "active"]
-    vanished = [
-        doc for doc in known if doc.place not in present and _has_left(doc, extensions, lost)
-    ]
-    places = {doc.place for doc in known}
+    places = {doc.place for doc in active}
+    start = file_lsid(root).rstrip("/") + "/"
+    known = [doc for doc in active if doc.place.startswith(start) and _is_own(doc, origin, inner)]
+    vanished = [doc for doc in known if doc.place not in present and not _is_under(doc, lost)]
     return Survey(
-        files=len(present),
+        seen=seen,
         vanished=vanished,
         known=len(known),
         fresh=[path for lsid, path in present.items() if lsid not in places],
-        held_back=_held_back(root, len(present), len(vanished), len(known)),
+        held_back=_held_back(root, amiss, len(present), len(vanished), known_before or len(known)),
     )
 
 
-def _is_under(doc: Doc, root: Path) -> bool:
-    path = path_of(doc.place)
-    return doc.kind == "file" and path is not None and path.is_relative_to(root)
-
-
-def _has_left(doc: Doc, extensions: tuple[str, ...], lost: Iterable[Path]) -> bool:
-    path = path_of(doc.place)
-    if path is None or any(path.is_relative_to(folder) for folder in lost):
-        return False
-    if not path.exists():
-        return True
-    # It is there, but the walk did not bring it: it is ignored now, or it was added by name.
-    return path.suffix.lower().lstrip(".") in extensions
-
-
-def _held_back(root: Path, files: int, vanished: int, known: int) -> str | None:
-    if not known:
-        return None
-    if not root.is_dir():
-        return f"{root} is not there; is it mounted?"
-    if not files:
-        return f"{root} is empty, but {known} docs came from it; is it mounted?"
-    if vanished >= VANISHED_MIN and vanished > known * VANISHED_SHARE_MAX:
-        return f"{vanished} of {known} docs have vanished from {root}"
+def not_there(root: Path) -> str | None:
+    """Why a folder cannot be looked at; None where it can."""
+    if not os.path.isdir(root):
+        return f"{display_name(root)} is not there; is it mounted?"
+    if os.path.realpath(root) != os.fspath(root):
+        return f"{display_name(root)} is reached by a link now; add the folder it leads to"
     return None
 
 
-def follow_moves(store: Store, found: Survey, bytes_max: int) -> list[DocId]:
-    """Recognise vanished docs in new files with the same bytes; returns the docs that moved.
+def _own(seen: Iterable[Found | Passed], inner: list[Origin]) -> Iterable[Found | Passed]:
+    if not inner:
+        return seen
+    return (one for one in seen if not any(covers(origin, one.path) for origin in inner))
+
+
+def _is_own(doc: Doc, origin: Origin, inner: list[Origin]) -> bool:
+    path = path_of(doc.place)
+    if doc.kind != "file" or path is None or not covers(origin, path):
+        return False
+    return not any(covers(other, path) for other in inner)
+
+
+def _is_under(doc: Doc, folders: list[Path]) -> bool:
+    path = path_of(doc.place)
+    return path is not None and any(path.is_relative_to(folder) for folder in folders)
+
+
+def _held_back(root: Path, amiss: str | None, files: int, vanished: int, known: int) -> str | None:
+    if amiss:
+        return amiss
+    if not vanished:
+        return None
+    if not files:
+        came = "1 doc" if known == 1 else f"{known:,} docs"
+        return f"{display_name(root)} is empty, but {came} came from it; is it mounted?"
+    if vanished >= VANISHED_MIN and vanished > known * VANISHED_SHARE_MAX:
+        return f"{vanished:,} of {known:,} docs have vanished from {display_name(root)}"
+    return None
+
+
+def moves(store: Store, found: Survey, bytes_max: int) -> list[Move]:
+    """Recognise vanished docs in new files with the same bytes.
 
     Of several that could be meant, the one with the same file name, else the first.
     """
@@ -94,9 +130,11 @@ def follow_moves(store: Store, found: Survey, bytes_max: int) -> list[DocId]:
     for doc in found.vanished:
         waiting.setdefault(doc.raw_sha256, []).append(doc)
     sizes = {doc.raw_bytes for doc in found.vanished}
-    moved: list[DocId] = []
+    recognised: list[Move] = []
     for path in found.fresh:
-        if not waiting or _size(path) not in sizes:
+        if not waiting:
+            break
+        if _size(path) not in sizes:
             continue
         try:
             data, stamp = read_file(path, bytes_max, store.clock.now_ms())
@@ -107,16 +145,29 @@ def follow_moves(store: Store, found: Survey, bytes_max: int) -> list[DocId]:
         if not same:
             continue
         doc = next((d for d in same if Path(d.source).name == path.name), same[0])
-        lsid = file_lsid(path)
-        with store.write() as txn:
-            newest = docs.latest(txn, doc.source_no)
-            if newest is None or newest.doc_id != doc.doc_id or docs.latest_of(txn, lsid):
-                continue
-            seen = seen_record(lsid, doc.doc_id, digest, stamp)
-            move(txn, newest, lsid, display_name(path), seen)
         same.remove(doc)
-        moved.append(doc.doc_id)
-    return moved
+        if not same:
+            del waiting[digest]
+        seen = seen_record(file_lsid(path), doc.doc_id, digest, stamp)
+        recognised.append(Move(doc=doc, path=path, seen=seen))
+    return recognised
+
+
+def follow(store: Store, recognised: list[Move]) -> list[DocId]:
+    """Say where docs are now, in one transaction; returns those that nobody overtook."""
+    followed: list[DocId] = []
+    if not recognised:
+        return followed
+    with store.write() as txn:
+        for one in recognised:
+            lsid = file_lsid(one.path)
+            newest = docs.latest(txn, one.doc.source_no)
+            # A place that has a history of its own keeps it.
+            if newest is None or newest != one.doc or docs.latest_of(txn, lsid):
+                continue
+            move(txn, newest, lsid, display_name(one.path), one.seen)
+            followed.append(newest.doc_id)
+    return followed
 
 
 def _size(path: Path) -> int | None:
@@ -128,4 +179,4 @@ def _size(path: Path) -> int | None:
 
 def remove(store: Store, vanished: Iterable[Doc]) -> list[DocId]:
     """Tombstone the docs whose files are gone; a file that comes back brings its doc back."""
-    return tombstone(store, [doc.doc_id for doc in vanished])
+    return vanish(store, [doc.doc_id for doc in vanished])

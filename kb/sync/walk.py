@@ -1,7 +1,7 @@
 """Which files? A folder is walked in name order, inside its root, past what is to be ignored."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +36,11 @@ class _Refused(Exception):
     """A folder's .kbignore cannot be followed."""
 
 
+def wanted_extensions(extensions: Iterable[str]) -> frozenset[str]:
+    """Extensions as they are compared: lower-case, without a dot; `*` stands for all."""
+    return frozenset(extension.lower().lstrip(".") for extension in extensions)
+
+
 def walk(
     root: Path, extensions: tuple[str, ...], *, home: Path | None = None
 ) -> Iterator[Found | Passed]:
@@ -47,7 +52,7 @@ def walk(
     A folder that cannot be listed, or whose .kbignore cannot be followed, has failed: taking in
     what its owner may have meant to keep out would be worse. `home` is not gone into.
     """
-    wanted = frozenset(extension.lower().lstrip(".") for extension in extensions)
+    wanted = wanted_extensions(extensions)
     # A stack of listings and not of calls: folders may lie deeper than calls may.
     start: Iterator[Found | Passed | _Folder] = iter((_Folder(root, ()),))
     open_folders = [start]

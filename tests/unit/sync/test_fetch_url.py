@@ -61,7 +61,7 @@ MARKUP = b"<!doctype html><title>t</title>"
         (PNG, "text/html", "x", "image/png"),
         (PNG, "text/markdown", "x.md", "image/png"),
         (PNG, "image/png", "x", "image/png"),
-        (gzip.compress(b"x"), "application/gzip", "x.gz", "application/gzip"),
+        (gzip.compress(b"x", mtime=0), "application/gzip", "x.gz", "application/gzip"),
         (MARKUP, None, "", "text/html"),
         (PDF, "application/octet-stream", "paper", "application/pdf"),
         (b"# t", "application/octet-stream", "a.md", "text/markdown"),

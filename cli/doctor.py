@@ -1,0 +1,60 @@
+"""`kb doctor`: is all well around the store?"""
+
+from collections.abc import Iterator
+
+import click
+from msgspec import Struct
+
+from cli.home import home_of, open_app
+from cli.output import clean, many, print_json
+from kb.check.doctor import Advice, look_around, of_model, of_place, of_store, of_vectors
+from kb.errors import ConfigError, ItemsFailed
+
+
+class NeedsAttention(ItemsFailed):
+    """Something around the store is to be mended."""
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """Whether all is well, and if not, what to do."""
+
+    well: bool
+    findings: tuple[Advice, ...]
+
+
+@click.command(name="doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Look at disk, model, settings, jobs and sources. Exit 3 where something needs attention.
+
+    `kb check` looks at the store itself.
+    """
+    findings = tuple(_findings(ctx))
+    health = Health(well=not findings, findings=findings)
+    if as_json:
+        print_json(health)
+    else:
+        for finding in findings:
+            click.echo(clean(f"{finding.place}: {finding.problem} ({finding.mend})"))
+        if health.well:
+            click.echo("all is well")
+    if findings:
+        raise NeedsAttention(f"{many(len(findings), 'finding')}; each says what mends it")
+
+
+def _findings(ctx: click.Context) -> Iterator[Advice]:
+    try:
+        home_of(ctx)
+    except ConfigError as error:
+        # Without its settings a home is not to be opened.
+        yield Advice(place="settings", problem=str(error), mend="mend that line, and ask again")
+        return
+    app = open_app(ctx, create=False)
+    of_the_model = list(of_model(lambda: app.embedder))
+    yield from of_the_model
+    if app.is_made:
+        if not of_the_model:
+            yield from of_vectors(app.store, app.embedder.fingerprint)
+        yield from of_place(look_around(app.paths.root))
+        yield from of_store(app.store)

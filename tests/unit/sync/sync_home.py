@@ -1,0 +1,135 @@
+"""A home whose sources are kept current: real files and store, wired by App, a clock of our own."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from fakes import FakeClock
+
+from kb.app import App
+from kb.canonicalize import Parser
+from kb.config import EmbedSettings, FetchSettings, Settings
+from kb.embed.hashing import HashingEmbedder
+from kb.embed.protocol import FloatMatrix
+from kb.ingest.request import Wishes
+from kb.jobs import queue
+from kb.model.doc import Doc
+from kb.model.origin import Origin
+from kb.model.search import Freshness
+from kb.search.freshness import freshness_of
+from kb.store import chunks, docs
+from kb.sync.add import AddOptions
+from kb.sync.current import SourceLine, SyncOptions, SyncReport
+from kb.sync.origins import listed, resolve
+from kb.sync.report import AddReport
+from kb.worker.chunking import Chunking
+from kb.worker.embedding import Embedding
+
+LEASE_MS = 60_000
+# Later than any file of a test was written, so that its stamp can be trusted at once.
+LATE_MS = 4_000_000_000_000
+OUTCOMES = ("added", "updated", "unchanged", "resurrected", "skipped", "failed")
+
+
+class CountingEmbedder(HashingEmbedder):
+    """Counts the texts that it embedded."""
+
+    embedded = 0
+
+    def embed_documents(self, texts: Sequence[str]) -> FloatMatrix:
+        self.embedded += len(texts)
+        return super().embed_documents(texts)
+
+
+class SyncHome:
+    """One home, and what `add`, `sync-all` and the workers do in it, in this process."""
+
+    def __init__(self, root: Path) -> None:
+        self.clock = FakeClock(now_ms=LATE_MS)
+        settings = Settings(
+            embed=EmbedSettings(kind="hashing"),
+            fetch=FetchSettings(allow=("127.0.0.1",), total_s=5.0, connect_s=2.0),
+        )
+        self.app = App.open(root / "home", settings, clock=self.clock)
+        self.embedder = CountingEmbedder()
+        self.app.__dict__["embedder"] = self.embedder
+        self.parser = Parser()
+        self._stop = threading.Event()
+
+    def close(self) -> None:
+        self.parser.close()
+        self.app.close()
+
+    def add(
+        self,
+        *sources: object,
+        ext: tuple[str, ...] = ("md", "txt"),
+        wishes: Wishes = Wishes(),  # noqa: B008  frozen
+    ) -> AddReport:
+        options = AddOptions(
+            recursive=True, extensions=ext, wishes=wishes, home=self.app.paths.root
+        )
+        report = self.app.adder(self.parser, options).add([str(source) for source in sources])
+        self.work()
+        return report
+
+    def sync(self, **options: object) -> SyncReport:
+        said = {"interval_min": 0, "home": self.app.paths.root, **options}
+        report = self.app.syncer(self.parser, SyncOptions(**said)).run()
+        for part in (report, *report.sources):
+            assert part.scanned == sum(getattr(part, name) for name in OUTCOMES)
+        self.work()
+        return report
+
+    def line(self, **options: object) -> SourceLine:
+        """Sync what must be one source."""
+        (line,) = self.sync(**options).sources
+        return line
+
+    def work(self) -> None:
+        """Do every job, in this thread."""
+        chunking = Chunking(self.app.store, self.app.content, self.embedder, 64, 8)
+        embedding = Embedding(self.app.store, self.embedder, self._stop)
+        while True:
+            with self.app.store.write() as txn:
+                claims = queue.claim(
+                    txn, self.clock, ("chunk", "embed"), limit=64, lease_ms=LEASE_MS
+                )
+            if not claims:
+                return
+            (chunking.work if claims[0].job.kind == "chunk" else embedding.work)(claims)
+
+    def origins(self) -> list[Origin]:
+        with self.app.store.read() as txn:
+            return listed(txn)
+
+    def origin(self, place: object) -> Origin:
+        with self.app.store.read() as txn:
+            return resolve(txn, str(place))
+
+    def docs(self, *, status: str = "active") -> dict[str, Doc]:
+        """Newest docs of a status, by the place they are at."""
+        with self.app.store.read() as txn:
+            return {doc.source: doc for doc in docs.all_latest(txn) if doc.status == status}
+
+    def names(self) -> set[str]:
+        """File names of the active docs."""
+        return {Path(source).name for source in self.docs()}
+
+    def passages(self, doc: Doc) -> list[str]:
+        with self.app.store.read() as txn:
+            numbers = chunks.numbers_of(txn, doc.source_no)
+            return [passage.chunk_id for no in numbers if (passage := chunks.get(txn, no))]
+
+    def freshness(self, doc: Doc) -> Freshness:
+        with self.app.store.read() as txn:
+            return freshness_of(txn, doc)
+
+    def vectors(self) -> int:
+        with self.app.store.read() as txn:
+            return txn.count("vectors")
+
+    def is_sound(self) -> bool:
+        report = self.app.checker.run(repair=False)
+        assert report.findings == ()
+        return report.sound
