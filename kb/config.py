@@ -81,7 +81,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Passages at least this alike can crowd each other out."""
     mmr_crowd: _Positive = 2
     """How many alike may stand before the next one has to wait."""
-    entity_boost: Annotated[float, Meta(ge=1.0)] = 1.25
+    entity_boost: Annotated[float, Meta(ge=1.0)] = 1.5
     query_chars_max: _Positive = 8_192
 
 

@@ -20,7 +20,7 @@ def leg(*scores: float, floor: float | None = None, top_min: float = 0.0) -> Leg
 
 
 def test_spaced_ranks_follow_the_score() -> None:
-    """The best is at 1, the lowest and the unknown at 1 + n, others in proportion to their score."""
+    """The best is at 1, the lowest and the unknown at 1 + n, others by their score."""
     np.testing.assert_allclose(spaced_ranks(leg(1.0, 0.5, 0.0, NAN)), [1, 3, 5, 5])
 
 
