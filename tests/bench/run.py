@@ -43,27 +43,27 @@ OnnxEmbedder(builtin_model_dir()).embed_documents(texts)
 """
 
 
-# Starts a command and says how much memory it took. A child of this process would be counted with
+# Starts a command and says how long and how much memory it took. A child of this process would be counted with
 # what this process held when it forked.
 PEAK = """
-import resource, subprocess, sys
+import resource, subprocess, sys, time
+started = time.perf_counter()
 code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
-print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+seconds = time.perf_counter() - started
+print(code, seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
 
 
 def spent(argv: list[str], home: Path) -> tuple[float, float]:
     """Wall seconds and peak resident MB of one process; its failure is ours."""
     env = {**os.environ, "KB_HOME": str(home)}
-    started = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-S", "-c", PEAK, *argv], capture_output=True, text=True, env=env
     )
-    seconds = time.perf_counter() - started
-    code, peak_kb = done.stdout.split()
+    code, seconds, peak_kb = done.stdout.split()
     if code != "0":
         sys.exit(f"{argv}: exit {code}: {done.stderr[-500:]}")
-    return seconds, int(peak_kb) / 1024
+    return float(seconds), int(peak_kb) / 1024
 
 
 def versus(
