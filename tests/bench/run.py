@@ -43,8 +43,8 @@ OnnxEmbedder(builtin_model_dir()).embed_documents(texts)
 """
 
 
-# Starts a command and says how long and how much memory it took. A child of this process would be counted with
-# what this process held when it forked.
+# Starts a command and says how long and how much memory it took. A child of this process would
+# be counted with what this process held when it forked.
 PEAK = """
 import resource, subprocess, sys, time
 started = time.perf_counter()
