@@ -50,7 +50,7 @@ def drain(app: App, pool: "WorkerPool", progress: "Progress | None") -> None:
     for problem in app.catch_up():
         warn(problem)
     with app.store.read() as txn:
-        waiting = queue.counts(txn).ready
+        waiting = queue.retrying(txn)
     if waiting:
         warn(f"{many(waiting, 'job')} failed and will be tried again by `kb worker`; see kb stats")
 

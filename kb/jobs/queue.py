@@ -279,6 +279,12 @@ def counts(txn: ReadTxn) -> JobCounts:
     )
 
 
+def retrying(txn: ReadTxn) -> int:
+    """How many jobs failed and wait for another try."""
+    # The time before which a job is not claimed stands in its key; only a failure sets one.
+    return sum(1 for key, _ in txn.scan("jobs_ready") if any(key[1:9]))
+
+
 def pending_of_kind(txn: ReadTxn, kind: JobKind, limit: int) -> int:
     """How many jobs of a kind are ready or running, counted up to `limit`."""
     prefix = bytes([PRIORITY[kind]])

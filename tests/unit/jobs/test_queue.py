@@ -455,3 +455,15 @@ def test_a_job_without_a_record_is_not_listed(txn: WriteTxn, clock: FakeClock) -
     """An unknown id is None, and lists of an empty queue are empty."""
     assert queue.get(txn, JobId("j1")) is None
     assert (list(queue.failed(txn)), list(queue.running(txn)), counts(txn)) == ([], [], (0, 0, 0))
+
+
+def test_retrying_counts_what_failed_and_waits() -> None:
+    """A job that failed and waits is counted; one that is merely ready, or came back, is not."""
+    clock = FakeClock()
+    with MemoryEnvironment().write() as txn:
+        for name in ("da", "db", "dc"):
+            queue.enqueue(txn, clock, "chunk", DocId(name), key=name)
+        first, second, _ = queue.claim(txn, clock, ("chunk",), limit=3, lease_ms=LEASE_MS)
+        queue.fail(txn, clock, first, "no luck")
+        queue.release(txn, second)
+        assert queue.retrying(txn) == 1
