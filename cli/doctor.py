@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from cli.home import home_of, open_app
 from cli.output import clean, many, print_json
-from kb.check.doctor import Advice, look_around, of_model, of_place, of_store, of_vectors
+from kb.check.doctor import Advice, look_around, of_model, of_place, of_store
 from kb.errors import ConfigError, ItemsFailed
 
 
@@ -51,10 +51,7 @@ def _findings(ctx: click.Context) -> Iterator[Advice]:
         yield Advice(place="settings", problem=str(error), mend="mend that line, and ask again")
         return
     app = open_app(ctx, create=False)
-    of_the_model = list(of_model(lambda: app.embedder))
-    yield from of_the_model
+    yield from of_model(app.models.active)
     if app.is_made:
-        if not of_the_model:
-            yield from of_vectors(app.store, app.embedder.fingerprint)
         yield from of_place(look_around(app.paths.root))
         yield from of_store(app.store)

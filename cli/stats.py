@@ -1,5 +1,6 @@
 """`kb stats`: count what there is."""
 
+import stat
 from collections import Counter
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def _counted(app: App) -> Stats:
             entities=txn.count("entities"),
             jobs={"ready": counts.ready, "running": counts.running, "failed": counts.failed},
             dead_letters=letters,
-            model=app.embedder.fingerprint,
+            model=app.models.in_use().active.fingerprint,
             pages_without_text=without_text,
             store_bytes=app.store.size_bytes(),
             disk_bytes=_disk_bytes(app.paths.root),
@@ -113,12 +114,10 @@ def _counted(app: App) -> Stats:
 
 
 def _disk_bytes(root: Path) -> int:
-    """Blocks in use: the store's file is sparse, so its length would say too much."""
-    return sum(
-        path.lstat().st_blocks * 512
-        for path in root.rglob("*")
-        if path.is_file() and not path.is_symlink()
-    )
+    """Blocks in use: the store's file is sparse, and backups share files with the home."""
+    statuses = (path.lstat() for path in root.rglob("*"))
+    files = {(s.st_dev, s.st_ino): s.st_blocks for s in statuses if stat.S_ISREG(s.st_mode)}
+    return sum(files.values()) * 512
 
 
 def _listed(counts: dict[str, int]) -> str:

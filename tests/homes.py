@@ -90,8 +90,8 @@ class SmallHome:
 
     def work(self, *kinds: JobKind) -> None:
         """Do every job of these kinds, in this thread."""
-        chunking = Chunking(self.store, self.content, self.embedder, 64, 8)
-        embedding = Embedding(self.store, self.embedder, self._stop)
+        chunking = Chunking(self.store, self.content, lambda: self.embedder, 64, 8)
+        embedding = Embedding(self.store, lambda: self.embedder, self._stop)
         while True:
             with self.store.write() as txn:
                 asked = kinds or ("chunk", "embed")

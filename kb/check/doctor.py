@@ -17,12 +17,11 @@ from kb.model.job import Job
 from kb.model.origin import Origin
 from kb.store import docs
 from kb.store.kv import ReadTxn
-from kb.store.meta import MODEL, get_word
 from kb.store.store import Store
 from kb.sync.origins import listed
 
 if TYPE_CHECKING:
-    from kb.embed.protocol import Embedder
+    from kb.search.engine import Meaning
 
 _FREE_BYTES_MIN: Final = 512 << 20
 _OPEN_FILES_MIN: Final = 256
@@ -126,23 +125,18 @@ def file_system(mounts: str, path: str) -> str:
     return kind
 
 
-def of_model(embedder: "Callable[[], Embedder]") -> Iterator[Advice]:
+def of_model(model: "Callable[[], Meaning]") -> Iterator[Advice]:
     """What is amiss with the model: its files are held against their checksums as they load."""
     try:
-        embedder().embed_query("kb")
+        found = model()
+        found.embedder.embed_query("kb")
     except (ModelMissing, EmbedError) as error:
-        mend = "install kb again, or name another model in embed.model"
+        mend = "bring the model back, or choose another one with kb embedder set"
         yield Advice(place="model", problem=str(error), mend=mend)
-
-
-def of_vectors(store: Store, fingerprint: str) -> Iterator[Advice]:
-    """What is amiss with the vectors: whether they are of the model in use."""
-    with store.read() as txn:
-        known = get_word(txn, MODEL)
-    if known and known != fingerprint:
-        problem = "what is in was embedded by another one, and is not found by meaning"
-        mend = "name the model it was added with, or embed it anew with kb worker --drain"
-        yield Advice(place="model", problem=problem, mend=mend)
+        return
+    if found.warning:
+        mend = "kb embedder set follows the settings; or name the home's model in them"
+        yield Advice(place="model", problem=found.warning, mend=mend)
 
 
 def of_store(store: Store) -> Iterator[Advice]:

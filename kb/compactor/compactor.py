@@ -4,7 +4,7 @@ import errno
 from collections.abc import Callable
 from typing import Final
 
-from kb.compactor import caches, orphans, vectors, versions
+from kb.compactor import caches, models, orphans, vectors, versions
 from kb.compactor.report import CompactReport
 from kb.config import CompactSettings
 from kb.content.files import ContentStore
@@ -16,7 +16,6 @@ from kb.store.store import Store
 
 _MINUTE_MS: Final = 60_000
 _WAIT_S: Final = 30.0
-_LOCK: Final = "compact.lock"
 
 
 class Compactor:
@@ -48,7 +47,7 @@ class Compactor:
             return self._run(minutes * _MINUTE_MS, dry_run=True)
         try:
             # One at a time: a mark must not be taken for the mark of another run.
-            with file_lock(self._paths.root / _LOCK, _WAIT_S):
+            with file_lock(self._paths.compact_lock, _WAIT_S):
                 return self._run(minutes * _MINUTE_MS, dry_run=False)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -63,7 +62,9 @@ class Compactor:
         purged = versions.purge(store, self._settings.tombstone_days, dry_run=dry_run)
         gone = self._gone(settled.gone, purged) if dry_run else frozenset[DocId]()
         swept = orphans.sweep(store, self._paths, grace_ms, gone, dry_run=dry_run)
-        unused = vectors.remove_unused(store, frozenset(purged), dry_run=dry_run)
+        kept = models.forget(store, self._settings.model_days, dry_run=dry_run)
+        unused = vectors.remove_unused(store, frozenset(purged), kept, dry_run=dry_run)
+        folders = models.remove_folders(self._paths.index / "dense", kept, dry_run=dry_run)
         dropped, said = self._shorten_log(dry_run=dry_run)
         return CompactReport(
             dry_run=dry_run,
@@ -74,7 +75,7 @@ class Compactor:
             docs_purged=len(purged),
             files_marked=swept.marked,
             files_removed=swept.removed,
-            bytes_freed=temporary.bytes_freed + swept.bytes_freed,
+            bytes_freed=temporary.bytes_freed + swept.bytes_freed + folders,
             vectors_removed=unused,
             log_entries_removed=dropped,
             problems=(*temporary.problems, *swept.problems, *said),

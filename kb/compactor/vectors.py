@@ -1,10 +1,12 @@
-"""Which vectors has no passage? Those of texts that no record holds any more."""
+"""Which vectors serve nothing? Those of texts that no record holds, and of models given up."""
 
 from itertools import islice
 from typing import Final
 
+from kb.model.embedder import EmbedderSet
 from kb.model.ids import SourceNo
-from kb.store import chunks, log
+from kb.store import chunks, embedders, log
+from kb.store.keys import vector_key
 from kb.store.kv import ReadTxn
 from kb.store.records import CHUNKS
 from kb.store.store import Store
@@ -15,20 +17,32 @@ HASHES_MAX: Final = 1_000_000
 _MODEL_BYTES: Final = 8
 
 
-def remove_unused(store: Store, purged: frozenset[SourceNo], *, dry_run: bool) -> int:
-    """Remove vectors, of any model, whose text no passage has; returns how many.
+def remove_unused(
+    store: Store, purged: frozenset[SourceNo], kept: EmbedderSet | None, *, dry_run: bool
+) -> int:
+    """Remove vectors whose text no passage has, or whose model is not kept; returns how many.
 
-    In a dry run passages of the sources `purged` count as gone.
+    In a dry run passages of the sources `purged` count as gone. Without models, all are kept.
     """
     with store.read() as txn:
         passes = txn.count("chunks") // HASHES_MAX + 1
-    return sum(_one_pass(store, purged, part, passes, dry_run=dry_run) for part in range(passes))
+    return sum(
+        _one_pass(store, purged, kept, part, passes, dry_run=dry_run) for part in range(passes)
+    )
 
 
 def _one_pass(
-    store: Store, purged: frozenset[SourceNo], part: int, passes: int, *, dry_run: bool
+    store: Store,
+    purged: frozenset[SourceNo],
+    kept: EmbedderSet | None,
+    part: int,
+    passes: int,
+    *,
+    dry_run: bool,
 ) -> int:
     removed = 0
+    # Every key starts with the empty one.
+    models = tuple(vector_key(one.fingerprint, "") for one in kept.kept) if kept else (b"",)
     with store.read() as txn:
         seq = log.last_seq(txn)
         used = {
@@ -40,7 +54,8 @@ def _one_pass(
         unused = (
             key
             for key, _ in txn.scan("vectors")
-            if _share(digest := key[_MODEL_BYTES:], passes) == part and digest not in used
+            if _share(digest := key[_MODEL_BYTES:], passes) == part
+            and (digest not in used or not key.startswith(models))
         )
         if dry_run:
             return sum(1 for _ in unused)
@@ -48,12 +63,15 @@ def _one_pass(
     waiting = iter(keys)
     while page := list(islice(waiting, VECTORS_PER_TXN)):
         with store.write() as txn:
-            if log.first_seq(txn) > seq + 1:
-                # What changed since can no longer be read there; another run will do it.
+            if log.first_seq(txn) > seq + 1 or embedders.in_use(txn) != kept:
+                # What changed since can no longer be read there, or a model was chosen that may
+                # count on what it had; another run will do it.
                 return removed
             fresh = _used_since(txn, seq)
             removed += sum(
-                txn.delete("vectors", key) for key in page if key[_MODEL_BYTES:] not in fresh
+                txn.delete("vectors", key)
+                for key in page
+                if key[_MODEL_BYTES:] not in fresh or not key.startswith(models)
             )
     return removed
 

@@ -1,11 +1,10 @@
 """Which model is asked for? The one place that knows the implementations by name."""
 
 from pathlib import Path
-from typing import Literal, TypeAlias, assert_never
+from typing import assert_never
 
 from kb.embed.protocol import ANY_SCRIPT, Embedder
-
-EmbedderKind: TypeAlias = Literal["onnx", "sentence-transformers", "hashing"]
+from kb.model.embedder import EmbedderKind
 
 
 def make_embedder(

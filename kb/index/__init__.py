@@ -1,6 +1,7 @@
 """Where might it be? Caches of words and of vectors that follow the store's change log."""
 
 from kb.index.dense import DenseIndex
+from kb.index.dense_files import discard, folder_name, folders_of_others
 from kb.index.follow import CatchUp
 from kb.index.lexical import LexicalIndex
 from kb.index.lexical_all import LexicalIndexes
@@ -15,7 +16,10 @@ __all__ = [
     "Hits",
     "LexicalIndex",
     "LexicalIndexes",
+    "discard",
     "file_lock",
+    "folder_name",
+    "folders_of_others",
     "highlight_spans",
     "prepare",
     "terms",

@@ -1,6 +1,5 @@
 """The dense cache: vectors of passages, scanned exactly or, past a size, by a graph."""
 
-import hashlib
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from kb.index.dense_files import (
     SCHEMA_VERSION,
     DenseManifest,
     findings,
+    folder_name,
     live_only,
     load_manifest,
     map_segments,
@@ -80,7 +80,7 @@ class DenseIndex:
         ef: int = _EF,
     ) -> None:
         self.name = "dense"
-        self.folder = folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:8]
+        self.folder = folder / folder_name(fingerprint)
         self.lock_path = self.folder / "lock"
         self.fingerprint = fingerprint
         self.dim = dim

@@ -1,6 +1,9 @@
 """The dense index at rest: its manifest, and how rows come, change and go."""
 
+import hashlib
 import os
+import shutil
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -52,6 +55,29 @@ class DenseManifest(Struct, frozen=True, kw_only=True):
         """The files that it names."""
         marks = [mark for entry in self.segments for mark in (entry.vectors, entry.ids)]
         return [*marks, self.graph.file] if self.graph and with_graph else marks
+
+
+def folder_name(fingerprint: str) -> str:
+    """The name of the folder of a model's vectors."""
+    return hashlib.sha256(fingerprint.encode()).hexdigest()[:8]
+
+
+def folders_of_others(folder: Path, kept: Collection[str]) -> list[Path]:
+    """The folders of vectors of models that are not among these fingerprints."""
+    names = {folder_name(fingerprint) for fingerprint in kept}
+    if not folder.is_dir():
+        return []
+    return sorted(p for p in folder.iterdir() if p.is_dir() and p.name not in names)
+
+
+def discard(folder: Path) -> None:
+    """Remove the folder of a model's vectors; whoever needs it again builds it anew.
+
+    The manifest goes first, so that what is left of a run that was stopped counts as nothing.
+    """
+    with suppress(FileNotFoundError):
+        (folder / _MANIFEST).unlink()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def load_manifest(folder: Path, fingerprint: str, dim: int) -> tuple[str, DenseManifest] | None:

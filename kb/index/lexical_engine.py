@@ -135,9 +135,9 @@ def _delete(index: "Index", writer: "IndexWriter", nos: list[int]) -> None:
 def _document(chunk: Chunk, doc: Doc) -> "Document":
     from tantivy import Document
 
-    body = indexed_text(doc.title, chunk.heading, chunk.text)
+    body = indexed_text(doc.label, chunk.heading, chunk.text)
     document = Document()
-    document.add_text("title", prepare(doc.title))
+    document.add_text("title", prepare(doc.label))
     document.add_text("body", prepare(body))
     han = han_characters(body)
     if han:

@@ -38,7 +38,7 @@ TRANSITIONS: Final[dict[tuple[JobState, Event], tuple[JobState, JobState]]] = {
     ("failed", "retry"): ("ready", "ready"),  # f
 }
 
-PRIORITY: Final[dict[JobKind, int]] = {"chunk": 2, "embed": 5}
+PRIORITY: Final[dict[JobKind, int]] = {"chunk": 2, "embed": 5, "reembed": 7}
 LEASE_LOST: Final = "claim_token_expired"
 _LISTS: Final = {records.table: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
 _BACKOFF_FIRST_MS: Final = 2_000
@@ -297,6 +297,11 @@ def pending(txn: ReadTxn, kind: JobKind) -> Iterator[Job]:
     start = bytes([PRIORITY[kind]])
     yield from _listed(txn, [ref.job_id for _, ref in JOBS_READY.scan(txn, start)])
     yield from (job for job in running(txn) if job.kind == kind)
+
+
+def count_of_kind(txn: ReadTxn, kind: JobKind) -> int:
+    """How many jobs of a kind are ready, running or failed."""
+    return sum(1 for _ in JOBS_DEDUPE.scan(txn, f"{kind}:".encode()))
 
 
 def due_in_ms(txn: ReadTxn, clock: Clock) -> int | None:

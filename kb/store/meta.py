@@ -5,8 +5,7 @@ from typing import Final
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import META, Setting
 
-# Which model's vectors, and which chunker's passages, the home holds or is working towards.
-MODEL: Final = "embedder"
+# Which chunker's passages the home holds or is working towards.
 CHUNKER: Final = "chunker"
 
 

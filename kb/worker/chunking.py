@@ -1,6 +1,7 @@
 """The chunk job: a doc's markdown becomes passages that can be found by words."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -17,7 +18,7 @@ from kb.model.doc import Doc, LedgerState
 from kb.model.ids import ChunkId, ChunkNo, DocId, chunk_id, sha256_hex
 from kb.model.job import Claim
 from kb.model.text import Chunk, Mention, Passage, indexed_text
-from kb.store import chunks, docs, log
+from kb.store import chunks, docs, embedders, log
 from kb.store.kv import WriteTxn
 from kb.store.meta import next_number
 from kb.store.records import CHUNK_IDS, LEDGER
@@ -45,7 +46,7 @@ class Chunking:
         self,
         store: Store,
         content: ContentStore,
-        embedder: Embedder,
+        embedder: Callable[[], Embedder],
         tokens_max: int,
         overlap_tokens: int,
     ) -> None:
@@ -93,7 +94,7 @@ class Chunking:
         passages = chunk_many(
             [markdown for _, _, markdown in loaded],
             titles=[doc.title for _, doc, _ in loaded],
-            spans_of=self._embedder.token_spans_batch,
+            spans_of=self._embedder().token_spans_batch,
             tokens_max=self._tokens_max,
             overlap_tokens=self._overlap_tokens,
         )
@@ -129,12 +130,17 @@ class Chunking:
         mentions = dict(zip((row.no for row in rows), cut.mentions, strict=True))
         gone = chunks.replace_all(txn, cut.doc.source_no, rows, mentions)
         log.append(txn, [*touched, *(chunk.no for chunk in gone)], words=True, vectors=True)
-        model = self._embedder.fingerprint
-        if all(chunks.has_vector(txn, model, row.text_hash) for row in rows):
-            set_ledger(txn, self._store, cut.doc.doc_id, "indexing_complete")
-            return
-        key = queue.dedupe_key("embed", cut.doc.doc_id, model)
-        queue.enqueue(txn, self._store.clock, "embed", cut.doc.doc_id, key=key)
+        doc_id, hashes = cut.doc.doc_id, [row.text_hash for row in rows]
+        known = embedders.in_use(txn)
+        model = known.active.fingerprint if known else self._embedder().fingerprint
+        if _lacks(txn, model, hashes):
+            key = queue.dedupe_key("embed", doc_id, model)
+            queue.enqueue(txn, self._store.clock, "embed", doc_id, key=key)
+        else:
+            set_ledger(txn, self._store, doc_id, "indexing_complete")
+        if known and known.next and _lacks(txn, known.next.fingerprint, hashes):
+            key = queue.dedupe_key("reembed", doc_id)
+            queue.enqueue(txn, self._store.clock, "reembed", doc_id, key=key)
 
     def _row(self, txn: WriteTxn, cut: Cut, ordinal: int) -> Chunk:
         passage, ident = cut.passages[ordinal], cut.ids[ordinal]
@@ -193,6 +199,10 @@ def line_numbers(markdown: str, offsets: list[int]) -> list[int]:
 def text_hash(title: str, heading: tuple[str, ...], text: str) -> str:
     """The key under which a passage's vector is kept: 32 hex digits of its indexed text."""
     return sha256_hex(indexed_text(title, heading, text))[:TEXT_HASH_HEX]
+
+
+def _lacks(txn: WriteTxn, model: str, hashes: list[str]) -> bool:
+    return not all(chunks.has_vector(txn, model, digest) for digest in hashes)
 
 
 def _hash_of(txn: WriteTxn, no: ChunkNo) -> str | None:

@@ -15,9 +15,10 @@ from kb.failpoints import failpoint
 from kb.jobs import queue
 from kb.jobs.holder import holder_name, is_gone
 from kb.model.ids import JobId
-from kb.model.job import Claim
+from kb.model.job import Claim, JobKind
 from kb.store.store import Store
 from kb.worker.chunking import Chunking
+from kb.worker.embedders import switch_if_whole
 from kb.worker.embedding import Embedding
 
 logger = logging.getLogger(__name__)
@@ -35,19 +36,33 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     overlap_tokens: int = 32
 
 
+class Models(Struct, frozen=True, kw_only=True):
+    """What the pool embeds with; asked anew for each batch, for the home's model may change."""
+
+    active: Callable[[], Embedder]
+    next: Callable[[], Embedder | None] = lambda: None
+    """None where no second set of vectors is being made."""
+
+
 class WorkerPool:
     """Works on one home's jobs; start it, drain it, shut it down."""
 
     def __init__(
-        self, store: Store, content: ContentStore, embedder: Embedder, settings: WorkerSettings
+        self, store: Store, content: ContentStore, models: Models, settings: WorkerSettings
     ) -> None:
         self._store = store
         self._settings = settings
         self._stop = threading.Event()
-        self._chunking = Chunking(
-            store, content, embedder, settings.tokens_max, settings.overlap_tokens
+        chunking = Chunking(
+            store, content, models.active, settings.tokens_max, settings.overlap_tokens
         )
-        self._embedding = Embedding(store, embedder, self._stop)
+        embedding = Embedding(store, models.active, self._stop)
+        reembedding = Embedding(store, models.next, self._stop, is_next=True)
+        self._handlers: dict[JobKind, Callable[[list[Claim]], None]] = {
+            "chunk": chunking.work,
+            "embed": embedding.work,
+            "reembed": reembedding.work,
+        }
         self._held: dict[JobId, Claim] = {}
         self._held_lock = threading.Lock()
         self._claiming = threading.Lock()
@@ -89,7 +104,10 @@ class WorkerPool:
                 busy = queue.counts(txn).running > 0
                 due_ms = queue.due_in_ms(txn, self._store.clock)
             if not busy and not self._held and due_ms != 0:
-                return
+                switch_if_whole(self._store)
+                with self._store.read() as txn:
+                    if queue.due_in_ms(txn, self._store.clock) != 0:
+                        return
             if on_tick:
                 on_tick()
             self._stop.wait(self._settings.idle_ms / 4000)
@@ -108,7 +126,7 @@ class WorkerPool:
                 if now_ms - last_sweep_ms >= self._settings.lease_ms // 4:
                     last_sweep_ms = now_ms
                     self._sweep()
-                if not self._work_once():
+                if not self._work_once() and not switch_if_whole(self._store):
                     self._stop.wait(self._settings.idle_ms / 1000)
             except (KbError, OSError) as error:
                 # The store or the disk failed, not a job: no worker can go on.
@@ -139,8 +157,7 @@ class WorkerPool:
             self._held.update({claim.job.job_id: claim for claim in claims})
         try:
             failpoint("jobs.after_claim")
-            handler = self._chunking.work if claims[0].job.kind == "chunk" else self._embedding.work
-            handler(claims)
+            self._handlers[claims[0].job.kind](claims)
         except (KbError, OSError):
             raise
         except Exception as error:  # noqa: BLE001  one job's surprise must not end the pool
@@ -161,7 +178,7 @@ class WorkerPool:
             return queue.claim(
                 txn,
                 clock,
-                ("chunk", "embed"),
+                self._handlers,
                 limit=CLAIMS_MAX,
                 lease_ms=lease_ms,
                 holder=holder_name(),

@@ -1,38 +1,32 @@
-"""The stages in use: when the chunker or the model changes, their work is asked for anew."""
+"""The stages in use: when the chunker changes, its work is asked for anew."""
 
 from kb.jobs import queue
-from kb.model.job import JobKind
-from kb.store import docs
-from kb.store.kv import WriteTxn
-from kb.store.meta import CHUNKER, MODEL, get_word, set_word
+from kb.model.embedder import EmbedderSet
+from kb.store import docs, embedders
+from kb.store.meta import CHUNKER, get_word, set_word
 from kb.store.store import Store
 
 
-def follow_stages(store: Store, *, chunker: str, model: str) -> int:
-    """Make these fingerprints the ones in use; returns how many docs are to be worked on again.
+def follow_stages(store: Store, *, chunker: str, models: EmbedderSet) -> int:
+    """Make this chunker the one in use; returns how many docs are to be cut again.
 
-    Passages stay findable as they are until their doc is cut anew. Vectors of another model stay
-    under their own fingerprint: the two never mix.
+    Passages stay findable as they are until their doc is cut anew. `models` are those of a home
+    that has none yet; what a home has, only `kb.worker.embedders` changes.
     """
     with store.read() as txn:
-        known = get_word(txn, CHUNKER), get_word(txn, MODEL)
-    if known == (chunker, model):
+        known = get_word(txn, CHUNKER)
+        is_new = embedders.in_use(txn) is None
+    if known == chunker and not is_new:
         return 0
-    count = 0
     with store.write() as txn:
-        if known[0] and known[0] != chunker:
-            count = _enqueue_all(txn, store, "chunk", "")
-        elif known[1] and known[1] != model:
-            count = _enqueue_all(txn, store, "embed", model)
+        if embedders.in_use(txn) is None:
+            embedders.put(txn, models)
         set_word(txn, CHUNKER, chunker)
-        set_word(txn, MODEL, model)
-    return count
-
-
-def _enqueue_all(txn: WriteTxn, store: Store, kind: JobKind, model: str) -> int:
-    # Cutting asks for the vectors that are missing, so a chunk job serves a new model too.
-    ids = [doc.doc_id for doc in docs.all_latest(txn) if doc.status == "active"]
-    for doc_id in ids:
-        key = queue.dedupe_key(kind, doc_id, model)
-        queue.enqueue(txn, store.clock, kind, doc_id, key=key)
-    return len(ids)
+        if not known or known == chunker:
+            return 0
+        # Cutting asks for the vectors that are missing, too.
+        ids = [doc.doc_id for doc in docs.all_latest(txn) if doc.status == "active"]
+        for doc_id in ids:
+            key = queue.dedupe_key("chunk", doc_id)
+            queue.enqueue(txn, store.clock, "chunk", doc_id, key=key)
+        return len(ids)

@@ -11,7 +11,7 @@ from kb.embed.onnx import OnnxEmbedder, builtin_model_dir
 from kb.embed.protocol import Span
 from kb.model.ids import sha256_hex
 from kb.sync.add import AddOptions
-from kb.worker.pool import WorkerPool, WorkerSettings
+from kb.worker.pool import Models, WorkerPool, WorkerSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,9 +109,8 @@ def take_in(home: Path, folder: Path) -> None:
 
 def drain(app: App) -> None:
     """Work every job off with the instant embedder."""
-    pool = WorkerPool(
-        app.store, app.content, InstantEmbedder(builtin_model_dir()), WorkerSettings()
-    )
+    embedder = InstantEmbedder(builtin_model_dir())
+    pool = WorkerPool(app.store, app.content, Models(active=lambda: embedder), WorkerSettings())
     pool.start()
     try:
         pool.drain()

@@ -60,17 +60,17 @@ def test_a_wrong_setting(home: Home) -> None:
     assert "kb.toml:2" in ran.json["findings"][0]["problem"]
 
 
-def test_a_damaged_model(home: Home, tmp_path: Path) -> None:
-    """A model folder without its files is named."""
+def test_a_damaged_model(tmp_path: Path) -> None:
+    """A model folder without its files is named, where a home would begin with it."""
     (tmp_path / "model").mkdir()
-    ran = home.run(
+    ran = Home(tmp_path / "none").run(
         "--cfg", "embed.kind=onnx", "--cfg", f"embed.model={tmp_path / 'model'}", "doctor", "--json"
     )
-    assert "embed.model" in findings(ran)["model"]
+    assert "kb embedder set" in findings(ran)["model"]
 
 
-def test_vectors_of_another_model(home: Home) -> None:
-    """Under another model than the one that embedded, a home says so; its own is well."""
+def test_settings_that_ask_for_another_model(home: Home) -> None:
+    """Where the settings name another model than the home has, that is said; its own is well."""
     ran = home.run("--cfg", "embed.kind=onnx", "doctor", "--json")
-    assert "kb worker --drain" in findings(ran)["model"]
+    assert "kb embedder set" in findings(ran)["model"]
     assert home.run("doctor").code == 0

@@ -47,7 +47,9 @@ def test_help_loads_nothing_heavy(args: list[str]) -> None:
     assert loaded(*args) & (HEAVY | {"msgspec", "asyncio"}) == set()
 
 
-@pytest.mark.parametrize("command", ["add", "search", "ls", "stats", "check", "compact", "worker"])
+@pytest.mark.parametrize(
+    "command", ["add", "search", "ls", "stats", "pack", "check", "compact", "worker"]
+)
 def test_a_commands_help_loads_nothing_heavy(command: str) -> None:
     """A command's own help waits for no model and no index."""
     assert loaded(command, "--help") & HEAVY == set()
@@ -72,6 +74,7 @@ def test_lexical_search_loads_no_model_and_no_reader(home: Home) -> None:
 
 def test_a_hybrid_search_loads_no_reader(home: Home) -> None:
     """A search by meaning loads the model, and no reader of formats."""
+    assert home.run("embedder", "set", "builtin").code == 0
     names = loaded("--home", str(home.root), "search", "tea", "--json")
     assert "onnxruntime" in names
     assert names & {"torch", "trafilatura", "lxml", "pypdf", "rich", "yaml"} == set()

@@ -203,7 +203,7 @@ def embed_next(home: SmallHome) -> None:
     with home.store.write() as txn:
         claims = queue.claim(txn, home.clock, ("embed",), limit=1, lease_ms=LEASE_MS)
     assert len(claims) == 1
-    Embedding(home.store, home.embedder, threading.Event()).work(claims)
+    Embedding(home.store, lambda: home.embedder, threading.Event()).work(claims)
 
 
 def test_a_vector_that_another_docs_job_made(home: SmallHome) -> None:

@@ -19,7 +19,7 @@ from kb.embed.hashing import HashingEmbedder
 from kb.embed.protocol import FloatMatrix
 from kb.errors import EmbedError
 from kb.jobs import queue
-from kb.worker.pool import WorkerPool, WorkerSettings
+from kb.worker.pool import Models, WorkerPool, WorkerSettings
 
 WORDS: Final = ("quince", "medlar", "damson", "sorb")
 POISON: Final = "poison"
@@ -76,7 +76,7 @@ class Choking(HashingEmbedder):
 @contextmanager
 def working(app: App, embedder: Choking) -> Iterator[WorkerPool]:
     settings = WorkerSettings(idle_ms=10)
-    pool = WorkerPool(app.store, app.content, embedder, settings)
+    pool = WorkerPool(app.store, app.content, Models(active=lambda: embedder), settings)
     pool.start()
     try:
         yield pool
@@ -143,7 +143,7 @@ from crash_rig import CFG
 from kb.app import App
 from kb.config import load
 from kb.embed.hashing import HashingEmbedder
-from kb.worker.pool import WorkerPool, WorkerSettings
+from kb.worker.pool import Models, WorkerPool, WorkerSettings
 
 class Deadly(HashingEmbedder):
     def embed_documents(self, texts):
@@ -153,7 +153,8 @@ class Deadly(HashingEmbedder):
         return super().embed_documents(texts)
 
 with App.open(Path(sys.argv[1]), load([], CFG)) as app:
-    pool = WorkerPool(app.store, app.content, Deadly(), WorkerSettings(idle_ms=10, threads=4))
+    models, settings = Models(active=Deadly), WorkerSettings(idle_ms=10, threads=4)
+    pool = WorkerPool(app.store, app.content, models, settings)
     pool.start()
     pool.drain()
     pool.shutdown()
@@ -179,7 +180,9 @@ def test_a_shutdown_is_bounded(rig: Rig, wait_s: float) -> None:
     poisoned(rig)
     with App.open(rig.home, load([], rig.cfg)) as app:
         embedder = Choking(poisoned=False, wait_s=2.0)
-        pool = WorkerPool(app.store, app.content, embedder, WorkerSettings(idle_ms=10))
+        pool = WorkerPool(
+            app.store, app.content, Models(active=lambda: embedder), WorkerSettings(idle_ms=10)
+        )
         pool.start()
         assert embedder.at_work.wait(30)
         began = time.monotonic()

@@ -167,7 +167,7 @@ def test_purge_takes_a_held_job_from_its_worker(home: SmallHome) -> None:
         claims = queue.claim(txn, home.clock, ("chunk",), limit=1, lease_ms=1000)
     tombstone(home.store, [doc.doc_id])
     home.compact(tombstone_days=0)
-    Chunking(home.store, home.content, home.embedder, 64, 8).work(claims)
+    Chunking(home.store, home.content, lambda: home.embedder, 64, 8).work(claims)
     assert (home.count("chunks"), home.count("jobs"), home.count("docs")) == (0, 0, 0)
 
 
@@ -201,7 +201,7 @@ def test_vector_taken_up_meanwhile_stays(home: SmallHome, monkeypatch: pytest.Mo
         return whole(*arguments)
 
     monkeypatch.setattr(vectors, "islice", late)
-    assert vectors.remove_unused(home.store, frozenset(), dry_run=False) == 0
+    assert vectors.remove_unused(home.store, frozenset(), None, dry_run=False) == 0
     with home.store.read() as txn:
         chunk = chunks.of_source(txn, SourceNo(1))[0]
         assert chunks.has_vector(txn, home.embedder.fingerprint, chunk.text_hash)

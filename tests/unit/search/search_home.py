@@ -11,7 +11,7 @@ from kb.embed.protocol import Embedder
 from kb.ingest.request import Wishes
 from kb.model.doc import OPERATOR, Doc, Scope
 from kb.model.search import SearchMode, SearchRequest, SearchResult
-from kb.search.engine import Searcher, Sources
+from kb.search.engine import Meaning, Searcher, Sources
 
 MODES: Final[tuple[SearchMode, ...]] = ("hybrid", "lexical", "dense")
 
@@ -38,8 +38,7 @@ class SearchHome(SmallHome):
         """A searcher under the settings in force."""
         sources = Sources(
             lexical=lambda: self.lexical,
-            dense=lambda: self.dense,
-            embedder=lambda: embedder or self.embedder,
+            meaning=lambda: Meaning(embedder=embedder or self.embedder, dense=self.dense),
         )
         return Searcher(self.store, self.content, sources, self.settings, self.lock_wait_s)
 

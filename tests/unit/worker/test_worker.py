@@ -14,13 +14,14 @@ from kb.embed.protocol import FloatMatrix
 from kb.errors import EmbedError
 from kb.jobs import queue
 from kb.model.doc import Doc
+from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.job import Claim
 from kb.model.text import Chunk
 from kb.store import chunks, docs
 from kb.store.records import LEDGER
 from kb.worker.chunking import Chunking
 from kb.worker.embedding import TEXTS_PER_LOOK, Embedding
-from kb.worker.pool import WorkerPool, WorkerSettings
+from kb.worker.pool import Models, WorkerPool, WorkerSettings
 from kb.worker.stages import follow_stages
 
 
@@ -63,6 +64,11 @@ class WorkHome(SmallHome):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.embedder = Counting()
+        self.next: Counting | None = None
+
+    def models(self) -> EmbedderSet:
+        choice = EmbedderChoice(kind="hashing")
+        return EmbedderSet(active=spec_of(self.embedder), settings=choice)
 
     def passages(self, doc: Doc) -> list[Chunk]:
         with self.store.read() as txn:
@@ -96,9 +102,14 @@ class WorkHome(SmallHome):
         return WorkerPool(
             self.store,
             self.content,
-            self.embedder,
+            Models(active=lambda: self.embedder, next=lambda: self.next),
             WorkerSettings(idle_ms=20, tokens_max=64, overlap_tokens=8, **settings),
         )
+
+
+def spec_of(embedder: Counting) -> EmbedderSpec:
+    choice = EmbedderChoice(kind="hashing", model=embedder.name)
+    return EmbedderSpec(choice=choice, fingerprint=embedder.fingerprint, dim=embedder.dim)
 
 
 @pytest.fixture
@@ -243,31 +254,12 @@ def test_a_missing_file_fails_its_own_job_alone(home: WorkHome) -> None:
     assert job.last_error
 
 
-def test_another_model_embeds_anew_and_never_mixes(home: WorkHome) -> None:
-    """Under a new fingerprint every doc is embedded again, beside the vectors of the old one."""
-    docs_added = [home.add(f"{n}.md", paragraphs(2)) for n in range(3)]
-    old = home.embedder
-    assert follow_stages(home.store, chunker="1", model=old.fingerprint) == 0
-    home.embedder = Counting(dim=32, name="other")
-    assert follow_stages(home.store, chunker="1", model=home.embedder.fingerprint) == 3
-    assert follow_stages(home.store, chunker="1", model=home.embedder.fingerprint) == 0
-    home.work()
-    assert home.missing(home.embedder.fingerprint) == 0
-    assert home.missing(old.fingerprint) == 0
-    with home.store.read() as txn:
-        for chunk in home.passages(docs_added[0]):
-            for model in (old, home.embedder):
-                vector = chunks.get_vector(txn, model.fingerprint, chunk.text_hash, model.dim)
-                assert vector is not None
-                assert vector.shape == (model.dim,)
-
-
 def test_another_chunker_cuts_anew(home: WorkHome) -> None:
     """Under a new chunker every doc is cut again; what is cut as before costs no vector."""
     doc = home.add("a.md", paragraphs(3))
-    model, before = home.embedder.fingerprint, home.passages(doc)
-    follow_stages(home.store, chunker="1", model=model)
-    assert follow_stages(home.store, chunker="2", model=model) == 1
+    models, before = home.models(), home.passages(doc)
+    follow_stages(home.store, chunker="1", models=models)
+    assert follow_stages(home.store, chunker="2", models=models) == 1
     home.embedder.texts.clear()
     home.work()
     assert home.passages(doc) == before
@@ -279,7 +271,7 @@ def test_a_superseded_doc_is_not_cut(home: WorkHome) -> None:
     old = home.put("a.md", "old words")
     claims = home.claims("chunk")
     new = home.put("a.md", "new words")
-    Chunking(home.store, home.content, home.embedder, 64, 8).work(claims)
+    Chunking(home.store, home.content, lambda: home.embedder, 64, 8).work(claims)
     assert home.passages(new) == []
     home.work()
     assert [chunk.text.strip() for chunk in home.passages(new)] == ["new words"]
@@ -295,7 +287,7 @@ def test_a_lost_lease_writes_nothing(home: WorkHome) -> None:
     with home.store.write() as txn:
         queue.reclaim(txn, home.clock)
     home.claims("chunk")
-    Chunking(home.store, home.content, home.embedder, 64, 8).work(lost)
+    Chunking(home.store, home.content, lambda: home.embedder, 64, 8).work(lost)
     assert home.passages(doc) == []
     with home.store.read() as txn:
         assert queue.counts(txn).running == 1
@@ -325,7 +317,7 @@ def test_stopping_keeps_what_is_embedded_and_gives_the_jobs_back(home: WorkHome)
 
     home.embedder = Stopping()
     claims = home.claims("embed")
-    Embedding(home.store, home.embedder, stop).work(claims)
+    Embedding(home.store, lambda: home.embedder, stop).work(claims)
     kept = home.count("vectors")
     assert 0 < kept <= TEXTS_PER_LOOK
     with home.store.read() as txn:
