@@ -11,6 +11,7 @@ from cli.output import clean, many, print_json, warn
 from cli.work import drain, progress_bar, working
 from kb.app import App
 from kb.errors import HeldBack, ItemsFailed
+from kb.jobs import queue
 from kb.sync.current import SourceLine, SyncOptions, SyncReport
 
 _COUNTS: Final = (
@@ -67,9 +68,16 @@ def _run(app: App, options: dict[str, Any], *, loud: bool) -> SyncReport:
     ):
         report = app.syncer(parser, asked).run(on_line=tell if loud else None)
         changed = report.added + report.updated + report.resurrected + report.moved
-        if pool is not None and (changed or report.removed):
+        if pool is not None and (changed or report.removed or _has_jobs(app)):
             drain(app, pool, progress)
     return report
+
+
+def _has_jobs(app: App) -> bool:
+    """Whether work waits, such as a run that was cut short has left."""
+    with app.store.read() as txn:
+        counts = queue.counts(txn)
+    return bool(counts.ready or counts.running)
 
 
 def tell(line: SourceLine) -> None:

@@ -23,6 +23,10 @@ NAMES: Final[tuple[str, ...]] = (
     "store.after_commit",
     "ingest.before_commit",
     "ingest.after_commit",
+    "sync.after_hold",
+    "sync.after_move",
+    "sync.before_remove",
+    "sync.before_give_back",
     "jobs.after_claim",
     "jobs.after_renew",
     "worker.after_chunk",
@@ -39,6 +43,8 @@ NAMES: Final[tuple[str, ...]] = (
     "compact.before_delete",
     "compact.after_delete",
     "compact.after_truncate",
+    "backup.after_copy",
+    "backup.before_manifest",
 )
 
 

@@ -152,6 +152,9 @@ class Rig:
         return {self.name_of(row["source"]): row for row in rows}
 
     def name_of(self, source: str) -> str:
+        """A file's path below the sources; the last part of a page's address."""
+        if "://" in source:
+            return source.rpartition("/")[2]
         return Path(source).resolve().relative_to(self.sources.resolve()).as_posix()
 
     def found(self, words: Iterable[str], mode: str = "lexical") -> dict[str, list[str]]:

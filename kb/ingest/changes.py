@@ -39,7 +39,7 @@ def was_removed(txn: ReadTxn, lsid: Lsid) -> bool:
     doc = docs.latest_of(txn, lsid)
     if doc is None or doc.status != "tombstoned":
         return False
-    return doc.kind != "file" or SEEN.get(txn, lsid_key(lsid)) is not None
+    return doc.kind in ("url", "stdin") or SEEN.get(txn, lsid_key(lsid)) is not None
 
 
 def _hide(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:

@@ -5,6 +5,7 @@ import msgspec
 from kb.content.files import ContentStore
 from kb.content.layout import markdown_path, raw_path
 from kb.failpoints import failpoint
+from kb.ingest.changes import was_removed
 from kb.ingest.request import FileStamp, IngestOutcome, IngestRequest, Staged, Wishes
 from kb.jobs import queue
 from kb.model.doc import LOCAL_USER, Doc, LedgerEntry, Seen
@@ -70,8 +71,9 @@ class Ingestor:
     def commit(self, batch: list[Staged]) -> list[IngestOutcome | None]:
         """Take a batch in, in one transaction: all of it is durable on return, or none.
 
-        None stands for a source that was overtaken: another call took a version in after these
-        bytes were read. Nothing of it is kept; read it again.
+        None stands for a source that was overtaken: after these bytes were read another call took
+        a version in, or a person removed it who is not to be overruled. Nothing of it is kept;
+        look at it again.
 
         Whether a source is unchanged, and its version number, are found inside the transaction,
         so of two callers with the same bytes one adds and the other is told so. A staged file
@@ -148,6 +150,8 @@ class Ingestor:
             front_lines=said.front_lines,
             tags_given=given,
             title_given=wishes.title,
+            charset=request.charset,
+            entry=wishes.entry,
         )
 
     def _free_lsid(self, txn: ReadTxn, lsid: Lsid, source_no: SourceNo) -> Lsid:
@@ -182,7 +186,7 @@ class Ingestor:
         docs.replace(txn, kept)
         for path in (kept.raw_path, kept.md_path):
             ORPHANS.delete(txn, text_key(path))
-        if kept.title != current.title:
+        if kept.label != current.label:
             _enqueue_chunking(txn, self._store, kept)
         if revived:
             _log_revived(txn, kept)
@@ -195,12 +199,17 @@ class Ingestor:
             SEEN.put(txn, lsid_key(request.lsid), seen)
 
     def refresh_seen(self, records: list[Seen]) -> None:
-        """Keep new stamps of files whose bytes turned out to be the same, in one transaction."""
+        """Keep new stamps of files whose bytes turned out to be the same, in one transaction.
+
+        Of a doc that was hidden or moved since, none is kept: it would say that a person did it.
+        """
         if not records:
             return
         with self._store.write() as txn:
             for seen in records:
-                SEEN.put(txn, lsid_key(seen.lsid), seen)
+                doc = docs.latest_of(txn, seen.lsid)
+                if doc is not None and doc.status == "active":
+                    SEEN.put(txn, lsid_key(seen.lsid), seen)
 
 
 def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> Seen:
@@ -234,6 +243,7 @@ def _wishes_met(doc: Doc, wishes: Wishes) -> bool:
         and (wishes.tags is None or wishes.tags == doc.tags_given)
         and (wishes.visibility is None or wishes.visibility == doc.visibility)
         and (wishes.owner is None or wishes.owner == doc.owner)
+        and (wishes.entry is None or wishes.entry == doc.entry)
     )
 
 
@@ -245,11 +255,14 @@ def _merged(wishes: Wishes, current: Doc | None) -> Wishes:
         tags=current.tags_given if wishes.tags is None else wishes.tags,
         visibility=wishes.visibility or current.visibility,
         owner=wishes.owner or current.owner,
+        entry=wishes.entry or current.entry,
     )
 
 
 def _overtaken(txn: ReadTxn, staged: Staged) -> bool:
     request = staged.request
+    if not request.revive and was_removed(txn, request.lsid):
+        return True
     current = docs.latest_of(txn, request.lsid)
     return (
         current is not None

@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from kb.model.doc import Kind, Visibility
+from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid
 from kb.model.text import Canonical
 
@@ -29,6 +30,7 @@ class Wishes(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] | None = None
     visibility: Visibility | None = None
     owner: str | None = None
+    entry: EntryMeta | None = None
 
 
 class IngestRequest(Struct, frozen=True, kw_only=True):
@@ -47,6 +49,10 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     read_after: DocId | None = None
     """The source's newest doc before the bytes were read, empty where there was none: if another
     has come since, these bytes may be the older ones. None asks for no such comparison."""
+    revive: bool = True
+    """Whether what a person removed comes back by this."""
+    charset: str | None = None
+    """As the server that the bytes are from declares it."""
 
 
 class Staged(Struct, frozen=True, kw_only=True):

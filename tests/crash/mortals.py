@@ -93,6 +93,8 @@ def live(rig: Rig, role: str, seed: int, log: Log) -> None:
             command(rig, log, "search", "these words stand", "--json")
         case "compact":
             command(rig, log, "compact", "--grace-min", "0")
+        case "sync":
+            command(rig, log, "sync-all", "--interval-min", "0", "--json")
         case _:
             raise ValueError(role)
 
@@ -134,11 +136,13 @@ def warm_up() -> None:
     import cli.add
     import cli.compact
     import cli.search
+    import cli.sync_all
     import cli.worker
     import kb.compactor
     import kb.embed.hashing
     import kb.index
     import kb.search.engine
+    import kb.sync.current
     import kb.worker.pool
 
     assert all((lmdb, np, tantivy, cli, kb))

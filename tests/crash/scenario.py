@@ -1,11 +1,17 @@
 """The story that is interrupted: a folder taken in, edited, a doc removed; then compaction."""
 
+import os
 from pathlib import Path
 from typing import Final
 
 from crash_rig import Rig
 from msgspec import Struct
 
+from kb import failpoints
+
+# Points that only other commands reach; each of these rooms has a campaign of its own.
+ELSEWHERE: Final = ("sync.", "backup.")
+POINTS: Final = [name for name in failpoints.NAMES if not name.startswith(ELSEWHERE)]
 # file -> the word that only this version of it holds
 FIRST: Final = {
     "alder.md": "alderone",
@@ -15,6 +21,8 @@ FIRST: Final = {
     "elder.md": "elderone",
 }
 REMOVED: Final = "elder.md"
+# Comes and goes between two compactions.
+BRIEF: Final = "gorse.md"
 SECOND: Final = {
     "alder.md": "aldertwo",
     "birch.md": "birchone",
@@ -22,6 +30,8 @@ SECOND: Final = {
     "sub/dogwood.html": "dogwoodone",
     "fir.md": "firone",
 }
+# The brief one is long, so that the caches are worn once it has gone.
+PARTS: Final = {"alder.md": 6, BRIEF: 12}
 WORDS: Final = sorted({*FIRST.values(), *SECOND.values()})
 # Content files of the second state, once nothing else is left.
 CONTENT_FILES: Final = 2 * len(SECOND)
@@ -32,8 +42,12 @@ class Stories(Struct, frozen=True):
 
     edited: Rig
     """The first version is in and acknowledged, one doc is removed; the edits are not in."""
-    stale: Rig
-    """All is in; what the first version left is to be compacted."""
+    worn: Rig
+    """All is in, and every step of a compaction has something to do.
+
+    Files that an earlier run marked, versions that were replaced, a doc that was removed since, a
+    file that a dead writer left, vectors without a passage, a log that both caches can read.
+    """
 
 
 def make(root: Path) -> Stories:
@@ -44,9 +58,19 @@ def make(root: Path) -> Stories:
     assert edited.call("rm", removed, "--yes").code == 0
     (edited.sources / REMOVED).unlink()
     edited.write({n: _text(n, word) for n, word in SECOND.items() if FIRST.get(n) != word})
-    stale = edited.copied(root / "stale")
-    stale.add()
-    return Stories(edited, stale)
+    return Stories(edited, _worn(edited.copied(root / "worn")))
+
+
+def _worn(rig: Rig) -> Rig:
+    assert rig.call("compact", "--grace-min", 0).code == 0
+    rig.write({BRIEF: _text(BRIEF, "briefone")})
+    rig.add()
+    assert rig.call("rm", rig.docs()[BRIEF]["doc_id"], "--yes").code == 0
+    (rig.sources / BRIEF).unlink()
+    left = rig.home / "tmp" / "left"
+    left.write_bytes(b"half a file")
+    os.utime(left, (0, 0))
+    return rig
 
 
 def assert_acknowledged_is_whole(rig: Rig) -> None:
@@ -86,7 +110,7 @@ def _text(name: str, word: str) -> str:
     if name.endswith(".html"):
         said = f"In this article {word} is what there is to find, among ordinary words. " * 4
         return f"<html><head><title>{title}</title></head><body><p>{said}</p></body></html>"
-    parts = range(6 if name == "alder.md" else 1)
+    parts = range(PARTS.get(name, 1))
     body = "\n\n".join(
         f"## Part {n}\n\n" + f"An ordinary sentence of part {n} of {title}. " * 12 for n in parts
     )

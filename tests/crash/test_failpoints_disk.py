@@ -1,21 +1,23 @@
 """A disk that fails or fills up at every durable step of the real commands."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 import scenario
-from crash_rig import Called, Rig, assert_one_clear_line
+import sync_story
+from crash_rig import Called, assert_one_clear_line
+from loopback import serving
 from scenario import Stories
-
-from kb import failpoints
+from sync_story import SYNC
 
 DONE, FAILED, DAMAGED = 0, 1, 5
 ACTIONS: Final = ("eio", "enospc")
-IN_COMPACT: Final = [name for name in failpoints.NAMES if name.startswith("compact.")]
+IN_COMPACT: Final = [name for name in scenario.POINTS if name.startswith("compact.")]
 # Needs a lease that is renewed, so work that lasts.
 RENEW: Final = "jobs.after_renew"
-IN_ADD: Final = [name for name in failpoints.NAMES if name not in (*IN_COMPACT, RENEW)]
+IN_ADD: Final = [name for name in scenario.POINTS if name not in (*IN_COMPACT, RENEW)]
 IN_BOTH: Final = ["store.before_commit", "store.after_commit", "lexical.before_commit"]
 
 
@@ -62,19 +64,37 @@ def test_renewing_a_lease_on_a_failing_disk(stories: Stories, tmp_path: Path, ac
     scenario.assert_second_is_all(rig)
 
 
-def compact_until_told(rig: Rig, armed: str) -> Called:
-    """The first run marks, the second removes; the disk fails in one of them."""
-    said = rig.run("compact", "--grace-min", "0", armed=armed)
-    return said if said.err else rig.run("compact", "--grace-min", "0", armed=armed)
-
-
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("name", [*IN_COMPACT, *IN_BOTH])
 def test_compact_on_a_failing_disk(
     stories: Stories, tmp_path: Path, name: str, action: str
 ) -> None:
     """One line, the documented code, no live doc touched; with a sound disk it comes to its end."""
-    rig = stories.stale.copied(tmp_path)
-    assert_told(compact_until_told(rig, f"{name}={action}"), name, action)
+    rig = stories.worn.copied(tmp_path)
+    said = rig.run("compact", "--grace-min", "0", armed=f"{name}={action}")
+    assert_told(said, name, action)
     scenario.assert_acknowledged_is_whole(rig)
     scenario.assert_second_is_all(rig)
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sync_story.Story]:
+    with serving() as site:
+        yield sync_story.make(tmp_path_factory.mktemp("story"), site)
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "hit"),
+    [
+        ("store.before_commit", "enospc", 1),
+        ("store.before_commit", "eio", 2),
+        ("sync.before_remove", "eio", 1),
+    ],
+)
+def test_sync_on_a_failing_disk(
+    story: sync_story.Story, tmp_path: Path, name: str, action: str, hit: int
+) -> None:
+    """One line, the documented code, nothing lost or held; with a sound disk it goes on."""
+    rig = story.behind.copied(tmp_path)
+    assert_told(rig.run(*SYNC, armed=f"{name}={action}@{hit}"), name, action)
+    sync_story.assert_goes_on(story, rig)

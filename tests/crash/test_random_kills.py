@@ -19,7 +19,7 @@ from crash_rig import Rig, wait_until
 KILLS: Final = 192
 KILLS_LONG: Final = int(os.environ.get("KB_KILLS", "1000"))
 KILLS_PER_LOOK: Final = 24
-ROLES: Final = ("anna", "bert", "add", "worker", "search", "compact")
+ROLES: Final = ("anna", "bert", "add", "worker", "search", "compact", "sync")
 ACTIVE_S: Final = (0.005, 0.150)
 # How many die before they have come to work.
 EARLY_SHARE: Final = 0.15

@@ -52,7 +52,6 @@ class SyncHome:
         )
         self.app = App.open(root / "home", settings, clock=self.clock)
         self.embedder = CountingEmbedder()
-        self.app.__dict__["embedder"] = self.embedder
         self.parser = Parser()
         self._stop = threading.Event()
 
@@ -88,8 +87,8 @@ class SyncHome:
 
     def work(self) -> None:
         """Do every job, in this thread."""
-        chunking = Chunking(self.app.store, self.app.content, self.embedder, 64, 8)
-        embedding = Embedding(self.app.store, self.embedder, self._stop)
+        chunking = Chunking(self.app.store, self.app.content, lambda: self.embedder, 64, 8)
+        embedding = Embedding(self.app.store, lambda: self.embedder, self._stop)
         while True:
             with self.app.store.write() as txn:
                 claims = queue.claim(

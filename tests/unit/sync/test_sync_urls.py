@@ -73,6 +73,26 @@ def test_a_changed_page_is_a_new_version(kept: SyncHome, site: LoopbackServer) -
     assert kept.is_sound()
 
 
+@pytest.mark.parametrize("mime", ["text/html", "text/plain", "text/markdown"])
+def test_the_encoding_that_the_server_declares_is_kept(
+    kept: SyncHome, site: LoopbackServer, mime: str
+) -> None:
+    """The page is read by it, and so it is when its markdown has to be made again."""
+    said = "Привет мир"
+    declared = {"Content-Type": f"{mime}; charset=ISO-8859-5"}
+    site.routes["/page"] = Answer(said.encode("iso8859-5"), 200, declared)
+    site.routes["/bare"] = Answer(said.encode("iso8859-5"), 200, {"Content-Type": mime})
+    kept.add(site.url("/page"), site.url("/bare"))
+    doc, bare = kept.docs()[site.url("/page")], kept.docs()[site.url("/bare")]
+    content, path = kept.app.content, kept.app.paths.root / doc.md_path
+    assert (doc.charset, bare.charset) == ("iso-8859-5", None)
+    assert content.read(doc.md_path, doc.md_sha256).decode() == said + "\n"
+    assert content.read(bare.md_path, bare.md_sha256).decode() != said + "\n"
+    path.unlink()
+    assert kept.app.checker.run(repair=True).sound
+    assert content.read(doc.md_path, doc.md_sha256).decode() == said + "\n"
+
+
 @pytest.mark.parametrize("status", [404, 410])
 def test_a_page_that_is_gone_is_marked_and_kept(
     kept: SyncHome, site: LoopbackServer, status: int
