@@ -1,20 +1,13 @@
 """`kb entities`: who and what is mentioned."""
 
 import click
-from msgspec import Struct
 
 from cli.home import open_app
 from cli.output import clean, many, print_json, warn
 from cli.words import text
 from kb.model.doc import OPERATOR
-from kb.model.search import KnownEntity
-from kb.search.mentions import list_entities
-
-
-class Entities(Struct, frozen=True, kw_only=True):
-    """The entities that were asked for."""
-
-    entities: tuple[KnownEntity, ...]
+from kb.tools.fields import NO_BUDGET
+from kb.tools.search_entities import SearchEntitiesInput, run
 
 
 @click.command(name="entities")
@@ -25,17 +18,16 @@ class Entities(Struct, frozen=True, kw_only=True):
 def command(ctx: click.Context, prefix: str, limit: int, as_json: bool) -> None:
     """List the URLs, addresses, #tags and @names whose name starts with PREFIX."""
     app = open_app(ctx, create=False)
-    with app.store.read() as txn:
-        found = list_entities(txn, prefix, OPERATOR, limit + 1)
-    shown = found[:limit]
+    request = SearchEntitiesInput(prefix=prefix, limit=limit, max_tokens=NO_BUDGET)
+    found = run(app.toolkit, request, OPERATOR)
     if as_json:
-        print_json(Entities(entities=shown))
+        print_json(found)
         return
-    for entity in shown:
+    for entity in found.entities:
         click.echo(f"{clean(entity.surface)}  {many(entity.passages, 'passage')}")
-    if len(found) > limit:
+    if found.more:
         warn("there are more; --limit shows them")
-    if not found:
+    if not found.entities:
         warn(
             f"nothing is mentioned that starts with {prefix!r}" if prefix else "none are mentioned"
         )

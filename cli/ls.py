@@ -3,41 +3,13 @@
 from typing import get_args
 
 import click
-from msgspec import Struct
 
 from cli.home import open_app
 from cli.output import clean, many, print_json, warn
 from cli.words import text
-from kb.model.doc import OPERATOR, Doc, DocStatus, Kind
-from kb.store import chunks, docs
-from kb.store.kv import ReadTxn
-from kb.store.records import LEDGER
-
-
-class DocRow(Struct, frozen=True, kw_only=True):
-    """A doc as it is listed."""
-
-    doc_id: str
-    title: str
-    source: str
-    kind: str
-    mime: str
-    tags: tuple[str, ...]
-    date: str | None
-    visibility: str
-    status: str
-    version: int
-    ledger: str
-    passages: int
-    added_ms: int
-    updated_ms: int
-
-
-class Listing(Struct, frozen=True, kw_only=True):
-    """Docs, the newest change first, and how many match in all."""
-
-    docs: list[DocRow]
-    total: int
+from kb.model.doc import DocStatus, Kind
+from kb.model.search import SearchRequest
+from kb.tools.kept import KeptDoc, Status, kept_docs
 
 
 @click.command(name="ls")
@@ -58,31 +30,27 @@ class Listing(Struct, frozen=True, kw_only=True):
 def command(
     ctx: click.Context,
     tags: tuple[str, ...],
-    kind: str | None,
-    status: str,
+    kind: Kind | None,
+    status: Status,
     limit: int,
     as_json: bool,
 ) -> None:
     """List docs, the newest change first."""
     app = open_app(ctx, create=False)
-    with app.store.read() as txn:
-        pool = docs.every(txn) if status in ("superseded", "all") else docs.all_latest(txn)
-        found = [doc for doc in pool if _matches(doc, tags, kind, status)]
-        found.sort(key=lambda doc: (-doc.updated_ms, doc.source))
-        shown = found[: limit or None]
-        listing = Listing(docs=[_row(txn, doc) for doc in shown], total=len(found))
+    limits = SearchRequest(query="", tags=tags, kinds=(kind,) if kind else ())
+    found = kept_docs(app.toolkit, limits, status, limit)
     if as_json:
-        print_json(listing)
+        print_json(found)
         return
-    for row in listing.docs:
+    for row in found.docs:
         _print_row(row)
-    if len(shown) < len(found):
-        warn(f"{many(len(found) - len(shown), 'more doc')}; --limit 0 lists all")
-    if not found:
+    if len(found.docs) < found.total:
+        warn(f"{many(found.total - len(found.docs), 'more doc')}; --limit 0 lists all")
+    if not found.docs:
         warn("no docs match" if tags or kind or status != "active" else "no docs yet; see kb add")
 
 
-def _print_row(row: DocRow) -> None:
+def _print_row(row: KeptDoc) -> None:
     notes = [f"#{clean(tag)}" for tag in row.tags]
     notes += [row.status] if row.status != "active" else []
     notes += ["not yet findable"] if row.ledger == "pending" else []
@@ -96,32 +64,3 @@ def _print_row(row: DocRow) -> None:
         )
     )
     click.echo(f"{'':9}  {clean(row.source)}")
-
-
-def _matches(doc: Doc, tags: tuple[str, ...], kind: str | None, status: str) -> bool:
-    return (
-        doc.visible_to(OPERATOR)
-        and all(tag in doc.tags for tag in tags)
-        and kind in (None, doc.kind)
-        and status in ("all", doc.status)
-    )
-
-
-def _row(txn: ReadTxn, doc: Doc) -> DocRow:
-    entry = LEDGER.get(txn, doc.doc_id.encode())
-    return DocRow(
-        doc_id=doc.doc_id,
-        title=doc.title,
-        source=doc.source,
-        kind=doc.kind,
-        mime=doc.mime,
-        tags=doc.tags,
-        date=doc.date,
-        visibility=doc.visibility,
-        status=doc.status,
-        version=doc.version,
-        ledger=entry.state if entry else "done",
-        passages=len(chunks.numbers_of(txn, doc.source_no)) if doc.status != "superseded" else 0,
-        added_ms=doc.added_ms,
-        updated_ms=doc.updated_ms,
-    )

@@ -15,10 +15,11 @@ from cli.words import text
 from kb.app import App
 from kb.errors import ItemsFailed, UsageError
 from kb.model.doc import OPERATOR, Kind
-from kb.model.search import SearchMode, SearchRequest, SearchResult
-from kb.store import docs
+from kb.model.search import SearchMode, SearchResult
+from kb.tools.fields import NO_BUDGET
+from kb.tools.search import NOTHING_HERE, SearchInput, run
 
-_EMPTY = "nothing has been added yet; add something with: kb add --recursive FOLDER"
+_EMPTY = f"{NOTHING_HERE}; add some with: kb add --recursive FOLDER"
 
 
 @click.command(name="search")
@@ -68,7 +69,7 @@ def command(ctx: click.Context, /, query: str | None, as_json: bool, **options: 
     if (query is None) == (options["batch"] is None):
         raise UsageError("give either a QUERY or --batch FILE")
     app = open_app(ctx, create=False)
-    request = _request(app, query or "", options)
+    request = _request(query or "", options)
     if options["batch"] is not None:
         _run_batch(app, request, options["batch"])
         return
@@ -76,40 +77,33 @@ def command(ctx: click.Context, /, query: str | None, as_json: bool, **options: 
     if as_json:
         print_json(result)
         return
-    print_hits(result, words=query or "", whole=request.tokens_max is not None)
+    print_hits(result, words=query or "", whole=options["max_tokens"] is not None)
     _warn(result)
 
 
-def _found(app: App, request: SearchRequest) -> SearchResult:
-    if not _is_empty(app):
-        return app.searcher.search(request, OPERATOR)
-    return SearchResult(
-        query=request.query,
-        mode=request.mode,
-        hits=(),
-        entity_alignment=(),
-        warnings=(_EMPTY,),
-    )
+def _found(app: App, request: SearchInput) -> SearchResult:
+    result = run(app.toolkit, request, OPERATOR)
+    if NOTHING_HERE not in result.warnings:
+        return result
+    return msgspec.structs.replace(result, warnings=(_EMPTY,))
 
 
-def _request(app: App, query: str, options: dict[str, Any]) -> SearchRequest:
-    with app.store.read() as txn:
-        doc_ids = tuple(docs.resolve_doc(txn, short) for short in options["doc_ids"])
-    return SearchRequest(
+def _request(query: str, options: dict[str, Any]) -> SearchInput:
+    return SearchInput(
         query=query,
         k=options["k"],
         mode=options["mode"],
         tags=options["tags"],
         kinds=options["kinds"],
-        doc_ids=doc_ids,
+        doc_ids=options["doc_ids"],
         require_entities=options["require"],
         boost_entities=options["boost"],
-        tokens_max=options["max_tokens"],
+        max_tokens=options["max_tokens"] or NO_BUDGET,
         explain=options["explain"],
     )
 
 
-def _run_batch(app: App, request: SearchRequest, name: str) -> None:
+def _run_batch(app: App, request: SearchInput, name: str) -> None:
     """One result a line, in the order of the lines; a bad line gives an error line and exit 3."""
     bad = 0
     with contextlib.ExitStack() as stack:
@@ -135,7 +129,7 @@ def _opened(name: str) -> TextIO:
         raise UsageError(f"{name}: {error.strerror}") from error
 
 
-def _answer(app: App, request: SearchRequest, line: str) -> dict[str, Any] | None:
+def _answer(app: App, request: SearchInput, line: str) -> dict[str, Any] | None:
     try:
         asked = msgspec.json.decode(line)
         ident, text = asked["_id"], asked["text"]
@@ -145,11 +139,6 @@ def _answer(app: App, request: SearchRequest, line: str) -> dict[str, Any] | Non
         return None
     result = _found(app, msgspec.structs.replace(request, query=text))
     return {"_id": ident, **msgspec.to_builtins(result)}
-
-
-def _is_empty(app: App) -> bool:
-    with app.store.read() as txn:
-        return next(docs.all_latest(txn), None) is None
 
 
 def _warn(result: SearchResult) -> None:

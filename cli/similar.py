@@ -6,6 +6,8 @@ from cli.hits import print_hits
 from cli.home import open_app
 from cli.output import print_json, warn
 from kb.model.doc import OPERATOR
+from kb.tools.fields import NO_BUDGET
+from kb.tools.similar import SimilarInput, run
 
 
 @click.command(name="similar")
@@ -16,7 +18,7 @@ from kb.model.doc import OPERATOR
 def command(ctx: click.Context, ident: str, k: int, as_json: bool) -> None:
     """Find passages of other docs that are like a doc or a passage."""
     app = open_app(ctx, create=False)
-    result = app.searcher.similar(ident, k, OPERATOR)
+    result = run(app.toolkit, SimilarInput(id=ident, k=k, max_tokens=NO_BUDGET), OPERATOR)
     if as_json:
         print_json(result)
         return

@@ -1,7 +1,9 @@
 """In which letters is it written? Bytes become text; what had to be guessed is said."""
 
+import codecs
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 from kb.canonicalize.mime import bom_encoding, unmarked_utf16
@@ -13,6 +15,24 @@ _STRAY_SHARE_MAX: Final = 0.005
 # For each wrong byte, how many letters must be right before the rest counts as UTF-8.
 _RIGHT_PER_STRAY: Final = 4
 
+# Of all characters, how many may be wrong where the encoding was declared.
+_WRONG_SHARE_MAX: Final = 0.005
+# What browsers read under these names; as written they would lose letters.
+_ALIASES: Final = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
+}
+_CODEC_STARTS: Final = (
+    "utf-8 iso8859 cp125 cp866 cp874 cp93 cp949 koi8 big5 gb euc_ shift_jis iso2022_jp mac- tis-620"
+)
+_CODECS: Final = tuple(_CODEC_STARTS.split())
+
 _RIGHT: Final = re.compile("[^\x00-\x7f\ufffd]")
 _NEWLINES: Final = re.compile(r"\r\n?|[\f\v]")
 _PAGED_NEWLINES: Final = re.compile(r"\r\n?|\v")
@@ -20,16 +40,21 @@ _CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 _UNCLEAN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def decode_text(data: bytes) -> tuple[str, str | None]:
+def decode_text(data: bytes, declared: Sequence[str] = ()) -> tuple[str, str | None]:
     """Text of `data`, and a warning where a guess or a repair was needed.
 
-    A byte order mark decides, then the escapes of ISO-2022-JP, then strict UTF-8, then UTF-16
-    without a mark, then UTF-8 with a few stray bytes replaced, then a guess from the first
-    256 KiB. Never raises; the text is as decoded, see `clean_text`.
+    A byte order mark decides, then strict UTF-8, since letters beyond ASCII that form it by chance
+    are not to be feared, then the first of the `declared` encodings that is known and fits, then
+    the escapes of ISO-2022-JP, then UTF-16 without a mark, then UTF-8 with a few stray bytes
+    replaced, then a guess from the first 256 KiB. Never raises; the text is as decoded, see
+    `clean_text`.
     """
     if (codec := bom_encoding(data)) is not None:
         text = data.decode(codec, "replace")
         return text, _replaced_warning(text, data, codec.removesuffix("-sig"))
+    for name in declared:
+        if (found := _as_declared(data, name)) is not None:
+            return found
     if _SHIFT in data and data.isascii() and (shifted := _shifted(data)) is not None:
         return shifted
     try:
@@ -71,6 +96,40 @@ def without_surrogates(text: str) -> str:
 def has_text(text: str) -> bool:
     """Whether anything but white space and invisible marks is in it."""
     return bool(text.strip(" \t\n\f\u00a0\ufeff\u200b\u200c\u200d\u2060").strip())
+
+
+def _as_declared(data: bytes, name: str) -> tuple[str, str | None] | None:
+    """The text under the encoding of this name; None where it is unknown, or the bytes differ."""
+    codec = _known_codec(name)
+    if codec is None or _is_utf8(data, codec):
+        return None
+    text = data.decode(codec, "replace")
+    wrong = text.count("\ufffd")
+    if wrong > _WRONG_SHARE_MAX * len(text):
+        return None
+    return text, f"some bytes are not {codec} and were replaced" if wrong else None
+
+
+def _known_codec(name: str) -> str | None:
+    try:
+        codec = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return None
+    codec = _ALIASES.get(codec, codec)
+    return codec if codec.startswith(_CODECS) else None
+
+
+def _is_utf8(data: bytes, declared: str) -> bool:
+    if declared == "utf-8":
+        return True
+    if data.isascii():
+        # Only the encodings that shift with escapes say more than ASCII in ASCII bytes.
+        return not declared.startswith("iso2022")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _replaced_warning(text: str, data: bytes, codec: str) -> str | None:

@@ -27,8 +27,8 @@ class CanonicalizeInput(Struct, frozen=True, kw_only=True):
     """As `detect_mime` names it."""
     name: str
     """File name, path or `-`; gives the title where the bytes have none, and names errors."""
-    base_url: str | None = None
-    """The page's own address, where it was fetched from one; never changes what is read."""
+    charset: str | None = None
+    """As the server that it was fetched from declares it, which may be wrong."""
 
 
 RISKY_MIMES: Final = frozenset({"text/html", "application/xhtml+xml", "application/pdf"})
@@ -72,7 +72,7 @@ def canonicalize(source: CanonicalizeInput) -> Canonical:
     if not source.data.strip():
         raise EmptySource("it is empty", source=source.name)
     try:
-        return read(source.data, source.name)
+        return read(source.data, source.name, source.charset)
     except (SourceError, MemoryError, ImportError, SyntaxError):
         raise
     except RecursionError:
@@ -84,7 +84,7 @@ def canonicalize(source: CanonicalizeInput) -> Canonical:
         ) from error
 
 
-def _reader(source: CanonicalizeInput) -> Callable[[bytes, str], Canonical]:
+def _reader(source: CanonicalizeInput) -> Callable[[bytes, str, str | None], Canonical]:
     match source.mime:
         case "text/markdown":
             return read_markdown
@@ -93,7 +93,7 @@ def _reader(source: CanonicalizeInput) -> Callable[[bytes, str], Canonical]:
         case "text/html" | "application/xhtml+xml":
             return read_html
         case "application/pdf":
-            return read_pdf
+            return lambda data, name, _: read_pdf(data, name)
         case mime:
             advice = next((a for start, a in _ADVICE if mime.startswith(start)), _TO_TEXT)
             raise Unsupported(f"{mime} is not a format kb reads; {advice}", source=source.name)

@@ -2,12 +2,13 @@
 
 import datetime as dt
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from kb.canonicalize.dates import iso_date
 from kb.canonicalize.title import one_line
+from kb.canonicalize.yaml_tree import NotYaml, yaml_tree
 
 _CHARS_MAX: Final = 65_536
 _DEPTH_MAX: Final = 32
@@ -59,6 +60,47 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     if fields is None:
         return FrontMatter(), text
     return _front_matter(fields), body.lstrip("\n")
+
+
+def front_tree(text: str) -> dict[str, Any]:
+    """Every field of the front matter that heads `text`, by its key as written.
+
+    Scalars are texts, YAML's as written; lists and mappings stay what they are. Empty where there
+    is no front matter, or none that can be read.
+    """
+    fence = text[:3]
+    span = _block(text, ("---", "...") if fence == "---" else ("+++",))
+    if not split_front_matter(text)[0].found or span is None:
+        return {}
+    if fence == "+++":
+        import tomllib
+
+        return {key: _as_written(value) for key, value in tomllib.loads(span[0]).items()}
+    try:
+        tree = yaml_tree(span[0])
+    except NotYaml:
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def yaml_block(text: str) -> str | None:
+    """What stands between the `---` lines that head `text`, YAML or not; None where none do."""
+    if text[:3] != "---" or text.partition("\n")[0].rstrip() != "---":
+        return None
+    span = _block(text, ("---", "..."))
+    return span[0] if span else None
+
+
+def _as_written(value: object) -> Any:
+    match value:
+        case dict():
+            return {key: _as_written(inner) for key, inner in value.items()}
+        case list():
+            return [_as_written(inner) for inner in value]
+        case dt.date() | dt.datetime():
+            return value.isoformat()
+        case _:
+            return str(value)
 
 
 def _block(text: str, closings: tuple[str, ...]) -> tuple[str, str] | None:

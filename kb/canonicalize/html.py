@@ -1,13 +1,11 @@
 """What does a page say? Its article as markdown; all its text where no article can be found."""
 
-import codecs
 import contextlib
 import re
 from typing import TYPE_CHECKING, Final
 
 from kb.canonicalize.dates import iso_date
 from kb.canonicalize.decode import clean_text, decode_text, has_text
-from kb.canonicalize.mime import bom_encoding
 from kb.canonicalize.title import fallback_title, one_line
 from kb.canonicalize.visible import visible_text
 from kb.errors import EmptySource
@@ -20,22 +18,6 @@ _DECLARATION_BYTES: Final = 4096
 _CHARSET: Final = re.compile(
     rb"""(?:charset|encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w:.-]{2,40})""", re.IGNORECASE
 )
-# What browsers read under these names; as written they would lose letters.
-_ALIASES: Final = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "big5": "big5hkscs",
-}
-_CODEC_STARTS: Final = (
-    "utf-8 iso8859 cp125 cp866 cp874 cp93 cp949 koi8 big5 gb euc_ shift_jis iso2022_jp mac- tis-620"
-)
-_CODECS: Final = tuple(_CODEC_STARTS.split())
-
 
 _THIN_CHARS: Final = 50
 _SAME_SHARE: Final = 1.25
@@ -61,16 +43,16 @@ _ALL_KEPT: Final = "it is nested too deeply, or too large; all its text was kept
 _LOUD: Final = ("trafilatura", "courlan", "htmldate", "justext", "charset_normalizer")
 
 
-def read(data: bytes, name: str) -> Canonical:
+def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     """The page's main text as markdown, its title, and its date where the page itself states one.
 
     Links keep their words and lose their addresses, which would outweigh the words in every
-    search. The same bytes give the same text whatever address the page was fetched from.
+    search. `charset` is what the server declares.
 
     Raises:
         EmptySource: no text is visible on it.
     """
-    text, warning = page_text(data)
+    text, warning = page_text(data, charset)
     page = clean_text(text)
     tree, is_whole = _parse(page)
     article = _article(tree) if tree is not None and is_whole else ""
@@ -103,45 +85,14 @@ def _ink(text: str) -> int:
     return sum(map(len, text.split()))
 
 
-def page_text(data: bytes) -> tuple[str, str | None]:
-    """Decode by mark, by valid UTF-8, by what the page declares, by guess, in this order.
+def page_text(data: bytes, charset: str | None = None) -> tuple[str, str | None]:
+    """Text of a page, and a warning; of `charset` and what the page itself declares the first fits.
 
-    UTF-8 goes before the declaration, which often outlives a change of encoding; letters beyond
-    ASCII that form valid UTF-8 by chance are not to be feared.
+    A declaration often outlives a change of encoding: see `decode_text` for what goes before it.
     """
-    if bom_encoding(data) is None:
-        declared = _declared_codec(data[:_DECLARATION_BYTES])
-        if declared is not None and not _is_utf8(data, declared):
-            text = data.decode(declared, "replace")
-            wrong = text.count("\ufffd")
-            if wrong <= 0.005 * len(text):
-                return text, f"some bytes are not {declared} and were replaced" if wrong else None
-    return decode_text(data)
-
-
-def _declared_codec(head: bytes) -> str | None:
-    found = _CHARSET.search(head)
-    if found is None:
-        return None
-    try:
-        codec = codecs.lookup(found[1].decode("ascii", "replace")).name
-    except LookupError:
-        return None
-    codec = _ALIASES.get(codec, codec)
-    return codec if codec.startswith(_CODECS) else None
-
-
-def _is_utf8(data: bytes, declared: str) -> bool:
-    if declared == "utf-8":
-        return True
-    if data.isascii():
-        # Only the encodings that shift with escapes say more than ASCII in ASCII bytes.
-        return not declared.startswith("iso2022")
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    found = _CHARSET.search(data[:_DECLARATION_BYTES])
+    declared = (charset, found[1].decode("ascii", "replace") if found else None)
+    return decode_text(data, tuple(filter(None, declared)))
 
 
 def _parse(page: str) -> "tuple[HtmlElement | None, bool]":

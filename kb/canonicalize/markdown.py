@@ -21,7 +21,7 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _NOT_PARAGRAPH: Final = re.compile(r"(?: {4}|\t| {0,3}(?:[-+*>|<]|\d{1,9}[.)][ \t]|={3,}$))")
 
 
-def read(data: bytes, name: str) -> Canonical:
+def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     """The markdown with tags and date of its front matter, and the title it gives itself.
 
     Front matter (YAML between `---` lines, TOML between `+++` lines) is taken off; where it can
@@ -30,7 +30,7 @@ def read(data: bytes, name: str) -> Canonical:
     Raises:
         EmptySource: there is no text, or nothing but front matter.
     """
-    decoded, warning = decode_text(data)
+    decoded, warning = decode_text(data, (charset,) if charset else ())
     clean = clean_text(decoded)
     front, body = split_front_matter(clean)
     front_lines = clean.count("\n") - body.count("\n")

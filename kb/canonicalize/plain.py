@@ -6,9 +6,9 @@ from kb.errors import EmptySource
 from kb.model.text import Canonical
 
 
-def read(data: bytes, name: str) -> Canonical:
+def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     """The text unescaped and as it stands; raises EmptySource where there is none."""
-    decoded, warning = decode_text(data)
+    decoded, warning = decode_text(data, (charset,) if charset else ())
     text = clean_text(decoded).rstrip("\n") + "\n"
     if not has_text(text):
         raise EmptySource("there is no text in it", source=name)

@@ -18,9 +18,10 @@ def one_line(text: str, *, chars_max: int = TITLE_CHARS_MAX) -> str:
     return line if len(line) <= chars_max else line[: chars_max - 1].rstrip() + "\u2026"
 
 
-def plain_heading(text: str) -> str:
+def plain_heading(text: str, *, chars_max: int = TITLE_CHARS_MAX) -> str:
     """A heading's words: links by their text, no emphasis or code marks."""
-    return one_line(_MARKS.sub("", _LINK.sub(r"\1", text[: TITLE_CHARS_MAX * 8])))
+    plain = _MARKS.sub("", _LINK.sub(r"\1", text[: chars_max * 8]))
+    return one_line(plain, chars_max=chars_max)
 
 
 def fallback_title(name: str, text: str) -> str:

@@ -10,6 +10,8 @@ from kb.model.text import EntityKind
 
 SearchMode = Literal["hybrid", "lexical", "dense"]
 Freshness = Literal["fresh", "changed", "gone", "unknown"]
+SpaceName = Literal["user", "project", "home"]
+"""Whose store it is; `home` is one that was named."""
 
 
 class SearchRequest(Struct, frozen=True, kw_only=True):
@@ -38,6 +40,15 @@ class Legs(Struct, frozen=True, kw_only=True):
     dense: int | None
 
 
+class LearnCall(Struct, frozen=True, kw_only=True):
+    """What loads a subject whole: `kb learn TOPIC SUBJECT`, or the tool `learn`."""
+
+    topic: str
+    """Its id."""
+    subject: str
+    """Its slug."""
+
+
 class Hit(Struct, frozen=True, kw_only=True):
     """One passage found. `score` is the fused one; raw leg scores are never given out."""
 
@@ -58,6 +69,12 @@ class Hit(Struct, frozen=True, kw_only=True):
     """1-based line of `start` in the source; None where the source has no lines of its own."""
     freshness: Freshness
     legs: Legs
+    learn: LearnCall | None = None
+    """Of a topic's subject: what loads it whole."""
+    source_space: SpaceName | None = None
+    """Where it was found; None of a store that is asked alone, which knows no others."""
+    zettel_id: str | None = None
+    """Of an entry: its own id."""
     explain: dict[str, float | str] | None = None
 
 

@@ -8,6 +8,7 @@ from kb.model.doc import Doc
 from kb.model.search import Hit, Legs, SearchRequest
 from kb.model.text import Chunk
 from kb.search.budget import Span, fill
+from kb.search.candidates import LearnCalls
 from kb.search.freshness import freshness_of
 from kb.store import chunks
 from kb.store.kv import ReadTxn
@@ -29,11 +30,16 @@ class Scored(Struct, frozen=True, kw_only=True):
 
 
 def hits_of(
-    txn: ReadTxn, content: ContentStore, order: list[Scored], request: SearchRequest
+    txn: ReadTxn,
+    content: ContentStore,
+    order: list[Scored],
+    request: SearchRequest,
+    learn: LearnCalls,
 ) -> tuple[tuple[Hit, ...], str | None]:
     """The hits in order, and in words what a token budget cut."""
     if request.tokens_max is None:
-        return tuple(_hit(txn, rank, row, request) for rank, row in enumerate(order, 1)), None
+        each = (_hit(txn, rank, row, request, learn) for rank, row in enumerate(order, 1))
+        return tuple(each), None
     filled = fill(
         [row.chunk for row in order],
         request.tokens_max,
@@ -41,7 +47,7 @@ def hits_of(
     )
     spans = sorted(filled.spans, key=lambda span: span.place)
     hits = tuple(
-        _hit(txn, rank, order[span.place], request, span, content)
+        _hit(txn, rank, order[span.place], request, learn, span, content)
         for rank, span in enumerate(spans, 1)
     )
     if not filled.left_out:
@@ -57,6 +63,7 @@ def _hit(
     rank: int,
     row: Scored,
     request: SearchRequest,
+    learn: LearnCalls,
     span: Span | None = None,
     content: ContentStore | None = None,
 ) -> Hit:
@@ -83,6 +90,8 @@ def _hit(
         line=first.line + doc.front_lines if doc.mime in _LINED else None,
         freshness=freshness_of(txn, doc),
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
+        learn=learn(doc) if doc.kind == "topic" else None,
+        zettel_id=doc.entry.zettel_id if doc.entry else None,
         explain=_explained(row) if request.explain else None,
     )
 

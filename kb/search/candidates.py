@@ -8,7 +8,7 @@ from msgspec import Struct
 from kb.index.result import Hits
 from kb.model.doc import Doc, Scope
 from kb.model.ids import ChunkNo
-from kb.model.search import SearchRequest
+from kb.model.search import LearnCall, SearchRequest
 from kb.model.text import Chunk
 from kb.search.filters import keep_doc
 from kb.store import chunks, docs
@@ -23,11 +23,18 @@ _WIDEN: Final = 4
 Fetch = Callable[[int], Hits]
 
 
+LearnCalls = Callable[[Doc], LearnCall | None]
+"""What loads the subject that a doc is; None where nothing does."""
+
+
 class Gate:
     """Lets through the passages whose doc may appear, by the store and not by a cache."""
 
-    def __init__(self, txn: ReadTxn, request: SearchRequest, scope: Scope) -> None:
+    def __init__(
+        self, txn: ReadTxn, request: SearchRequest, scope: Scope, learn: LearnCalls
+    ) -> None:
         self._txn = txn
+        self._learn = learn
         self._request = request
         self._scope = scope
         self._docs: dict[int, Doc | None] = {}
@@ -45,8 +52,12 @@ class Gate:
         if source_no not in self._docs:
             doc = docs.latest(self._txn, source_no)
             keep = doc is not None and keep_doc(doc, self._request, self._scope)
-            self._docs[source_no] = doc if keep else None
+            self._docs[source_no] = doc if keep and not self._is_off(doc) else None
         return self._docs[source_no]
+
+    def _is_off(self, doc: Doc | None) -> bool:
+        # Disabled since it was taken in, or its topic is: not for anyone, now.
+        return doc is not None and doc.kind == "topic" and self._learn(doc) is None
 
 
 def gather(fetch: Fetch, gate: Gate | None, wanted: int) -> Hits:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from kb.config import SearchSettings
 from kb.content.files import ContentStore
 from kb.embed.protocol import Embedder
 from kb.embed.scripts import can_read
-from kb.errors import EmbedError, ModelMissing, NotFound
+from kb.errors import EmbedError, ModelMissing
 from kb.index import DenseIndex, LexicalIndexes
 from kb.index.follow import CatchUp
 from kb.index.result import Hits
@@ -18,14 +18,14 @@ from kb.model.doc import Audience, Doc, Scope
 from kb.model.search import SearchRequest, SearchResult
 from kb.model.text import Chunk
 from kb.search.answer import Scored, hits_of
-from kb.search.candidates import Candidates, Gate, gather, unite
+from kb.search.candidates import Candidates, Gate, LearnCalls, gather, unite
+from kb.search.door import open_id
 from kb.search.filters import allowed_sources, audiences_read, has_limits
 from kb.search.mentions import Asked, align, look_up, required
 from kb.search.order import Ordering
 from kb.search.pending import Leg, lag, unfinished
-from kb.store import chunks, docs
+from kb.store import chunks
 from kb.store.kv import ReadTxn
-from kb.store.meta import MODEL, get_word
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -34,13 +34,24 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_UNCUT: Final = "the doc has no passages yet, so nothing can be compared with it"
+
+
+class Meaning(Struct, frozen=True, kw_only=True):
+    """A model and the vectors made by it: only the two together can be asked."""
+
+    embedder: Embedder
+    dense: DenseIndex
+    warning: str | None = None
+    """Why it may not be the one that is wanted."""
+
 
 class Sources(Struct, frozen=True, kw_only=True):
     """Where the searcher gets what is costly; each is opened when first needed."""
 
     lexical: Callable[[], LexicalIndexes]
-    dense: Callable[[], DenseIndex]
-    embedder: Callable[[], Embedder]
+    meaning: Callable[[], Meaning]
+    """Asked once to a question: the home's model may change between two."""
 
 
 class _Question(Struct, frozen=True, kw_only=True):
@@ -53,6 +64,8 @@ class _Question(Struct, frozen=True, kw_only=True):
     audiences: tuple[Audience, ...] = ()
     allowed: frozenset[int] | None = None
     restrict: frozenset[int] | None = None
+    meaning: Meaning | None = None
+    """None where it is searched by words alone."""
     warnings: list[str]
 
 
@@ -66,12 +79,14 @@ class Searcher:
         sources: Sources,
         settings: SearchSettings,
         lock_wait_s: float,
+        learn: LearnCalls = lambda _: None,
     ) -> None:
         self._store = store
         self._content = content
         self._sources = sources
         self._settings = settings
         self._lock_wait_s = lock_wait_s
+        self._learn = learn
 
     def search(self, request: SearchRequest, scope: Scope) -> SearchResult:
         """Answer a question for a scope.
@@ -98,13 +113,14 @@ class Searcher:
             audiences=audiences,
             allowed=allowed,
             restrict=required(asked),
+            meaning=self._meaning(request, text, warnings),
             warnings=warnings,
         )
         is_late = self._follow(question)
         with self._store.read() as txn:
-            gate = Gate(txn, request, scope)
+            gate = Gate(txn, request, scope, self._learn)
             order = self._ordered(question, boosted, gate, is_late=is_late)
-            hits, truncated = hits_of(txn, self._content, order, request)
+            hits, truncated = hits_of(txn, self._content, order, request, self._learn)
             alignment, more = align(txn, text, [one.chunk.no for one in order], scope)
             warnings += unfinished(txn, request.mode, scope)
         return SearchResult(
@@ -117,15 +133,20 @@ class Searcher:
         )
 
     def similar(self, ident: str, k: int, scope: Scope) -> SearchResult:
-        """Passages of other docs that are most like a doc or a passage.
+        """Passages of other docs that are most like a doc or a passage; none before it is cut.
 
-        Raises NotFound where there is no such id for this scope.
+        Raises NotFound where there is no such id for this scope, and AmbiguousId.
         """
         import numpy as np
 
         with self._store.read() as txn:
-            seeds = self._seeds(txn, ident, scope)
-            source_no = seeds[0].source_no
+            opened = open_id(txn, ident, scope)
+            source_no = opened.doc.source_no
+            seeds = [opened.chunk] if opened.chunk else chunks.of_source(txn, source_no)
+        if not seeds:
+            return SearchResult(
+                query=ident, mode="dense", hits=(), entity_alignment=(), warnings=(_UNCUT,)
+            )
         request = SearchRequest(query=ident, k=k, mode="dense")
         question = _Question(
             request=request,
@@ -134,15 +155,15 @@ class Searcher:
             wanted=self._settings.candidates,
             warnings=[],
         )
-        dense = self._sources.dense()
-        self._follow_vectors(question)
+        dense = self._sources.meaning().dense
+        self._follow_vectors(dense, question)
         rows, _ = dense.vectors([chunk.no for chunk in seeds])
         mean = rows.sum(axis=0)
         length = float(np.linalg.norm(mean))
         if length == 0.0:
             question.warnings.append("it has no vectors yet; run `kb worker --drain`")
         with self._store.read() as txn:
-            gate = _Elsewhere(txn, request, scope, source_no)
+            gate = _Elsewhere(txn, request, scope, self._learn, source_no)
             found = None
             if length:
                 query = (mean / length).astype(np.float32)
@@ -154,8 +175,8 @@ class Searcher:
             if found is not None:
                 ranked = dict(zip(found.nos, found.scores, strict=True))
                 united.dense[:] = [ranked[no] for no in united.nos]
-            order = self._order(k).order(united, None, [], gate) or []
-            hits, _ = hits_of(txn, self._content, order, request)
+            order = Ordering(self._settings, dense, k).order(united, None, [], gate) or []
+            hits, _ = hits_of(txn, self._content, order, request, self._learn)
         return SearchResult(
             query=ident,
             mode="dense",
@@ -163,19 +184,6 @@ class Searcher:
             entity_alignment=(),
             warnings=tuple(question.warnings),
         )
-
-    def _seeds(self, txn: ReadTxn, ident: str, scope: Scope) -> list[Chunk]:
-        full = docs.resolve(txn, ident, scope)
-        chunk = chunks.by_id(txn, full)
-        named = chunk or docs.require(txn, full)
-        # What an older version said of itself no longer counts.
-        doc = docs.latest(txn, named.source_no)
-        if doc is None or doc.status != "active" or not doc.visible_to(scope):
-            raise NotFound(id=ident)
-        seeds = [chunk] if chunk else chunks.of_source(txn, doc.source_no)
-        if not seeds:
-            raise NotFound(id=ident)
-        return seeds
 
     def _follow(self, question: _Question) -> bool:
         """Bring the words level; whether what the caller may not see may still be among them."""
@@ -186,8 +194,8 @@ class Searcher:
         )
         return self._is_late(state, "lexical", question)
 
-    def _follow_vectors(self, question: _Question) -> bool:
-        state = self._sources.dense().catch_up(self._store, wait_s=self._lock_wait_s)
+    def _follow_vectors(self, dense: DenseIndex, question: _Question) -> bool:
+        state = dense.catch_up(self._store, wait_s=self._lock_wait_s)
         return self._is_late(state, "dense", question)
 
     def _is_late(self, state: CatchUp, leg: Leg, question: _Question) -> bool:
@@ -198,14 +206,12 @@ class Searcher:
                 question.warnings.append(said)
         return bool(state.behind) and not question.scope.operator
 
-    def _order(self, k: int) -> Ordering:
-        return Ordering(self._settings, self._sources.dense, k)
-
     def _ordered(
         self, question: _Question, boosted: list[Asked], gate: Gate, *, is_late: bool
     ) -> list[Scored]:
         """The hits. The caches filter by what the store said; where one was late, all are asked."""
-        ordering = self._order(question.request.k)
+        dense = question.meaning.dense if question.meaning else None
+        ordering = Ordering(self._settings, dense, question.request.k)
         for through in (gate,) if is_late else (None, gate):
             candidates, vector = self._candidates(question, through, gate)
             order = ordering.order(candidates, vector, boosted, gate)
@@ -217,11 +223,11 @@ class Searcher:
         self, question: _Question, through: Gate | None, gate: Gate
     ) -> "tuple[Candidates, NDArray[np.float32] | None]":
         lexical = self._lexical(question, through) if question.request.mode != "dense" else None
-        vector = self._query_vector(question) if question.request.mode != "lexical" else None
-        if vector is None:
+        vector = self._query_vector(question)
+        if vector is None or question.meaning is None:
             return unite(lexical, None, None), None
-        dense = self._sources.dense()
-        is_late = self._follow_vectors(question)
+        dense = question.meaning.dense
+        is_late = self._follow_vectors(dense, question)
         found = gather(
             lambda limit: dense.search(
                 vector, limit, allowed=question.allowed, restrict_nos=question.restrict
@@ -251,40 +257,51 @@ class Searcher:
             question.wanted,
         )
 
-    def _query_vector(self, question: _Question) -> "NDArray[np.float32] | None":
-        """The query's vector; None, with a warning, where the dense leg cannot read it."""
-        if not any(letter.isalnum() for letter in question.text):
+    def _meaning(self, request: SearchRequest, text: str, warnings: list[str]) -> Meaning | None:
+        """The dense leg; None, with a warning, where it cannot read the query."""
+        if request.mode == "lexical" or not any(letter.isalnum() for letter in text):
             return None
         try:
-            embedder = self._sources.embedder()
-            if question.request.mode == "hybrid" and not can_read(embedder.scripts, question.text):
-                question.warnings.append(
-                    "searched by words alone: the embedding model does not read this script"
-                )
-                return None
-            self._warn_of_model(embedder.fingerprint, question)
-            return embedder.embed_query(question.text)
+            meaning = self._sources.meaning()
+        except (ModelMissing, EmbedError) as error:
+            if request.mode == "dense":
+                raise
+            warnings.append(f"searched by words alone: {error}")
+            return None
+        if request.mode == "hybrid" and not can_read(meaning.embedder.scripts, text):
+            warnings.append(
+                "searched by words alone: the embedding model does not read this script"
+            )
+            return None
+        if meaning.warning:
+            warnings.append(meaning.warning)
+        return meaning
+
+    def _query_vector(self, question: _Question) -> "NDArray[np.float32] | None":
+        """The query's vector; None, with a warning, where the model fails."""
+        if question.meaning is None:
+            return None
+        try:
+            return question.meaning.embedder.embed_query(question.text)
         except (ModelMissing, EmbedError) as error:
             if question.request.mode == "dense":
                 raise
             question.warnings.append(f"searched by words alone: {error}")
             return None
 
-    def _warn_of_model(self, fingerprint: str, question: _Question) -> None:
-        with self._store.read() as txn:
-            known = get_word(txn, MODEL)
-        if known and known != fingerprint:
-            question.warnings.append(
-                f"the passages were embedded by {known}, the settings ask for {fingerprint}; "
-                "`kb worker --drain` embeds them anew"
-            )
-
 
 class _Elsewhere(Gate):
     """A gate that also keeps back the source itself."""
 
-    def __init__(self, txn: ReadTxn, request: SearchRequest, scope: Scope, source_no: int) -> None:
-        super().__init__(txn, request, scope)
+    def __init__(
+        self,
+        txn: ReadTxn,
+        request: SearchRequest,
+        scope: Scope,
+        learn: LearnCalls,
+        source_no: int,
+    ) -> None:
+        super().__init__(txn, request, scope, learn)
         self._source_no = source_no
 
     def look(self, no: int) -> tuple[Chunk, Doc] | None:

@@ -8,11 +8,13 @@ from kb.store.kv import ReadTxn
 
 def keep_doc(doc: Doc, request: SearchRequest, scope: Scope) -> bool:
     """Whether a doc may appear in an answer: active, visible, and within the limits."""
-    return (
-        doc.status == "active"
-        and doc.visible_to(scope)
-        and all(tag in doc.tags for tag in request.tags)
-        and (not request.kinds or doc.kind in request.kinds)
+    return doc.status == "active" and doc.visible_to(scope) and within_limits(doc, request)
+
+
+def within_limits(doc: Doc, request: SearchRequest) -> bool:
+    """Whether a doc has all the tags and one of the kinds that a request names."""
+    return all(tag in doc.tags for tag in request.tags) and (
+        not request.kinds or doc.kind in request.kinds
     )
 
 

@@ -2,9 +2,11 @@
 
 import hashlib
 import os
+from pathlib import Path
 from typing import Final
 
 from kb.model.doc import Doc, Seen
+from kb.model.ids import Lsid
 from kb.model.origin import origin_id
 from kb.model.search import Freshness
 from kb.model.source import path_of
@@ -19,6 +21,9 @@ _HASHED_BYTES_MAX: Final = 8 << 20
 def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
     """Compare a doc with its file now; of a page, say what the last look at it found."""
     path = path_of(doc.place)
+    if path is None and doc.kind in ("topic", "pack", "entry"):
+        # Named by what it is in its collection; its source is the file.
+        path = path_of(Lsid(doc.source)) or Path(doc.source)
     if path is None:
         return _page(txn, doc)
     try:

@@ -1,6 +1,5 @@
 """The order: candidates are fused, once more with feedback, boosted and spread."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kb.config import SearchSettings
@@ -22,9 +21,12 @@ _DIGITS: Final = 6
 
 
 class Ordering:
-    """Orders the candidates of one question; k hits are wanted."""
+    """Orders the candidates of one question; k hits are wanted.
 
-    def __init__(self, settings: SearchSettings, dense: Callable[[], DenseIndex], k: int) -> None:
+    `dense` holds the candidates' vectors, if they have any.
+    """
+
+    def __init__(self, settings: SearchSettings, dense: DenseIndex | None, k: int) -> None:
         self._settings = settings
         self._dense = dense
         self._k = k
@@ -46,8 +48,8 @@ class Ordering:
         if not found.nos:
             return []
         fused = self._fused(found, found.dense)
-        if vector is not None and not np.isnan(found.lexical).all():
-            fused = self._fed_back(found, vector, fused)
+        if vector is not None and self._dense and not np.isnan(found.lexical).all():
+            fused = self._fed_back(found, vector, fused, self._dense)
         boosts = np.array([self._boost(ChunkNo(no), boosted) for no in found.nos])
         best = np.lexsort((np.array(found.nos), -fused * boosts))[: self._k * _SPREAD_FACTOR]
         rows: list[Scored] = []
@@ -91,6 +93,7 @@ class Ordering:
         found: Candidates,
         vector: "NDArray[np.float32]",
         fused: "NDArray[np.float64]",
+        dense: DenseIndex,
     ) -> "NDArray[np.float64]":
         """Fuse again, the query moved a little towards the best passages so far.
 
@@ -100,7 +103,7 @@ class Ordering:
 
         count, weight = self._settings.feedback_passages, self._settings.feedback_weight
         best = np.lexsort((np.array(found.nos), -fused))[:count]
-        rows, present = self._dense().vectors([found.nos[place] for place in best])
+        rows, present = dense.vectors([found.nos[place] for place in best])
         if not count or not weight or not present.any():
             return fused
         mean = rows[present].mean(axis=0)
@@ -109,7 +112,7 @@ class Ordering:
             return fused
         moved = (1.0 - weight) * vector + weight * (mean / length)
         moved = (moved / np.linalg.norm(moved)).astype(np.float32)
-        nearness = self._dense().similarities(moved, found.nos).astype(np.float64)
+        nearness = dense.similarities(moved, found.nos).astype(np.float64)
         return self._fused(found, nearness)
 
     def _boost(self, no: ChunkNo, boosted: list[Asked]) -> float:
@@ -124,8 +127,8 @@ class Ordering:
         import numpy as np
 
         vectors = np.zeros((len(pool), 1), dtype=np.float32)
-        if any(row.has_vector for row in pool):
-            vectors, _ = self._dense().vectors([row.chunk.no for row in pool])
+        if self._dense and any(row.has_vector for row in pool):
+            vectors, _ = self._dense.vectors([row.chunk.no for row in pool])
         chosen = spread(
             [row.score for row in pool],
             vectors,

@@ -9,11 +9,11 @@ from kb.errors import UsageError
 from kb.model.doc import Doc, Kind, Scope
 from kb.model.search import Freshness
 from kb.model.text import Chunk
+from kb.search.door import Opened, open_id
 from kb.search.freshness import freshness_of
 from kb.store import chunks
 from kb.store.kv import ReadTxn
 from kb.tools.budget import Counted, cut_to, estimate, share_of
-from kb.tools.door import Opened, open_id
 from kb.tools.fields import TOKENS_MAX_DEFAULT, Ident, TokensMax
 from kb.tools.kit import ToolKit
 
@@ -163,7 +163,7 @@ def _said(shown: _Text, tokens_max: int) -> str | None:
 def _of_passage(kit: ToolKit, txn: ReadTxn, doc: Doc, chunk: Chunk, request: FetchInput) -> _Text:
     is_current = chunk.doc_id == doc.doc_id
     count = _NEIGHBOURS_DEFAULT if request.neighbours is None else request.neighbours
-    row, place = _around(txn, chunk, count if is_current else 0)
+    row, place = around(txn, chunk, count if is_current else 0)
     first, last, tokens = nearest(row, place, request.max_tokens)
     start, end = row[first].start, row[last].end
     text = chunk.text if first == last else _markdown(kit, doc)[start:end]
@@ -188,7 +188,7 @@ def _stale(chunk: Chunk, text: str) -> tuple[str, ...]:
     return said, f"its text is cut to {len(text)} of {len(chunk.text)} characters"
 
 
-def _around(txn: ReadTxn, chunk: Chunk, count: int) -> tuple[list[Chunk], int]:
+def around(txn: ReadTxn, chunk: Chunk, count: int) -> tuple[list[Chunk], int]:
     """A passage among up to `count` neighbours on either side, and its place among them."""
     before: list[Chunk] = []
     after: list[Chunk] = []

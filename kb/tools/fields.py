@@ -1,4 +1,8 @@
-"""Fields that several inputs share, with their bounds."""
+"""Fields that several inputs share, with their bounds.
+
+The bounds hold for what is sent as JSON. The command line makes the same inputs itself, of what its
+own options let through, and is not held to them.
+"""
 
 from typing import Annotated, Final
 
@@ -8,6 +12,8 @@ from kb.model.doc import Kind
 
 TOKENS_MAX_DEFAULT: Final = 8_000
 ROWS_MAX: Final = 200
+NO_BUDGET: Final = 1 << 62
+"""As `max_tokens`, which no agent can send: the answer is whole."""
 
 Ident = Annotated[str, Meta(min_length=1, max_length=64)]
 Word = Annotated[str, Meta(min_length=1, max_length=512)]

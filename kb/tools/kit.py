@@ -1,10 +1,16 @@
 """What the tools work with."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from kb.content.files import ContentStore
-from kb.search.engine import Searcher
 from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from kb.search.engine import Searcher
+    from kb.topics import Topic
 
 
 class ToolKit(Struct, frozen=True, kw_only=True):
@@ -12,4 +18,7 @@ class ToolKit(Struct, frozen=True, kw_only=True):
 
     store: Store
     content: ContentStore
-    searcher: Searcher
+    searcher: "Callable[[], Searcher]"
+    """Made when a tool first needs it: a list of docs needs none."""
+    topics: "Callable[[], tuple[Topic, ...]]" = tuple
+    """What can be learned, found when it is asked for; none unless said."""

@@ -74,10 +74,11 @@ def run(kit: ToolKit, request: ListDocsInput, scope: Scope) -> ListDocsOutput:
     """
     start = _parsed(request.cursor)
     with kit.store.read() as txn:
-        found = list(_matching(txn, request, scope))
+        limits = SearchRequest(query="", tags=request.tags, kinds=request.kinds)
+        found = list(matching(txn, limits, scope))
         later = (doc for doc in found if start is None or _place(doc) > start)
         page = heapq.nsmallest(request.limit + 1, later, key=_place)
-        rows = [_row(txn, doc) for doc in page[: request.limit]]
+        rows = [listed(txn, doc) for doc in page[: request.limit]]
     rows = rows[: rows_fitting(rows, request.max_tokens)]
     more = len(rows) < len(page)
     last = rows[-1] if rows else None
@@ -89,8 +90,8 @@ def run(kit: ToolKit, request: ListDocsInput, scope: Scope) -> ListDocsOutput:
     )
 
 
-def _matching(txn: ReadTxn, request: ListDocsInput, scope: Scope) -> Iterator[Doc]:
-    limits = SearchRequest(query="", tags=request.tags, kinds=request.kinds)
+def matching(txn: ReadTxn, limits: SearchRequest, scope: Scope) -> Iterator[Doc]:
+    """The active docs within the limits that a scope sees, in no order."""
     numbers = allowed_sources(txn, limits, scope)
     if numbers is None:
         pool: Iterator[Doc | None] = docs.all_latest(txn)
@@ -110,7 +111,8 @@ def _parsed(cursor: str | None) -> _Place | None:
     return -int(updated_ms), doc_id
 
 
-def _row(txn: ReadTxn, doc: Doc) -> ListedDoc:
+def listed(txn: ReadTxn, doc: Doc) -> ListedDoc:
+    """A doc as it is listed."""
     entry = LEDGER.get(txn, doc.doc_id.encode())
     return ListedDoc(
         doc_id=doc.doc_id,
@@ -123,7 +125,7 @@ def _row(txn: ReadTxn, doc: Doc) -> ListedDoc:
         version=doc.version,
         chars=doc.md_chars,
         pages=doc.coverage.pages if doc.coverage else None,
-        indexed=entry is None or entry.state != "pending",
+        indexed=doc.status == "active" and (entry is None or entry.state != "pending"),
         added_ms=doc.added_ms,
         updated_ms=doc.updated_ms,
     )

@@ -8,11 +8,20 @@ from msgspec import Meta, Struct
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.search import SearchMode, SearchRequest, SearchResult
+from kb.search.door import open_doc
 from kb.search.filters import audiences_read
 from kb.store import chunks
 from kb.tools.budget import shortened
-from kb.tools.door import open_doc
-from kb.tools.fields import TOKENS_MAX_DEFAULT, Hits, Ident, Kinds, Tags, TokensMax, Word
+from kb.tools.fields import (
+    NO_BUDGET,
+    TOKENS_MAX_DEFAULT,
+    Hits,
+    Ident,
+    Kinds,
+    Tags,
+    TokensMax,
+    Word,
+)
 from kb.tools.kit import ToolKit
 
 NOTHING_HERE: Final = "there are no docs to search"
@@ -86,10 +95,11 @@ def run(kit: ToolKit, request: SearchInput, scope: Scope) -> SearchOutput:
         doc_ids=doc_ids,
         require_entities=request.require_entities,
         boost_entities=request.boost_entities,
-        tokens_max=request.max_tokens,
+        # Without a budget there is nothing to fill with neighbours: each hit stands alone.
+        tokens_max=None if request.max_tokens >= NO_BUDGET else request.max_tokens,
         explain=request.explain,
     )
-    return _bounded(kit, kit.searcher.search(asked, scope), request.max_tokens)
+    return _bounded(kit, kit.searcher().search(asked, scope), request.max_tokens)
 
 
 def _bounded(kit: ToolKit, result: SearchResult, tokens_max: int) -> SearchResult:

@@ -10,7 +10,6 @@ from kb.model.search import Hit, SearchResult
 from kb.store import chunks
 from kb.store.kv import ReadTxn
 from kb.tools.budget import estimate, shortened
-from kb.tools.door import open_id
 from kb.tools.fields import TOKENS_MAX_DEFAULT, Hits, Ident, TokensMax
 from kb.tools.kit import ToolKit
 
@@ -31,18 +30,7 @@ def run(kit: ToolKit, request: SimilarInput, scope: Scope) -> SimilarOutput:
 
     Tokens are counted as passages have them. Raises NotFound and AmbiguousId.
     """
-    with kit.store.read() as txn:
-        opened = open_id(txn, request.id, scope)
-        is_cut = chunks.at(txn, opened.doc.source_no, 0) is not None
-    if not is_cut:
-        return SearchResult(
-            query=request.id,
-            mode="dense",
-            hits=(),
-            entity_alignment=(),
-            warnings=("the doc has no passages yet, so nothing can be compared with it",),
-        )
-    result = kit.searcher.similar(request.id, request.k, scope)
+    result = kit.searcher().similar(request.id, request.k, scope)
     with kit.store.read() as txn:
         hits, truncated = _fitting(txn, result.hits, request.max_tokens)
     return msgspec.structs.replace(result, hits=hits, truncated=truncated)

@@ -2,13 +2,15 @@
 
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from homes import SmallHome
+from packs_folder import doc as pack_doc
+from packs_folder import pack_of
 
 from kb.config import SearchSettings
 from kb.errors import KbError
@@ -18,9 +20,11 @@ from kb.ingest.request import Wishes
 from kb.model.doc import OPERATOR, Doc, Scope, Visibility
 from kb.model.ids import DocId, Lsid, doc_id
 from kb.model.search import SearchMode, SearchRequest
-from kb.search.engine import Searcher, Sources
+from kb.packs.register import register, unregister
+from kb.search.engine import Meaning, Searcher, Sources
 from kb.search.mentions import list_entities
 from kb.store import chunks, docs
+from kb.tools import TOOLS, ToolKit, call
 
 NOBODY, BOB, ALICE = Scope(user=None), Scope(user="bob"), Scope(user="alice")
 MODES: tuple[SearchMode, ...] = ("hybrid", "lexical", "dense")
@@ -54,7 +58,10 @@ QUERIES: tuple[dict[str, Any], ...] = (
     {"query": "green tea kettle project", "tokens_max": 60},
     {"query": "garden of tea", "explain": True},
 )
+PACKS = ("manual", "hush", "pkg:packs")
 PREFIXES = ("", "#", "#U", "@a", "http", "hush", "https://tea")
+Said = tuple[str, bytes]
+"""Who was asked, the library or a tool, and what the answer was."""
 
 
 class Home(SmallHome):
@@ -65,6 +72,7 @@ class Home(SmallHome):
         self.random = random.Random(seed)
         self.names = 0
         self.open_caches()
+        self.kit = ToolKit(store=self.store, content=self.content, searcher=lambda: self.searcher)
 
     def open_caches(self, *, anew: bool = False) -> None:
         self.lexical.close()
@@ -81,8 +89,7 @@ class Home(SmallHome):
             self.content,
             Sources(
                 lexical=lambda: self.lexical,
-                dense=lambda: self.dense,
-                embedder=lambda: self.embedder,
+                meaning=lambda: Meaning(embedder=self.embedder, dense=self.dense),
             ),
             SearchSettings(candidates=6),
             5.0,
@@ -99,6 +106,13 @@ class Home(SmallHome):
         )
         assert found is not None
         return found
+
+    def give_pack(self, shown: Shown, pack_id: str) -> None:
+        """Register a pack of one doc; all packs give themselves the same selector."""
+        folder = self.root.with_name(f"{self.root.name}-{pack_id}")
+        pack = pack_of(folder, pack_doc("tea"), pack_id=pack_id, selector="pkg:packs")
+        visibility, owner = shown
+        register(self.store, pack, visibility=visibility, owner=owner)
 
     def text(self) -> str:
         """A note of one to three topics; the words of the queries are in all of them."""
@@ -124,6 +138,47 @@ def name_like(ident: str) -> str:
     )
 
 
+def tool_calls(idents: Sequence[str], own: str) -> dict[str, list[dict[str, Any]]]:
+    """The arguments that each tool is called with: every id, every limit, every bound."""
+    return {
+        "kb_search": [
+            *(said for said in QUERIES if "tokens_max" not in said),
+            {"query": "green tea kettle project", "max_tokens": 60},
+            {"query": "tea", "mode": "dense", "k": 100},
+            {"query": "tea", "mode": "lexical", "max_tokens": 1},
+            *({"query": "tea", "doc_ids": [ident]} for ident in idents),
+        ],
+        "kb_fetch": [
+            *({"id": ident} for ident in idents),
+            *({"id": ident, "max_tokens": 5} for ident in idents),
+            {"id": own, "start": 3, "end": 20},
+            {"id": own, "page": 1},
+        ],
+        "kb_list_docs": [
+            {},
+            {"limit": 2},
+            {"max_tokens": 1},
+            {"tags": ["drink"]},
+            {"tags": ["hush"]},
+            {"kinds": ["file"], "limit": 5},
+            {"kinds": ["url"]},
+        ],
+        "kb_similar": [
+            *({"id": ident, "k": 5} for ident in idents),
+            {"id": own, "k": 100, "max_tokens": 60},
+        ],
+        "kb_search_entities": [
+            *({"prefix": prefix} for prefix in PREFIXES),
+            {"limit": 1},
+            {"max_tokens": 1},
+        ],
+        "kb_pack_list": [{}, *({"pack": pack} for pack in PACKS)],
+        "kb_pack_read": [{"pack": pack, "doc": "tea"} for pack in PACKS],
+        "kb_pack_search": [{"pack": pack, "query": "tea"} for pack in PACKS],
+        "kb_pack_neighbors": [{"pack": pack, "doc": "tea"} for pack in PACKS],
+    }
+
+
 class Reader:
     """All that a scope can read of a home, as bytes."""
 
@@ -135,9 +190,24 @@ class Reader:
         with home.store.read() as txn:
             passage = chunks.of_source(txn, own[0].source_no)[0].chunk_id
         self._idents = (chosen, chosen[:5], chosen[:4], "d", "c", "dffff", passage, *strangers)
+        self._calls = tool_calls(self._idents, chosen)
 
-    def read(self) -> list[bytes]:
-        """Every answer and every refusal."""
+    def read(self) -> list[Said]:
+        """Every answer and every refusal, of the library and then of every tool."""
+        said = [("library", answer) for answer in self._library()]
+        for tool in TOOLS:
+            asked = self._calls[tool.name]
+            said += [(tool.name, self._pages(tool.name, arguments)) for arguments in asked]
+        return said
+
+    def _pages(self, name: str, arguments: dict[str, Any]) -> bytes:
+        """What a tool says, and what it says on the pages after."""
+        pages = [call(name, arguments, self._home.kit, self._scope)]
+        while cursor := msgspec.json.decode(pages[-1]).get("next_cursor"):
+            pages.append(call(name, arguments | {"cursor": cursor}, self._home.kit, self._scope))
+        return b"\n".join(pages)
+
+    def _library(self) -> list[bytes]:
         asked = [
             SearchRequest(**said, mode=mode, k=k)
             for said in (*QUERIES, {"query": "tea", "doc_ids": self._doc_ids[:3]})
@@ -181,6 +251,10 @@ class Stranger:
         for turn in range(2):
             for _ in range(12):
                 self._add(home.text())
+            if turn:
+                unregister(home.store, "hush")
+            else:
+                home.give_pack(any_of(self._kinds), "hush")
             yield "added, jobs waiting"
             home.work("chunk")
             yield "cut, not embedded"
@@ -244,6 +318,7 @@ def settled(home: Home, scope: Scope) -> tuple[Reader, list[str]]:
     # Strangers first, so that theirs are the older surfaces and the smaller numbers.
     kinds = sorted(SHOWN, key=lambda shown: lies_before(shown, scope))
     given = [(shown, home.give(shown, home.text())) for shown in kinds for _ in range(3)]
+    home.give_pack(("public", "alice"), "manual")
     home.work()
     own = [doc for shown, doc in given if lies_before(shown, scope)]
     reserved = [name_like(own[0].doc_id)]
@@ -263,7 +338,8 @@ def test_what_is_hidden_changes_no_byte(
     home = open_home(seed)
     reader, reserved = settled(home, scope)
     before = reader.read()
-    assert sum(b'"rank":1,' in answer for answer in before) > len(before) // 2
+    library = [answer for who, answer in before if who == "library"]
+    assert sum(b'"rank":1,' in answer for answer in library) > len(library) // 2
     hidden = [shown for shown in SHOWN if not lies_before(shown, scope)]
     for step in Stranger(home, hidden, reserved).steps():
         after = reader.read()
@@ -284,5 +360,41 @@ def test_what_is_visible_does(open_home: Callable[[int], Home], scope: Scope) ->
     next(steps)
     next(steps)
     after = reader.read()
-    same = [one for one in zip(before, after, strict=True) if one[0] == one[1]]
-    assert len(same) < len(before) // 4
+    changed = [who for (who, old), (_, new) in zip(before, after, strict=True) if old != new]
+    asked = [who for who, _ in before]
+    assert changed.count("library") > asked.count("library") * 3 // 4
+    assert {tool.name for tool in TOOLS} <= set(changed)
+
+
+@pytest.mark.parametrize("scope", [NOBODY, BOB], ids=["nobody", "bob"])
+def test_hidden_is_answered_as_never_there(open_home: Callable[[int], Home], scope: Scope) -> None:
+    """An id of what is hidden or removed gets the bytes that one gets which was never given."""
+    home = open_home(4)
+    settled(home, scope)
+    with home.store.read() as txn:
+        given = list(docs.all_latest(txn))
+    own, removed, *_ = (doc for doc in given if doc.visible_to(scope))
+    hidden = [doc for doc in given if not doc.visible_to(scope)][:2]
+    tombstone(home.store, [removed.doc_id])
+    idents: list[str] = [removed.doc_id]
+    with home.store.read() as txn:
+        for doc in hidden:
+            passage = chunks.of_source(txn, doc.source_no)[0].chunk_id
+            idents += [doc.doc_id, doc.doc_id[:8], passage, passage[:6]]
+    home.give((hidden[0].visibility, hidden[0].owner), "# Tea\n\nanew", Path(hidden[0].source).name)
+    nowhere = doc_id(Lsid("file:///nowhere"), 1)
+    for ident in idents:
+        never = ident[0] + nowhere[1 : len(ident)]
+        found, expected = tool_calls([ident], own.doc_id), tool_calls([never], own.doc_id)
+        for tool in TOOLS:
+            for one, other in zip(found[tool.name], expected[tool.name], strict=True):
+                answer = call(tool.name, one, home.kit, scope)
+                unknown = call(tool.name, other, home.kit, scope)
+                assert answer.replace(ident.encode(), never.encode()) == unknown
+                if ident in one.values():
+                    assert b'"not_found"' in unknown
+
+
+def test_every_tool_is_read_through() -> None:
+    """A tool that is added later must be asked here, too."""
+    assert set(tool_calls(["d"], "d")) == {tool.name for tool in TOOLS}

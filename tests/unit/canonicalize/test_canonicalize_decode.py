@@ -80,6 +80,35 @@ def test_few_accents_in_long_latin1_are_not_strays() -> None:
     assert text.endswith("café naïve")
 
 
+@pytest.mark.parametrize(
+    ("codec", "declared"),
+    [
+        ("iso8859-5", ("ISO-8859-5",)),
+        ("iso8859-5", ("no-such-thing", "a\0b", "punycode", "iso-8859-5", "koi8-r")),
+        ("iso8859-5", ("utf-8", "utf-16", "iso-8859-5")),
+        ("koi8-r", ("KOI8-R", "windows-1251")),
+        ("utf-8", ("koi8-r",)),
+        ("utf-8-sig", ("koi8-r",)),
+        ("utf-16", ("koi8-r",)),
+    ],
+)
+def test_a_declared_encoding_is_believed_where_it_fits(
+    codec: str, declared: tuple[str, ...]
+) -> None:
+    """The first that is known and fits, unless a mark or valid UTF-8 says better."""
+    text = "Съешь же ещё этих мягких французских булок"
+    assert decode_text(text.encode(codec), declared) == (text, None)
+
+
+def test_few_wrong_bytes_under_a_declared_encoding_are_said() -> None:
+    """One byte that the encoding does not have costs a letter, many of them the declaration."""
+    data = "你好，世界。今天天气很好。".encode("gb18030") * 40
+    text, warning = decode_text(data + b"\xff", ("gb2312",))
+    assert text.endswith("今天天气很好。\ufffd")
+    assert warning == "some bytes are not gb18030 and were replaced"
+    assert decode_text(data, ("euc-jp",)) == decode_text(data)
+
+
 def test_any_bytes_decode_in_bounded_time() -> None:
     """Every byte string decodes to something that has UTF-8 bytes."""
     for data in (b"\xff" * 999, bytes(range(256)) * 400, b"\xfe\xff\xd8", b"\xff\xfe\x00\x00\xff"):

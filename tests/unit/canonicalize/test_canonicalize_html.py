@@ -120,6 +120,26 @@ def test_byte_order_mark_goes_before_the_declaration() -> None:
     assert "日本" in read('<meta charset="latin-1"><p>日本</p>'.encode("utf-16")).markdown
 
 
+@pytest.mark.parametrize(
+    ("header", "meta", "codec"),
+    [
+        ("koi8-r", "windows-1251", "koi8-r"),
+        ("iso-8859-5", "", "iso8859-5"),
+        ("utf-8", "iso-8859-5", "iso8859-5"),
+        ("no-such-thing", "koi8-r", "koi8-r"),
+        ("windows-1251", "windows-1251", "utf-8"),
+        ("windows-1251", "windows-1251", "utf-16"),
+    ],
+)
+def test_the_server_goes_before_the_page(header: str, meta: str, codec: str) -> None:
+    """A mark or valid UTF-8, then what the server declares, then what the page does."""
+    text = "Съешь же ещё этих мягких французских булок"
+    page = f'<html><head><meta charset="{meta}"></head><body><p>{text}'
+    data = page.encode(codec)
+    source = CanonicalizeInput(data=data, mime="text/html", name="x", charset=header)
+    assert canonicalize(source).markdown == text + "\n"
+
+
 def test_xhtml_with_a_doctype_and_entities() -> None:
     """No DTD is read and no entity is fetched."""
     page = read(
@@ -176,13 +196,3 @@ def test_visible_text_is_linear(page: str) -> None:
     start = time.perf_counter()
     visible_text(page)
     assert time.perf_counter() - start < 2
-
-
-def test_the_address_does_not_change_the_text() -> None:
-    """The same bytes say the same wherever they were fetched from."""
-    data = ARTICLE.encode()
-    here, there = (
-        canonicalize(CanonicalizeInput(data=data, mime="text/html", name="x", base_url=url))
-        for url in ("https://a.example/b", None)
-    )
-    assert here == there

@@ -13,13 +13,23 @@ from kb.model.doc import Scope
 from kb.tools import TOOLS, Tool, listing
 
 GOLDEN = Path(__file__).parent / "tools_listing.json"
-NAMES = ("kb_search", "kb_fetch", "kb_list_docs", "kb_similar", "kb_search_entities")
+NAMES = (
+    "kb_search",
+    "kb_fetch",
+    "kb_list_docs",
+    "kb_similar",
+    "kb_search_entities",
+    "kb_pack_list",
+    "kb_pack_read",
+    "kb_pack_search",
+    "kb_pack_neighbors",
+)
 OF_A_CALLER = re.compile(
     r"scope|user|owner|operator|visib|caller|audience|tenant|auth", re.IGNORECASE
 )
 
 
-def test_there_are_five_tools() -> None:
+def test_the_tools_are_these() -> None:
     """The names are those of the contract, in its order."""
     assert tuple(tool.name for tool in TOOLS) == NAMES
 

@@ -8,7 +8,14 @@ from kb.errors import KbError, ModelMissing, StoreBusy, StoreDamaged
 from kb.tools import TOOLS, call
 from kb.tools.wrong import failed_by
 
-REQUIRED = {"kb_search": {"query": "tea"}, "kb_fetch": {"id": "d1"}, "kb_similar": {"id": "d1"}}
+REQUIRED = {
+    "kb_search": {"query": "tea"},
+    "kb_fetch": {"id": "d1"},
+    "kb_similar": {"id": "d1"},
+    "kb_pack_read": {"pack": "p", "doc": "d"},
+    "kb_pack_search": {"pack": "p", "query": "tea"},
+    "kb_pack_neighbors": {"pack": "p", "doc": "d"},
+}
 
 
 @pytest.mark.parametrize("name", ["kb_drop", "", "KB_SEARCH", "x" * 100_000, "\ud800"])
@@ -49,6 +56,12 @@ def test_an_unknown_tool(home: ToolsHome, name: str) -> None:
         ("kb_similar", {"k": 1}, "id"),
         ("kb_search_entities", {"prefix": "x" * 513}, "prefix"),
         ("kb_search_entities", {"limit": 0}, "limit"),
+        ("kb_pack_list", {"edge_type": "extends"}, "edge_type"),
+        ("kb_pack_list", {"pack": "p", "edge_type": "likes"}, "edge_type"),
+        ("kb_pack_list", {"tags": ["x"]}, "pack"),
+        ("kb_pack_list", {"skip": -1}, "skip"),
+        ("kb_pack_read", {"pack": "p"}, "doc"),
+        ("kb_pack_search", {"pack": "", "query": "x"}, "pack"),
     ],
 )
 def test_an_invalid_input_names_its_field(

@@ -10,7 +10,7 @@ from kb.config import SearchSettings
 from kb.ingest.request import Wishes
 from kb.model.doc import OPERATOR, Coverage, Doc, Scope
 from kb.model.text import Chunk
-from kb.search.engine import Searcher, Sources
+from kb.search.engine import Meaning, Searcher, Sources
 from kb.store import chunks
 from kb.tools import ToolKit, call
 
@@ -26,11 +26,10 @@ class ToolsHome(SmallHome):
         super().__init__(root)
         sources = Sources(
             lexical=lambda: self.lexical,
-            dense=lambda: self.dense,
-            embedder=lambda: self.embedder,
+            meaning=lambda: Meaning(embedder=self.embedder, dense=self.dense),
         )
         searcher = Searcher(self.store, self.content, sources, SearchSettings(), 5.0)
-        self.kit = ToolKit(store=self.store, content=self.content, searcher=searcher)
+        self.kit = ToolKit(store=self.store, content=self.content, searcher=lambda: searcher)
 
     def give(self, name: str, text: str, *, work: bool = True, **wishes: Any) -> Doc:
         """Take a doc in with wishes: tags, visibility, owner, title."""

@@ -12,7 +12,7 @@ from kb.search.filters import keep_doc
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
-NO_LIMITS: Final = SearchRequest(query="")
+_NO_LIMITS: Final = SearchRequest(query="")
 
 
 class Opened(Struct, frozen=True, kw_only=True):
@@ -24,19 +24,31 @@ class Opened(Struct, frozen=True, kw_only=True):
     """The id is that of an older version of the doc."""
 
 
+def named(txn: ReadTxn, ident: str, scope: Scope) -> Doc | Chunk:
+    """The passage, or the very version of a doc, that an id names, whole or short.
+
+    A scope other than an operator's must still be asked whether it sees it, as `open_id` does.
+    Raises NotFound and AmbiguousId.
+    """
+    full = docs.resolve(txn, ident, scope)
+    found = chunks.by_id(txn, full) or docs.get(txn, full)
+    if found is None:
+        raise NotFound(id=ident)
+    return found
+
+
 def open_id(txn: ReadTxn, ident: str, scope: Scope) -> Opened:
     """What a doc's or passage's id, whole or short, names for a scope.
 
     Raises NotFound, which names no more than `ident` and is the same for what is hidden, removed
     or was never there, and AmbiguousId, which names only what the scope sees.
     """
-    full = docs.resolve(txn, ident, scope)
-    chunk = chunks.by_id(txn, full)
-    named = chunk or docs.get(txn, full)
-    doc = docs.latest(txn, named.source_no) if named else None
-    if doc is None or not keep_doc(doc, NO_LIMITS, scope):
+    found = named(txn, ident, scope)
+    doc = docs.latest(txn, found.source_no)
+    if doc is None or not keep_doc(doc, _NO_LIMITS, scope):
         raise NotFound(id=ident)
-    return Opened(doc=doc, chunk=chunk, is_older=chunk is None and doc.doc_id != full)
+    chunk = found if isinstance(found, Chunk) else None
+    return Opened(doc=doc, chunk=chunk, is_older=chunk is None and doc.doc_id != found.doc_id)
 
 
 def open_doc(txn: ReadTxn, ident: str, scope: Scope) -> Doc:

@@ -1,0 +1,129 @@
+"""What is kept of docs, whatever their version and state: for the person at the machine alone.
+
+No agent's tool reads this way, and no scope is asked: an older version may have been open to
+others than its doc is now.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from kb.model.doc import OPERATOR, Doc, DocStatus, LedgerState, Visibility
+from kb.model.search import SearchRequest
+from kb.model.text import Chunk
+from kb.search.door import named
+from kb.search.filters import within_limits
+from kb.store import chunks, docs
+from kb.store.kv import ReadTxn
+from kb.store.records import LEDGER
+from kb.tools.fetch import around
+from kb.tools.kit import ToolKit
+from kb.tools.list_docs import ListedDoc, listed, matching
+
+Status = DocStatus | Literal["all"]
+
+
+class KeptDoc(ListedDoc, frozen=True, kw_only=True):
+    """A doc as it is listed, with its state."""
+
+    visibility: Visibility
+    status: DocStatus
+    ledger: LedgerState
+    passages: int
+
+
+class KeptDocs(Struct, frozen=True, kw_only=True):
+    """Docs, the newest change first and then by source, and how many match in all."""
+
+    docs: tuple[KeptDoc, ...]
+    total: int
+
+
+class Passage(Struct, frozen=True, kw_only=True):
+    """A passage as it is kept."""
+
+    chunk_id: str
+    doc_id: str
+    ordinal: int
+    heading: tuple[str, ...]
+    page: int | None
+    start: int
+    end: int
+    tokens: int
+    text: str
+
+
+class WholeDoc(Struct, frozen=True, kw_only=True):
+    """A doc and its passages in reading order."""
+
+    doc: Doc
+    passages: tuple[Passage, ...]
+
+
+class PassageInPlace(Struct, frozen=True, kw_only=True):
+    """A passage, its doc, and what stands before and after it."""
+
+    passage: Passage
+    doc: Doc
+    before: Passage | None
+    after: Passage | None
+
+
+def kept_docs(kit: ToolKit, limits: SearchRequest, status: Status, limit: int) -> KeptDocs:
+    """The docs of a status within the limits; at most `limit` of them, 0 for all."""
+    with kit.store.read() as txn:
+        found = sorted(_of(txn, limits, status), key=lambda doc: (-doc.updated_ms, doc.source))
+        rows = tuple(_row(txn, doc) for doc in found[: limit or None])
+    return KeptDocs(docs=rows, total=len(found))
+
+
+def kept(kit: ToolKit, ident: str) -> WholeDoc | PassageInPlace:
+    """What an id names, whole or short. Raises NotFound and AmbiguousId."""
+    with kit.store.read() as txn:
+        found = named(txn, ident, OPERATOR)
+        return _in_place(txn, found) if isinstance(found, Chunk) else _whole(txn, found)
+
+
+def _of(txn: ReadTxn, limits: SearchRequest, status: Status) -> Iterator[Doc]:
+    if status == "active":
+        return matching(txn, limits, OPERATOR)
+    pool = docs.all_latest(txn) if status == "tombstoned" else docs.every(txn)
+    return (doc for doc in pool if status in ("all", doc.status) and within_limits(doc, limits))
+
+
+def _row(txn: ReadTxn, doc: Doc) -> KeptDoc:
+    entry = LEDGER.get(txn, doc.doc_id.encode())
+    return KeptDoc(
+        **msgspec.structs.asdict(listed(txn, doc)),
+        visibility=doc.visibility,
+        status=doc.status,
+        ledger=entry.state if entry else "done",
+        passages=0 if _is_older(doc) else len(chunks.numbers_of(txn, doc.source_no)),
+    )
+
+
+def _whole(txn: ReadTxn, doc: Doc) -> WholeDoc:
+    rows = [] if _is_older(doc) else chunks.of_source(txn, doc.source_no)
+    return WholeDoc(doc=doc, passages=tuple(_passage(chunk) for chunk in rows))
+
+
+def _is_older(doc: Doc) -> bool:
+    """Whether the passages of its source are those of a newer version."""
+    return doc.status == "superseded"
+
+
+def _in_place(txn: ReadTxn, chunk: Chunk) -> PassageInPlace:
+    row, place = around(txn, chunk, 1)
+    after = row[place + 1 :]
+    return PassageInPlace(
+        passage=_passage(chunk),
+        doc=docs.require(txn, chunk.doc_id),
+        before=_passage(row[0]) if place else None,
+        after=_passage(after[0]) if after else None,
+    )
+
+
+def _passage(chunk: Chunk) -> Passage:
+    return msgspec.convert(chunk, Passage, from_attributes=True)

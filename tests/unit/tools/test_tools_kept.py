@@ -1,0 +1,108 @@
+"""What the person at the machine reads besides: every version of a doc, whatever its state."""
+
+import pytest
+from tools_home import ToolsHome, long_text
+
+from kb.errors import AmbiguousId, NotFound
+from kb.ingest.changes import tombstone
+from kb.model.doc import Doc
+from kb.model.search import SearchRequest
+from kb.tools.kept import PassageInPlace, Status, WholeDoc, kept, kept_docs
+
+ALL = SearchRequest(query="")
+
+
+@pytest.fixture
+def docs(home: ToolsHome) -> dict[str, Doc]:
+    """A doc in two versions, one that was removed, one that waits to be cut, one that is plain."""
+    found = {"old": home.give("a.md", "# A\n\nold tea\n", tags=("t",))}
+    found["new"] = home.give("a.md", "# A\n\nnew tea\n", tags=("t",))
+    found["removed"] = home.give("b.md", "# B\n\ntea\n", tags=("t", "u"), visibility="private")
+    found["plain"] = home.give("c.md", long_text(3))
+    found["waiting"] = home.give("d.md", "# D\n\ntea\n", work=False)
+    home.clock.advance(1000)
+    tombstone(home.store, [found["removed"].doc_id])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("status", "limits", "names"),
+    [
+        ("active", ALL, ["new", "plain", "waiting"]),
+        ("active", SearchRequest(query="", tags=("t",)), ["new"]),
+        ("superseded", ALL, ["old"]),
+        ("tombstoned", ALL, ["removed"]),
+        ("tombstoned", SearchRequest(query="", tags=("u", "t")), ["removed"]),
+        ("all", ALL, ["removed", "old", "new", "plain", "waiting"]),
+        ("all", SearchRequest(query="", tags=("t",), kinds=("file",)), ["removed", "old", "new"]),
+        ("all", SearchRequest(query="", kinds=("url",)), []),
+    ],
+)
+def test_docs_are_listed_by_their_state(
+    home: ToolsHome, docs: dict[str, Doc], status: Status, limits: SearchRequest, names: list[str]
+) -> None:
+    """Those of the status within the limits, the newest change first, then by source."""
+    by_id = {str(doc.doc_id): name for name, doc in docs.items()}
+    listed = kept_docs(home.kit, limits, status, 0)
+    assert sorted(by_id[row.doc_id] for row in listed.docs) == sorted(names)
+    places = [(-row.updated_ms, row.source) for row in listed.docs]
+    assert places == sorted(places)
+    assert listed.total == len(names)
+    assert kept_docs(home.kit, limits, status, 2).docs == listed.docs[:2]
+    assert kept_docs(home.kit, limits, status, 2).total == listed.total
+
+
+def test_a_row_has_the_state_of_its_doc(home: ToolsHome, docs: dict[str, Doc]) -> None:
+    """Only an active doc that was cut is indexed; an older version has no passages."""
+    rows = {row.doc_id: row for row in kept_docs(home.kit, ALL, "all", 0).docs}
+    found = {
+        name: (rows[doc.doc_id].status, rows[doc.doc_id].indexed, rows[doc.doc_id].passages)
+        for name, doc in docs.items()
+    }
+    assert found == {
+        "old": ("superseded", False, 0),
+        "new": ("active", True, 1),
+        "removed": ("tombstoned", False, 1),
+        "plain": ("active", True, len(home.passages(docs["plain"]))),
+        "waiting": ("active", False, 0),
+    }
+    assert rows[docs["removed"].doc_id].visibility == "private"
+    assert rows[docs["waiting"].doc_id].ledger == "pending"
+
+
+def test_any_version_is_shown_by_its_id(home: ToolsHome, docs: dict[str, Doc]) -> None:
+    """A doc with its passages in reading order; those of an older version are gone."""
+    for name, of in (("old", None), ("new", "new"), ("removed", "removed"), ("plain", "plain")):
+        shown = kept(home.kit, docs[name].doc_id[:9])
+        assert isinstance(shown, WholeDoc)
+        assert shown.doc == home.doc(docs[name].doc_id)
+        texts = [chunk.text for chunk in home.passages(docs[of])] if of else []
+        assert [row.text for row in shown.passages] == texts
+
+
+def test_a_passage_is_shown_in_its_place(home: ToolsHome, docs: dict[str, Doc]) -> None:
+    """With the one before and the one after, where there are such."""
+    rows = home.passages(docs["plain"])
+    for place, chunk in enumerate(rows):
+        shown = kept(home.kit, chunk.chunk_id)
+        assert isinstance(shown, PassageInPlace)
+        around = [
+            row.chunk_id if row else None for row in (shown.before, shown.passage, shown.after)
+        ]
+        ids = [None, *(row.chunk_id for row in rows), None]
+        assert around == ids[place : place + 3]
+        assert (shown.doc.doc_id, shown.passage.text) == (docs["plain"].doc_id, chunk.text)
+
+
+@pytest.mark.parametrize("ident", ["d0000", "c0000", "x", ""])
+def test_what_is_not_kept_is_not_found(home: ToolsHome, ident: str) -> None:
+    """No doc and no passage has the id."""
+    with pytest.raises(NotFound):
+        kept(home.kit, ident)
+
+
+def test_too_short_an_id_is_several(home: ToolsHome, docs: dict[str, Doc]) -> None:
+    """It names candidates, removed and older ones among them."""
+    with pytest.raises(AmbiguousId):
+        kept(home.kit, "d")
+    assert len(docs) > 1
