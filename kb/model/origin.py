@@ -1,4 +1,4 @@
-"""Where docs come from again and again: the folders and URLs that are kept current."""
+"""Where docs come from again and again: folders, URLs and collections that are kept current."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from kb.model.doc import Visibility
 from kb.model.ids import sha256_hex
 
-OriginKind = Literal["folder", "url"]
+OriginKind = Literal["folder", "url", "topic", "pack", "entries"]
 
 
 class Origin(Struct, frozen=True, kw_only=True):
@@ -16,7 +16,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     origin_id: str
     kind: OriginKind
     location: str
-    """An absolute path or a URL."""
+    """An absolute path or a URL; of a topic or a pack its id, of entries their folder."""
     extensions: tuple[str, ...] = ()
     tags: tuple[str, ...] | None = None
     visibility: Visibility | None = None

@@ -4,6 +4,7 @@ import os
 import urllib.parse
 from pathlib import Path
 
+from kb.model.doc import Kind
 from kb.model.ids import Lsid
 
 STDIN_NAME = "-"
@@ -29,3 +30,23 @@ def display_name(path: Path) -> str:
     except UnicodeEncodeError:
         return file_lsid(path)
     return name
+
+
+def member_lsid(kind: Kind, collection: str, path: str) -> Lsid:
+    """A file as a topic or a pack names it, by its path there; with none, how all of them start."""
+    return Lsid(f"{kind}:{_quoted(collection)}/{urllib.parse.quote(os.fsencode(path))}")
+
+
+def entry_lsid(zettel_id: str) -> Lsid:
+    """An entry by its id, wherever its file lies; with an empty one, how all of them start."""
+    return Lsid(f"entry:{zettel_id}")
+
+
+def member_of(lsid: Lsid) -> tuple[str, str]:
+    """The collection and the path of a member's lsid."""
+    collection, _, path = lsid.partition(":")[2].partition("/")
+    return urllib.parse.unquote(collection), os.fsdecode(urllib.parse.unquote_to_bytes(path))
+
+
+def _quoted(name: str) -> str:
+    return urllib.parse.quote(name, safe="")

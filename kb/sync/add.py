@@ -1,7 +1,7 @@
 """`add`: from what a person named to docs in the store, every file accounted for."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from kb.model.source import STDIN_NAME, display_name, file_lsid
 from kb.store import docs
 from kb.store.records import SOURCES
 from kb.store.store import Store
-from kb.sync.items import Bytes, Item, Left, of_walk
+from kb.sync.items import Bytes, Item, Left, Member, of_walk
 from kb.sync.origins import register
 from kb.sync.read import read_file, read_stream, stamp_of
 from kb.sync.report import AddReport, Tally
@@ -97,6 +97,19 @@ class Adder:
     def add_walked(self, seen: Iterable[Found | Passed]) -> AddReport:
         """Take in what a walk brought; else as `add`."""
         self._take_all([of_walk(one, display_name(one.path)) for one in seen])
+        return self.report()
+
+    def add_members(self, members: Sequence[Member], passed: Iterable[Passed] = ()) -> AddReport:
+        """Take in what a collection names, each under its own name and wishes; else as `add`.
+
+        `passed` are what was seen beside it and left out.
+        """
+        left = [of_walk(one, display_name(one.path)) for one in passed]
+        named = [Item(display_name(one.path), one.path, named=False, member=one) for one in members]
+        self._take_all([*left, *named])
+        for one in members:
+            if one.remark is not None:
+                self._tally.note(display_name(one.path), "added", one.remark)
         return self.report()
 
     def _take_all(
@@ -214,7 +227,7 @@ class Adder:
             return Bytes(
                 item=item, lsid=lsid, kind="stdin", data=data, raw_sha256=digest, stamp=None
             )
-        lsid = file_lsid(item.path)
+        lsid = item.member.lsid if item.member else file_lsid(item.path)
         if self._is_unchanged(item, item.path, lsid, now_ms) or self._stays_out(item, lsid):
             return None
         with self._store.read() as txn:
@@ -223,7 +236,7 @@ class Adder:
         return Bytes(
             item=item,
             lsid=lsid,
-            kind="file",
+            kind=item.member.kind if item.member else "file",
             data=data,
             raw_sha256=sha256_hex(data),
             stamp=stamp,
@@ -265,6 +278,7 @@ class Adder:
                     stamp=None,
                     read_after=newest.doc_id if newest else DocId(""),
                     mime=state.mime,
+                    charset=state.charset,
                     file_name=state.name,
                     cursor=state.cursor,
                 )
@@ -285,16 +299,21 @@ class Adder:
         except OSError:
             return False
         with self._store.read() as txn:
-            doc = self._ingestor.unchanged(txn, lsid, stamp, self._options.wishes, FINGERPRINT)
-        if doc is not None:
-            self._tally.took(item.name, doc.doc_id, "unchanged")
-        return doc is not None
+            doc = self._ingestor.unchanged(txn, lsid, stamp, self._wishes(item), FINGERPRINT)
+        # A member keeps its name when its file gets another.
+        if doc is None or doc.source != item.name:
+            return False
+        self._tally.took(item.name, doc.doc_id, "unchanged")
+        return True
+
+    def _wishes(self, item: Item) -> Wishes:
+        return item.member.wishes if item.member else self._options.wishes
 
     def _take(self, read: Bytes) -> None:
-        wishes = self._options.wishes
+        wishes = self._wishes(read.item)
         with self._store.read() as txn:
             same = self._ingestor.same_bytes(txn, read.lsid, read.raw_sha256, wishes, FINGERPRINT)
-        if same is not None:
+        if same is not None and same.source == read.item.name:
             self._tally.took(read.item.name, same.doc_id, "unchanged")
             if read.stamp is not None:
                 stamp = read.stamp
@@ -319,7 +338,9 @@ class Adder:
             # What people pipe in is markdown more often than not, and plain text reads the same.
             mime = "text/markdown"
         name = file_name or self._options.wishes.title or STDIN_NAME
-        canonical = self._parser.parse(CanonicalizeInput(data=read.data, mime=mime, name=name))
+        canonical = self._parser.parse(
+            CanonicalizeInput(data=read.data, mime=mime, name=name, charset=read.charset)
+        )
         for warning in canonical.warnings:
             self._tally.note(read.item.name, "added", warning)
         return IngestRequest(
@@ -331,9 +352,11 @@ class Adder:
             raw_sha256=read.raw_sha256,
             extension=_extension(path, mime),
             canonicalizer=FINGERPRINT,
-            wishes=self._options.wishes,
+            wishes=self._wishes(read.item),
             stamp=read.stamp,
             read_after=read.read_after,
+            revive=self._options.revive,
+            charset=read.charset,
         )
 
     def _foresee(self, request: IngestRequest) -> None:

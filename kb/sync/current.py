@@ -1,19 +1,30 @@
 """`sync-all`: every due source is brought level, one after the other, each on its own account."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol, assert_never
 
 import msgspec
 from msgspec import Struct
 
-from kb.errors import Gone, RateLimited, SourceError
+from kb.errors import Gone, NotFound, RateLimited, SourceError
+from kb.failpoints import failpoint
 from kb.model.ids import DocId
 from kb.model.origin import Origin
 from kb.store.store import Store
+from kb.sync.collection import Collection, gap
 from kb.sync.fetch import RETRY_AFTER_S_MAX
 from kb.sync.folder import Survey, follow, moves, not_there, remove, survey
-from kb.sync.origins import folder_of, give_back, hold, listed, resolve
+from kb.sync.origins import (
+    folder_of,
+    give_back,
+    hold,
+    listed,
+    register,
+    resolve,
+    unregister,
+)
 from kb.sync.report import AddReport, Problem, Tally
 from kb.sync.url import next_try_ms
 from kb.sync.walk import Found, Passed
@@ -73,28 +84,54 @@ class SyncReport(Struct, frozen=True, kw_only=True):
     removed: int
 
 
-# Takes one source in, of a folder what a walk brought, and says what became of it and what the
-# source is known by now.
-TakeIn = Callable[[Origin, Sequence[Found | Passed]], tuple[AddReport, Origin]]
+class Reach(Protocol):
+    """How sources are read into the store."""
+
+    def take_in(self, origin: Origin, seen: Sequence[Found | Passed]) -> tuple[AddReport, Origin]:
+        """Take in a page, or what a walk brought of a folder, as `add` does.
+
+        Returns what became of it, and what the source is known by now.
+        """
+        ...
+
+    def declared(self) -> list[Origin]:
+        """The sources that the settings name, registered or not."""
+        ...
+
+    def collect(self, origin: Origin) -> Collection:
+        """What a topic, a pack or a folder of entries names now."""
+        ...
+
+    def take_members(self, collection: Collection) -> AddReport:
+        """Take in what a collection names."""
+        ...
 
 
 class Syncer:
-    """Brings sources level; `take_in` reads one source into the store, as `add` does."""
+    """Brings sources level."""
 
-    def __init__(self, store: Store, take_in: TakeIn, options: SyncOptions) -> None:
+    def __init__(self, store: Store, reach: Reach, options: SyncOptions) -> None:
         self._store = store
-        self._take_in = take_in
+        self._reach = reach
         self._options = options
 
     def run(self, on_line: Callable[[SourceLine], None] | None = None) -> SyncReport:
         """Sync what is due. One source's failure is its own; a full disk ends the run."""
         lines: list[SourceLine] = []
+        self._register_declared()
         for origin in self._due():
             line = self._foresee(origin) if self._options.dry_run else self._sync(origin)
             lines.append(line)
             if on_line:
                 on_line(line)
         return summed(lines)
+
+    def _register_declared(self) -> None:
+        with self._store.read() as txn:
+            known = {origin.origin_id for origin in listed(txn)}
+        for origin in self._reach.declared():
+            if origin.origin_id not in known and not self._options.dry_run:
+                register(self._store, origin)
 
     def _due(self) -> list[Origin]:
         now_ms = self._store.clock.now_ms()
@@ -114,7 +151,8 @@ class Syncer:
             return _line(origin, "busy", reason="another process is syncing it, or just has")
         after = held
         try:
-            line, after = self._folder(held) if held.kind == "folder" else self._url(held)
+            failpoint("sync.after_hold")
+            line, after = self._level_one(held)
         except Gone as error:
             after = self._failed(held, error)
             since_ms = held.gone_since_ms or self._store.clock.now_ms()
@@ -127,11 +165,37 @@ class Syncer:
             give_back(self._store, after)
         return line
 
+    def _level_one(self, origin: Origin) -> tuple[SourceLine, Origin]:
+        match origin.kind:
+            case "folder":
+                return self._folder(origin)
+            case "url":
+                return self._url(origin)
+            case "topic" | "pack" | "entries":
+                return self._collection(origin)
+            case _:
+                assert_never(origin.kind)
+
+    def _collection(self, origin: Origin) -> tuple[SourceLine, Origin]:
+        named = self._reach.collect(origin)
+        report = self._reach.take_members(named)
+        found = gap(self._store, named)
+        held = found.held_back if named.amiss or not self._options.accept_deletions else None
+        removed = [] if held else remove(self._store, found.vanished)
+        outcome: SyncOutcome = "held_back" if held else "synced"
+        line = _line(origin, outcome, report, removed=len(removed), reason=held)
+        if named.is_gone:
+            with suppress(NotFound):
+                unregister(self._store, origin.origin_id)
+        if held:
+            return line, msgspec.structs.replace(origin, last_error=held)
+        return line, self._level(origin)
+
     def _folder(self, origin: Origin) -> tuple[SourceLine, Origin]:
         found = self._survey(origin)
         recognised = moves(self._store, found, self._options.file_bytes_max)
         moved = follow(self._store, recognised)
-        report, after = self._take_in(origin, found.seen)
+        report, after = self._reach.take_in(origin, found.seen)
         removed: list[DocId] = []
         held_back = not_there(folder_of(origin))
         if len(found.vanished) > len(moved):
@@ -159,7 +223,7 @@ class Syncer:
         return survey(self._store, origin, self._options.home, known_before)
 
     def _url(self, origin: Origin) -> tuple[SourceLine, Origin]:
-        report, after = self._take_in(origin, ())
+        report, after = self._reach.take_in(origin, ())
         return _line(origin, "synced", report), self._level(after)
 
     def _level(self, origin: Origin) -> Origin:
@@ -186,9 +250,14 @@ class Syncer:
     def _foresee(self, origin: Origin) -> SourceLine:
         if origin.kind == "url":
             return _line(origin, "synced", reason="would be asked whether it changed")
+        if origin.kind != "folder":
+            named = self._reach.collect(origin)
+            report = self._reach.take_members(named)
+            vanished = len(gap(self._store, named).vanished)
+            return _line(origin, "synced", report, removed=vanished)
         found = self._survey(origin)
         moved = len(moves(self._store, found, self._options.file_bytes_max))
-        report, _ = self._take_in(origin, found.seen)
+        report, _ = self._reach.take_in(origin, found.seen)
         # What has moved is looked at in its new place, and is unchanged there.
         report = msgspec.structs.replace(
             report, added=report.added - moved, unchanged=report.unchanged + moved

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import SourceError
+from kb.failpoints import failpoint
 from kb.ingest.changes import move, vanish
 from kb.ingest.ingest import seen_record
 from kb.model.doc import Doc, Seen
@@ -77,7 +78,9 @@ def survey(
         vanished=vanished,
         known=len(known),
         fresh=[path for lsid, path in present.items() if lsid not in places],
-        held_back=_held_back(root, amiss, len(present), len(vanished), known_before or len(known)),
+        held_back=held_back(
+            display_name(root), amiss, len(present), len(vanished), known_before or len(known)
+        ),
     )
 
 
@@ -108,16 +111,20 @@ def _is_under(doc: Doc, folders: list[Path]) -> bool:
     return path is not None and any(path.is_relative_to(folder) for folder in folders)
 
 
-def _held_back(root: Path, amiss: str | None, files: int, vanished: int, known: int) -> str | None:
+def held_back(name: str, amiss: str | None, files: int, vanished: int, known: int) -> str | None:
+    """The fuse: why docs that vanished are not removed unasked; None where they may be.
+
+    `files` are there now, `known` were there, `vanished` of those are not.
+    """
     if amiss:
         return amiss
     if not vanished:
         return None
     if not files:
         came = "1 doc" if known == 1 else f"{known:,} docs"
-        return f"{display_name(root)} is empty, but {came} came from it; is it mounted?"
+        return f"{name} is empty, but {came} came from it; is it mounted?"
     if vanished >= VANISHED_MIN and vanished > known * VANISHED_SHARE_MAX:
-        return f"{vanished:,} of {known:,} docs have vanished from {display_name(root)}"
+        return f"{vanished:,} of {known:,} docs have vanished from {name}"
     return None
 
 
@@ -167,6 +174,7 @@ def follow(store: Store, recognised: list[Move]) -> list[DocId]:
                 continue
             move(txn, newest, lsid, display_name(one.path), one.seen)
             followed.append(newest.doc_id)
+    failpoint("sync.after_move")
     return followed
 
 
@@ -179,4 +187,5 @@ def _size(path: Path) -> int | None:
 
 def remove(store: Store, vanished: Iterable[Doc]) -> list[DocId]:
     """Tombstone the docs whose files are gone; a file that comes back brings its doc back."""
+    failpoint("sync.before_remove")
     return vanish(store, [doc.doc_id for doc in vanished])

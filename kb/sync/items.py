@@ -4,10 +4,21 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kb.ingest.request import FileStamp
+from kb.ingest.request import FileStamp, Wishes
 from kb.model.doc import Kind
 from kb.model.ids import DocId, Lsid
 from kb.sync.walk import Found, Passed
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """A file as a collection names it: a subject of a topic, say, or a doc of a pack."""
+
+    lsid: Lsid
+    kind: Kind
+    path: Path
+    wishes: Wishes
+    remark: str | None = None
+    """What is to be said of it, although it is taken in."""
 
 
 class Item(Struct, frozen=True):
@@ -17,6 +28,8 @@ class Item(Struct, frozen=True):
     path: Path | None
     named: bool
     url: str | None = None
+    member: Member | None = None
+    """What it is to a collection, where it is of one."""
 
 
 class Left(Struct, frozen=True):
@@ -38,6 +51,8 @@ class Bytes(Struct, frozen=True, kw_only=True):
     stamp: FileStamp | None
     mime: str | None = None
     """As the server says; None where the bytes have to tell."""
+    charset: str | None = None
+    """As the server says; None where it does not, or there is none."""
     file_name: str | None = None
     read_after: DocId | None = None
     cursor: str | None = None

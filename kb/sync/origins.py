@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from kb.errors import AmbiguousId, NotFound, SourceError
+from kb.failpoints import failpoint
 from kb.jobs.holder import holder_name, is_gone
 from kb.model.ids import ID_PREFIX_MIN, Lsid
 from kb.model.origin import Origin
@@ -166,6 +167,7 @@ def give_back(store: Store, origin: Origin) -> None:
 
     What a person asked for it in the meantime stays; what they took off the register stays off.
     """
+    failpoint("sync.before_give_back")
     with store.write() as txn:
         known = SOURCES.get(txn, origin.origin_id.encode())
         if known is None or known.holder != origin.holder:

@@ -1,10 +1,11 @@
 """What may an agent ask? JSON-shaped calls whose scope is injected by the caller."""
 
-from kb.tools.catalogue import TOOLS, Tool, answer, call, listing
+from kb.tools.catalogue import LEARN, TOOLS, Tool, answer, call, listing, tools_of
 from kb.tools.kit import ToolKit
 from kb.tools.wrong import ErrorCode, Failed, ToolError
 
 __all__ = [
+    "LEARN",
     "TOOLS",
     "ErrorCode",
     "Failed",
@@ -14,4 +15,5 @@ __all__ = [
     "answer",
     "call",
     "listing",
+    "tools_of",
 ]

@@ -5,22 +5,21 @@ has no such count is estimated: a token for every four bytes of UTF-8.
 """
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from kb.model.search import Hit
+from kb.topics.records import BYTES_PER_TOKEN
 
 Counted = Literal["passages", "bytes"]
 """By the counts that passages have, or by four bytes to a token."""
 
-_BYTES_PER_TOKEN: Final = 4
-
 
 def estimate(text: str) -> int:
     """About how many tokens a text has: a quarter of its bytes, rounded up."""
-    return -(-len(text.encode()) // _BYTES_PER_TOKEN)
+    return -(-len(text.encode()) // BYTES_PER_TOKEN)
 
 
 def cut_to(text: str, tokens_max: int) -> str:
@@ -30,7 +29,7 @@ def cut_to(text: str, tokens_max: int) -> str:
     """
     if estimate(text) <= tokens_max:
         return text
-    start = text.encode()[: tokens_max * _BYTES_PER_TOKEN].decode(errors="ignore")
+    start = text.encode()[: tokens_max * BYTES_PER_TOKEN].decode(errors="ignore")
     line_end = start.rfind("\n") + 1
     return start[:line_end] if line_end > len(start) // 2 else start
 
@@ -54,7 +53,7 @@ def rows_fitting(rows: Iterable[Struct], tokens_max: int) -> int:
     used_bytes = count = 0
     for row in rows:
         used_bytes += len(msgspec.json.encode(row))
-        if count and used_bytes > tokens_max * _BYTES_PER_TOKEN:
+        if count and used_bytes > tokens_max * BYTES_PER_TOKEN:
             break
         count += 1
     return count

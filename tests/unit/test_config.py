@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from kb.config import Settings, load
+from kb.config.lines import line_of
 from kb.errors import ConfigError
 
 
@@ -125,3 +126,135 @@ def test_settings_are_frozen() -> None:
     with pytest.raises(AttributeError):
         Settings().search.rrf_k = 1  # type: ignore[misc]
     assert msgspec.convert(msgspec.to_builtins(Settings()), Settings) == Settings()
+
+
+TWO_TOPICS = """\
+# [kb.topic.c]
+[kb.topic.a]
+title = "A"
+description = '''
+[kb.topic.b]
+subjects = 1
+'''
+subjects = "a"
+
+[kb.topic.b]
+title = "B"
+subjects = "b"
+learned = [
+    "x",
+    "]",
+]
+"""
+
+
+def test_topics_are_merged_by_key_in_order(tmp_path: Path) -> None:
+    """Later layers win key by key, and topics stand in the order in which they came first."""
+    first, second = tmp_path / "a.toml", tmp_path / "b.toml"
+    first.write_text(TWO_TOPICS)
+    second.write_text("[kb.topic.c]\nsubjects = 'c'\n[kb.topic.a]\ntitle = 'AA'\nlearned = ['y']\n")
+    said = load([first, second], ["kb.topic.b.enable=false"], env={}).kb.topic
+    assert list(said) == ["a", "b", "c"]
+    assert (said["a"].title, said["a"].subjects, said["a"].learned) == ("AA", "a", ("y",))
+    assert (said["b"].title, said["b"].enable, said["b"].learned) == ("B", False, ("x", "]"))
+    assert said["a"].said_at == f"{first}:8"
+    assert said["c"].said_at == f"{second}:2"
+
+
+def test_adding_to_a_topic(tmp_path: Path) -> None:
+    """KEY+=VALUE adds a pattern to what a file said, and to none."""
+    file = tmp_path / "a.toml"
+    file.write_text(TWO_TOPICS)
+    adding = ["kb.topic.b.learned+=m/*", "kb.topic.a.learned+=n"]
+    said = load([file], adding, env={}).kb.topic
+    assert (said["b"].learned, said["a"].learned) == (("x", "]", "m/*"), ("n",))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "line", "said"),
+    [
+        (
+            'title = "B"',
+            'titel = "B"',
+            11,
+            "unknown setting kb.topic.b.titel; did you mean kb.topic",
+        ),
+        ('title = "B"', "title = 1", 11, "kb.topic.b.title: Expected `str | null`, got `int`"),
+        ('title = "A"', 'title = ""', 3, "kb.topic.a.title: "),
+        ('title = "B"', "enable = 1", 11, "kb.topic.b.enable: Expected `bool`"),
+        ('subjects = "b"', "subjects = []", 12, "kb.topic.b.subjects: Expected `str`"),
+        ('    "x",', "    1,", 13, "kb.topic.b.learned[0]: Expected `str`"),
+        ("learned = [", "disabled = 1\nlearned = [", 13, "kb.topic.b.disabled: Expected `array`"),
+        ('subjects = "b"', "", 10, "kb.topic.b.subjects: say the folder"),
+        ('subjects = "b"', 'subjects = ""', 12, "kb.topic.b.subjects: "),
+        ('title = "B"', 'said_at = "x"', 11, "unknown setting kb.topic.b.said_at"),
+        ("[kb.topic.b]\ntitle", '[kb.topic."b/c"]\ntitle', 10, "kb.topic.b/c: an id has letters"),
+        ("[kb.topic.b]\ntitle", "[kb.topics.b]\ntitle", 10, "unknown setting kb.topics; did you"),
+        ('title = "B"', "index = 'no'", 11, "kb.topic.b.index: Expected `bool`"),
+    ],
+)
+def test_a_wrong_topic_is_named_with_its_line(
+    tmp_path: Path, was: str, now: str, line: int, said: str
+) -> None:
+    """The line is that of the topic which is wrong, though others have the same key."""
+    file = tmp_path / "config.toml"
+    assert TWO_TOPICS.count(was) >= 1
+    at = TWO_TOPICS.rindex(was)
+    file.write_text(TWO_TOPICS[:at] + now + TWO_TOPICS[at + len(was) :])
+    with pytest.raises(ConfigError) as raised:
+        load([file], env={})
+    assert str(raised.value).startswith(f"{file}:{line}: ")
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "line"),
+    [
+        ("a.b = 1\n[c]\nb = 2\n", ("c", "b"), 3),
+        ("a = { b = { c = 1 } }\n", ("a", "b", "c"), 1),
+        ("[a]\n[[a.b]]\nc = 1\n", ("a", "b", "c"), 2),
+        ('["a.b"]\n"c d" = 1\n', ("a.b", "c d"), 2),
+        ("[a]\r\n\r\nb = 1\r\n", ("a", "b"), 3),
+        ('x = """\n[a]\nb = 1\n"""\n[a]\nb = 2\n', ("a", "b"), 6),
+        ("x = [\n  [1,\n 2],\n]\n[a]  # b\nb = 2\n", ("a", "b"), 6),
+        ("[a]\nb = 1\n[a.c]\nb = 1\n", ("a", "c", "b"), 4),
+        ("[a]\nb = 1\n", ("a", "x"), 1),
+        ("[a]\nb = 1\n", ("x",), None),
+    ],
+)
+def test_the_line_of_a_key(text: str, path: tuple[str, ...], line: int | None) -> None:
+    """Quoted, dotted and inline keys, and values of several lines."""
+    assert line_of(text, path) == line
+
+
+def test_a_topic_that_is_off_may_be_half_said(tmp_path: Path) -> None:
+    """It can be turned off where no layer defines it; an assignment that misses is named."""
+    assert load([], ["kb.topic.x.enable=false"], env={}).kb.topic["x"].enable is False
+    with pytest.raises(ConfigError, match=r"--cfg kb.topic.x.title=X: kb.topic.x.subjects: say"):
+        load([], ["kb.topic.x.title=X"], env={})
+
+
+def test_a_name_is_looked_up_on_the_load_path(tmp_path: Path) -> None:
+    """The first folder that has NAME.toml; a file that is there by that very name comes before."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder, size in ((one, 1), (two, 2)):
+        (folder / "sub").mkdir(parents=True)
+        (folder / "sub/x.toml").write_text(f"[search]\nrrf_k = {size}\n")
+    (two / "only.toml").write_text("[search]\nrrf_k = 3\n")
+    plain = tmp_path / "plain"
+    plain.write_text("[search]\nrrf_k = 4\n")
+    for name, size in (("sub/x", 1), ("only", 3), (str(plain), 4)):
+        assert load([], [name], env={}, load_path=[one, two]).search.rrf_k == size
+    assert load([], [], env={"KB_CFG": "only"}, load_path=[one, two]).search.rrf_k == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret", "sub/../../secret", "{root}/secret", "none", "a" * 5_000]
+)
+def test_a_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
+    """Not up, not away, and where there is no such file the folders are named."""
+    (tmp_path / "config.d/sub").mkdir(parents=True)
+    (tmp_path / "secret.toml").write_text("[search]\nrrf_k = 1\n")
+    with pytest.raises(ConfigError, match="neither KEY=VALUE nor a file, nor ") as raised:
+        load([], [name.format(root=tmp_path)], env={}, load_path=[tmp_path / "config.d"])
+    assert f"in {tmp_path}/config.d" in str(raised.value)

@@ -1,0 +1,23 @@
+"""What was asked for? Layers of TOML, environment and flags, read once into frozen Settings."""
+
+from kb.config.load import load
+from kb.config.sections import (
+    CompactSettings,
+    EmbedSettings,
+    FetchSettings,
+    KbSettings,
+    SearchSettings,
+    Settings,
+    TopicSettings,
+)
+
+__all__ = [
+    "CompactSettings",
+    "EmbedSettings",
+    "FetchSettings",
+    "KbSettings",
+    "SearchSettings",
+    "Settings",
+    "TopicSettings",
+    "load",
+]

@@ -1,0 +1,158 @@
+"""The records that settings are read into, one to a section."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb import __version__
+from kb.model.embedder import EmbedderKind
+
+_Positive = Annotated[int, Meta(ge=1)]
+_NotNegative = Annotated[int, Meta(ge=0)]
+_Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+_Pattern = Annotated[str, Meta(min_length=1, max_length=4_096)]
+_Patterns = Annotated[tuple[_Pattern, ...], Meta(max_length=256)]
+
+
+class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is taken in."""
+
+    file_bytes_max: _Positive = 64 << 20
+    extensions: tuple[str, ...] = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
+    parse_wall_s: _Positive = 60
+    parse_memory_bytes: _Positive = 2 << 30
+
+
+class ChunkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How passages are cut, in tokens of the embedding model."""
+
+    tokens_max: Annotated[int, Meta(ge=32, le=8192)] = 256
+    overlap_tokens: _NotNegative = 32
+    """At most a quarter of tokens_max."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where the overlap would eat the passage."""
+        if self.overlap_tokens > self.tokens_max // 4:
+            raise ValueError("overlap_tokens is over a quarter of tokens_max")
+
+
+class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which model embeds; an empty `model` is the built-in one."""
+
+    kind: EmbedderKind = "onnx"
+    model: str = ""
+    threads: _NotNegative = 0
+    """0 takes every core."""
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    scripts: tuple[str, ...] = ()
+    """Scripts that the model reads, where the model does not say so itself."""
+
+
+class WorkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the worker pool works."""
+
+    threads: Annotated[int, Meta(ge=1, le=64)] = 2
+    lease_ms: Annotated[int, Meta(ge=1000)] = 120_000
+    idle_ms: Annotated[int, Meta(ge=10)] = 200
+
+
+class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How candidates become hits."""
+
+    fusion: Literal["spaced", "plain"] = "spaced"
+    rrf_k: _Positive = 60
+    lexical_weight: _Share = 0.5
+    lexical_top_share: _Share = 0.2
+    """Of what a passage with all of the words could score: less than that is no full hit."""
+    feedback_passages: _NotNegative = 3
+    """The best so far that the dense leg moves its query towards; 0 for none."""
+    feedback_weight: _Share = 0.2
+    candidates: _Positive = 200
+    """Candidates that each leg brings, or k where that is more."""
+    mmr_similarity: _Share = 0.95
+    """Passages at least this alike can crowd each other out."""
+    mmr_crowd: _Positive = 2
+    """How many alike may stand before the next one has to wait."""
+    entity_boost: Annotated[float, Meta(ge=1.0)] = 1.5
+    query_chars_max: _Positive = 8_192
+
+
+class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the caches are kept."""
+
+    dense_mode: Literal["auto", "exact", "hnsw"] = "auto"
+    crossover_rows: _Positive = 1_000_000
+    lock_wait_ms: _NotNegative = 10_000
+
+
+class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may be fetched, and how much of it."""
+
+    allow: tuple[str, ...] = ()
+    """Hosts, addresses and networks that are fetched from although they are not public, with
+    `:port` or without."""
+    bytes_max: Annotated[int, Meta(ge=1)] = 32 << 20
+    """Of one page, unpacked."""
+    total_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
+    """For one page with its redirects."""
+    connect_s: Annotated[float, Meta(gt=0, le=3600)] = 10.0
+    hops_max: Annotated[int, Meta(ge=0)] = 5
+    user_agent: Annotated[str, Meta(pattern=r"^[!-~]([ -~]*[!-~])?\Z")] = f"kb/{__version__}"
+    robots: bool = True
+    """Whether robots.txt is respected where links are followed."""
+
+
+class CompactSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What compaction may take away."""
+
+    grace_min: _NotNegative = 60
+    model_days: _NotNegative = 7
+    """How long `kb embedder set --rollback` can bring back the model before."""
+    tombstone_days: _NotNegative = 30
+
+
+class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A topic that can be learned: a folder whose files are its subjects."""
+
+    enable: bool = True
+    title: Annotated[str, Meta(pattern=r"\S", max_length=200)] | None = None
+    introduction: Annotated[str, Meta(max_length=2_000)] | None = None
+    """One sentence, for the list of topics."""
+    description: Annotated[str, Meta(max_length=8_000)] | None = None
+    subjects: Annotated[str, Meta(pattern=r"\A[^\0]+\Z")] = ""
+    """The folder. A topic that is enabled must have one."""
+    learned: _Patterns = ()
+    """Slugs and globs of subjects that the system prompt holds from the start."""
+    disabled: _Patterns = ()
+    """Slugs and globs of subjects that nobody can learn."""
+    index: bool = True
+    """Whether searches find its subjects too."""
+    said_at: str = ""
+    """Where `subjects` was said. `load` fills it; no layer may."""
+
+
+TOPIC_KEYS: Final = tuple(key for key in TopicSettings.__struct_fields__ if key != "said_at")
+"""What a layer may say of a topic."""
+
+
+class KbSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be learned."""
+
+    topic: dict[str, TopicSettings] = msgspec.field(default_factory=dict)
+    """By id, in the order in which the layers name them first."""
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that can be set."""
+
+    ingest: IngestSettings = IngestSettings()
+    chunk: ChunkSettings = ChunkSettings()
+    embed: EmbedSettings = EmbedSettings()
+    work: WorkSettings = WorkSettings()
+    search: SearchSettings = SearchSettings()
+    index: IndexSettings = IndexSettings()
+    fetch: FetchSettings = FetchSettings()
+    compact: CompactSettings = CompactSettings()
+    kb: KbSettings = KbSettings()

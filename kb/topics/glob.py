@@ -1,0 +1,47 @@
+"""Which slugs does a pattern mean? `*` and `?` stay on one level, `**` goes through all. Pure."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def matches(pattern: str, slug: str) -> bool:
+    """Whether a glob means a slug.
+
+    `*` is any text and `?` any character without a slash. A part that is `**` is any number of
+    parts, none included, but at the end at least one: `a/**` is what lies below `a`. Takes time
+    in proportion to the product of the two lengths, whatever the pattern.
+    """
+    parts = pattern.split("/")
+    if parts[-1] == "**":
+        parts.append("*")
+    return _fits(parts, slug.split("/"), "**", _part_fits)
+
+
+def _part_fits(pattern: str, part: str) -> bool:
+    return _fits(pattern, part, "*", lambda one, char: one in ("?", char))
+
+
+def _fits(
+    pattern: Sequence[_T], items: Sequence[_T], star: _T, same: Callable[[_T, _T], bool]
+) -> bool:
+    """Whether items fit a pattern in which `star` is any number of them.
+
+    Only the last star is ever gone back to: if an earlier one took more, it would gain nothing.
+    """
+    at = place = 0
+    back, taken = -1, 0
+    while place < len(items):
+        if at < len(pattern) and pattern[at] == star:
+            back, taken = at, place
+            at += 1
+        elif at < len(pattern) and same(pattern[at], items[place]):
+            at += 1
+            place += 1
+        elif back >= 0:
+            taken += 1
+            at, place = back + 1, taken
+        else:
+            return False
+    return all(one == star for one in pattern[at:])
