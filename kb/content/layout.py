@@ -1,5 +1,6 @@
 """The folders of a home, and the names of the files in them."""
 
+import os
 import re
 import unicodedata
 from pathlib import Path
@@ -33,6 +34,21 @@ class HomePaths(Struct, frozen=True):
     def tmp(self) -> Path:
         """Files not yet whole; on the same file system as the rest."""
         return self.root / "tmp"
+
+    @property
+    def backups(self) -> Path:
+        """Backups that are kept in the home itself."""
+        return self.root / "backups"
+
+    @property
+    def knowledge(self) -> Path:
+        """Entries, which people write, by its real path; not made unless there is one."""
+        return Path(os.path.realpath(self.root)) / "knowledge"
+
+    @property
+    def compact_lock(self) -> Path:
+        """Held while content files may go, and by whoever needs them to stay."""
+        return self.root / "compact.lock"
 
     @property
     def config(self) -> Path:

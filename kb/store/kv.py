@@ -7,6 +7,7 @@ ValueError, an unknown table a KeyError.
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Final, Protocol
 
 KEY_BYTES_MAX: Final = 511
@@ -31,6 +32,8 @@ TABLES: Final[tuple[str, ...]] = (
     "vectors",
     "entities",
     "entity_chunks",
+    "embedders",
+    "packs",
     "orphans",
     "log",
     "meta",
@@ -92,6 +95,13 @@ class Environment(Protocol):
 
     def reap_readers(self) -> int:
         """Free the slots of readers that died; returns how many."""
+        ...
+
+    def copy_to(self, folder: Path) -> None:
+        """Write what one moment holds as an LMDB environment into the empty `folder`, durably.
+
+        No writer waits for it. Raises StoreFull, ReadOnlyHome or StoreDamaged.
+        """
         ...
 
     def close(self) -> None:

@@ -28,7 +28,8 @@ _Pairs = Iterator[tuple[bytes, bytes]]
 
 
 class _LmdbView:
-    def __init__(self, txn: "lmdb.Transaction", dbs: dict[str, "lmdb._Database"]) -> None:
+    # A table is None where a store of an earlier program lacks it and it may not be made.
+    def __init__(self, txn: "lmdb.Transaction", dbs: dict[str, "lmdb._Database | None"]) -> None:
         self._live: lmdb.Transaction | None = txn
         self._dbs = dbs
 
@@ -43,16 +44,20 @@ class _LmdbView:
 
     def get(self, table: str, key: bytes) -> bytes | None:
         # LMDB takes an empty key for a mistake; to us it is a key that nothing can have.
-        found = self._txn.get(key or _NO_KEY, db=self._dbs[table])
-        return cast("bytes | None", found)
+        txn, db = self._txn, self._dbs[table]
+        return cast("bytes | None", txn.get(key or _NO_KEY, db=db)) if db is not None else None
 
     def count(self, table: str) -> int:
-        return int(self._txn.stat(self._dbs[table])["entries"])
+        txn, db = self._txn, self._dbs[table]
+        return int(txn.stat(db)["entries"]) if db is not None else 0
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        with self._txn.cursor(self._dbs[table]) as cursor:
+        db = self._dbs[table]
+        if db is None:
+            return
+        with self._txn.cursor(db) as cursor:
             found = _backwards(cursor, start, stop) if reverse else _forwards(cursor, start, stop)
             for pair in found:
                 yield pair
@@ -97,24 +102,34 @@ def _backwards(
 class LmdbEnvironment:
     """One LMDB environment in `folder`, made there if absent unless `read_only`."""
 
-    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        """Open it; raises StoreDamaged, ReadOnlyHome or StoreFull, never an lmdb error."""
+    def __init__(self, folder: Path, *, read_only: bool = False, locked: bool = True) -> None:
+        """Open it; raises StoreDamaged, ReadOnlyHome or StoreFull, never an lmdb error.
+
+        Without `locked` nothing is written beside the data file, and nobody may write to it.
+        """
         self._folder = folder
         self._data_file = folder / "data.mdb"
         self._pid = os.getpid()
         self._closed = False
         with self._mapped_errors():
-            self._env = self._open(read_only)
+            self._env = self._open(read_only, locked)
             try:
                 self._check_length()
-                self._dbs = {
-                    name: self._env.open_db(name.encode(), create=not read_only) for name in TABLES
-                }
+                self._dbs = {name: self._table(name, read_only) for name in TABLES}
             except BaseException:
                 self._env.close()
                 raise
 
-    def _open(self, read_only: bool) -> "lmdb.Environment":
+    def _table(self, name: str, read_only: bool) -> "lmdb._Database | None":
+        try:
+            return self._env.open_db(name.encode(), create=not read_only)
+        except lmdb.NotFoundError:
+            # Every store has had this one: without it the file is no store of ours.
+            if name == "meta":
+                raise
+            return None
+
+    def _open(self, read_only: bool, locked: bool) -> "lmdb.Environment":
         last: Exception | None = None
         for map_bytes in _MAP_BYTES:
             try:
@@ -124,7 +139,7 @@ class LmdbEnvironment:
                     max_dbs=len(TABLES) + 8,
                     max_readers=_READERS_MAX,
                     readonly=read_only,
-                    lock=not (read_only and not os.access(self._folder, os.W_OK)),
+                    lock=locked and not (read_only and not os.access(self._folder, os.W_OK)),
                     writemap=False,
                     readahead=True,
                 )
@@ -197,6 +212,18 @@ class LmdbEnvironment:
         """Free the slots of readers that died; returns how many."""
         self._check_usable()
         return int(self._env.reader_check())
+
+    def copy_to(self, folder: Path) -> None:
+        """Write what one moment holds, without its free pages, into the empty `folder`."""
+        self._check_usable()
+        try:
+            self._env.copy(str(folder), compact=True)
+            with open(folder / "data.mdb", "rb") as copied:
+                os.fsync(copied.fileno())
+        except lmdb.Error as error:
+            raise _translated(error, folder) from error
+        except OSError as error:
+            raise _of_errno(error.errno or 0, str(error), folder) from error
 
     def close(self) -> None:
         """Close, unless this is a forked child: the parent's environment is not ours to touch."""

@@ -4,6 +4,7 @@ import bisect
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from kb.store.kv import TABLES, ReadTxn, WriteTxn, check_key
 
@@ -98,6 +99,21 @@ class MemoryEnvironment:
         """Nothing to reap."""
         self._check_open()
         return 0
+
+    def copy_to(self, folder: Path) -> None:
+        """Write the tables as they are now into an LMDB environment."""
+        from kb.store.lmdb_env import LmdbEnvironment
+
+        self._check_open()
+        tables = self._tables
+        env = LmdbEnvironment(folder)
+        try:
+            with env.write() as txn:
+                for name, rows in tables.items():
+                    for key, value in rows.items():
+                        txn.put(name, key, value)
+        finally:
+            env.close()
 
     def close(self) -> None:
         """Refuse what comes after."""

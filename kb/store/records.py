@@ -5,9 +5,11 @@ from typing import Final
 from msgspec import Struct
 
 from kb.model.doc import Doc, LedgerEntry, Seen, VersionPointer
+from kb.model.embedder import EmbedderSet
 from kb.model.ids import ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
 from kb.model.origin import Origin
+from kb.model.pack import PackRecord
 from kb.model.text import Chunk, EntityKind
 from kb.store.codec import Records
 
@@ -76,6 +78,8 @@ CHUNK_IDS: Final = Records("chunk_ids", ChunkRef)
 # source_no + ordinal -> passage number, in reading order.
 SOURCE_CHUNKS: Final = Records("source_chunks", ChunkRef)
 ENTITIES: Final = Records("entities", Entity)
+EMBEDDERS: Final = Records("embedders", EmbedderSet)
+PACKS: Final = Records("packs", PackRecord)
 ORPHANS: Final = Records("orphans", Orphan)
 LOG: Final = Records("log", LogEntry)
 META: Final = Records("meta", Setting)

@@ -28,8 +28,9 @@ class Store:
         *,
         create: bool = True,
         read_only: bool = False,
+        locked: bool = True,
     ) -> Self:
-        """Open the LMDB store in `folder`.
+        """Open the LMDB store in `folder`; without `locked`, one that nobody writes to.
 
         Raises NotFound where there is none and `create` is false, StoreDamaged where its format
         is unknown, ReadOnlyHome where it must be made or stamped and cannot be.
@@ -45,7 +46,7 @@ class Store:
             except OSError as error:
                 raise ReadOnlyHome(error.strerror or "", place=folder) from error
         store = cls(
-            LmdbEnvironment(folder, read_only=read_only),
+            LmdbEnvironment(folder, read_only=read_only, locked=locked),
             clock or SystemClock(),
             read_only=read_only,
         )
@@ -83,6 +84,10 @@ class Store:
     def reap_readers(self) -> int:
         """Free the slots of readers that died; returns how many."""
         return self._env.reap_readers()
+
+    def copy_to(self, folder: Path) -> None:
+        """Write what one moment holds into the empty `folder`, as a store of its own, durably."""
+        self._env.copy_to(folder)
 
     def close(self) -> None:
         """Close the environment; a second call does nothing."""

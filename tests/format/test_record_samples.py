@@ -13,9 +13,11 @@ import pytest
 
 from kb.errors import StoreDamaged
 from kb.model.doc import Coverage, Doc, LedgerEntry, Seen, VersionPointer
+from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.ids import ChunkId, ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
 from kb.model.origin import Origin
+from kb.model.pack import PackRecord
 from kb.model.text import Chunk
 from kb.store import records
 from kb.store.codec import RECORD_VERSION, Records, seal, u64, unseal
@@ -34,6 +36,13 @@ from kb.store.records import (
 FILE: Final = Path(__file__).with_name("samples.json")
 LSID: Final = Lsid("file:///notes/%E6%A0%87.md")
 DOC: Final = DocId("d0123456789abcdef0123")
+_MODEL: Final = EmbedderChoice(
+    kind="sentence-transformers",
+    model="a/b",
+    query_prefix="query: ",
+    passage_prefix="passage: ",
+    scripts=("Latin",),
+)
 JOB: Final = JobId("j000000000007")
 CHUNK: Final = ChunkId("c0123456789abcdef01234567")
 VECTOR_KEY: Final = vector_key("model-a", "ab" * 16)
@@ -71,6 +80,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             tags_given=("a",),
             title_given="标 title",
             moved_to=Lsid("file:///notes/new.md"),
+            charset="windows-1251",
         ),
     ),
     "LSIDS": (lsid_key(LSID), SourceRef(source_no=SourceNo(3), lsid=LSID)),
@@ -96,6 +106,16 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             gone_since_ms=1_700_000_000_004,
             holder="boot/7/99",
             held_until_ms=99,
+        ),
+    ),
+    "EMBEDDERS": (
+        b"set",
+        EmbedderSet(
+            active=EmbedderSpec(choice=_MODEL, fingerprint="st:a:1", dim=384),
+            settings=_MODEL,
+            next=EmbedderSpec(choice=_MODEL, fingerprint="st:a:2", dim=8),
+            previous=EmbedderSpec(choice=_MODEL, fingerprint="st:a:3", dim=1),
+            switched_ms=1_700_000_000_000,
         ),
     ),
     "SEEN": (
@@ -162,6 +182,20 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     "CHUNK_IDS": (CHUNK.encode(), ChunkRef(no=ChunkNo(11))),
     "SOURCE_CHUNKS": (u64(3) + u64(4), ChunkRef(no=ChunkNo(11))),
     "ENTITIES": (b"hashtag:x", Entity(kind="hashtag", surface="#X", key="hashtag:x")),
+    "PACKS": (
+        b"boats",
+        PackRecord(
+            pack_id="boats",
+            location="/packs/boats/manifest.yaml",
+            form="package",
+            selector="pkg:harbour.boats",
+            version="7",
+            content_hash="sha256:" + "0" * 64,
+            visibility="shared",
+            owner="ada",
+            added_ms=1_700_000_000_000,
+        ),
+    ),
     "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000)),
     "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),
     "META": (b"counter:chunk", Setting(number=12, text="")),
@@ -242,7 +276,7 @@ def test_every_record_type_has_a_sample() -> None:
 
 def test_every_field_is_told_apart() -> None:
     """Samples fill what may be left out, so that a field that is lost shows."""
-    for name in ("DOCS", "CHUNKS", "JOBS", "SOURCES"):
+    for name in ("DOCS", "CHUNKS", "JOBS", "SOURCES", "PACKS"):
         record = SAMPLES[name][1]
         empty = [
             f.name for f in msgspec.structs.fields(record) if getattr(record, f.name) in (None, ())

@@ -1,0 +1,210 @@
+"""`kb pack list`, `read`, `search`, `neighbors` and `vars`: what is in a pack."""
+
+import sys
+from typing import Final
+
+import click
+from msgspec import Struct
+
+from cli.output import clean, print_json, warn
+from cli.pack_register import opened, tell
+from cli.words import text
+from kb.errors import ItemsFailed
+from kb.packs import query
+from kb.packs.brief import variables, warnings_of
+from kb.packs.manifest import EDGE_TYPES, EdgeType, PackDoc
+from kb.packs.query import NeighborEdge, PackHit
+
+_SELECTOR_HELP = "SELECTOR is a doc's selector, its id or its source path."
+
+
+class PackDocs(Struct, frozen=True, kw_only=True):
+    """Docs of a pack, in the order of its manifest."""
+
+    pack_id: str
+    docs: list[PackDoc]
+    warnings: tuple[str, ...]
+
+
+class PackText(Struct, frozen=True, kw_only=True):
+    """A doc of a pack and its body; None where that cannot be read."""
+
+    pack_id: str
+    document: PackDoc
+    content: str | None
+    warnings: tuple[str, ...]
+
+
+class PackHits(Struct, frozen=True, kw_only=True):
+    """Docs of a pack that match, best first."""
+
+    pack_id: str
+    query: str
+    hits: list[PackHit]
+    warnings: tuple[str, ...]
+
+
+class PackNeighbors(Struct, frozen=True, kw_only=True):
+    """Where the links of a doc lead."""
+
+    pack_id: str
+    document: PackDoc
+    edges: tuple[NeighborEdge, ...]
+    warnings: tuple[str, ...]
+
+
+class PackVariables(Struct, frozen=True, kw_only=True):
+    """Variables for a prompt, by name."""
+
+    pack_id: str
+    variables: dict[str, str]
+    warnings: tuple[str, ...]
+
+
+@click.command(name="list")
+@click.argument("name", metavar="PACK")
+@click.option("--kind", type=text, help="Only docs of this kind.")
+@click.option("--tag", "tags", type=text, multiple=True, help="Only docs with this tag (all).")
+@click.option("--prefix", type=text, help="Only docs whose selector starts so.")
+@click.option("--related-to", type=text, metavar="SELECTOR", help="Only docs that link to this.")
+@click.option("--edge", type=click.Choice(EDGE_TYPES), help="By a link of this type.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def list_docs(
+    ctx: click.Context,
+    name: str,
+    kind: str | None,
+    tags: tuple[str, ...],
+    prefix: str | None,
+    related_to: str | None,
+    edge: EdgeType | None,
+    as_json: bool,
+) -> None:
+    """List the docs of a pack."""
+    if edge and not related_to:
+        raise click.UsageError("--edge goes with --related-to", ctx)
+    pack = opened(ctx, name)
+    wanted = query.PackFilter(
+        tags=tags, kind=kind, selector_prefix=prefix, related_to=related_to, edge_type=edge
+    )
+    found = query.list_docs(pack, wanted)
+    warnings = warnings_of(pack.findings)
+    if as_json:
+        print_json(PackDocs(pack_id=pack.manifest.pack_id, docs=found, warnings=warnings))
+        return
+    for doc in found:
+        notes = " ".join((doc.kind, *(f"#{tag}" for tag in doc.tags)))
+        click.echo(f"{_line(doc)}  {click.style(clean(notes), dim=True)}")
+    tell(warnings)
+    if not found:
+        warn("no docs match" if pack.manifest.docs else "the pack has no docs")
+
+
+@click.command(name="read", epilog=_SELECTOR_HELP)
+@click.argument("name", metavar="PACK")
+@click.argument("selector", type=text)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def read(ctx: click.Context, name: str, selector: str, as_json: bool) -> None:
+    """Print what a doc of a pack says."""
+    pack = opened(ctx, name)
+    found = pack.read(selector)
+    if as_json:
+        print_json(
+            PackText(
+                pack_id=pack.manifest.pack_id,
+                document=found.document,
+                content=found.content,
+                warnings=found.warnings,
+            )
+        )
+    elif found.content is not None:
+        # A file gets what the body says; a terminal gets nothing that could drive it.
+        is_shown = sys.stdout.isatty()
+        for line in found.content.rstrip("\n").split("\n"):
+            click.echo(clean(line) if is_shown else line)
+    if not as_json:
+        tell(found.warnings)
+    if found.content is None:
+        raise ItemsFailed
+
+
+@click.command(name="search")
+@click.argument("name", metavar="PACK")
+@click.argument("words", metavar="QUERY", type=text)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def search(ctx: click.Context, name: str, words: str, as_json: bool) -> None:
+    """Find docs of a pack by what its manifest says of them."""
+    pack = opened(ctx, name)
+    hits = query.search(pack, words)
+    warnings = warnings_of(pack.findings)
+    if as_json:
+        print_json(
+            PackHits(pack_id=pack.manifest.pack_id, query=words, hits=hits, warnings=warnings)
+        )
+        return
+    for hit in hits:
+        notes = click.style(", ".join(hit.matched), dim=True)
+        click.echo(f"{hit.score:>5}  {_line(hit.document)}  {notes}")
+    tell(warnings)
+    if not hits:
+        warn(f"no doc's id, selector, title, tags or summary hold {words!r}")
+
+
+@click.command(name="neighbors", epilog=_SELECTOR_HELP)
+@click.argument("name", metavar="PACK")
+@click.argument("selector", type=text)
+@click.option("--edge", type=click.Choice(EDGE_TYPES), help="Only links of this type.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def neighbors(
+    ctx: click.Context, name: str, selector: str, edge: EdgeType | None, as_json: bool
+) -> None:
+    """List where the links of a doc lead."""
+    pack = opened(ctx, name)
+    found = query.neighbors(pack, selector, edge)
+    warnings = warnings_of((*pack.findings, *found.dangling))
+    if as_json:
+        print_json(
+            PackNeighbors(
+                pack_id=pack.manifest.pack_id,
+                document=found.document,
+                edges=found.edges,
+                warnings=warnings,
+            )
+        )
+        return
+    for link in found.edges:
+        click.echo(f"{link.type:<10}  {_line(link.target)}")
+    tell(warnings)
+    if not found.edges:
+        warn("it has no links of this type" if edge else "it has no links")
+
+
+@click.command(name="vars")
+@click.argument("name", metavar="PACK")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def prompt_vars(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Print a prompt variable for each doc: its name, and what the doc is in a line."""
+    pack = opened(ctx, name)
+    said = variables(pack)
+    warnings = (*warnings_of(pack.findings), *said.warnings)
+    if as_json:
+        print_json(
+            PackVariables(
+                pack_id=pack.manifest.pack_id, variables=said.variables, warnings=warnings
+            )
+        )
+        return
+    for variable, value in said.variables.items():
+        click.echo(f"{click.style(clean(variable), fg='cyan')}  {clean(value)}")
+    tell(warnings)
+
+
+def _line(doc: PackDoc) -> str:
+    return f"{click.style(clean(doc.selector), fg='cyan')}  {clean(doc.title)}"
+
+
+COMMANDS: Final = (list_docs, read, search, neighbors, prompt_vars)

@@ -1,0 +1,69 @@
+"""Files that others have named: read only from inside the folder that they belong to."""
+
+import os
+import stat
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from kb.errors import Refused, TooLarge, Unreadable
+
+_PLAIN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def read_inside(folder: Path, relative: str, bytes_max: int) -> bytes:
+    """The bytes of a regular file below `folder`; links may lead about inside it, not out of it.
+
+    Never blocks on a FIFO and never opens a device. Errors name `relative` alone. Raises Refused
+    where that is not a plain relative path or a link leads out, Unreadable where there is no
+    regular file, TooLarge over `bytes_max`.
+    """
+    parts = _parts(relative)
+    top = os.path.realpath(folder)
+    real = Path(os.path.realpath(os.path.join(top, *parts)))
+    if not real.is_relative_to(top):
+        raise Refused("a link leads out of the folder", source=relative)
+    try:
+        data = _read(top, real.relative_to(top).parts, bytes_max + 1)
+    except FileNotFoundError as error:
+        raise Unreadable("no such file", source=relative) from error
+    except OSError as error:
+        raise Unreadable(f"cannot be read ({error.strerror})", source=relative) from error
+    if data is None:
+        raise Unreadable("not a regular file", source=relative)
+    if len(data) > bytes_max:
+        raise TooLarge(f"over the limit of {bytes_max:,} bytes", source=relative)
+    return data
+
+
+def _parts(relative: str) -> tuple[str, ...]:
+    path = PurePosixPath(relative)
+    is_plain = not path.is_absolute() and path.parts and ".." not in path.parts
+    if not is_plain or relative.startswith("./") or "\0" in relative:
+        raise Refused("not a plain relative path", source=relative)
+    return path.parts
+
+
+def _read(top: str, steps: tuple[str, ...], bytes_max: int) -> bytes | None:
+    """Open step by step without following a link: what is swapped for one meanwhile fails."""
+    fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for step in steps[:-1]:
+            inner = os.open(step, _PLAIN | os.O_DIRECTORY, dir_fd=fd)
+            os.close(fd)
+            fd = inner
+        # Looked at before it is opened: to open a device may already do something.
+        if not steps or not _is_file(os.stat(steps[-1], dir_fd=fd, follow_symlinks=False)):
+            return None
+        inner = os.open(steps[-1], _PLAIN | os.O_NONBLOCK, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+        if not _is_file(os.fstat(fd)):
+            return None
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read(bytes_max)
+    finally:
+        os.close(fd)
+
+
+def _is_file(found: os.stat_result) -> bool:
+    return stat.S_ISREG(found.st_mode)

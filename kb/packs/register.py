@@ -1,0 +1,132 @@
+"""The register of packs: which are known by their names, where they lie, who may see them."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from kb.errors import AmbiguousId, Unreadable, UsageError
+from kb.model.doc import LOCAL_USER, OPERATOR, Scope, Visibility
+from kb.model.ids import Lsid
+from kb.model.pack import PackRecord
+from kb.model.source import path_of
+from kb.packs.load import Pack, UnknownPack, load_pack
+from kb.store.keys import text_key
+from kb.store.kv import ReadTxn
+from kb.store.records import PACKS
+from kb.store.store import Store
+
+_ELSEWHERE: Final = ("://", "git@")
+
+
+class SharedSelector(AmbiguousId):
+    """Several packs give themselves one selector."""
+
+    template = "{id} is the selector of several packs ({candidates}); say the id of one"
+
+
+def pack_at(said: str) -> Pack:
+    """The pack at a place as a person writes it: a folder, or a manifest's file.
+
+    Raises what `load_pack` raises, and UsageError for what lies on no disk of this machine.
+    """
+    if any(mark in said[:12] for mark in _ELSEWHERE) and not said.startswith("file://"):
+        raise UsageError(f"{said} is no folder and no manifest on this machine")
+    return load_pack(_path(said))
+
+
+def _path(said: str) -> Path:
+    return path_of(Lsid(said)) or Path(os.path.expanduser(said))
+
+
+def register(
+    store: Store, pack: Pack, *, visibility: Visibility | None = None, owner: str = LOCAL_USER
+) -> PackRecord:
+    """Know a pack by its id from now on; what its manifest says of it now is taken down.
+
+    Registered again it keeps its time and, where none is given, who sees it. Raises UsageError
+    where another pack of that id is registered.
+    """
+    said = pack.manifest
+    key = text_key(said.pack_id)
+    with store.write() as txn:
+        known = PACKS.get(txn, key)
+        if known is not None and known.location != pack.location:
+            raise UsageError(
+                f"{said.pack_id} is registered from {known.location}; "
+                f"kb pack rm {said.pack_id} makes room for another"
+            )
+        record = PackRecord(
+            pack_id=said.pack_id,
+            location=pack.location,
+            form=pack.form,
+            selector=pack.selector,
+            version=said.version,
+            content_hash=said.content_hash,
+            visibility=visibility or (known.visibility if known else "public"),
+            owner=known.owner if known else owner,
+            added_ms=known.added_ms if known else store.clock.now_ms(),
+        )
+        PACKS.put(txn, key, record)
+        return record
+
+
+def unregister(store: Store, name: str) -> PackRecord:
+    """Know a pack no longer; its files stay. Raises UnknownPack or SharedSelector."""
+    with store.write() as txn:
+        record = resolve(txn, name, OPERATOR)
+        PACKS.delete(txn, text_key(record.pack_id))
+        return record
+
+
+def listed(txn: ReadTxn, scope: Scope) -> list[PackRecord]:
+    """The packs that a scope sees, by id."""
+    seen = (record for _, record in PACKS.scan(txn) if scope.reads(record.audience))
+    return sorted(seen, key=lambda record: record.pack_id)
+
+
+def resolve(txn: ReadTxn, name: str, scope: Scope) -> PackRecord:
+    """The pack with this id or selector, among those that a scope sees.
+
+    Raises UnknownPack, the same for what is hidden and what is not there, and SharedSelector where
+    several packs give themselves this selector.
+    """
+    records = listed(txn, scope)
+    found = [record for record in records if record.pack_id == name]
+    found = found or [record for record in records if record.selector == name]
+    if not found:
+        raise UnknownPack(id=name)
+    if len(found) > 1:
+        raise SharedSelector(id=name, candidates=", ".join(record.pack_id for record in found))
+    return found[0]
+
+
+def open_registered(record: PackRecord) -> Pack:
+    """A registered pack as it is now.
+
+    Raises what `load_pack` raises, but Unreadable where nothing or another pack is in its place.
+    """
+    mend = f"kb pack rm {record.pack_id}, or put it back"
+    try:
+        pack = load_pack(_path(record.location))
+    except UnknownPack as error:
+        detail = f"{record.location} is not there any more; {mend}"
+        raise Unreadable(detail, source=record.pack_id) from error
+    if pack.manifest.pack_id != record.pack_id:
+        detail = f"{record.location} is the manifest of {pack.manifest.pack_id} now; {mend}"
+        raise Unreadable(detail, source=record.pack_id)
+    return pack
+
+
+def open_pack(store: Store, name: str) -> Pack:
+    """The pack that the person at the machine names: by id, by selector, or by its place.
+
+    Raises what `resolve` and `load_pack` raise.
+    """
+    try:
+        with store.read() as txn:
+            record = resolve(txn, name, OPERATOR)
+    except UnknownPack:
+        if not os.path.exists(_path(name)):
+            raise
+        return pack_at(name)
+    return open_registered(record)
