@@ -1,5 +1,6 @@
 """`kb stats`: count what there is."""
 
+import contextlib
 import stat
 from collections import Counter
 from pathlib import Path
@@ -8,8 +9,9 @@ import click
 from msgspec import Struct
 
 from cli.home import open_app
-from cli.output import clean, print_json, size
+from cli.output import clean, print_json, size, warn
 from kb.app import App
+from kb.errors import ModelMissing
 from kb.jobs import queue
 from kb.store import docs
 from kb.store.records import LEDGER
@@ -51,6 +53,9 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """Count docs, passages, vectors, jobs and bytes."""
     app = open_app(ctx, create=False)
     stats = _counted(app)
+    with contextlib.suppress(ModelMissing):
+        if (said := app.shortened()) is not None:
+            warn(said)
     if as_json:
         print_json(stats)
         return

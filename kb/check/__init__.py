@@ -4,7 +4,7 @@ Useful after a crash, a bad disk or a restored backup, and as the oracle of test
 room: what nothing needs is the compactor's business, and no finding here.
 """
 
-from kb.check.checker import Checker
+from kb.check.checker import Checker, check_truth
 from kb.check.report import Checked, CheckReport, Finding
 
-__all__ = ["CheckReport", "Checked", "Checker", "Finding"]
+__all__ = ["CheckReport", "Checked", "Checker", "Finding", "check_truth"]

@@ -76,30 +76,48 @@ class Checker:
         )
 
     def _look(self) -> Notes:
-        notes = Notes()
-        self._step(notes, "records", lambda txn: check_records(txn, notes))
-        self._step(notes, "counters", lambda txn: check_counters(txn, notes))
-        self._step(notes, "docs", lambda txn: check_docs(txn, notes, self._fingerprint))
-        self._step(notes, "jobs", lambda txn: check_jobs(txn, notes))
-        self._step(notes, "chunks", lambda txn: check_passages(txn, notes, self._fingerprint))
-        self._step(
-            notes, "vectors", lambda txn: check_vectors(txn, notes, self._fingerprint, self._dim)
-        )
-        self._step(notes, "files", lambda txn: check_files(txn, notes, self._content))
-        self._step(notes, "files", lambda txn: drop_settled(txn, notes))
+        notes = _look_at_truth(self._store, self._content, self._fingerprint, self._dim)
         try:
             check_caches(self._store, notes, self._lexical, self._dense)
         except StoreDamaged as error:
             _note_damage(notes, "caches", error)
         return notes
 
-    def _step(self, notes: Notes, name: str, look: Callable[[ReadTxn], None]) -> None:
+
+def check_truth(store: Store, content: ContentStore, fingerprint: str, dim: int) -> CheckReport:
+    """Compare records and files with what names them, and leave the caches alone.
+
+    Nothing is written, so a home may be looked at that is to stay as it is.
+    """
+    notes = _look_at_truth(store, content, fingerprint, dim)
+    return CheckReport(
+        sound=not notes.findings,
+        checked=Checked(**notes.counts),
+        findings=tuple(notes.findings.values()),
+        findings_left_out=notes.left_out,
+    )
+
+
+def _look_at_truth(store: Store, content: ContentStore, fingerprint: str, dim: int) -> Notes:
+    notes = Notes()
+
+    def step(name: str, look: Callable[[ReadTxn], None]) -> None:
         """One look in a transaction of its own; a page that cannot be read ends only this one."""
         try:
-            with self._store.read() as txn:
+            with store.read() as txn:
                 look(txn)
         except StoreDamaged as error:
             _note_damage(notes, name, error)
+
+    step("records", lambda txn: check_records(txn, notes))
+    step("counters", lambda txn: check_counters(txn, notes))
+    step("docs", lambda txn: check_docs(txn, notes, fingerprint))
+    step("jobs", lambda txn: check_jobs(txn, notes))
+    step("chunks", lambda txn: check_passages(txn, notes, fingerprint))
+    step("vectors", lambda txn: check_vectors(txn, notes, fingerprint, dim))
+    step("files", lambda txn: check_files(txn, notes, content))
+    step("files", lambda txn: drop_settled(txn, notes))
+    return notes
 
 
 def _note_damage(notes: Notes, name: str, error: StoreDamaged) -> None:

@@ -12,12 +12,12 @@ from kb.errors import StoreDamaged
 from kb.jobs import queue
 from kb.model.doc import Doc
 from kb.model.text import Chunk
+from kb.passages import text_hash
 from kb.store import chunks
 from kb.store.codec import from_u64, u64, unseal
 from kb.store.keys import entity_prefix, text_key, vector_key
 from kb.store.kv import ReadTxn
 from kb.store.records import CHUNK_IDS, CHUNKS, ENTITIES, SOURCE_CHUNKS, VERSIONS
-from kb.worker.chunking import text_hash
 
 _VECTORS_PER_BLOCK: Final = 4_096
 _NORM_TOLERANCE: Final = 1e-3
@@ -97,7 +97,7 @@ def _check_content(txn: ReadTxn, notes: Notes, chunk: Chunk, of: _Of, fingerprin
     if chunk.doc_id != of.doc.doc_id:
         problem = "a passage of a version that was replaced"
         notes.add(chunk.chunk_id, problem, Recut(chunk.source_no))
-    elif text_hash(of.doc.title, chunk.heading, chunk.text) != chunk.text_hash:
+    elif text_hash(of.doc.label, chunk.heading, chunk.text) != chunk.text_hash:
         notes.add(chunk.chunk_id, "its text is not what was hashed", Recut(chunk.source_no))
     elif of.lacks_job and not chunks.has_vector(txn, fingerprint, chunk.text_hash):
         problem = "a passage without a vector, and no job to make it"

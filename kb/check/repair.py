@@ -155,7 +155,7 @@ class Repairer:
         try:
             raw = self._content.read(doc.raw_path, doc.raw_sha256)
             name = os.path.basename(doc.source) or doc.source
-            source = CanonicalizeInput(data=raw, mime=doc.mime, name=name)
+            source = CanonicalizeInput(data=raw, mime=doc.mime, name=name, charset=doc.charset)
             yield parser.parse(source).markdown.encode()
         except KbError:
             return

@@ -26,6 +26,11 @@ class HomePaths(Struct, frozen=True):
         return self.root / "store"
 
     @property
+    def has_store(self) -> bool:
+        """Whether a store lies there, whatever its state. Raises OSError where none may look."""
+        return (self.store / "data.mdb").exists()
+
+    @property
     def index(self) -> Path:
         """The caches' folder: losing it costs a rebuild and changes no answer."""
         return self.root / "index"

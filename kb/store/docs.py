@@ -143,6 +143,7 @@ def facet_keys(doc: Doc) -> list[bytes]:
         return []
     pairs: list[tuple[str, str]] = [("kind", doc.kind), ("audience", doc.audience)]
     pairs += [("tag", tag) for tag in doc.tags]
+    pairs += [("pack", doc.pack.pack_id)] if doc.pack else []
     pairs += [("reference", target) for target in (doc.entry.references if doc.entry else ())]
     return [facet_key(name, value, doc.source_no) for name, value in pairs]
 

@@ -201,6 +201,7 @@ def test_a_read_only_home(open_rig: Rig, tmp_path: Path, with_index: bool) -> No
         ["check", "--json"],
     ]
     writing = [["add", str(rig.sources / "new.md")], ["rm", doc, "--yes"], ["worker", "--drain"]]
+    writing += [["backup", "create"]]
     commands = json.dumps([*reading, *writing])
     child = finished(
         _AS_NOBODY,

@@ -1,0 +1,11 @@
+"""How do we get back to how it was? Whole copies of a home, made beside its writers.
+
+Useful before something that cannot be undone, and against a disk that fails, where the copy lies
+on another one. Not for the history of a doc: versions are the store's business.
+"""
+
+from kb.backup.create import Backups, Created
+from kb.backup.manifest import Backup, Flaw
+from kb.backup.shelf import Listed, Restored, Shelf, Verified
+
+__all__ = ["Backup", "Backups", "Created", "Flaw", "Listed", "Restored", "Shelf", "Verified"]
