@@ -5,16 +5,17 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash check fix bench clean
+.PHONY: help setup setup-st demo test test-crash check fix bench bench-sync clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
 	@echo "make demo        add examples/, search them, show what is found"
 	@echo "make test        every test but the long campaigns"
-	@echo "make test-crash  random kills, many of them"
+	@echo "make test-crash  kills, at every step and at random moments"
 	@echo "make check       format, lint, types, import contracts"
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
+	@echo "make bench-sync  what keeping 5,000 notes current costs"
 	@echo "make setup-st    add torch and sentence-transformers"
 	@echo "make clean       remove what these made"
 
@@ -50,6 +51,9 @@ fix: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python tests/bench/run.py
+
+bench-sync: $(STAMP)
+	$(BIN)/python tests/bench/bench_sync.py
 
 clean:
 	rm -rf $(VENV) build dist bench-out .mypy_cache .ruff_cache .hypothesis .import_linter_cache
