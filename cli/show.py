@@ -3,46 +3,13 @@
 import shutil
 
 import click
-from msgspec import Struct
 
-from cli.home import open_app
-from cli.output import cells, clean, fitted, print_json
-from kb.model.doc import Doc
-from kb.model.text import Chunk
-from kb.store import chunks, docs
-from kb.store.kv import ReadTxn
+from cli.home import open_spaces
+from cli.output import cells, clean, fitted, print_json, warn
+from kb.tools.entries import Reference
+from kb.tools.kept import PassageInPlace, WholeDoc
 
 _ID_SHOWN = 9
-
-
-class PassageRow(Struct, frozen=True, kw_only=True):
-    """A passage as it is shown."""
-
-    chunk_id: str
-    doc_id: str
-    ordinal: int
-    heading: tuple[str, ...]
-    page: int | None
-    start: int
-    end: int
-    tokens: int
-    text: str
-
-
-class ShownDoc(Struct, frozen=True, kw_only=True):
-    """A doc and its passages in reading order."""
-
-    doc: Doc
-    passages: list[PassageRow]
-
-
-class ShownPassage(Struct, frozen=True, kw_only=True):
-    """A passage, its doc, and what stands before and after it."""
-
-    passage: PassageRow
-    doc: Doc
-    before: PassageRow | None
-    after: PassageRow | None
 
 
 @click.command(name="show")
@@ -50,51 +17,26 @@ class ShownPassage(Struct, frozen=True, kw_only=True):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, ident: str, as_json: bool) -> None:
-    """Show a doc with its passages, or a passage with its neighbours."""
-    app = open_app(ctx, create=False)
-    with app.store.read() as txn:
-        full = docs.resolve(txn, ident)
-        chunk = chunks.by_id(txn, full)
-        shown = _passage(txn, chunk) if chunk else _doc(txn, docs.require(txn, full))
+    """Show a doc with its passages, or a passage with its neighbours.
+
+    Of an entry, whose own id will do, also what it refers to and what refers to it.
+    """
+    spaces = open_spaces(ctx)
+    found = spaces.show(ident)
+    for warning in found.warnings:
+        warn(warning)
+    shown = found.shown
+    if len(spaces.names) > 1 and not as_json:
+        click.echo(click.style(f"from the {found.space} space", dim=True))
     if as_json:
         print_json(shown)
-    elif isinstance(shown, ShownDoc):
+    elif isinstance(shown, WholeDoc):
         _print_doc(shown)
     else:
         _print_passage(shown)
 
 
-def _doc(txn: ReadTxn, doc: Doc) -> ShownDoc:
-    rows = chunks.of_source(txn, doc.source_no) if doc.status != "superseded" else []
-    return ShownDoc(doc=doc, passages=[_row(chunk) for chunk in rows])
-
-
-def _passage(txn: ReadTxn, chunk: Chunk) -> ShownPassage:
-    before = chunks.at(txn, chunk.source_no, chunk.ordinal - 1)
-    after = chunks.at(txn, chunk.source_no, chunk.ordinal + 1)
-    return ShownPassage(
-        passage=_row(chunk),
-        doc=docs.require(txn, chunk.doc_id),
-        before=_row(before) if before else None,
-        after=_row(after) if after else None,
-    )
-
-
-def _row(chunk: Chunk) -> PassageRow:
-    return PassageRow(
-        chunk_id=chunk.chunk_id,
-        doc_id=chunk.doc_id,
-        ordinal=chunk.ordinal,
-        heading=chunk.heading,
-        page=chunk.page,
-        start=chunk.start,
-        end=chunk.end,
-        tokens=chunk.tokens,
-        text=chunk.text,
-    )
-
-
-def _print_doc(shown: ShownDoc) -> None:
+def _print_doc(shown: WholeDoc) -> None:
     doc = shown.doc
     click.echo(click.style(clean(doc.title), bold=True))
     pairs = [
@@ -105,11 +47,18 @@ def _print_doc(shown: ShownDoc) -> None:
         ("date", doc.date or ""),
         ("status", f"{doc.status}, version {doc.version}, {doc.visibility}"),
     ]
+    if doc.entry is not None:
+        meta = doc.entry
+        pairs.insert(1, ("entry", f"{meta.zettel_id}, {meta.entry_type}, {meta.version}"))
+        pairs.append(("author", meta.author or ""))
     if doc.coverage is not None:
         pairs.append(("pages", f"{doc.coverage.pages_with_text} of {doc.coverage.pages} have text"))
     for name, value in pairs:
         if value:
             click.echo(f"{name:>8}  {clean(value)}")
+    for name, references in (("refers", shown.references), ("from", shown.referrers)):
+        for reference in references:
+            click.echo(f"{name:>8}  {_reference(reference)}")
     for row in shown.passages:
         first = clean(" ".join(row.text.split()))
         room = max(20, min(100, shutil.get_terminal_size().columns) - _ID_SHOWN - 2)
@@ -117,7 +66,13 @@ def _print_doc(shown: ShownDoc) -> None:
         click.echo(f"{click.style(row.chunk_id[:_ID_SHOWN], fg='cyan')}  {preview}")
 
 
-def _print_passage(shown: ShownPassage) -> None:
+def _reference(reference: Reference) -> str:
+    ident = click.style(reference.zettel_id, fg="cyan")
+    said = "nothing has this id" if reference.title is None else clean(reference.title)
+    return f"{ident}  {said}"
+
+
+def _print_passage(shown: PassageInPlace) -> None:
     where = " > ".join((shown.doc.title, *shown.passage.heading))
     click.echo(click.style(clean(where), bold=True))
     click.echo(clean(shown.doc.source))

@@ -48,11 +48,13 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     """
     app = open_app(ctx, create=not options["dry_run"])
     report = _run(app, options, loud=not as_json)
+    if (said := app.shortened()) is not None:
+        warn(said)
     if as_json:
         print_json(report)
     elif not report.sources:
         click.echo("nothing is due")
-    _judge(report)
+    judge(report)
 
 
 def _run(app: App, options: dict[str, Any], *, loud: bool) -> SyncReport:
@@ -68,12 +70,12 @@ def _run(app: App, options: dict[str, Any], *, loud: bool) -> SyncReport:
     ):
         report = app.syncer(parser, asked).run(on_line=tell if loud else None)
         changed = report.added + report.updated + report.resurrected + report.moved
-        if pool is not None and (changed or report.removed or _has_jobs(app)):
+        if pool is not None and (changed or report.removed or has_jobs(app)):
             drain(app, pool, progress)
     return report
 
 
-def _has_jobs(app: App) -> bool:
+def has_jobs(app: App) -> bool:
     """Whether work waits, such as a run that was cut short has left."""
     with app.store.read() as txn:
         counts = queue.counts(txn)
@@ -92,7 +94,8 @@ def tell(line: SourceLine) -> None:
             warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
 
 
-def _judge(report: SyncReport) -> None:
+def judge(report: SyncReport) -> None:
+    """Raise HeldBack or ItemsFailed where some source did not come level."""
     held = [line for line in report.sources if line.outcome == "held_back"]
     failed = [line for line in report.sources if line.outcome == "failed"]
     if held:

@@ -1,21 +1,24 @@
-"""What is read, and how? Folders, pages, topics and packs, each by the room that knows it."""
+"""What is read, and how? Folders, pages and collections, each by the room that knows it."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
+from msgspec import structs
 
+from kb import home_entries
 from kb.config import Settings
+from kb.content.layout import HomePaths
 from kb.errors import ConfigError, NotFound, SourceError, UsageError
 from kb.ingest.request import Wishes
-from kb.model.doc import OPERATOR, Doc, Kind
+from kb.model.doc import OPERATOR, Doc, Kind, PackPart
 from kb.model.ids import Lsid
 from kb.model.origin import Origin, origin_id
 from kb.model.pack import PackRecord
 from kb.model.search import LearnCall
 from kb.model.source import member_lsid, member_of
+from kb.passages import Ready
 from kb.store.store import Store
 from kb.sync.collection import Collection
 from kb.sync.items import Member
@@ -23,10 +26,12 @@ from kb.sync.report import AddReport
 from kb.sync.walk import Found, Passed
 
 if TYPE_CHECKING:
+    from kb.packs.manifest import PackDoc
     from kb.sync.add import Adder, AddOptions
     from kb.topics import Topic
 
 _ENTRIES_MAX: Final = 20_000
+_NO_BODY: Final = "there is no such file in the pack's folder, so nothing of it was changed"
 
 
 def learn_call(settings: Settings, doc: Doc) -> LearnCall | None:
@@ -51,19 +56,23 @@ class HomeSources:
         store: Store,
         settings: Settings,
         topics_root: Path,
+        paths: HomePaths,
         adder: "Callable[[AddOptions], Adder]",
         options: "AddOptions",
+        ready: Mapping[Lsid, Ready],
     ) -> None:
         self._store = store
         self._settings = settings
         self._topics_root = topics_root
+        self._paths = paths
         self._adder = adder
         self._options = options
+        self._ready = ready
 
     def take_in(self, origin: Origin, seen: Sequence[Found | Passed]) -> tuple[AddReport, Origin]:
         """Take in a page, or what a walk brought of a folder; with what was asked for it once."""
         wishes = Wishes(tags=origin.tags, visibility=origin.visibility, owner=origin.owner)
-        asked = msgspec.structs.replace(self._options, extensions=origin.extensions, wishes=wishes)
+        asked = structs.replace(self._options, extensions=origin.extensions, wishes=wishes)
         adder = self._adder(asked)
         if origin.kind == "folder":
             return adder.add_walked(seen), origin
@@ -71,24 +80,28 @@ class HomeSources:
         if adder.error is not None:
             raise adder.error
         cursor = adder.cursors.get(origin.location, origin.cursor)
-        return report, msgspec.structs.replace(origin, cursor=cursor)
+        return report, structs.replace(origin, cursor=cursor)
 
     def declared(self) -> list[Origin]:
-        """The topics that the settings name and want to have searched."""
+        """The topics that the settings name and want to have searched, and the home's entries."""
         now_ms = self._store.clock.now_ms()
-        return [
+        topics = [
             Origin(origin_id=origin_id("topic", name), kind="topic", location=name, added_ms=now_ms)
             for name, said in self._settings.kb.topic.items()
             if said.enable and said.index
         ]
+        return [*topics, *home_entries.declared(self._paths.knowledge, now_ms)]
 
     def collect(self, origin: Origin) -> Collection:
-        """What a topic or a pack names now."""
+        """What a topic, a pack or a folder of entries names now."""
+        if origin.kind == "entries":
+            bytes_max = self._options.file_bytes_max
+            return home_entries.collect(self._store, origin, self._paths.knowledge, bytes_max)
         return self._topic(origin) if origin.kind == "topic" else self._pack(origin)
 
     def take_members(self, collection: Collection) -> AddReport:
         """Take in what a collection names."""
-        return self._adder(self._options).add_members(collection.members)
+        return self._adder(self._options).add_members(collection.members, collection.passed)
 
     def _topic(self, origin: Origin) -> Collection:
         from kb.config import KbSettings
@@ -111,11 +124,12 @@ class HomeSources:
         found = [subject for subject in shelf.subjects if not subject.is_hidden]
         sound = [(subject.path, Wishes()) for subject in found if not subject.problem]
         unsure = [subject.path for subject in found if subject.problem]
-        members = _members("topic", topic.id, topic.folder, sound)
+        folder = Path(os.path.realpath(topic.folder))
+        members = _members("topic", topic.id, folder, sound)
         return _collection(origin, tuple(members), _unsure("topic", topic.id, unsure))
 
     def _pack(self, origin: Origin) -> Collection:
-        from kb.packs.register import listed, open_registered
+        from kb.packs.register import listed, open_registered, place_of
 
         with self._store.read() as txn:
             records = listed(txn, OPERATOR)
@@ -123,19 +137,28 @@ class HomeSources:
         if record is None:
             return _collection(origin, is_gone=True)
         try:
-            pack = open_registered(record)
+            pack = open_registered(record, self._paths.root)
         except (SourceError, NotFound, UsageError) as error:
             return _collection(origin, amiss=str(error))
-        docs = pack.manifest.docs
-        named = [(doc.source_path, _wishes(record, doc.title, doc.tags)) for doc in docs]
-        members = list(_members("pack", record.pack_id, pack.path.parent, named))
-        known = {member.lsid for member in members}
-        unsure = {member_lsid("pack", record.pack_id, path) for path, _ in named} - known
-        return _collection(origin, tuple(members), frozenset(unsure))
+        named = [(doc.source_path, _wishes(record, doc)) for doc in pack.manifest.docs]
+        folder = place_of(record, self._paths.root).parent
+        found = {one.lsid: one for one in _members("pack", record.pack_id, folder, named)}
+        members = [structs.replace(one, ready=self._ready.get(lsid)) for lsid, one in found.items()]
+        paths = {member_lsid("pack", record.pack_id, path): path for path, _ in named}
+        lost = [path for lsid, path in paths.items() if lsid not in found]
+        passed = [Passed(folder / path, _NO_BODY, failed=True) for path in lost]
+        unsure = _unsure("pack", record.pack_id, lost)
+        return _collection(origin, tuple(members), unsure, passed=tuple(passed))
 
 
-def _wishes(record: PackRecord, title: str, tags: tuple[str, ...]) -> Wishes:
-    return Wishes(title=title or None, tags=tags, visibility=record.visibility, owner=record.owner)
+def _wishes(record: PackRecord, doc: "PackDoc") -> Wishes:
+    return Wishes(
+        title=doc.title or None,
+        tags=doc.tags,
+        visibility=record.visibility,
+        owner=record.owner,
+        pack=PackPart(pack_id=record.pack_id, selector=doc.selector),
+    )
 
 
 def _collection(
@@ -143,6 +166,7 @@ def _collection(
     members: tuple[Member, ...] = (),
     unsure: frozenset[Lsid] = frozenset(),
     *,
+    passed: tuple[Passed, ...] = (),
     amiss: str | None = None,
     is_gone: bool = False,
 ) -> Collection:
@@ -152,6 +176,7 @@ def _collection(
         kind=kind,
         start=member_lsid(kind, origin.location, ""),
         members=members,
+        passed=passed,
         unsure=unsure,
         amiss=amiss,
         is_gone=is_gone,
@@ -167,7 +192,9 @@ def _members(
         real = os.path.realpath(os.path.join(top, path))
         if os.path.commonpath((top, real)) == top and os.path.isfile(real):
             lsid = member_lsid(kind, name, path)
-            yield Member(lsid=lsid, kind=kind, path=Path(real), wishes=wishes)
+            # Under the folder's own name, which stays when another version takes its place.
+            at = folder / os.path.relpath(real, top)
+            yield Member(lsid=lsid, kind=kind, path=at, wishes=wishes)
 
 
 def _unsure(kind: Kind, name: str, paths: Sequence[str]) -> frozenset[Lsid]:

@@ -1,5 +1,21 @@
 """Where do we cut? Pure: markdown becomes passages with exact offsets and their heading path."""
 
-from kb.chunker.passages import FINGERPRINT, SpansOf, chunk, chunk_many, fingerprint
+from kb.chunker.passages import (
+    FINGERPRINT,
+    OVERLAP_TOKENS,
+    TOKENS_MAX,
+    SpansOf,
+    chunk,
+    chunk_many,
+    fingerprint,
+)
 
-__all__ = ["FINGERPRINT", "SpansOf", "chunk", "chunk_many", "fingerprint"]
+__all__ = [
+    "FINGERPRINT",
+    "OVERLAP_TOKENS",
+    "TOKENS_MAX",
+    "SpansOf",
+    "chunk",
+    "chunk_many",
+    "fingerprint",
+]

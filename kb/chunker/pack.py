@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kb.chunker.blocks import Block
 from kb.chunker.ruler import Ruler
-from kb.chunker.sections import Section, common_path, sections, subtree_ends
+from kb.chunker.sections import Section, common_path, sections, segments, subtree_ends
 from kb.chunker.split import Splitter
 
 # Packing starts afresh before a sibling whose title's hash is the least among this many on
@@ -38,7 +38,8 @@ class Packer:
 
     A subtree that fits is one piece. Of one that does not, each child is looked at in turn, and a
     run of children shorter than `small` tokens joins the next one if together they fit. What lies
-    in one piece has a common parent.
+    in one piece has a common parent. With `section_level` no piece leaves its segment, as
+    `segments` has them.
     """
 
     def __init__(
@@ -50,11 +51,16 @@ class Packer:
         budget_min: int,
         small: int,
         overlap: int,
+        section_level: int | None = None,
     ) -> None:
         self.ruler = ruler
         self.blocks = blocks
         self.sections: list[Section] = sections(blocks)
-        self.subtree_ends = subtree_ends(self.sections)
+        self.segments = segments(self.sections, section_level)
+        ends = subtree_ends(self.sections)
+        self.subtree_ends = [
+            min(end, last) for first, last in self.segments for end in ends[first:last]
+        ]
         self.budget_of = budget_of
         self.budget_min = budget_min
         self.bodies_before = list(accumulate((s.has_body for s in self.sections), initial=0))
@@ -63,13 +69,11 @@ class Packer:
 
     def pieces(self) -> Iterator[Piece]:
         """The pieces, in order."""
-        if not self.sections:
-            return
-        count = len(self.sections)
-        if whole := self._fitting(0, count):
-            yield whole
-        else:
-            yield from self._packed(self._children(0, 0, count))
+        for first, last in self.segments:
+            if whole := self._fitting(first, last):
+                yield whole
+            else:
+                yield from self._packed(self._children(first, first, last))
 
     def _tokens(self, first: int, last: int) -> int:
         return self.ruler.tokens(self.sections[first].start, self.sections[last - 1].end)

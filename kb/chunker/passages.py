@@ -25,9 +25,10 @@ _BATCH_DOCS: Final = 256
 _BATCH_CHARS: Final = 1 << 20
 
 
-def fingerprint(tokens_max: int, overlap: int) -> str:
+def fingerprint(tokens_max: int, overlap: int, section_level: int | None = None) -> str:
     """Names the rules and their parameters: equal fingerprints cut equal markdown equally."""
-    return f"chunk-1:tokens={tokens_max},overlap={overlap}"
+    said = f"chunk-1:tokens={tokens_max},overlap={overlap}"
+    return said if section_level is None else f"{said},level={section_level}"
 
 
 FINGERPRINT: Final[str] = fingerprint(TOKENS_MAX, OVERLAP_TOKENS)
@@ -39,6 +40,7 @@ def chunk(
     spans_of: SpansOf,
     tokens_max: int = TOKENS_MAX,
     overlap_tokens: int = OVERLAP_TOKENS,
+    section_level: int | None = None,
     title: str = "",
 ) -> list[Passage]:
     """The passages of one markdown, in order of their starts.
@@ -47,6 +49,8 @@ def chunk(
     edges. Together they hold every character that is not white space; heading lines stand in the
     passage of their section. Neighbours overlap only inside a section that was cut. Title, path,
     passage and two special tokens fit `tokens_max`, where the first two take at most a third.
+    With `section_level` no passage goes on past a heading of that level or a higher one, but for
+    headings without a body, which lead what stands under them.
     `spans_of` is called once. Time is linear in the markdown's length.
 
     Raises:
@@ -58,6 +62,7 @@ def chunk(
         spans_of=spans_of,
         tokens_max=tokens_max,
         overlap_tokens=overlap_tokens,
+        section_level=section_level,
     )[0]
 
 
@@ -68,6 +73,7 @@ def chunk_many(
     spans_of: SpansOf,
     tokens_max: int = TOKENS_MAX,
     overlap_tokens: int = OVERLAP_TOKENS,
+    section_level: int | None = None,
 ) -> list[list[Passage]]:
     """What `chunk` says of each, with few calls of `spans_of`: many texts in each of them."""
     if tokens_max < _TOKENS_MAX_MIN or not 0 <= overlap_tokens <= tokens_max // 4:
@@ -80,7 +86,8 @@ def chunk_many(
         for number, text in enumerate(texts):
             title_tokens = len(spans[len(texts) + number])
             ruler = Ruler(text, spans[number])
-            found.append(_passages(ruler, names[number], title_tokens, tokens_max, overlap_tokens))
+            rules = (tokens_max, overlap_tokens, section_level)
+            found.append(_passages(ruler, names[number], title_tokens, *rules))
     return found
 
 
@@ -96,7 +103,12 @@ def _batches(markdowns: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _passages(
-    ruler: Ruler, title: str, title_tokens: int, tokens_max: int, overlap: int
+    ruler: Ruler,
+    title: str,
+    title_tokens: int,
+    tokens_max: int,
+    overlap: int,
+    section_level: int | None,
 ) -> list[Passage]:
     markdown = ruler.text
     parsed = blocks(markdown)
@@ -107,6 +119,7 @@ def _passages(
         budget_min=tokens_max - _SPECIAL_TOKENS - tokens_max // _PREFIX_SHARE,
         small=tokens_max // _SMALL_SHARE,
         overlap=overlap,
+        section_level=section_level,
     )
     marks = _page_marks(markdown)
     return [_passage(ruler, piece, marks) for piece in packer.pieces()]

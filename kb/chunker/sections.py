@@ -67,6 +67,25 @@ def subtree_ends(found: Sequence[Section]) -> list[int]:
     return ends
 
 
+def segments(found: Sequence[Section], level: int | None) -> list[tuple[int, int]]:
+    """Ranges of sections that no passage leaves: one begins at each heading up to a level.
+
+    Headings without a body that stand right above such a heading lead its range. Without a level
+    all is one range.
+    """
+    if level is None or not found:
+        return [(0, len(found))] if found else []
+    borders: list[int] = []
+    for index, section in enumerate(found):
+        if not 0 < section.level <= level and index:
+            continue
+        before = found[borders[-1] : index] if borders else []
+        leads = all(not one.has_body for one in before) and bool(before)
+        if not leads or before[-1].level >= section.level:
+            borders.append(index)
+    return list(zip(borders, [*borders[1:], len(found)], strict=True))
+
+
 def common_path(found: Sequence[Section]) -> tuple[str, ...]:
     """The headings that all of these stand under.
 

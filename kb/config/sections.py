@@ -37,6 +37,19 @@ class ChunkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError("overlap_tokens is over a quarter of tokens_max")
 
 
+class EntrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How passages of entries are cut, in tokens of the model, which may read fewer."""
+
+    tokens_max: Annotated[int, Meta(ge=32, le=8192)] = 512
+    overlap_tokens: _NotNegative = 50
+    """At most a quarter of tokens_max."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where the overlap would eat the passage."""
+        if self.overlap_tokens > self.tokens_max // 4:
+            raise ValueError("overlap_tokens is over a quarter of tokens_max")
+
+
 class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which model embeds; an empty `model` is the built-in one."""
 
@@ -104,6 +117,20 @@ class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether robots.txt is respected where links are followed."""
 
 
+class LlmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which language model is asked, and how long it may take. Keys are no settings."""
+
+    provider: Literal["none", "ollama", "anthropic", "openai"] = "none"
+    model: Annotated[str, Meta(max_length=200)] = ""
+    base_url: Annotated[str, Meta(max_length=2_000)] = ""
+    """Empty is the provider's own."""
+    timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 120.0
+    """Without a word from the server; `tries` times that for a question as a whole."""
+    tries: Annotated[int, Meta(ge=1, le=10)] = 3
+    answer_tokens_max: Annotated[int, Meta(ge=1, le=1_000_000)] = 4_096
+    """For anthropic, which wants to be told."""
+
+
 class CompactSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What compaction may take away."""
 
@@ -111,6 +138,15 @@ class CompactSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     model_days: _NotNegative = 7
     """How long `kb embedder set --rollback` can bring back the model before."""
     tombstone_days: _NotNegative = 30
+
+
+class PackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose packs are trusted."""
+
+    trusted_keys: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9+/]{43}=\Z")], ...], Meta(max_length=256)
+    ] = ()
+    """Public keys in base64: what they signed is good wherever a signature is demanded."""
 
 
 class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -149,10 +185,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     ingest: IngestSettings = IngestSettings()
     chunk: ChunkSettings = ChunkSettings()
+    entry: EntrySettings = EntrySettings()
     embed: EmbedSettings = EmbedSettings()
     work: WorkSettings = WorkSettings()
     search: SearchSettings = SearchSettings()
     index: IndexSettings = IndexSettings()
     fetch: FetchSettings = FetchSettings()
     compact: CompactSettings = CompactSettings()
+    llm: LlmSettings = LlmSettings()
+    pack: PackSettings = PackSettings()
     kb: KbSettings = KbSettings()

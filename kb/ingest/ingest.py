@@ -10,6 +10,7 @@ from kb.ingest.request import FileStamp, IngestOutcome, IngestRequest, Staged, W
 from kb.jobs import queue
 from kb.model.doc import LOCAL_USER, Doc, LedgerEntry, Seen
 from kb.model.ids import DocId, Lsid, SourceNo, doc_id, sha256_hex
+from kb.passages import cut_of, is_usable, put_vectors, write_cut
 from kb.store import chunks, docs, log
 from kb.store.keys import lsid_key, text_key
 from kb.store.kv import ReadTxn, WriteTxn
@@ -103,9 +104,9 @@ class Ingestor:
         current = docs.latest(txn, source_no)
         wanted = self._wanted(txn, staged, source_no, current)
         if current is None or not _same_content(current, wanted):
-            outcome = self._put_version(txn, wanted, current)
+            outcome = self._put_version(txn, request, wanted, current)
         else:
-            outcome = self._keep_version(txn, wanted, current)
+            outcome = self._keep_version(txn, request, wanted, current)
         for path in (staged.raw_path, staged.md_path):
             ORPHANS.delete(txn, text_key(path))
         self._put_seen(txn, request, outcome)
@@ -152,6 +153,7 @@ class Ingestor:
             title_given=wishes.title,
             charset=request.charset,
             entry=wishes.entry,
+            pack=wishes.pack,
         )
 
     def _free_lsid(self, txn: ReadTxn, lsid: Lsid, source_no: SourceNo) -> Lsid:
@@ -159,16 +161,20 @@ class Ingestor:
         taken = docs.get(txn, doc_id(lsid, 1)) is not None
         return Lsid(f"{lsid}#{source_no}") if taken else lsid
 
-    def _put_version(self, txn: WriteTxn, wanted: Doc, current: Doc | None) -> IngestOutcome:
+    def _put_version(
+        self, txn: WriteTxn, request: IngestRequest, wanted: Doc, current: Doc | None
+    ) -> IngestOutcome:
         docs.put_new_version(txn, wanted)
         if current is not None and current.status == "tombstoned":
             # Passages that the new version keeps are not touched by cutting it.
             _log_revived(txn, wanted)
         _log_audience(txn, current, wanted)
-        _enqueue_chunking(txn, self._store, wanted)
+        _have_cut(txn, self._store, request, wanted)
         return IngestOutcome(doc_id=wanted.doc_id, status="updated" if current else "added")
 
-    def _keep_version(self, txn: WriteTxn, wanted: Doc, current: Doc) -> IngestOutcome:
+    def _keep_version(
+        self, txn: WriteTxn, request: IngestRequest, wanted: Doc, current: Doc
+    ) -> IngestOutcome:
         """Same content: bring a tombstoned doc back, take other wishes over, or do nothing."""
         revived = current.status == "tombstoned"
         # Its files stay those of the version that wrote them.
@@ -187,7 +193,7 @@ class Ingestor:
         for path in (kept.raw_path, kept.md_path):
             ORPHANS.delete(txn, text_key(path))
         if kept.label != current.label:
-            _enqueue_chunking(txn, self._store, kept)
+            _have_cut(txn, self._store, request, kept)
         if revived:
             _log_revived(txn, kept)
         _log_audience(txn, current, kept)
@@ -244,6 +250,7 @@ def _wishes_met(doc: Doc, wishes: Wishes) -> bool:
         and (wishes.visibility is None or wishes.visibility == doc.visibility)
         and (wishes.owner is None or wishes.owner == doc.owner)
         and (wishes.entry is None or wishes.entry == doc.entry)
+        and (wishes.pack is None or wishes.pack == doc.pack)
     )
 
 
@@ -256,6 +263,7 @@ def _merged(wishes: Wishes, current: Doc | None) -> Wishes:
         visibility=wishes.visibility or current.visibility,
         owner=wishes.owner or current.owner,
         entry=wishes.entry or current.entry,
+        pack=wishes.pack or current.pack,
     )
 
 
@@ -290,7 +298,8 @@ def _log_audience(txn: WriteTxn, before: Doc | None, doc: Doc) -> None:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True)
 
 
-def _enqueue_chunking(txn: WriteTxn, store: Store, doc: Doc) -> None:
+def _have_cut(txn: WriteTxn, store: Store, request: IngestRequest, doc: Doc) -> None:
+    """Write the passages that came with a doc, or ask for it to be cut."""
     entry = LedgerEntry(
         doc_id=doc.doc_id,
         state="pending",
@@ -298,5 +307,11 @@ def _enqueue_chunking(txn: WriteTxn, store: Store, doc: Doc) -> None:
         updated_ms=store.clock.now_ms(),
     )
     LEDGER.put(txn, doc.doc_id.encode(), entry)
+    ready, markdown = request.ready, request.canonical.markdown
+    if ready is not None and is_usable(txn, ready, markdown):
+        cut = cut_of(doc, markdown, list(ready.passages))
+        put_vectors(txn, ready, cut)
+        write_cut(txn, store, cut)
+        return
     key = queue.dedupe_key("chunk", doc.doc_id)
     queue.enqueue(txn, store.clock, "chunk", doc.doc_id, key=key)

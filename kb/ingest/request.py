@@ -4,10 +4,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kb.model.doc import Kind, Visibility
+from kb.model.doc import Kind, PackPart, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid
 from kb.model.text import Canonical
+from kb.passages import Ready
 
 IngestStatus = Literal["added", "updated", "unchanged", "resurrected"]
 
@@ -31,6 +32,7 @@ class Wishes(Struct, frozen=True, kw_only=True):
     visibility: Visibility | None = None
     owner: str | None = None
     entry: EntryMeta | None = None
+    pack: PackPart | None = None
 
 
 class IngestRequest(Struct, frozen=True, kw_only=True):
@@ -53,6 +55,8 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     """Whether what a person removed comes back by this."""
     charset: str | None = None
     """As the server that the bytes are from declares it."""
+    ready: Ready | None = None
+    """Its passages and their vectors, where they came with it."""
 
 
 class Staged(Struct, frozen=True, kw_only=True):

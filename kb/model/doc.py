@@ -4,6 +4,7 @@ from typing import Literal, NewType, assert_never
 
 from msgspec import Struct
 
+from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid, SourceNo
 
 Visibility = Literal["public", "shared", "private"]
@@ -38,6 +39,19 @@ def _private(owner: str) -> Audience:
     return Audience(f"private:{owner}")
 
 
+def audience_of(visibility: Visibility, owner: str) -> Audience:
+    """Who may see what has this visibility and owner, in one word."""
+    match visibility:
+        case "public":
+            return _PUBLIC
+        case "shared":
+            return _SHARED
+        case "private":
+            return _private(owner)
+        case _:
+            assert_never(visibility)
+
+
 OPERATOR = Scope(user=LOCAL_USER, operator=True)
 
 
@@ -46,6 +60,14 @@ class Coverage(Struct, frozen=True, kw_only=True):
 
     pages: int
     pages_with_text: int
+
+
+class PackPart(Struct, frozen=True, kw_only=True):
+    """Which doc of which pack it is."""
+
+    pack_id: str
+    selector: str
+    """Its name in that pack."""
 
 
 class Doc(Struct, frozen=True, kw_only=True):
@@ -87,6 +109,17 @@ class Doc(Struct, frozen=True, kw_only=True):
     """The title that the caller named, so that a re-read does not take it back."""
     moved_to: Lsid | None = None
     """Where its source is now, after a move. `lsid` stays: it is the same thing."""
+    charset: str | None = None
+    """The encoding that a server declared of the bytes, without which they may read otherwise."""
+    entry: EntryMeta | None = None
+    """What it says of itself as an entry; None where it is none."""
+    pack: PackPart | None = None
+    """None where it is of no pack."""
+
+    @property
+    def label(self) -> str:
+        """The title as its passages are hashed, embedded and indexed under it."""
+        return f"[{self.entry.zettel_id}] {self.title}" if self.entry else self.title
 
     @property
     def place(self) -> Lsid:
@@ -96,15 +129,7 @@ class Doc(Struct, frozen=True, kw_only=True):
     @property
     def audience(self) -> Audience:
         """Who may see it, in one word; whoever reads that audience reads the doc."""
-        match self.visibility:
-            case "public":
-                return _PUBLIC
-            case "shared":
-                return _SHARED
-            case "private":
-                return _private(self.owner)
-            case _:
-                assert_never(self.visibility)
+        return audience_of(self.visibility, self.owner)
 
     def visible_to(self, scope: Scope) -> bool:
         """The only door: may this scope know that the doc exists?

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kb.model.doc import Kind
+from kb.model.doc import Kind, PackPart
 from kb.model.ids import ChunkId, DocId
 from kb.model.text import EntityKind
 
@@ -26,6 +26,8 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     """Any of them."""
     doc_ids: tuple[DocId, ...] = ()
     """Any of them."""
+    packs: tuple[str, ...] = ()
+    """Ids; any of them."""
     require_entities: tuple[str, ...] = ()
     boost_entities: tuple[str, ...] = ()
     tokens_max: int | None = None
@@ -47,6 +49,15 @@ class LearnCall(Struct, frozen=True, kw_only=True):
     """Its id."""
     subject: str
     """Its slug."""
+
+
+class Via(Struct, frozen=True, kw_only=True):
+    """The hit whose pack links it to another doc, and by what link."""
+
+    doc_id: DocId
+    selector: str
+    """Of that hit's doc."""
+    edge: str
 
 
 class Hit(Struct, frozen=True, kw_only=True):
@@ -75,6 +86,10 @@ class Hit(Struct, frozen=True, kw_only=True):
     """Where it was found; None of a store that is asked alone, which knows no others."""
     zettel_id: str | None = None
     """Of an entry: its own id."""
+    pack: PackPart | None = None
+    """Of a pack's doc: which pack, and its name in it."""
+    via: Via | None = None
+    """Of a neighbour, which matches nothing itself: the hit that brought it."""
     explain: dict[str, float | str] | None = None
 
 

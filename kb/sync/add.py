@@ -19,7 +19,7 @@ from kb.model.source import STDIN_NAME, display_name, file_lsid
 from kb.store import docs
 from kb.store.records import SOURCES
 from kb.store.store import Store
-from kb.sync.items import Bytes, Item, Left, Member, of_walk
+from kb.sync.items import Bytes, Item, Left, Member, as_member, extension_of, of_walk
 from kb.sync.origins import register
 from kb.sync.read import read_file, read_stream, stamp_of
 from kb.sync.report import AddReport, Tally
@@ -28,7 +28,6 @@ from kb.sync.walk import DEFAULT_EXTENSIONS, Found, Passed, walk
 if TYPE_CHECKING:
     from kb.sync.url import UrlSyncer
 
-_EXTENSIONS: Final = {"text/html": "html", "application/pdf": "pdf", "text/markdown": "md"}
 _BATCH_DOCS: Final = 128
 _BATCH_BYTES: Final = 16 << 20
 # How often a file is read again because another call took in a later version meanwhile.
@@ -61,8 +60,10 @@ class Adder:
         parser: Parser,
         options: AddOptions,
         urls: "Callable[[], UrlSyncer] | None" = None,
+        member_at: Callable[[Path], Member | None] = lambda _: None,
     ) -> None:
         self._urls = urls
+        self._member_at = member_at
         self._folders: list[Path] = []
         self.cursors: dict[str, str] = {}
         """By URL that was taken in: how to ask whether it changed."""
@@ -100,10 +101,7 @@ class Adder:
         return self.report()
 
     def add_members(self, members: Sequence[Member], passed: Iterable[Passed] = ()) -> AddReport:
-        """Take in what a collection names, each under its own name and wishes; else as `add`.
-
-        `passed` are what was seen beside it and left out.
-        """
+        """Take in what a collection names, by its own names and wishes, and tell of the rest."""
         left = [of_walk(one, display_name(one.path)) for one in passed]
         named = [Item(display_name(one.path), one.path, named=False, member=one) for one in members]
         self._take_all([*left, *named])
@@ -123,7 +121,8 @@ class Adder:
                 if isinstance(item, Left):
                     self._tally.left(item.name, "failed" if item.failed else "skipped", item.reason)
                 else:
-                    self._add_one(item, stdin_fd)
+                    known = as_member(item, self._member_at, self._options.wishes)
+                    self._add_one(known, stdin_fd)
                 if on_progress:
                     on_progress(done + 1, len(items))
         finally:
@@ -327,7 +326,8 @@ class Adder:
             self._foresee(request)
             return
         self._batch.append((read.item, self._ingestor.stage(request)))
-        if len(self._batch) >= _BATCH_DOCS or _raw_bytes(self._batch) >= _BATCH_BYTES:
+        raw_bytes = sum(len(staged.request.raw) for _, staged in self._batch)
+        if len(self._batch) >= _BATCH_DOCS or raw_bytes >= _BATCH_BYTES:
             self._flush()
 
     def _request(self, read: Bytes) -> IngestRequest:
@@ -350,13 +350,14 @@ class Adder:
             canonical=canonical,
             raw=read.data,
             raw_sha256=read.raw_sha256,
-            extension=_extension(path, mime),
+            extension=extension_of(path, mime),
             canonicalizer=FINGERPRINT,
             wishes=self._wishes(read.item),
             stamp=read.stamp,
             read_after=read.read_after,
             revive=self._options.revive,
             charset=read.charset,
+            ready=read.item.member.ready if read.item.member else None,
         )
 
     def _foresee(self, request: IngestRequest) -> None:
@@ -394,11 +395,3 @@ class Adder:
         for item in self._overtaken:
             reason = "it keeps changing while others take it in; add it again"
             self._tally.left(item.name, "failed", reason)
-
-
-def _extension(path: Path | None, mime: str) -> str:
-    return path.suffix.lstrip(".") if path else _EXTENSIONS.get(mime, "txt")
-
-
-def _raw_bytes(batch: list[tuple[Item, Staged]]) -> int:
-    return sum(len(staged.request.raw) for _, staged in batch)

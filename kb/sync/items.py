@@ -1,13 +1,19 @@
 """One source on its way in: named, left out with a reason, or read."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from kb.ingest.request import FileStamp, Wishes
 from kb.model.doc import Kind
 from kb.model.ids import DocId, Lsid
+from kb.passages import Ready
 from kb.sync.walk import Found, Passed
+
+_EXTENSIONS: Final = {"text/html": "html", "application/pdf": "pdf", "text/markdown": "md"}
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -19,6 +25,8 @@ class Member(Struct, frozen=True, kw_only=True):
     wishes: Wishes
     remark: str | None = None
     """What is to be said of it, although it is taken in."""
+    ready: Ready | None = None
+    """Its passages, where they came with it."""
 
 
 class Item(Struct, frozen=True):
@@ -57,6 +65,27 @@ class Bytes(Struct, frozen=True, kw_only=True):
     read_after: DocId | None = None
     cursor: str | None = None
     """How to ask next time whether a page has changed."""
+
+
+def as_member(item: Item, member_at: Callable[[Path], Member | None], wishes: Wishes) -> Item:
+    """A file by what it is to a collection, if `member_at` says so of its path.
+
+    Who may see it is as is wished for here; its title and tags are what the collection says.
+    """
+    if item.path is None or item.member is not None:
+        return item
+    member = member_at(item.path)
+    if member is None:
+        return item
+    said = msgspec.structs.replace(member.wishes, visibility=wishes.visibility, owner=wishes.owner)
+    return Item(
+        item.name, item.path, item.named, member=msgspec.structs.replace(member, wishes=said)
+    )
+
+
+def extension_of(path: Path | None, mime: str) -> str:
+    """The extension under which the bytes of a source are kept."""
+    return path.suffix.lstrip(".") if path else _EXTENSIONS.get(mime, "txt")
 
 
 def of_walk(seen: Found | Passed, name: str) -> Item | Left:

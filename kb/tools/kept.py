@@ -18,6 +18,7 @@ from kb.search.filters import within_limits
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
+from kb.tools.entries import Reference, entry_doc, references_of, referrers_of
 from kb.tools.fetch import around
 from kb.tools.kit import ToolKit
 from kb.tools.list_docs import ListedDoc, listed, matching
@@ -60,6 +61,10 @@ class WholeDoc(Struct, frozen=True, kw_only=True):
 
     doc: Doc
     passages: tuple[Passage, ...]
+    references: tuple[Reference, ...] = ()
+    """Of an entry: where it refers to, as it says."""
+    referrers: tuple[Reference, ...] = ()
+    """Of an entry: the entries that refer to it, by their ids."""
 
 
 class PassageInPlace(Struct, frozen=True, kw_only=True):
@@ -80,9 +85,12 @@ def kept_docs(kit: ToolKit, limits: SearchRequest, status: Status, limit: int) -
 
 
 def kept(kit: ToolKit, ident: str) -> WholeDoc | PassageInPlace:
-    """What an id names, whole or short. Raises NotFound and AmbiguousId."""
+    """What an entry's whole id names, or else an id, whole or short.
+
+    Raises NotFound and AmbiguousId.
+    """
     with kit.store.read() as txn:
-        found = named(txn, ident, OPERATOR)
+        found = entry_doc(txn, ident) or named(txn, ident, OPERATOR)
         return _in_place(txn, found) if isinstance(found, Chunk) else _whole(txn, found)
 
 
@@ -106,7 +114,12 @@ def _row(txn: ReadTxn, doc: Doc) -> KeptDoc:
 
 def _whole(txn: ReadTxn, doc: Doc) -> WholeDoc:
     rows = [] if _is_older(doc) else chunks.of_source(txn, doc.source_no)
-    return WholeDoc(doc=doc, passages=tuple(_passage(chunk) for chunk in rows))
+    return WholeDoc(
+        doc=doc,
+        passages=tuple(_passage(chunk) for chunk in rows),
+        references=references_of(txn, doc),
+        referrers=referrers_of(txn, doc),
+    )
 
 
 def _is_older(doc: Doc) -> bool:

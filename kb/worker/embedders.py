@@ -7,11 +7,11 @@ from kb.jobs import queue
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.ids import DocId
 from kb.model.job import JobKind
+from kb.passages import is_of
 from kb.store import chunks, docs, embedders
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import CHUNKS
 from kb.store.store import Store
-from kb.worker.embedding import is_of
 
 
 def begin(store: Store, wanted: EmbedderSpec, settings: EmbedderChoice) -> EmbedderSet:

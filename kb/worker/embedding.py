@@ -12,10 +12,10 @@ from kb.model.doc import Doc
 from kb.model.ids import DocId, JobId
 from kb.model.job import Claim
 from kb.model.text import Chunk, indexed_text
+from kb.passages import is_of, set_ledger
 from kb.store import chunks, docs, log
 from kb.store.kv import WriteTxn
 from kb.store.store import Store
-from kb.worker.chunking import set_ledger, text_hash
 
 # Texts that are embedded between two commits: what a crash costs at most.
 TEXTS_PER_COMMIT: Final = 256
@@ -217,11 +217,6 @@ def _fitting(
         if total > TEXTS_PER_COMMIT and place:
             return claims[:place], claims[place:]
     return claims, []
-
-
-def is_of(doc: Doc | None, chunk: Chunk) -> bool:
-    """Whether a passage was cut under the title that the doc has now."""
-    return doc is not None and text_hash(doc.label, chunk.heading, chunk.text) == chunk.text_hash
 
 
 def _quietly_release(txn: WriteTxn, claim: Claim) -> None:

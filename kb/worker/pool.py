@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kb.chunker import fingerprint
 from kb.content.files import ContentStore
 from kb.embed.protocol import Embedder
 from kb.errors import KbError, StaleToken
@@ -17,7 +18,7 @@ from kb.jobs.holder import holder_name, is_gone
 from kb.model.ids import JobId
 from kb.model.job import Claim, JobKind
 from kb.store.store import Store
-from kb.worker.chunking import Chunking
+from kb.worker.chunking import ENTRY_SECTION_LEVEL, Chunking
 from kb.worker.embedders import switch_if_whole
 from kb.worker.embedding import Embedding
 
@@ -34,6 +35,14 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     idle_ms: int = 200
     tokens_max: int = 256
     overlap_tokens: int = 32
+    entry_tokens_max: int = 256
+    entry_overlap_tokens: int = 32
+
+    @property
+    def chunker(self) -> str:
+        """Names how passages are cut."""
+        entries = fingerprint(self.entry_tokens_max, self.entry_overlap_tokens, ENTRY_SECTION_LEVEL)
+        return f"{fingerprint(self.tokens_max, self.overlap_tokens)};entry:{entries}"
 
 
 class Models(Struct, frozen=True, kw_only=True):
@@ -54,7 +63,13 @@ class WorkerPool:
         self._settings = settings
         self._stop = threading.Event()
         chunking = Chunking(
-            store, content, models.active, settings.tokens_max, settings.overlap_tokens
+            store,
+            content,
+            models.active,
+            settings.tokens_max,
+            settings.overlap_tokens,
+            entry_tokens_max=settings.entry_tokens_max,
+            entry_overlap_tokens=settings.entry_overlap_tokens,
         )
         embedding = Embedding(store, models.active, self._stop)
         reembedding = Embedding(store, models.next, self._stop, is_next=True)

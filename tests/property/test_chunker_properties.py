@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.chunker import chunk
+from kb.chunker.blocks import blocks
 from kb.model.text import Passage
 
 _TOKEN = re.compile(r"[^\W_]{1,8}|[^\w\s]|_")
@@ -135,3 +136,53 @@ def test_an_edit_stays_in_its_section(sizes: list[int], data: st.DataObject) -> 
 
     changed = [*sizes[:edited], grown, *sizes[edited + 1 :]]
     assert others(write(sizes)) == others(write(changed))
+
+
+@settings(max_examples=300, deadline=None)
+@given(anything, st.sampled_from([16, 32, 512]), st.integers(1, 3))
+def test_no_passage_spans_two_sections(markdown: str, tokens_max: int, level: int) -> None:
+    """Up to the level that is asked for, a heading stands in a passage behind bare headings only.
+
+    Everything else holds as without it: offsets, order, and that nothing visible is lost.
+    """
+    passages = chunk(
+        markdown,
+        spans_of=spans_of,
+        tokens_max=tokens_max,
+        overlap_tokens=tokens_max // 8,
+        section_level=level,
+    )
+    covered = bytearray(len(markdown))
+    for passage in passages:
+        assert markdown[passage.start : passage.end] == passage.text
+        covered[passage.start : passage.end] = b"\1" * (passage.end - passage.start)
+    missed = [sign for sign, held in zip(markdown, covered, strict=True) if not held]
+    assert "".join(missed).strip() == ""
+    parsed = blocks(markdown)
+    for passage in passages:
+        held = [one for one in parsed if passage.start < one.end and one.start < passage.end]
+        for place, one in enumerate(held):
+            if place and 0 < one.level <= level:
+                assert all(before.kind == "heading" for before in held[:place])
+                assert held[place - 1].level < one.level
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 60), min_size=2, max_size=8), st.data())
+def test_an_edit_of_one_section_changes_no_other_passage(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    """Where sections are cut apart, the others keep their passages, however small they are."""
+    edited = data.draw(st.integers(0, len(sizes) - 1))
+    changed = [*sizes[:edited], data.draw(st.integers(1, 60)), *sizes[edited + 1 :]]
+
+    def others(lengths: list[int]) -> list[Passage]:
+        markdown = "# T\n\n" + "\n\n".join(
+            f"## S{number}\n\n" + " ".join(f"w{number} x{place}." for place in range(length))
+            for number, length in enumerate(lengths)
+        )
+        found = chunk(markdown, spans_of=spans_of, tokens_max=32, overlap_tokens=4, section_level=2)
+        return [one for one in found if one.heading[-1] != f"S{edited}"]
+
+    before, after = others(sizes), others(changed)
+    assert [(one.text, one.heading) for one in before] == [(one.text, one.heading) for one in after]

@@ -276,7 +276,30 @@ def test_many_are_cut_as_one_by_one_with_few_calls() -> None:
 def test_the_fingerprint_names_the_parameters() -> None:
     """Other parameters, another fingerprint."""
     assert fingerprint(256, 32) == FINGERPRINT
-    assert len({FINGERPRINT, fingerprint(128, 32), fingerprint(256, 16)}) == 3
+    others = {fingerprint(128, 32), fingerprint(256, 16), fingerprint(256, 32, 2)}
+    assert len({FINGERPRINT, *others}) == 4
+
+
+def test_sections_can_be_kept_apart() -> None:
+    """Up to the level asked for each section makes its own passages; bare headings lead them."""
+    markdown = "# T\n\n## A\n\na\n\n### B\n\nb\n\n## C\n\n## D\n\nd\n\n# U\n\nu\n\n## V\n\nv"
+    found = chunk(markdown, spans_of=spans_of, section_level=2)
+    assert [passage.text.replace("\n\n", " ") for passage in found] == [
+        "# T ## A a ### B b",
+        "## C",
+        "## D d",
+        "# U u",
+        "## V v",
+    ]
+    assert [passage.heading for passage in found] == [
+        ("T", "A"),
+        ("T", "C"),
+        ("T", "D"),
+        ("U",),
+        ("U", "V"),
+    ]
+    assert len(chunk(markdown, spans_of=spans_of, section_level=1)) == 2
+    assert len(chunk(markdown, spans_of=spans_of)) == 1
 
 
 @pytest.mark.parametrize(("tokens_max", "overlap"), [(8, 0), (64, 17), (64, -1)])

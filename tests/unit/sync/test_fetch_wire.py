@@ -20,7 +20,7 @@ from loopback import HOST, Answer, moved, serving
 
 from kb.errors import Permanent, Refused, SourceError, Transient
 from kb.model.clock import SystemClock
-from kb.sync.deadline import Deadline
+from kb.model.deadline import Deadline
 from kb.sync.fetch import Fetcher, FetchSettings
 from kb.sync.wire import _RAISED, told
 

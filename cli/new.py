@@ -1,0 +1,66 @@
+"""`kb new`: write a new entry, and take it in."""
+
+from pathlib import Path
+
+import click
+
+from cli.home import open_app
+from cli.output import clean, warn
+from cli.words import text
+from cli.work import drain, progress_bar, working
+from kb.app import App
+from kb.entries import draft, text_of
+from kb.errors import ItemsFailed
+from kb.home_entries import write_new
+from kb.sync.add import AddOptions
+
+
+@click.command(name="new")
+@click.argument("title", type=text)
+@click.option("--id", "zettel_id", type=text, help="Its id; else one is made from the title.")
+@click.option("--type", "entry_type", type=text, default="note", show_default=True)
+@click.option("--tag", "tags", type=text, multiple=True, metavar="T", help="A tag.")
+@click.option("--ref", "references", type=text, multiple=True, metavar="ID", help="A reference.")
+@click.option("--print", "only_print", is_flag=True, help="Print the file, and write nothing.")
+@click.option("--wait/--no-wait", default=True, help="Wait until it can be found.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    title: str,
+    zettel_id: str | None,
+    entry_type: str,
+    tags: tuple[str, ...],
+    references: tuple[str, ...],
+    only_print: bool,
+    wait: bool,
+) -> None:
+    """Write a new entry into the home's knowledge folder, and print where it is.
+
+    It can be found from then on. A file that is there is left as it is.
+    """
+    app = open_app(ctx, create=not only_print)
+    entry = draft(
+        title,
+        app.store.clock.now_ms(),
+        zettel_id=zettel_id,
+        entry_type=entry_type,
+        tags=tags,
+        references=references,
+    )
+    if only_print:
+        click.echo(text_of(entry), nl=False)
+        return
+    path = write_new(app.store, app.paths.knowledge, entry)
+    click.echo(clean(str(path)))
+    _take_in(app, path, wait=wait)
+
+
+def _take_in(app: App, path: Path, *, wait: bool) -> None:
+    with app.parser() as parser, progress_bar() as progress, working(app, wait=wait) as pool:
+        report = app.adder(parser, AddOptions()).add([str(path)])
+        if pool is not None:
+            drain(app, pool, progress)
+    for problem in report.problems:
+        warn(f"{problem.source}: {problem.reason}")
+    if report.failed:
+        raise ItemsFailed("the entry was written, and could not be taken in")

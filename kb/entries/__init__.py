@@ -1,0 +1,11 @@
+"""What is an entry? A markdown file whose front matter gives it an id for others to refer to.
+
+Useful for reading and writing that front matter, and for comparing versions. Not for finding the
+files, nor for what refers to what: the store's facets know that. Pure.
+"""
+
+from kb.entries.parse import Entry, Fault, id_line, parse
+from kb.entries.versions import compare
+from kb.entries.write import draft, id_of, text_of
+
+__all__ = ["Entry", "Fault", "compare", "draft", "id_line", "id_of", "parse", "text_of"]
