@@ -34,6 +34,7 @@ class Request:
 
     path: str
     headers: Message
+    body: bytes = b""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -45,13 +46,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.server.connections += 1
 
     def do_GET(self) -> None:
-        self.server.requests.append(Request(self.path, self.headers))
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.server.requests.append(Request(self.path, self.headers, body))
         route = self.server.routes.get(self.path, Answer(b"none", 404))
         if isinstance(route, Answer):
             reply(self, route)
         else:
             self.close_connection = True
             route(self)
+
+    def do_POST(self) -> None:
+        self.do_GET()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass

@@ -7,7 +7,7 @@ Later layers win: defaults, the user's config.toml, the home's kb.toml and confi
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
 
@@ -20,6 +20,8 @@ from kb.errors import ConfigError
 _T = TypeVar("_T")
 _KeyPath = tuple[str, ...]
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
+# Where questions, notes and keys are sent, and which addresses are reached.
+_PERSONAL: Final = ("llm", "fetch")
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -38,19 +40,21 @@ def load(
     overrides: Iterable[str] = (),
     env: Mapping[str, str] | None = None,
     load_path: Sequence[Path] = (),
+    foreign: Collection[Path] = (),
 ) -> Settings:
     """Read the layers into Settings.
 
-    `files` that are absent are passed over; `overrides` are KEY=VALUE, KEY+=VALUE, files, or names
-    of files (without `.toml`) in the folders of `load_path`, the first one that has it; KB_CFG
-    holds more of them, parted by newlines. Raises ConfigError that names the layer, the key and,
-    in a file, the line.
+    `files` that are absent are passed over; those that are `foreign`, which come with a project
+    and so from whoever wrote that, may not say whom to talk to. `overrides` are KEY=VALUE,
+    KEY+=VALUE, files, or names of files (without `.toml`) in the folders of `load_path`, the first
+    one that has it; KB_CFG holds more of them, parted by newlines. Raises ConfigError that names
+    the layer, the key and, in a file, the line.
     """
     env = os.environ if env is None else env
     layers = _Layers()
     for file in files:
         if file.is_file():
-            layers.take_file(file)
+            layers.take_file(file, is_foreign=file in foreign)
     for override in (*filter(None, env.get("KB_CFG", "").split("\n")), *overrides):
         match = _ASSIGNMENT.fullmatch(override)
         if match is None:
@@ -84,7 +88,7 @@ class _Layers:
         self._topics: dict[str, str] = {}
         self._subjects: dict[str, str] = {}
 
-    def take_file(self, file: Path) -> None:
+    def take_file(self, file: Path, *, is_foreign: bool = False) -> None:
         """A file's tables. Raises ConfigError with its line."""
         try:
             text = file.read_text("utf-8")
@@ -100,6 +104,10 @@ class _Layers:
             line = line_of(text, path)
             return f"{file}:{line}" if line else str(file)
 
+        for section in _PERSONAL if is_foreign else ():
+            if section in table:
+                said = f"{section} is not for a project to say; set it in your own settings"
+                raise ConfigError(said, place=place((section,)))
         self._take(table, place)
 
     def take_assignment(self, whole: str, key: str, operator: str, raw: str) -> None:

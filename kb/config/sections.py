@@ -173,6 +173,13 @@ TOPIC_KEYS: Final = tuple(key for key in TopicSettings.__struct_fields__ if key 
 """What a layer may say of a topic."""
 
 
+class NotebookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where notes are kept."""
+
+    path: Annotated[str, Meta(pattern=r"\A[^\0]*\Z", max_length=4_096)] = ""
+    """The folder, named from the home where it is not absolute; empty is `notebook`."""
+
+
 class KbSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What can be learned."""
 
@@ -194,4 +201,5 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     compact: CompactSettings = CompactSettings()
     llm: LlmSettings = LlmSettings()
     pack: PackSettings = PackSettings()
+    notebook: NotebookSettings = NotebookSettings()
     kb: KbSettings = KbSettings()

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import ConfigError, Refused, Transient
-from kb.sync.deadline import Deadline
+from kb.model.deadline import Deadline
 from kb.sync.weburl import WebUrl
 
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -1,4 +1,4 @@
-"""The fetcher: the only door to the network.
+"""The fetcher: the only door to pages on the network.
 
 Which addresses it may reach is `address`, how one request goes over the wire is `wire`; here the
 hops are counted and the server's words become a `Fetched` or an error.
@@ -12,9 +12,10 @@ from msgspec import Struct
 from kb.config import FetchSettings
 from kb.errors import AuthFailed, Gone, Permanent, RateLimited, Refused, SourceError, Transient
 from kb.model.clock import Clock
+from kb.model.deadline import Deadline
+from kb.model.retry_after import RETRY_AFTER_S_MAX, retry_after_s
 from kb.sync.address import AllowList, Resolve, reachable, system_resolve
 from kb.sync.body import read_body, too_large
-from kb.sync.deadline import Deadline
 from kb.sync.robots import ROBOTS_BYTES_MAX, Robots
 from kb.sync.weburl import WebUrl, joined, parse, shown
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from kb.sync.wire import Answer
 
-RETRY_AFTER_S_MAX: Final = 86_400
 _ACCEPT: Final = (
     "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.5"
 )
@@ -240,29 +240,6 @@ class Fetcher:
 
             self._tls = httpx.create_ssl_context(verify=True, trust_env=False)
         return self._tls
-
-
-def retry_after_s(value: str | None, now_ms: int) -> int | None:
-    """Seconds that a Retry-After header asks to wait, at most a day; None where it says nothing.
-
-    It gives seconds or a date.
-    """
-    text = (value or "").strip()
-    if re.fullmatch("[0-9]{1,18}", text):
-        return min(int(text), RETRY_AFTER_S_MAX)
-    if not 0 < len(text) <= 64:
-        return None
-    import datetime as dt
-    import email.utils
-
-    try:
-        date = email.utils.parsedate_to_datetime(text)
-        if date.tzinfo is None:
-            date = date.replace(tzinfo=dt.UTC)
-        wait_s = -(-(round(date.timestamp() * 1000) - now_ms) // 1000)
-    except (ValueError, OverflowError):
-        return None
-    return min(max(wait_s, 0), RETRY_AFTER_S_MAX)
 
 
 def _fetched(

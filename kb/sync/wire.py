@@ -12,7 +12,7 @@ import httpcore
 from msgspec import Struct
 
 from kb.errors import Permanent, Refused, SourceError, Transient
-from kb.sync.deadline import Deadline
+from kb.model.deadline import Deadline
 from kb.sync.weburl import WebUrl
 
 _ADDRESSES_MAX: Final = 8

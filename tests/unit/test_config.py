@@ -258,3 +258,13 @@ def test_a_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="neither KEY=VALUE nor a file, nor ") as raised:
         load([], [name.format(root=tmp_path)], env={}, load_path=[tmp_path / "config.d"])
     assert f"in {tmp_path}/config.d" in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["[llm]\nprovider = 'ollama'\n", "fetch.allow = ['10.0.0.1']\n"])
+def test_a_project_may_not_say_whom_to_talk_to(tmp_path: Path, text: str) -> None:
+    """Settings that come with a folder from elsewhere cannot send anything anywhere."""
+    file = tmp_path / "config.toml"
+    file.write_text(f"# a project\n{text}")
+    load([file], env={})
+    with pytest.raises(ConfigError, match=f"{file}:2: (llm|fetch) is not for a project to say"):
+        load([file], env={}, foreign=[file])

@@ -1,0 +1,49 @@
+"""An end for a connection, however often a byte comes in."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Mapping
+from typing import Any, Self
+
+_OPENED = frozenset(("connection.connect_tcp.complete", "connection.start_tls.complete"))
+
+
+class Alarm:
+    """Cuts the connection that `trace` was told of, `left_s` seconds after the context began.
+
+    The client's own time-outs count from one byte to the next, so a server that sends one now and
+    then would outlast them.
+    """
+
+    def __init__(self, left_s: float) -> None:
+        self._timer = threading.Timer(left_s, self._ring)
+        self._timer.daemon = True
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self.rang = False
+
+    def trace(self, name: str, info: Mapping[str, Any]) -> None:
+        """Be told by the client what it does (its `trace` extension)."""
+        if name in _OPENED:
+            with self._lock:
+                self._socket = info["return_value"].get_extra_info("socket")
+                self._cut()
+
+    def _ring(self) -> None:
+        with self._lock:
+            self.rang = True
+            self._cut()
+
+    def _cut(self) -> None:
+        if self.rang and self._socket is not None:
+            with contextlib.suppress(OSError):
+                # Of the plain class: that of an encrypted socket would disturb who reads it now.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()

@@ -1,0 +1,92 @@
+"""Who is asked: how errors name it and quote it, and the key that it knows us by."""
+
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+import msgspec
+
+from kb.errors import BadAnswer, ModelRefused, ModelRejected, ModelUnavailable
+
+_T = TypeVar("_T")
+QUOTE_CHARS_MAX: Final = 300
+_HIDDEN: Final = "[key]"
+# What servers call a failure that a later try may not meet.
+_PASSING: Final = frozenset(
+    ("overloaded_error", "api_error", "rate_limit_error", "timeout_error", "server_error")
+)
+
+
+class ApiKey:
+    """A key that no repr shows."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return f"ApiKey({_HIDDEN})"
+
+    def reveal(self) -> str:
+        """The key, for the one header that carries it."""
+        return self._value
+
+
+def one_line(text: str) -> str:
+    """The start of a text as messages may carry it: printable, in one line, bounded."""
+    head = " ".join(text[: QUOTE_CHARS_MAX + 1].split())
+    line = "".join(char if char.isprintable() else "\ufffd" for char in head)
+    return line if len(text) <= QUOTE_CHARS_MAX else f"{line[:QUOTE_CHARS_MAX]}..."
+
+
+class Peer:
+    """A server, as errors speak of it."""
+
+    def __init__(self, place: str, key: ApiKey | None) -> None:
+        self.place = place
+        self.key = key
+
+    def quote(self, text: str) -> str:
+        """What the server said, in one bounded line, the key taken out."""
+        return one_line(text if self.key is None else text.replace(self.key.reveal(), _HIDDEN))
+
+    def unavailable(self, detail: str, retry_after_s: int | None = None) -> ModelUnavailable:
+        """The error for what a later try may not meet."""
+        return ModelUnavailable(detail, retry_after_s=retry_after_s, place=self.place)
+
+    def rejected(self, detail: str) -> ModelRejected:
+        """The error for a question that the server will not take."""
+        return ModelRejected(detail, place=self.place)
+
+    def refused(self, said: str = "") -> ModelRefused:
+        """The error for a model that declines, with its words where it gave any."""
+        words = f": {self.quote(said)}" if said else "; put the question in another way"
+        return ModelRefused(f"the model declined to answer{words}", place=self.place)
+
+    def bad(self, detail: str) -> BadAnswer:
+        """The error for what cannot be used as an answer."""
+        return BadAnswer(detail, place=self.place)
+
+    def cut_short(self, advice: str) -> BadAnswer:
+        """The error for an answer that reached the longest length before its end."""
+        return self.bad(f"the answer was cut short, as it grew too long; {advice}")
+
+    def failed(self, kind: str, message: str) -> ModelUnavailable | ModelRejected:
+        """The error for a failure that the server tells of inside a stream."""
+        said = f"the server failed ({self.quote(kind or 'error')}): {self.quote(message)}"
+        return self.unavailable(said) if kind in _PASSING else self.rejected(said)
+
+    def decoded(self, data: bytes, kind: type[_T]) -> _T:
+        """JSON as a record; raises BadAnswer, which quotes nothing of it."""
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except msgspec.ValidationError as error:
+            detail = f"the answer lacks what it should have: {error}"
+        except (ValueError, RecursionError):
+            detail = "the answer is not JSON"
+        raise self.bad(detail)
+
+    def all_decoded(self, messages: Iterator[bytes], kind: type[_T]) -> Iterator[_T]:
+        """`decoded` of each, as they come."""
+        for message in messages:
+            yield self.decoded(message, kind)

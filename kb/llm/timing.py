@@ -1,0 +1,19 @@
+"""Time and chance, passed in so that tests can move the one and fix the other."""
+
+import random
+import time
+from collections.abc import Callable
+
+from msgspec import Struct, field
+
+from kb.model.clock import Clock, SystemClock
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """What a wait between two tries is made of; the machine's own unless said otherwise."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    sleep: Callable[[float], None] = time.sleep
+    """Seconds."""
+    random: Callable[[], float] = random.random
+    """At least 0, below 1."""
