@@ -1,6 +1,7 @@
 """`kb doctor`: is all well around the store?"""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 from msgspec import Struct
@@ -9,6 +10,7 @@ from cli.home import home_of, open_app
 from cli.output import clean, many, print_json
 from kb.check.doctor import Advice, look_around, of_model, of_place, of_store
 from kb.errors import ConfigError, ItemsFailed
+from kb.spaces.homes import enclosing_project
 
 
 class NeedsAttention(ItemsFailed):
@@ -51,7 +53,16 @@ def _findings(ctx: click.Context) -> Iterator[Advice]:
         yield Advice(place="settings", problem=str(error), mend="mend that line, and ask again")
         return
     app = open_app(ctx, create=False)
+    yield from _nested(app.paths.root)
     yield from of_model(app.models.active)
     if app.is_made:
         yield from of_place(look_around(app.paths.root))
         yield from of_store(app.store)
+
+
+def _nested(home: Path) -> Iterator[Advice]:
+    outer = enclosing_project(home)
+    if outer is not None:
+        problem = f"it lies in another project, whose docs are not searched here: {outer}"
+        mend = "say --home to search that one, or remove the one that is not wanted"
+        yield Advice(place=str(home), problem=problem, mend=mend)

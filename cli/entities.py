@@ -2,12 +2,12 @@
 
 import click
 
-from cli.home import open_app
+from cli.home import open_spaces
 from cli.output import clean, many, print_json, warn
 from cli.words import text
 from kb.model.doc import OPERATOR
 from kb.tools.fields import NO_BUDGET
-from kb.tools.search_entities import SearchEntitiesInput, run
+from kb.tools.search_entities import SearchEntitiesInput
 
 
 @click.command(name="entities")
@@ -17,9 +17,10 @@ from kb.tools.search_entities import SearchEntitiesInput, run
 @click.pass_context
 def command(ctx: click.Context, prefix: str, limit: int, as_json: bool) -> None:
     """List the URLs, addresses, #tags and @names whose name starts with PREFIX."""
-    app = open_app(ctx, create=False)
     request = SearchEntitiesInput(prefix=prefix, limit=limit, max_tokens=NO_BUDGET)
-    found = run(app.toolkit, request, OPERATOR)
+    found = open_spaces(ctx).entities(request, OPERATOR)
+    for warning in found.warnings:
+        warn(warning)
     if as_json:
         print_json(found)
         return

@@ -1,5 +1,6 @@
 """Hits as a person reads them."""
 
+import shlex
 import shutil
 from pathlib import Path
 from typing import Final
@@ -17,17 +18,20 @@ _WIDTH_MAX: Final = 100
 _SAID_OF: Final = {"changed": "changed since it was added", "gone": "no longer there"}
 
 
-def print_hits(result: SearchResult, *, words: str, whole: bool = False) -> None:
+def print_hits(
+    result: SearchResult, *, words: str, whole: bool = False, with_space: bool = False
+) -> None:
     """Score, title, place, and the part of the passage around the words, which are marked.
 
-    `whole` shows passages to their end. Colours and links are for terminals alone.
+    `whole` shows passages to their end, `with_space` whose store has each. Colours and links are
+    for terminals alone.
     """
     columns = shutil.get_terminal_size().columns
     width = max(_WIDTH_MIN, min(_WIDTH_MAX, columns - len(_INDENT)))
     wanted = _terms(words)
     for hit in result.hits:
         click.echo(_head(hit))
-        click.echo(_INDENT + _place(hit))
+        click.echo(_INDENT + _place(hit, with_space=with_space))
         for row in snippet(hit.text, wanted, width, rows_max=None if whole else 5):
             click.echo(_INDENT + _marked(hit.text, row))
         if hit.explain:
@@ -51,21 +55,33 @@ def _head(hit: Hit) -> str:
     return head + (click.style(f"  {clean(' > '.join(under))}", dim=True) if under else "")
 
 
-def _place(hit: Hit) -> str:
+def _place(hit: Hit, *, with_space: bool) -> str:
     shown = clean(hit.source)
     if hit.line is not None:
         shown += f":{hit.line}"
     if hit.page is not None:
         shown += f" page {hit.page}"
     said = _SAID_OF.get(hit.freshness)
-    notes = hit.doc_id[:9] + (f"  {said}" if said else "")
+    space = hit.source_space if with_space else None
+    notes = "  ".join(filter(None, (hit.doc_id[:9], space, said, _learnt_by(hit), _via(hit))))
     return f"{click.style(_linked(hit, shown), fg='green')}  {click.style(notes, dim=True)}"
+
+
+def _learnt_by(hit: Hit) -> str:
+    """What a person types to have a subject whole."""
+    call = hit.learn
+    return clean(shlex.join(("kb", "learn", call.topic, call.subject))) if call else ""
+
+
+def _via(hit: Hit) -> str:
+    """Whose link brought a neighbour."""
+    return clean(f"{hit.via.edge} of {hit.via.selector}") if hit.via else ""
 
 
 def _linked(hit: Hit, shown: str) -> str:
     if hit.kind == "url" or hit.source.startswith("file://"):
         return link(clean(hit.source), shown)
-    return link(file_lsid(Path(hit.source)), shown) if hit.kind == "file" else shown
+    return link(file_lsid(Path(hit.source)), shown) if hit.kind in ("file", "entry") else shown
 
 
 def _marked(text: str, row: Row) -> str:

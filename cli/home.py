@@ -2,26 +2,39 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kb.app import App, find_home, user_config
+from kb.app import HOME_CONFIGS, PROJECT_FOLDER, App, user_config
 from kb.config import Settings, load
+from kb.spaces.homes import home_written, homes_read
+
+if TYPE_CHECKING:
+    from kb.spaces.spaces import Spaces
 
 
 def home_of(ctx: click.Context) -> tuple[Path, Settings]:
-    """The home that is meant and the settings in force there."""
+    """The one home that is meant and the settings in force there."""
     said: dict[str, Any] = ctx.obj
-    home = find_home(said["home"], said["space"], _here(), os.environ)
-    settings = load([user_config(), home / "kb.toml"], said["cfg"])
+    home = home_written(said["home"], said["space"], _here(), os.environ)
+    return home, _settings(said, home)
+
+
+def _settings(said: dict[str, Any], home: Path) -> Settings:
+    mine = user_config()
+    # On some systems the user's settings and the user's home lie in one folder.
+    files = dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))
+    load_path = [home / "config.d", mine.parent / "config.d"]
+    foreign = [home / name for name in HOME_CONFIGS] if home.name == PROJECT_FOLDER else []
+    settings = load(files, said["cfg"], load_path=load_path, foreign=foreign)
     if said["verbose"]:
         import logging
 
         level = logging.DEBUG if said["verbose"] > 1 else logging.INFO
         logging.basicConfig(level=level, format="%(name)s: %(message)s")
         logging.getLogger("cli").info("home %s", home)
-    return home, settings
+    return settings
 
 
 def _here() -> Path:
@@ -39,3 +52,15 @@ def open_app(ctx: click.Context, *, create: bool) -> App:
     app = App.open(home, settings, create=create)
     ctx.call_on_close(app.close)
     return app
+
+
+def open_spaces(ctx: click.Context) -> "Spaces":
+    """Open the stores that are read together; closed when the command ends."""
+    from kb.spaces.spaces import Spaces
+
+    os.umask(0o077)
+    said: dict[str, Any] = ctx.obj
+    homes = homes_read(said["home"], said["space"], _here(), os.environ)
+    spaces = Spaces.open(homes, lambda home: _settings(said, home))
+    ctx.call_on_close(spaces.close)
+    return spaces

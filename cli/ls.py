@@ -4,12 +4,13 @@ from typing import get_args
 
 import click
 
-from cli.home import open_app
+from cli.home import open_spaces
 from cli.output import clean, many, print_json, warn
 from cli.words import text
 from kb.model.doc import DocStatus, Kind
 from kb.model.search import SearchRequest
-from kb.tools.kept import KeptDoc, Status, kept_docs
+from kb.spaces.answers import SpaceDoc
+from kb.tools.kept import Status
 
 
 @click.command(name="ls")
@@ -36,22 +37,25 @@ def command(
     as_json: bool,
 ) -> None:
     """List docs, the newest change first."""
-    app = open_app(ctx, create=False)
+    spaces = open_spaces(ctx)
     limits = SearchRequest(query="", tags=tags, kinds=(kind,) if kind else ())
-    found = kept_docs(app.toolkit, limits, status, limit)
+    found = spaces.docs(limits, status, limit)
+    for warning in found.warnings:
+        warn(warning)
     if as_json:
         print_json(found)
         return
     for row in found.docs:
-        _print_row(row)
+        _print_row(row, with_space=len(spaces.names) > 1)
     if len(found.docs) < found.total:
         warn(f"{many(found.total - len(found.docs), 'more doc')}; --limit 0 lists all")
     if not found.docs:
         warn("no docs match" if tags or kind or status != "active" else "no docs yet; see kb add")
 
 
-def _print_row(row: KeptDoc) -> None:
+def _print_row(row: SpaceDoc, *, with_space: bool) -> None:
     notes = [f"#{clean(tag)}" for tag in row.tags]
+    notes += [row.space] if with_space else []
     notes += [row.status] if row.status != "active" else []
     notes += ["not yet findable"] if row.ledger == "pending" else []
     click.echo(

@@ -9,15 +9,15 @@ import click
 import msgspec
 
 from cli.hits import print_hits
-from cli.home import open_app
+from cli.home import open_spaces
 from cli.output import many, print_json, warn
 from cli.words import text
-from kb.app import App
 from kb.errors import ItemsFailed, UsageError
 from kb.model.doc import OPERATOR, Kind
 from kb.model.search import SearchMode, SearchResult
+from kb.spaces.spaces import Spaces
 from kb.tools.fields import NO_BUDGET
-from kb.tools.search import NOTHING_HERE, SearchInput, run
+from kb.tools.search import NOTHING_HERE, SearchInput
 
 _EMPTY = f"{NOTHING_HERE}; add some with: kb add --recursive FOLDER"
 
@@ -41,6 +41,8 @@ _EMPTY = f"{NOTHING_HERE}; add some with: kb add --recursive FOLDER"
     "--kind", "kinds", multiple=True, type=click.Choice(get_args(Kind)), help="Only these."
 )
 @click.option("--doc", "doc_ids", multiple=True, metavar="ID", help="Only these docs.")
+@click.option("--pack", "packs", type=text, multiple=True, help="Only docs of these packs.")
+@click.option("--with-neighbors", is_flag=True, help="Then the docs that packs link the hits to.")
 @click.option(
     "--require-entity",
     "require",
@@ -68,24 +70,28 @@ def command(ctx: click.Context, /, query: str | None, as_json: bool, **options: 
     """Find passages by words and by meaning."""
     if (query is None) == (options["batch"] is None):
         raise UsageError("give either a QUERY or --batch FILE")
-    app = open_app(ctx, create=False)
+    spaces = open_spaces(ctx)
     request = _request(query or "", options)
     if options["batch"] is not None:
-        _run_batch(app, request, options["batch"])
+        _run_batch(spaces, request, options["batch"])
         return
-    result = _found(app, request)
+    result = _found(spaces, request)
     if as_json:
         print_json(result)
         return
-    print_hits(result, words=query or "", whole=options["max_tokens"] is not None)
+    print_hits(
+        result,
+        words=query or "",
+        whole=options["max_tokens"] is not None,
+        with_space=len(spaces.names) > 1,
+    )
     _warn(result)
 
 
-def _found(app: App, request: SearchInput) -> SearchResult:
-    result = run(app.toolkit, request, OPERATOR)
-    if NOTHING_HERE not in result.warnings:
-        return result
-    return msgspec.structs.replace(result, warnings=(_EMPTY,))
+def _found(spaces: Spaces, request: SearchInput) -> SearchResult:
+    result = spaces.search(request, OPERATOR)
+    warnings = tuple(_EMPTY if one == NOTHING_HERE else one for one in result.warnings)
+    return msgspec.structs.replace(result, warnings=warnings)
 
 
 def _request(query: str, options: dict[str, Any]) -> SearchInput:
@@ -96,6 +102,8 @@ def _request(query: str, options: dict[str, Any]) -> SearchInput:
         tags=options["tags"],
         kinds=options["kinds"],
         doc_ids=options["doc_ids"],
+        packs=options["packs"],
+        with_neighbors=options["with_neighbors"],
         require_entities=options["require"],
         boost_entities=options["boost"],
         max_tokens=options["max_tokens"] or NO_BUDGET,
@@ -103,7 +111,7 @@ def _request(query: str, options: dict[str, Any]) -> SearchInput:
     )
 
 
-def _run_batch(app: App, request: SearchInput, name: str) -> None:
+def _run_batch(spaces: Spaces, request: SearchInput, name: str) -> None:
     """One result a line, in the order of the lines; a bad line gives an error line and exit 3."""
     bad = 0
     with contextlib.ExitStack() as stack:
@@ -111,7 +119,7 @@ def _run_batch(app: App, request: SearchInput, name: str) -> None:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
-            answer = _answer(app, request, line)
+            answer = _answer(spaces, request, line)
             if answer is None:
                 bad += 1
                 detail = f'line {number} is not {{"_id": ..., "text": ...}}'
@@ -129,7 +137,7 @@ def _opened(name: str) -> TextIO:
         raise UsageError(f"{name}: {error.strerror}") from error
 
 
-def _answer(app: App, request: SearchInput, line: str) -> dict[str, Any] | None:
+def _answer(spaces: Spaces, request: SearchInput, line: str) -> dict[str, Any] | None:
     try:
         asked = msgspec.json.decode(line)
         ident, text = asked["_id"], asked["text"]
@@ -137,7 +145,7 @@ def _answer(app: App, request: SearchInput, line: str) -> dict[str, Any] | None:
         return None
     if not isinstance(text, str):
         return None
-    result = _found(app, msgspec.structs.replace(request, query=text))
+    result = _found(spaces, msgspec.structs.replace(request, query=text))
     return {"_id": ident, **msgspec.to_builtins(result)}
 
 

@@ -3,11 +3,11 @@
 import click
 
 from cli.hits import print_hits
-from cli.home import open_app
+from cli.home import open_spaces
 from cli.output import print_json, warn
 from kb.model.doc import OPERATOR
 from kb.tools.fields import NO_BUDGET
-from kb.tools.similar import SimilarInput, run
+from kb.tools.similar import SimilarInput
 
 
 @click.command(name="similar")
@@ -17,12 +17,13 @@ from kb.tools.similar import SimilarInput, run
 @click.pass_context
 def command(ctx: click.Context, ident: str, k: int, as_json: bool) -> None:
     """Find passages of other docs that are like a doc or a passage."""
-    app = open_app(ctx, create=False)
-    result = run(app.toolkit, SimilarInput(id=ident, k=k, max_tokens=NO_BUDGET), OPERATOR)
+    request = SimilarInput(id=ident, k=k, max_tokens=NO_BUDGET)
+    spaces = open_spaces(ctx)
+    result = spaces.similar(request, OPERATOR)
     if as_json:
         print_json(result)
         return
-    print_hits(result, words="")
+    print_hits(result, words="", with_space=len(spaces.names) > 1)
     for warning in result.warnings:
         warn(warning)
     if not result.hits and not result.warnings:

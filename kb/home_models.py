@@ -13,7 +13,45 @@ from kb.store import embedders
 from kb.store.store import Store
 
 if TYPE_CHECKING:
+    from kb.embed.protocol import FloatVector
     from kb.search.engine import Meaning
+
+
+class SharedModels:
+    """Models that several homes may have: each is loaded once, whichever homes ask for it.
+
+    The last query's vector is kept, so that homes which are asked the same embed it once. Any
+    number of threads may ask.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[EmbedderChoice, int], Embedder] = {}
+        self._last: tuple[Embedder, str, FloatVector] | None = None
+        self._lock = threading.Lock()
+
+    def made(self, choice: EmbedderChoice, threads: int) -> Embedder:
+        """The model that a choice names; `threads` as in `make_embedder`. Raises ModelMissing."""
+        with self._lock:
+            known = self._made.get((choice, threads))
+            if known is None:
+                known = self._made[choice, threads] = make_embedder(
+                    choice.kind,
+                    model=choice.model,
+                    threads=threads,
+                    query_prefix=choice.query_prefix,
+                    passage_prefix=choice.passage_prefix,
+                    scripts=choice.scripts,
+                )
+            return known
+
+    def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":
+        """What `Embedder.embed_query` gives, of the last text without asking the model again."""
+        last = self._last
+        if last is not None and last[0] is embedder and last[1] == text:
+            return last[2]
+        vector = embedder.embed_query(text)
+        self._last = embedder, text, vector
+        return vector
 
 
 class HomeModels:
@@ -23,11 +61,17 @@ class HomeModels:
     until another is made, so that no call with other settings can mix two models or start over.
     """
 
-    def __init__(self, store: Store, dense_folder: Path, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        dense_folder: Path,
+        settings: Settings,
+        shared: SharedModels | None = None,
+    ) -> None:
         self._store = store
         self._dense_folder = dense_folder
         self._settings = settings
-        self._embedders: dict[EmbedderChoice, Embedder] = {}
+        self._shared = shared or SharedModels()
         self._active: Meaning | None = None
         self._lock = threading.RLock()
 
@@ -64,6 +108,10 @@ class HomeModels:
                 warning = self._warning(known)
                 self._active = Meaning(embedder=embedder, dense=dense, warning=warning)
             return self._active
+
+    def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":
+        """The vector of a query, (dim,) float32 of length 1. Raises ModelMissing or EmbedError."""
+        return self._shared.embed_query(embedder, text)
 
     def next(self) -> Embedder | None:
         """The model whose vectors are being made, or None. Raises ModelMissing."""
@@ -117,18 +165,7 @@ class HomeModels:
         return embedder
 
     def _made(self, choice: EmbedderChoice) -> Embedder:
-        with self._lock:
-            known = self._embedders.get(choice)
-            if known is None:
-                known = self._embedders[choice] = make_embedder(
-                    choice.kind,
-                    model=choice.model,
-                    threads=self._settings.embed.threads,
-                    query_prefix=choice.query_prefix,
-                    passage_prefix=choice.passage_prefix,
-                    scripts=choice.scripts,
-                )
-            return known
+        return self._shared.made(choice, self._settings.embed.threads)
 
     def _warning(self, known: EmbedderSet) -> str | None:
         asked = self.asked()

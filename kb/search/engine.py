@@ -15,7 +15,8 @@ from kb.index import DenseIndex, LexicalIndexes
 from kb.index.follow import CatchUp
 from kb.index.result import Hits
 from kb.model.doc import Audience, Doc, Scope
-from kb.model.search import SearchRequest, SearchResult
+from kb.model.ids import Lsid
+from kb.model.search import Hit, SearchRequest, SearchResult
 from kb.model.text import Chunk
 from kb.search.answer import Scored, hits_of
 from kb.search.candidates import Candidates, Gate, LearnCalls, gather, unite
@@ -32,9 +33,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kb.embed.protocol import FloatVector
+
 logger = logging.getLogger(__name__)
 
 _UNCUT: Final = "the doc has no passages yet, so nothing can be compared with it"
+_OTHER_MODEL: Final = "what is here was embedded by another model, so it cannot be compared"
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
@@ -46,12 +50,30 @@ class Meaning(Struct, frozen=True, kw_only=True):
     """Why it may not be the one that is wanted."""
 
 
+def _asked_itself(embedder: Embedder, text: str) -> "FloatVector":
+    return embedder.embed_query(text)
+
+
 class Sources(Struct, frozen=True, kw_only=True):
     """Where the searcher gets what is costly; each is opened when first needed."""
 
     lexical: Callable[[], LexicalIndexes]
     meaning: Callable[[], Meaning]
     """Asked once to a question: the home's model may change between two."""
+    embed_query: "Callable[[Embedder, str], FloatVector]" = _asked_itself
+
+
+class Seed(Struct, frozen=True, kw_only=True):
+    """A doc or a passage that others may be like; also in another home with the same model."""
+
+    ident: str
+    place: Lsid
+    """Its source, none of whose passages is an answer."""
+    fingerprint: str = ""
+    """Of the model that made the vector."""
+    vector: "FloatVector | None" = None
+    """(dim,) float32 of length 1; None where there is none yet, as the warnings say."""
+    warnings: tuple[str, ...]
 
 
 class _Question(Struct, frozen=True, kw_only=True):
@@ -137,6 +159,10 @@ class Searcher:
 
         Raises NotFound where there is no such id for this scope, and AmbiguousId.
         """
+        return self.like(self.seed(ident, scope), k, scope)
+
+    def seed(self, ident: str, scope: Scope) -> Seed:
+        """What an id names, as one vector. Raises as `similar` does."""
         import numpy as np
 
         with self._store.read() as txn:
@@ -144,46 +170,72 @@ class Searcher:
             source_no = opened.doc.source_no
             seeds = [opened.chunk] if opened.chunk else chunks.of_source(txn, source_no)
         if not seeds:
-            return SearchResult(
-                query=ident, mode="dense", hits=(), entity_alignment=(), warnings=(_UNCUT,)
-            )
-        request = SearchRequest(query=ident, k=k, mode="dense")
-        question = _Question(
-            request=request,
-            scope=scope,
-            text="",
-            wanted=self._settings.candidates,
-            warnings=[],
-        )
+            return Seed(ident=ident, place=opened.doc.place, warnings=(_UNCUT,))
+        question = self._nearness(ident, 0, scope)
         dense = self._sources.meaning().dense
         self._follow_vectors(dense, question)
         rows, _ = dense.vectors([chunk.no for chunk in seeds])
         mean = rows.sum(axis=0)
         length = float(np.linalg.norm(mean))
-        if length == 0.0:
+        if not length:
             question.warnings.append("it has no vectors yet; run `kb worker --drain`")
-        with self._store.read() as txn:
-            gate = _Elsewhere(txn, request, scope, self._learn, source_no)
-            found = None
-            if length:
-                query = (mean / length).astype(np.float32)
-                allowed = allowed_sources(txn, request, scope)
-                found = gather(
-                    lambda limit: dense.search(query, limit, allowed=allowed), gate, question.wanted
-                )
-            united = unite(None, found, None)
-            if found is not None:
-                ranked = dict(zip(found.nos, found.scores, strict=True))
-                united.dense[:] = [ranked[no] for no in united.nos]
-            order = Ordering(self._settings, dense, k).order(united, None, [], gate) or []
-            hits, _ = hits_of(txn, self._content, order, request, self._learn)
+        return Seed(
+            ident=ident,
+            place=opened.doc.place,
+            fingerprint=dense.fingerprint,
+            vector=(mean / length).astype(np.float32) if length else None,
+            warnings=tuple(question.warnings),
+        )
+
+    def like(self, seed: Seed, k: int, scope: Scope) -> SearchResult:
+        """Passages that are most like a seed, of this home or another, none of its own source."""
+        question = self._nearness(seed.ident, k, scope)
+        question.warnings.extend(seed.warnings)
+        hits: tuple[Hit, ...] = ()
+        if seed.vector is not None:
+            dense = self._sources.meaning().dense
+            if dense.fingerprint == seed.fingerprint:
+                hits = self._nearest(seed, seed.vector, dense, question)
+            else:
+                question.warnings.append(_OTHER_MODEL)
         return SearchResult(
-            query=ident,
+            query=seed.ident,
             mode="dense",
             hits=hits,
             entity_alignment=(),
-            warnings=tuple(question.warnings),
+            warnings=tuple(dict.fromkeys(question.warnings)),
         )
+
+    def _nearness(self, ident: str, k: int, scope: Scope) -> _Question:
+        return _Question(
+            request=SearchRequest(query=ident, k=k, mode="dense"),
+            scope=scope,
+            text="",
+            wanted=self._settings.candidates,
+            warnings=[],
+        )
+
+    def _nearest(
+        self,
+        seed: Seed,
+        vector: "NDArray[np.float32]",
+        dense: DenseIndex,
+        question: _Question,
+    ) -> tuple[Hit, ...]:
+        self._follow_vectors(dense, question)
+        request = question.request
+        with self._store.read() as txn:
+            gate = _Elsewhere(txn, request, question.scope, self._learn, seed.place)
+            allowed = allowed_sources(txn, request, question.scope)
+            found = gather(
+                lambda limit: dense.search(vector, limit, allowed=allowed), gate, question.wanted
+            )
+            united = unite(None, found, None)
+            ranked = dict(zip(found.nos, found.scores, strict=True))
+            united.dense[:] = [ranked[no] for no in united.nos]
+            ordering = Ordering(self._settings, dense, request.k)
+            order = ordering.order(united, None, [], gate) or []
+            return hits_of(txn, self._content, order, request, self._learn)[0]
 
     def _follow(self, question: _Question) -> bool:
         """Bring the words level; whether what the caller may not see may still be among them."""
@@ -282,7 +334,7 @@ class Searcher:
         if question.meaning is None:
             return None
         try:
-            return question.meaning.embedder.embed_query(question.text)
+            return self._sources.embed_query(question.meaning.embedder, question.text)
         except (ModelMissing, EmbedError) as error:
             if question.request.mode == "dense":
                 raise
@@ -299,15 +351,15 @@ class _Elsewhere(Gate):
         request: SearchRequest,
         scope: Scope,
         learn: LearnCalls,
-        source_no: int,
+        place: Lsid,
     ) -> None:
         super().__init__(txn, request, scope, learn)
-        self._source_no = source_no
+        self._place = place
 
     def look(self, no: int) -> tuple[Chunk, Doc] | None:
         """As the gate does, but never a passage of the source itself."""
         seen = super().look(no)
-        return seen if seen is not None and seen[0].source_no != self._source_no else None
+        return seen if seen is not None and seen[1].place != self._place else None
 
 
 def _readable(query: str, chars_max: int, warnings: list[str]) -> str:

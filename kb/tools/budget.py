@@ -4,7 +4,8 @@ Passages are counted as they were when they were cut, in the tokens of the embed
 has no such count is estimated: a token for every four bytes of UTF-8.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Literal
 
 import msgspec
@@ -46,6 +47,28 @@ def shortened(hit: Hit, tokens: int, tokens_max: int) -> tuple[Hit, str | None]:
         return hit, None
     said = f"the text of the first hit is cut to {len(text)} of {len(hit.text)} characters"
     return msgspec.structs.replace(hit, text=text, end=hit.start + len(text)), said
+
+
+def hits_fitting(
+    hits: Sequence[Hit], counts: Sequence[int], tokens_max: int
+) -> tuple[tuple[Hit, ...], str | None]:
+    """The first hits that fit together, and what was cut; the first one always, cut if need be.
+
+    `counts` has the tokens of each hit.
+    """
+    if not hits:
+        return (), None
+    first, said = shortened(hits[0], counts[0], tokens_max)
+    kept = [first]
+    for hit, used in zip(hits[1:], list(accumulate(counts))[1:], strict=True):
+        if used > tokens_max:
+            break
+        kept.append(hit)
+    left_out = len(hits) - len(kept)
+    parts = [said] if said else []
+    if left_out:
+        parts.append(f"{left_out} of {len(hits)} hits left out: over {tokens_max} tokens")
+    return tuple(kept), "; ".join(parts) or None
 
 
 def rows_fitting(rows: Iterable[Struct], tokens_max: int) -> int:

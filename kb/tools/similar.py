@@ -9,7 +9,7 @@ from kb.model.doc import Scope
 from kb.model.search import Hit, SearchResult
 from kb.store import chunks
 from kb.store.kv import ReadTxn
-from kb.tools.budget import estimate, shortened
+from kb.tools.budget import estimate, hits_fitting
 from kb.tools.fields import TOKENS_MAX_DEFAULT, Hits, Ident, TokensMax
 from kb.tools.kit import ToolKit
 
@@ -30,33 +30,20 @@ def run(kit: ToolKit, request: SimilarInput, scope: Scope) -> SimilarOutput:
 
     Tokens are counted as passages have them. Raises NotFound and AmbiguousId.
     """
-    result = kit.searcher().similar(request.id, request.k, scope)
+    return bounded(kit, kit.searcher().similar(request.id, request.k, scope), request.max_tokens)
+
+
+def bounded(kit: ToolKit, result: SearchResult, tokens_max: int) -> SearchResult:
+    """The result with the hits that fit the budget together."""
     with kit.store.read() as txn:
-        hits, truncated = _fitting(txn, result.hits, request.max_tokens)
+        counts = [tokens_of(txn, hit) for hit in result.hits]
+    hits, truncated = hits_fitting(result.hits, counts, tokens_max)
     return msgspec.structs.replace(result, hits=hits, truncated=truncated)
 
 
-def _fitting(
-    txn: ReadTxn, hits: tuple[Hit, ...], tokens_max: int
-) -> tuple[tuple[Hit, ...], str | None]:
-    """The first hits that fit together; the first one always, cut if need be."""
-    if not hits:
-        return hits, None
-    used = _tokens(txn, hits[0])
-    first, said = shortened(hits[0], used, tokens_max)
-    kept = [first]
-    for hit in hits[1:]:
-        used += _tokens(txn, hit)
-        if used > tokens_max:
-            break
-        kept.append(hit)
-    left_out = len(hits) - len(kept)
-    parts = [said] if said else []
-    if left_out:
-        parts.append(f"{left_out} of {len(hits)} hits left out: over {tokens_max} tokens")
-    return tuple(kept), "; ".join(parts) or None
-
-
-def _tokens(txn: ReadTxn, hit: Hit) -> int:
+def tokens_of(txn: ReadTxn, hit: Hit) -> int:
+    """How many tokens a hit's text has, by the count of its passage; neighbours are estimated."""
     chunk = chunks.by_id(txn, hit.chunk_id)
-    return chunk.tokens if chunk else estimate(hit.text)
+    if chunk is None or not chunk.text:
+        return estimate(hit.text)
+    return chunk.tokens * len(hit.text) // len(chunk.text)

@@ -61,7 +61,7 @@ def test_what_is_not_there_is_4(home: Home, args: list[str]) -> None:
         ["visibility", "d0000", "secret"],
         ["export", "d0000"],
         ["compact", "--grace-min", "-1"],
-        ["--space", "all", "ls"],
+        ["--space", "all", "stats"],
         ["--cfg", "nothing", "ls"],
         ["--cfg", "search.rrf_k=0", "ls"],
     ],
@@ -134,7 +134,7 @@ def listed(argv: list[Any], **options: Any) -> set[str]:
 
 
 def test_which_home(tmp_path: Path) -> None:
-    """--home wins over KB_HOME, that over .kb/ upward, that over the user's own."""
+    """--home wins over KB_HOME, that over .kb/ upward with the user's own; --space over all."""
     data = tmp_path / "data"
     inner = tmp_path / "project" / "deep" / "er"
     inner.mkdir(parents=True)
@@ -154,7 +154,7 @@ def test_which_home(tmp_path: Path) -> None:
     ls = ["ls", "--json"]
     assert listed([KB, "--home", str(places["flag"]), *ls], env=named, cwd=inner) == {"flag.md"}
     assert listed([KB, *ls], env=named, cwd=inner) == {"env.md"}
-    assert listed([KB, *ls], env=plain, cwd=inner) == {"project.md"}
+    assert listed([KB, *ls], env=plain, cwd=inner) == {"project.md", "user.md"}
     assert listed([KB, "--space", "user", *ls], env=named, cwd=inner) == {"user.md"}
     assert listed([KB, "--space", "project", *ls], env=named, cwd=inner) == {"project.md"}
     assert listed([KB, *ls], env=plain, cwd=tmp_path) == {"user.md"}

@@ -52,6 +52,7 @@ def test_a_subject_is_found_with_the_call_that_loads_it(project: Project) -> Non
     found = project.learned()
     assert set(found) == {"tea", "deep/milk"}
     assert found["tea"].startswith("# Tea\n\nHow to brew")
+    assert "kb learn skills deep/milk" in project.kb("search", "quince").out
     assert project.kb("search", "secret", "--json", "--mode", "lexical").json["hits"] == []
     again = project.sync()
     assert (again["unchanged"], again["added"], again["removed"]) == (2, 0, 0)

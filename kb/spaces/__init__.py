@@ -1,0 +1,1 @@
+"""Which stores are asked? The user's, the project's, or both, each by itself."""

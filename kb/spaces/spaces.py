@@ -1,0 +1,320 @@
+"""Several open homes that answer as one."""
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from kb.app import App
+from kb.config import Settings
+from kb.content.layout import HomePaths
+from kb.errors import AmbiguousId, NotFound
+from kb.model.clock import Clock
+from kb.model.doc import OPERATOR, Scope
+from kb.model.search import SearchRequest, SearchResult, SpaceName
+from kb.packs.load import UnknownPack
+from kb.packs.register import resolve
+from kb.search.door import open_doc, open_id
+from kb.search.filters import audiences_read
+from kb.spaces.answers import Shown, SpaceDoc, SpaceDocs, SpaceEntities
+from kb.spaces.asked import FAILURES, FailedSpace, OpenSpace, ask, warnings_of
+from kb.spaces.homes import SpaceHome
+from kb.spaces.merge import merged_entities
+from kb.spaces.together import Limits, together
+from kb.tools import search, search_entities
+from kb.tools.budget import rows_fitting
+from kb.tools.fields import NO_BUDGET
+from kb.tools.kept import PassageInPlace, Status, WholeDoc, kept, kept_docs
+from kb.tools.neighbors import with_neighbors
+from kb.tools.search import NOTHING_HERE, SearchInput
+from kb.tools.search_entities import SearchEntitiesInput
+from kb.tools.similar import SimilarInput, bounded
+
+
+class Spaces:
+    """Stores that are read together, each with its own caches; nothing is written to their docs.
+
+    The first one's copy is answered of what several have. A space that cannot be read is left out
+    and named in the warnings. Close it, or use it as a context manager; safe to share by threads.
+    """
+
+    def __init__(
+        self,
+        opened: Sequence[OpenSpace],
+        failed: Sequence[FailedSpace],
+        resources: contextlib.ExitStack,
+    ) -> None:
+        self._opened = tuple(opened)
+        self._failed = tuple(failed)
+        self._resources = resources
+
+    @classmethod
+    def open(
+        cls,
+        homes: Sequence[SpaceHome],
+        settings_of: Callable[[Path], Settings],
+        *,
+        clock: Clock | None = None,
+    ) -> Self:
+        """Open the homes that are there; where none is, the first one as an empty one.
+
+        A model that several of them have is loaded once. Raises the first one's error where every
+        one that is there cannot be opened.
+        """
+        opened: list[OpenSpace] = []
+        failed: list[FailedSpace] = []
+        shared = None
+        if len(homes) > 1:
+            from kb.home_models import SharedModels
+
+            shared = SharedModels()
+        with contextlib.ExitStack() as resources:
+
+            def keep(one: SpaceHome) -> None:
+                settings = settings_of(one.home)
+                app = App.open(one.home, settings, create=False, clock=clock, shared=shared)
+                opened.append(OpenSpace(name=one.name, app=resources.enter_context(app)))
+
+            for one in homes:
+                try:
+                    if HomePaths(one.home).has_store:
+                        keep(one)
+                except FAILURES as error:
+                    failed.append(FailedSpace(name=one.name, error=error))
+            if not opened and failed:
+                raise failed[0].error
+            if not opened:
+                keep(homes[0])
+            return cls(opened, failed, resources.pop_all())
+
+    @property
+    def names(self) -> tuple[SpaceName, ...]:
+        """Those that are read, the one that wins first."""
+        return tuple(space.name for space in self._opened)
+
+    def search(self, request: SearchInput, scope: Scope) -> SearchResult:
+        """The best passages of all spaces for a scope, as `kb.tools.search.run` finds them in each.
+
+        Of one space that has docs the answer is its own. Of several they are merged by rank, and
+        `score` is the reciprocal of the rank that a hit had in its space. Docs and packs that are
+        named are sought where they are. Raises NotFound and AmbiguousId for a doc id, UnknownPack
+        and SharedSelector for a pack, and a space's own error where none can answer.
+        """
+        failed = list(self._failed)
+        named = [self._having(one, _doc(one, scope), failed) for one in request.doc_ids]
+        packs = [self._having_pack(one, scope, failed) for one in request.packs]
+
+        def answer(space: OpenSpace) -> SearchResult:
+            asked = msgspec.structs.replace(
+                request,
+                doc_ids=tuple(ids[space.name] for ids in named if space.name in ids),
+                packs=tuple(ids[space.name] for ids in packs if space.name in ids),
+                with_neighbors=False,
+            )
+            return search.run(space.app.toolkit, asked, scope)
+
+        spaces = [
+            space
+            for space in self._opened
+            if all(not some or any(space.name in ids for ids in some) for some in (named, packs))
+        ]
+        if not spaces:
+            # The docs that are named lie in one space, the packs in the other.
+            left_out = warnings_of(failed, scope)
+            return SearchResult(
+                query=request.query,
+                mode=request.mode,
+                hits=(),
+                entity_alignment=(),
+                warnings=left_out,
+            )
+        given = ask(spaces, answer, failed)
+        with_docs = [one for one in given if NOTHING_HERE not in one[1].warnings]
+        within = SearchRequest(
+            query="",
+            tags=request.tags,
+            kinds=request.kinds,
+            packs=tuple(dict.fromkeys(full for ids in packs for full in ids.values())),
+        )
+        limits = Limits(
+            k=request.k,
+            tokens_max=request.max_tokens,
+            scope=scope,
+            docs=None if named else within,
+        )
+        result = together(with_docs or given[:1], failed, limits)
+        if not request.with_neighbors:
+            return result
+        kits = {space.name: space.app.toolkit for space in spaces}
+        asked = msgspec.structs.replace(within, tokens_max=request.max_tokens)
+        return with_neighbors(
+            lambda hit: kits[hit.source_space or spaces[0].name], result, asked, scope
+        )
+
+    def similar(self, request: SimilarInput, scope: Scope) -> SearchResult:
+        """Passages of all spaces that are like what an id names, of whichever space has it.
+
+        Spaces whose passages another model embedded say so and bring none. Raises NotFound and
+        AmbiguousId, and a space's own error where none can answer.
+        """
+        failed = list(self._failed)
+        having = self._having(request.id, _doc_or_passage(request.id, scope), failed)
+        origin = next(space for space in self._opened if space.name in having)
+        seed = origin.app.toolkit.searcher().seed(having[origin.name], scope)
+        elsewhere = msgspec.structs.replace(seed, warnings=())
+
+        def answer(space: OpenSpace) -> SearchResult:
+            kit = space.app.toolkit
+            found = kit.searcher().like(seed if space is origin else elsewhere, request.k, scope)
+            return bounded(kit, found, request.max_tokens)
+
+        given = ask(self._with_docs(scope, failed), answer, failed)
+        limits = Limits(
+            k=request.k,
+            tokens_max=request.max_tokens,
+            scope=scope,
+            docs=SearchRequest(query=""),
+        )
+        result = together(given, failed, limits)
+        return msgspec.structs.replace(result, query=request.id)
+
+    def docs(self, limits: SearchRequest, status: Status, limit: int) -> SpaceDocs:
+        """The docs of a status within the limits, of all spaces; at most `limit`, 0 for all.
+
+        For the person at the machine alone, as `kb.tools.kept` is. A source that two spaces have
+        is listed in both. Raises a space's own error where none can be read.
+        """
+        failed = list(self._failed)
+        given = ask(
+            self._opened,
+            lambda space: kept_docs(space.app.toolkit, limits, status, limit),
+            failed,
+        )
+        rows = [
+            SpaceDoc(space=space.name, **msgspec.structs.asdict(row))
+            for space, found in given
+            for row in found.docs
+        ]
+        rows.sort(key=lambda row: (-row.updated_ms, row.source))
+        return SpaceDocs(
+            docs=tuple(rows[: limit or None]),
+            total=sum(found.total for _, found in given),
+            warnings=warnings_of(failed, OPERATOR),
+        )
+
+    def show(self, ident: str) -> Shown:
+        """What an id names, in the first space that has it; for the person at the machine alone.
+
+        Raises NotFound, AmbiguousId, and a space's own error where none can be read.
+        """
+        failed = list(self._failed)
+        found: dict[SpaceName, WholeDoc | PassageInPlace] = {}
+
+        def resolve(space: OpenSpace) -> str:
+            shown = found[space.name] = kept(space.app.toolkit, ident)
+            return shown.doc.doc_id if isinstance(shown, WholeDoc) else shown.passage.chunk_id
+
+        name = next(iter(self._having(ident, resolve, failed)))
+        return Shown(space=name, shown=found[name], warnings=warnings_of(failed, OPERATOR))
+
+    def entities(self, request: SearchEntitiesInput, scope: Scope) -> SpaceEntities:
+        """The first entities whose name starts so, counted by what the scope sees in each space.
+
+        Raises a space's own error where none can be read.
+        """
+        failed = list(self._failed)
+        whole = msgspec.structs.replace(request, max_tokens=NO_BUDGET)
+        given = ask(
+            self._opened,
+            lambda space: search_entities.run(space.app.toolkit, whole, scope),
+            failed,
+        )
+        found = list(merged_entities(each.entities for _, each in given))
+        shown = found[: request.limit]
+        shown = shown[: rows_fitting(shown, request.max_tokens)]
+        return SpaceEntities(
+            entities=tuple(shown),
+            more=len(shown) < len(found) or any(each.more for _, each in given),
+            warnings=warnings_of(failed, scope),
+        )
+
+    def _with_docs(self, scope: Scope, failed: list[FailedSpace]) -> list[OpenSpace]:
+        """The spaces that have docs for a scope; the first one where none has."""
+
+        def has_docs(space: OpenSpace) -> bool:
+            with space.app.store.read() as txn:
+                return bool(audiences_read(txn, scope))
+
+        given = ask(self._opened, has_docs, failed)
+        return [space for space, has_any in given if has_any] or [given[0][0]]
+
+    def _having(
+        self, ident: str, resolve: Callable[[OpenSpace], str], failed: list[FailedSpace]
+    ) -> Mapping[SpaceName, str]:
+        """The full id that `resolve` finds for an id, by the spaces that have it, in their order.
+
+        Raises AmbiguousId where it is short for one thing here and for another there, NotFound
+        where it names nothing, and a space's own error where only that one could tell.
+        """
+
+        def look(space: OpenSpace) -> str | None:
+            try:
+                return resolve(space)
+            except NotFound:
+                return None
+
+        given = ask(self._opened, look, failed)
+        found = {space.name: full for space, full in given if full is not None}
+        if len({full for full in found.values() if full.startswith(ident)}) > 1:
+            each = (f"{full} in the {name} space" for name, full in found.items())
+            raise AmbiguousId(id=ident, candidates=", ".join(each))
+        if not found:
+            raise failed[0].error if failed else NotFound(id=ident)
+        return found
+
+    def _having_pack(
+        self, name: str, scope: Scope, failed: list[FailedSpace]
+    ) -> Mapping[SpaceName, str]:
+        """The id of the pack that a name means, by space. Raises UnknownPack, SharedSelector."""
+
+        def look(space: OpenSpace) -> str:
+            with space.app.store.read() as txn:
+                return resolve(txn, name, scope).pack_id
+
+        try:
+            return self._having(name, look, failed)
+        except NotFound as error:
+            raise UnknownPack(id=name) from error
+
+    def close(self) -> None:
+        """Close every home."""
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _doc(ident: str, scope: Scope) -> Callable[[OpenSpace], str]:
+    """Finds the doc that an id names for a scope."""
+
+    def resolve(space: OpenSpace) -> str:
+        with space.app.store.read() as txn:
+            return open_doc(txn, ident, scope).doc_id
+
+    return resolve
+
+
+def _doc_or_passage(ident: str, scope: Scope) -> Callable[[OpenSpace], str]:
+    """Finds the doc or the passage that an id names for a scope."""
+
+    def resolve(space: OpenSpace) -> str:
+        with space.app.store.read() as txn:
+            opened = open_id(txn, ident, scope)
+            return opened.chunk.chunk_id if opened.chunk else opened.doc.doc_id
+
+    return resolve

@@ -1,0 +1,286 @@
+"""Several stores asked as one, in this process: models, scopes, ids and budgets."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kb.app import App
+from kb.config import Settings, load
+from kb.errors import AmbiguousId, NotFound
+from kb.home_models import SharedModels
+from kb.ingest.request import Wishes
+from kb.model.doc import OPERATOR, Scope, Visibility
+from kb.model.embedder import EmbedderChoice
+from kb.model.ids import doc_id
+from kb.model.search import SearchRequest, SearchResult
+from kb.model.source import file_lsid
+from kb.spaces.homes import SpaceHome
+from kb.spaces.spaces import Spaces
+from kb.sync.add import AddOptions
+from kb.tools.fields import NO_BUDGET
+from kb.tools.kept import WholeDoc
+from kb.tools.search import SearchInput
+from kb.tools.search_entities import SearchEntitiesInput
+from kb.tools.similar import SimilarInput
+
+SETTINGS = load([], ["embed.kind=hashing"])
+ANYBODY = Scope(user=None)
+HARBOUR = "The harbour master paints boats for #summer and @ann. "
+
+
+class Pair:
+    """A project's home and a user's, and the folder that their notes lie in."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.homes = (
+            SpaceHome(name="project", home=root / "project"),
+            SpaceHome(name="user", home=root / "user"),
+        )
+
+    def add(self, name: str, *notes: str, visibility: Visibility = "private") -> None:
+        """Take notes of the folder in, and do the work."""
+        home = next(one.home for one in self.homes if one.name == name)
+        paths = [str(self.root / note) for note in notes]
+        with App.open(home, SETTINGS) as app, app.parser() as parser:
+            app.adder(parser, AddOptions(wishes=Wishes(visibility=visibility))).add(paths)
+            pool = app.pool()
+            pool.start()
+            pool.drain()
+            pool.shutdown()
+
+    def write(self, **notes: str) -> None:
+        for name, text in notes.items():
+            (self.root / f"{name}.md").write_text(text)
+
+    def open(self) -> Spaces:
+        return Spaces.open(self.homes, self._settings)
+
+    def _settings(self, home: Path) -> Settings:
+        assert home.is_relative_to(self.root)
+        return SETTINGS
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    """Two homes that hold one note each, and one that both hold."""
+    made = Pair(tmp_path)
+    made.write(
+        boats=f"# Boats\n\n{HARBOUR}", rope=f"# Rope\n\n{HARBOUR}Rope.", both="# Both\n\nHarbour."
+    )
+    made.add("project", "boats.md", "both.md")
+    made.add("user", "rope.md", "both.md")
+    return made
+
+
+@pytest.fixture
+def spaces(pair: Pair) -> Iterator[Spaces]:
+    with pair.open() as opened:
+        yield opened
+
+
+def found(result: SearchResult) -> list[tuple[str, str | None]]:
+    return [(hit.title, hit.source_space) for hit in result.hits]
+
+
+def test_what_both_have_is_the_projects(spaces: Spaces) -> None:
+    """A file in both stores is one hit, and the answer's own limits hold for it."""
+    result = spaces.search(SearchInput(query="harbour", max_tokens=NO_BUDGET), OPERATOR)
+    assert sorted(found(result)) == [("Boats", "project"), ("Both", "project"), ("Rope", "user")]
+    assert [hit.score for hit in result.hits] == sorted(
+        (h.score for h in result.hits), reverse=True
+    )
+    assert result.warnings == ()
+
+
+def test_a_stale_copy_is_not_answered(pair: Pair) -> None:
+    """What the user's store still says of a file that the project holds is no answer."""
+    pair.write(both="# Both\n\nAnchors.")
+    pair.add("project", "both.md")
+    for words, expected in (("harbour", ["Boats", "Rope"]), ("anchors", ["Both"])):
+        request = SearchInput(query=words, mode="lexical", max_tokens=NO_BUDGET)
+        with pair.open() as spaces:
+            assert [title for title, _ in found(spaces.search(request, OPERATOR))] == expected
+
+
+def test_what_an_asker_may_not_see_hides_nothing(pair: Pair) -> None:
+    """A private copy in the project leaves the user's public one to be found by anybody."""
+    pair.write(open="# Open\n\nHarbour.", seen="# Seen\n\nHarbour wall.")
+    pair.add("project", "open.md")
+    pair.add("project", "seen.md", visibility="public")
+    pair.add("user", "open.md", visibility="public")
+    request = SearchInput(query="harbour", mode="lexical", max_tokens=NO_BUDGET)
+    with pair.open() as spaces:
+        shown = found(spaces.search(request, ANYBODY))
+        assert shown == [("Seen", "project"), ("Open", "user")]
+        assert ("Open", "project") in found(spaces.search(request, OPERATOR))
+
+
+def test_an_asker_hears_of_no_cause(pair: Pair) -> None:
+    """Only the operator is told where a store lies that cannot be read, and what is wrong."""
+    (pair.root / "user" / "store" / "data.mdb").write_bytes(b"not a store at all" * 1000)
+    with pair.open() as spaces:
+        request = SearchInput(query="harbour", mode="lexical")
+        (said,) = spaces.search(request, OPERATOR).warnings
+        assert str(pair.root) in said
+        assert "--space user" in said
+        told = spaces.search(request, ANYBODY).warnings
+        assert told[0] == "the user space cannot be read at the moment"
+
+
+def test_one_model_is_loaded_for_both(spaces: Spaces) -> None:
+    """Two homes with one model share it."""
+    first, second = (space.app.embedder for space in spaces._opened)
+    assert first is second
+
+
+def test_a_query_is_embedded_once() -> None:
+    """The last text's vector is kept, for the model that made it."""
+    asked: list[str] = []
+    shared = SharedModels()
+    choice = EmbedderChoice(kind="hashing")
+    embedder = shared.made(choice, 0)
+    assert shared.made(choice, 0) is embedder
+
+    class Counting(type(embedder)):  # type: ignore[misc]
+        def embed_query(self, text: str) -> object:
+            asked.append(text)
+            return super().embed_query(text)
+
+    one, other = Counting(), Counting()
+    for text in ("tea", "tea", "milk", "tea"):
+        assert (shared.embed_query(one, text) == embedder.embed_query(text)).all()
+    assert asked == ["tea", "milk", "tea"]
+    shared.embed_query(other, "tea")
+    assert asked[-2:] == ["tea", "tea"]
+
+
+def test_what_is_like_a_doc_is_sought_in_both(spaces: Spaces) -> None:
+    """A passage of one store is compared with those of the other, but never with its own file."""
+    for title, others in (("Boats", {"Both", "Rope"}), ("Both", {"Boats", "Rope"})):
+        ident = ids(spaces)[title]
+        result = spaces.similar(SimilarInput(id=ident, max_tokens=NO_BUDGET), OPERATOR)
+        assert {hit.title for hit in result.hits} == others
+        assert {hit.title for hit in result.hits if hit.source_space == "user"} == {"Rope"}
+        assert (result.query, result.warnings) == (ident, ())
+
+
+def test_vectors_of_two_models_are_not_compared(spaces: Spaces) -> None:
+    """A store whose passages another model embedded says so, and brings nothing."""
+    searcher = spaces._opened[0].app.searcher
+    seed = searcher.seed(ids(spaces)["Boats"], OPERATOR)
+    assert searcher.like(seed, 10, OPERATOR).hits
+    other = searcher.like(msgspec.structs.replace(seed, fingerprint="other"), 10, OPERATOR)
+    assert other.hits == ()
+    assert "another model" in other.warnings[0]
+
+
+def test_an_id_is_looked_for_in_both(spaces: Spaces) -> None:
+    """Docs and passages are shown from where they are; what both have, from the project."""
+    for title, space in (("Boats", "project"), ("Rope", "user"), ("Both", "project")):
+        shown = spaces.show(ids(spaces)[title])
+        assert (shown.space, shown.shown.doc.title) == (space, title)
+        assert isinstance(shown.shown, WholeDoc)
+        passage = spaces.show(shown.shown.passages[0].chunk_id)
+        assert (passage.space, passage.shown.doc.title) == (space, title)
+    with pytest.raises(NotFound):
+        spaces.show("dffffffff")
+
+
+def test_docs_that_are_named_are_searched_where_they_are(spaces: Spaces) -> None:
+    """An id of either store will do, and one of none is not found."""
+    known = ids(spaces)
+
+    def search(*doc_ids: str) -> SearchResult:
+        return spaces.search(SearchInput(query="harbour", doc_ids=doc_ids), OPERATOR)
+
+    assert found(search(known["Rope"])) == [("Rope", "user")]
+    assert sorted(found(search(known["Rope"], known["Boats"]))) == [
+        ("Boats", "project"),
+        ("Rope", "user"),
+    ]
+    with pytest.raises(NotFound):
+        search(known["Rope"], "dffffffff")
+
+
+def test_a_short_id_of_two_stores_is_refused(pair: Pair) -> None:
+    """Both ids are named, and their spaces; a character more and it is one of them."""
+    mine, theirs = colliding(pair.root)
+    pair.write(**{name: f"# {name}\n\ntext of {name}" for name in (mine, theirs)})
+    pair.add("project", f"{mine}.md")
+    pair.add("user", f"{theirs}.md")
+    one, other = (doc_id(file_lsid(pair.root / f"{name}.md"), 1) for name in (mine, theirs))
+    with pair.open() as spaces:
+        for call in (
+            spaces.show,
+            lambda short: spaces.similar(SimilarInput(id=short), OPERATOR),
+            lambda short: spaces.search(SearchInput(query="x", doc_ids=(short,)), OPERATOR),
+        ):
+            with pytest.raises(AmbiguousId) as refused:
+                call(one[:4])
+            assert f"{one} in the project space, {other} in the user space" in str(refused.value)
+        assert spaces.show(other[:12]).space == "user"
+
+
+def colliding(folder: Path) -> tuple[str, str]:
+    """Two names of notes whose docs' ids start with the same four characters."""
+    seen: dict[str, str] = {}
+    for number in range(10_000):
+        name = f"n{number}"
+        start = doc_id(file_lsid(folder / f"{name}.md"), 1)[:4]
+        if start in seen:
+            return seen[start], name
+        seen[start] = name
+    raise AssertionError("no two of ten thousand names")
+
+
+def test_one_budget_for_both(pair: Pair) -> None:
+    """Each store could fill the budget; together they do not exceed it, and the answer says so."""
+    words = " ".join(f"harbour word{number}" for number in range(600))
+    pair.write(long=f"# Long\n\n{words}", length=f"# Length\n\n{words} more")
+    pair.add("project", "long.md")
+    pair.add("user", "length.md")
+    with pair.open() as spaces:
+        request = SearchInput(query="harbour", max_tokens=NO_BUDGET)
+        whole = spaces.search(request, OPERATOR)
+        cut = spaces.search(msgspec.structs.replace(request, max_tokens=600), OPERATOR)
+        assert 0 < len(cut.hits) < len(whole.hits)
+        assert {hit.source_space for hit in cut.hits} == {"project", "user"}
+        assert sum(len(hit.text.split()) for hit in cut.hits) <= 600
+        assert cut.truncated is not None
+        assert "over 600 tokens" in cut.truncated
+
+
+def test_entities_and_docs_of_both(spaces: Spaces) -> None:
+    """Mentions are added up; docs come by their last change, each with its space."""
+    said = spaces.entities(SearchEntitiesInput(prefix="#"), OPERATOR)
+    assert [(one.surface, one.passages, one.docs) for one in said.entities] == [("#summer", 2, 2)]
+    assert not said.more
+    assert spaces.entities(SearchEntitiesInput(limit=1), OPERATOR).more
+    docs = spaces.docs(SearchRequest(query=""), "active", 3)
+    assert (len(docs.docs), docs.total) == (3, 4)
+    assert [doc.updated_ms for doc in docs.docs] == sorted(
+        (doc.updated_ms for doc in docs.docs), reverse=True
+    )
+    assert {doc.space for doc in docs.docs} == {"project", "user"}
+
+
+def test_a_doc_of_both_that_one_has_not_cut_is_answered_by_the_other(pair: Pair) -> None:
+    """The first store's copy wins as soon as it can be found."""
+    pair.write(new="# New\n\nAnchor.")
+    pair.add("user", "new.md")
+    with App.open(pair.homes[0].home, SETTINGS) as app, app.parser() as parser:
+        app.adder(parser, AddOptions()).add([str(pair.root / "new.md")])
+    request = SearchInput(query="anchor", mode="lexical", max_tokens=NO_BUDGET)
+    with pair.open() as spaces:
+        assert found(spaces.search(request, OPERATOR)) == [("New", "user")]
+    pair.add("project")
+    with pair.open() as spaces:
+        assert found(spaces.search(request, OPERATOR)) == [("New", "project")]
+
+
+def ids(spaces: Spaces) -> dict[str, str]:
+    """Ids of docs by their titles."""
+    return {row.title: row.doc_id for row in spaces.docs(SearchRequest(query=""), "active", 0).docs}
