@@ -2,7 +2,7 @@
 
 import click
 
-from cli import pack_author, pack_query, pack_register
+from cli import pack_archive, pack_author, pack_query, pack_register
 
 
 @click.group(name="pack")
@@ -13,6 +13,6 @@ def command() -> None:
     """
 
 
-for _module in (pack_register, pack_query, pack_author):
+for _module in (pack_register, pack_query, pack_author, pack_archive):
     for _command in _module.COMMANDS:
         command.add_command(_command)

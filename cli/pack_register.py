@@ -1,5 +1,6 @@
 """`kb pack add`, `ls`, `rm` and `show`: which packs there are."""
 
+import contextlib
 from collections import Counter
 from typing import Final, get_args
 
@@ -8,18 +9,27 @@ from msgspec import Struct
 
 from cli.home import open_app
 from cli.output import clean, many, print_json, warn
+from cli.sync_all import judge
+from cli.sync_all import tell as tell_line
 from cli.words import text
+from cli.work import drain, progress_bar, working
+from kb.app import App
+from kb.home_packs import Placed
 from kb.model.doc import OPERATOR, Visibility
+from kb.model.origin import origin_id
 from kb.model.pack import PackForm, PackRecord
 from kb.packs import register
 from kb.packs.brief import warnings_of
 from kb.packs.load import Pack
+from kb.sync.current import SourceLine, SyncOptions, SyncReport
+from kb.sync.origins import UnknownSource
 
 
 class ShownPack(Struct, frozen=True, kw_only=True):
     """A pack as it is now."""
 
     pack_id: str
+    title: str
     selector: str | None
     version: str
     schema_version: int
@@ -32,6 +42,14 @@ class ShownPack(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
+class AddedPack(ShownPack, frozen=True, kw_only=True):
+    """A pack that was added, and what became of its docs."""
+
+    signed_by: str | None
+    """The public key of an archive's signature."""
+    sync: SourceLine
+
+
 class PackList(Struct, frozen=True, kw_only=True):
     """The packs that are registered, by id."""
 
@@ -42,11 +60,14 @@ class RemovedPack(Struct, frozen=True, kw_only=True):
     """A pack that is not registered any more."""
 
     removed: str
+    docs: int
+    """Those that went with it."""
 
 
 def opened(ctx: click.Context, name: str) -> Pack:
     """The pack that a command names."""
-    return register.open_pack(open_app(ctx, create=False).store, name)
+    app = open_app(ctx, create=False)
+    return register.open_pack(app.store, name, app.paths.root)
 
 
 def tell(warnings: tuple[str, ...]) -> None:
@@ -56,20 +77,66 @@ def tell(warnings: tuple[str, ...]) -> None:
 
 
 @click.command(name="add")
-@click.argument("place", metavar="PATH")
+@click.argument("place", metavar="PATH|URL")
 @click.option("--visibility", type=click.Choice(get_args(Visibility)), help="Who may see the pack.")
+@click.option("--trust", metavar="KEY", help="Refuse an archive that this key has not signed.")
+@click.option("--wait/--no-wait", default=True, help="Wait until all of it can be found.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def add(ctx: click.Context, place: str, visibility: Visibility | None, as_json: bool) -> None:
-    """Register a pack: a folder with a manifest, or the manifest's file."""
-    pack = register.pack_at(place)
-    register.register(open_app(ctx, create=True).store, pack, visibility=visibility)
-    shown = _shown(pack)
+def add(
+    ctx: click.Context,
+    place: str,
+    visibility: Visibility | None,
+    trust: str | None,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Register a pack and take its docs in: a folder, a manifest's file, or an archive (.tar).
+
+    `kb sync-all` keeps the docs of a folder current. An archive is verified as a whole before
+    anything is written; its files come to lie in the home, and what is there of an older version
+    is replaced. Its passages and vectors are used where this home would make the same.
+    """
+    app = open_app(ctx, create=False)
+    found = app.packs.read(place, trust=trust)
+    if not app.is_made:
+        app = open_app(ctx, create=True)
+    placed = app.packs.place(found, visibility=visibility)
+    report = _taken_in(app, placed, visibility, wait=wait)
+    shown = _added(placed, report.sources[0])
     if as_json:
         print_json(shown)
-        return
-    click.echo(f"{clean(shown.pack_id)} is registered, with {many(shown.docs, 'doc')}")
-    tell(shown.warnings)
+    else:
+        click.echo(f"{clean(shown.pack_id)} is registered, with {many(shown.docs, 'doc')}")
+        tell_line(shown.sync)
+        tell(shown.warnings)
+    judge(report)
+
+
+def _taken_in(app: App, placed: Placed, visibility: Visibility | None, *, wait: bool) -> SyncReport:
+    # What an archive leaves out is gone from it for good: a manifest that is whole says so.
+    asked = SyncOptions(
+        only=placed.origin_id,
+        accept_deletions=placed.signed is not None,
+        file_bytes_max=app.settings.ingest.file_bytes_max,
+    )
+    with app.parser() as parser, progress_bar() as progress, working(app, wait=wait) as pool:
+        syncer = app.syncer(parser, asked, ready=placed.ready, revive=True, visibility=visibility)
+        report = syncer.run()
+        if pool is not None:
+            drain(app, pool, progress)
+    return report
+
+
+def _added(placed: Placed, line: SourceLine) -> AddedPack:
+    shown = _shown(placed.pack)
+    warnings = shown.warnings
+    key = placed.signed.archive.key if placed.signed else ""
+    if placed.signed and not placed.signed.is_trusted:
+        whose = f"signed by {key}, which is no trusted key" if key else "not signed"
+        warnings = (f"the archive is {whose}", *warnings)
+    fields = {name: getattr(shown, name) for name in ShownPack.__struct_fields__}
+    return AddedPack(**{**fields, "warnings": warnings}, signed_by=key or None, sync=line)
 
 
 @click.command(name="ls")
@@ -95,12 +162,22 @@ def ls(ctx: click.Context, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def rm(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Take a pack off the register; its files stay."""
-    record = register.unregister(open_app(ctx, create=False).store, name)
+    """Take a pack off the register, and its docs out; the files of a folder stay.
+
+    Those that were unpacked from an archive go with the next `kb compact`.
+    """
+    app = open_app(ctx, create=False)
+    record = register.unregister(app.store, name)
+    asked = SyncOptions(only=origin_id("pack", record.pack_id))
+    docs = 0
+    # One that was registered before packs had docs is no source.
+    with app.parser() as parser, contextlib.suppress(UnknownSource):
+        docs = app.syncer(parser, asked).run().removed
     if as_json:
-        print_json(RemovedPack(removed=record.pack_id))
+        print_json(RemovedPack(removed=record.pack_id, docs=docs))
     else:
-        click.echo(f"{clean(record.pack_id)} is not registered any more; its files stay")
+        gone = f", and {many(docs, 'doc')} went with it" if docs else ""
+        click.echo(f"{clean(record.pack_id)} is not registered any more{gone}")
 
 
 @click.command(name="show")
@@ -115,6 +192,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         return
     rows = {
         "pack": shown.pack_id,
+        "title": shown.title,
         "selector": shown.selector or "",
         "version": shown.version,
         "root": shown.root_uri,
@@ -133,6 +211,7 @@ def _shown(pack: Pack) -> ShownPack:
     said = pack.manifest
     return ShownPack(
         pack_id=said.pack_id,
+        title=said.title,
         selector=pack.selector,
         version=said.version,
         schema_version=said.schema_version,

@@ -15,7 +15,7 @@ from cli.output import many, warn
 from cli.sync_all import tell
 from kb.app import App
 from kb.errors import NotFound
-from kb.model.origin import Origin
+from kb.model.origin import FOLDERS, Origin
 from kb.sync.current import SourceLine, SyncOptions
 from kb.sync.origins import UnknownSource, folder_of, listed
 from kb.sync.walk import IGNORE_FILE
@@ -111,7 +111,7 @@ def _folders(app: App) -> list[Origin]:
     """Registered folders that are there."""
     with app.store.read() as txn:
         origins = listed(txn)
-    return [one for one in origins if one.kind == "folder" and os.path.isdir(folder_of(one))]
+    return [one for one in origins if one.kind in FOLDERS and os.path.isdir(folder_of(one))]
 
 
 def _concerns(path: str, origins: list[Origin], home: str) -> bool:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from kb import home_entries
+from kb import home_entries, home_notebook
 from kb.config import Settings
 from kb.content.layout import HomePaths
 from kb.errors import ConfigError, NotFound, SourceError, UsageError
 from kb.ingest.request import Wishes
-from kb.model.doc import OPERATOR, Doc, Kind, PackPart
+from kb.model.doc import OPERATOR, Doc, Kind, PackPart, Visibility
 from kb.model.ids import Lsid
-from kb.model.origin import Origin, origin_id
+from kb.model.origin import FOLDERS, Origin, origin_id
 from kb.model.pack import PackRecord
 from kb.model.search import LearnCall
 from kb.model.source import member_lsid, member_of
@@ -71,10 +71,10 @@ class HomeSources:
 
     def take_in(self, origin: Origin, seen: Sequence[Found | Passed]) -> tuple[AddReport, Origin]:
         """Take in a page, or what a walk brought of a folder; with what was asked for it once."""
-        wishes = Wishes(tags=origin.tags, visibility=origin.visibility, owner=origin.owner)
+        wishes = Wishes(tags=origin.tags, visibility_first=origin.visibility, owner=origin.owner)
         asked = structs.replace(self._options, extensions=origin.extensions, wishes=wishes)
         adder = self._adder(asked)
-        if origin.kind == "folder":
+        if origin.kind in FOLDERS:
             return adder.add_walked(seen), origin
         report = adder.add([origin.location])
         if adder.error is not None:
@@ -83,14 +83,16 @@ class HomeSources:
         return report, structs.replace(origin, cursor=cursor)
 
     def declared(self) -> list[Origin]:
-        """The topics that the settings name and want to have searched, and the home's entries."""
+        """The topics that the settings name and want to have searched, entries and notebook."""
         now_ms = self._store.clock.now_ms()
         topics = [
             Origin(origin_id=origin_id("topic", name), kind="topic", location=name, added_ms=now_ms)
             for name, said in self._settings.kb.topic.items()
             if said.enable and said.index
         ]
-        return [*topics, *home_entries.declared(self._paths.knowledge, now_ms)]
+        folder = home_notebook.folder_of(self._paths, self._settings.notebook)
+        notebook = home_notebook.declared(folder, now_ms)
+        return [*topics, *home_entries.declared(self._paths.knowledge, now_ms), *notebook]
 
     def collect(self, origin: Origin) -> Collection:
         """What a topic, a pack or a folder of entries names now."""
@@ -140,7 +142,8 @@ class HomeSources:
             pack = open_registered(record, self._paths.root)
         except (SourceError, NotFound, UsageError) as error:
             return _collection(origin, amiss=str(error))
-        named = [(doc.source_path, _wishes(record, doc)) for doc in pack.manifest.docs]
+        asked = self._options.wishes.visibility
+        named = [(doc.source_path, _wishes(record, doc, asked)) for doc in pack.manifest.docs]
         folder = place_of(record, self._paths.root).parent
         found = {one.lsid: one for one in _members("pack", record.pack_id, folder, named)}
         members = [structs.replace(one, ready=self._ready.get(lsid)) for lsid, one in found.items()]
@@ -151,11 +154,12 @@ class HomeSources:
         return _collection(origin, tuple(members), unsure, passed=tuple(passed))
 
 
-def _wishes(record: PackRecord, doc: "PackDoc") -> Wishes:
+def _wishes(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> Wishes:
     return Wishes(
         title=doc.title or None,
         tags=doc.tags,
-        visibility=record.visibility,
+        visibility=asked,
+        visibility_first=record.visibility,
         owner=record.owner,
         pack=PackPart(pack_id=record.pack_id, selector=doc.selector),
     )

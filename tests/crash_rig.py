@@ -104,7 +104,7 @@ class Rig:
 
     def copied(self, root: Path) -> "Rig":
         """The home as it is now, elsewhere, over the same sources."""
-        shutil.copytree(self.home, root / "home")
+        shutil.copytree(self.home, root / "home", symlinks=True)
         return Rig(root, self.sources, self.cfg)
 
     def write(self, files: dict[str, str]) -> None:

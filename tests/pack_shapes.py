@@ -2,17 +2,20 @@
 
 from typing import Any
 
+from cli import pack_archive as archive
 from cli import pack_author as author
 from cli import pack_query as asked
 from cli import pack_register as register
 from kb.model.pack import PackRecord
 from kb.packs import manifest, query
+from kb.sync.current import SourceLine
 
 
 def pack_shapes() -> list[tuple[str, Any]]:
     """Under each command's name, the records of its document: where, and of which class."""
     return [
-        ("add", register.ShownPack),
+        ("add", register.AddedPack),
+        ("add.sync", SourceLine),
         ("ls", register.PackList),
         ("ls.packs", PackRecord),
         ("rm", register.RemovedPack),
@@ -29,4 +32,6 @@ def pack_shapes() -> list[tuple[str, Any]]:
         ("check.findings", manifest.PackFinding),
         ("graph", author.DrawnPack),
         ("build", author.BuiltPack),
+        ("export", archive.ExportedPack),
+        ("keygen", archive.NewKey),
     ]

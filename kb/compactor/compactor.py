@@ -4,7 +4,7 @@ import errno
 from collections.abc import Callable
 from typing import Final
 
-from kb.compactor import caches, models, orphans, vectors, versions
+from kb.compactor import caches, models, orphans, packs, vectors, versions
 from kb.compactor.report import CompactReport
 from kb.config import CompactSettings
 from kb.content.files import ContentStore
@@ -62,6 +62,7 @@ class Compactor:
         purged = versions.purge(store, self._settings.tombstone_days, dry_run=dry_run)
         gone = self._gone(settled.gone, purged) if dry_run else frozenset[DocId]()
         swept = orphans.sweep(store, self._paths, grace_ms, gone, dry_run=dry_run)
+        unpacked = packs.remove_unnamed(store, self._paths, dry_run=dry_run)
         kept = models.forget(store, self._settings.model_days, dry_run=dry_run)
         unused = vectors.remove_unused(store, frozenset(purged), kept, dry_run=dry_run)
         folders = models.remove_folders(self._paths.index / "dense", kept, dry_run=dry_run)
@@ -75,10 +76,11 @@ class Compactor:
             docs_purged=len(purged),
             files_marked=swept.marked,
             files_removed=swept.removed,
-            bytes_freed=temporary.bytes_freed + swept.bytes_freed + folders,
+            packs_removed=unpacked.removed,
+            bytes_freed=sum(one.bytes_freed for one in (temporary, swept, unpacked)) + folders,
             vectors_removed=unused,
             log_entries_removed=dropped,
-            problems=(*temporary.problems, *swept.problems, *said),
+            problems=(*temporary.problems, *swept.problems, *unpacked.problems, *said),
         )
 
     def _gone(self, superseded: list[DocId], purged: list[SourceNo]) -> frozenset[DocId]:

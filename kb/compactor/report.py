@@ -17,6 +17,8 @@ class CompactReport(Struct, frozen=True, kw_only=True):
     """Tombstoned sources removed with all that was theirs."""
     files_marked: int = 0
     files_removed: int = 0
+    packs_removed: int = 0
+    """Folders and names of unpacked packs that no record names."""
     bytes_freed: int = 0
     """Of files. Pages freed inside the store are used again, not given back."""
     vectors_removed: int = 0

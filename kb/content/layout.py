@@ -12,6 +12,7 @@ from kb.errors import ReadOnlyHome
 from kb.model.ids import sha256_hex
 
 _SLUG_BYTES_MAX: Final = 80
+PACKS_FOLDER: Final = "packs"
 _FOLDERS: Final = ("store", "raw", "md", "index", "tmp")
 
 
@@ -46,9 +47,19 @@ class HomePaths(Struct, frozen=True):
         return self.root / "backups"
 
     @property
+    def packs(self) -> Path:
+        """Packs that were unpacked from archives; not made unless there is one."""
+        return self.root / PACKS_FOLDER
+
+    @property
     def knowledge(self) -> Path:
         """Entries, which people write, by its real path; not made unless there is one."""
         return Path(os.path.realpath(self.root)) / "knowledge"
+
+    @property
+    def notebook(self) -> Path:
+        """The notebook, where the settings name no other folder; not made before the first note."""
+        return self.root / "notebook"
 
     @property
     def compact_lock(self) -> Path:

@@ -15,12 +15,13 @@ _POLL_S: Final = 0.02
 
 @contextmanager
 def file_lock(path: Path, wait_s: float) -> Iterator[None]:
-    """Hold an exclusive flock on `path` for the block.
+    """Hold an exclusive flock on `path`, a file or a folder, for the block.
 
     The file is made where it is missing and never removed: a lock on a deleted file excludes
-    nobody. Raises StoreBusy after `wait_s` seconds, OSError where the file cannot be opened.
+    nobody. Raises StoreBusy after `wait_s` seconds, OSError where it cannot be opened.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    flags = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
         _acquire(descriptor, path, time.monotonic() + wait_s)
         yield

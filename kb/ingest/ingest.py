@@ -135,7 +135,7 @@ class Ingestor:
             mime=said.mime,
             tags=tuple(dict.fromkeys((*said.tags, *given))),
             date=said.date,
-            visibility=wishes.visibility or "private",
+            visibility=wishes.visibility or wishes.visibility_first or "private",
             owner=wishes.owner or LOCAL_USER,
             status="active",
             raw_sha256=request.raw_sha256,

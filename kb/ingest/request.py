@@ -30,6 +30,8 @@ class Wishes(Struct, frozen=True, kw_only=True):
     title: str | None = None
     tags: tuple[str, ...] | None = None
     visibility: Visibility | None = None
+    visibility_first: Visibility | None = None
+    """For a source that is new, where `visibility` says nothing: what a person said since holds."""
     owner: str | None = None
     entry: EntryMeta | None = None
     pack: PackPart | None = None

@@ -127,6 +127,11 @@ class Doc(Struct, frozen=True, kw_only=True):
         return self.moved_to or self.lsid
 
     @property
+    def is_private(self) -> bool:
+        """Whether it is for its owner alone: nothing that is handed on may hold it unasked."""
+        return self.visibility == "private"
+
+    @property
     def audience(self) -> Audience:
         """Who may see it, in one word; whoever reads that audience reads the doc."""
         return audience_of(self.visibility, self.owner)

@@ -15,7 +15,7 @@ class PackRecord(Struct, frozen=True, kw_only=True):
 
     pack_id: str
     location: str
-    """The manifest's absolute path."""
+    """The manifest's absolute path; of one that was unpacked, its path in the home."""
     form: PackForm
     selector: str | None = None
     """The name that the pack gives itself, besides its id."""

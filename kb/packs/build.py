@@ -141,7 +141,7 @@ def _note(folder: Path, path: str, warnings: list[str]) -> _Note:
     return _Note(
         path=path,
         title=said.title,
-        summary=summary or _first_paragraph(said.markdown),
+        summary=summary or first_paragraph(said.markdown),
         kind=normal_kind(_text(front, "kind")[:_KIND_CHARS_MAX]),
         tags=said.tags,
         date=said.date or "",
@@ -156,7 +156,8 @@ def _text(front: dict[str, Any], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _first_paragraph(markdown: str) -> str:
+def first_paragraph(markdown: str) -> str:
+    """The first paragraph that says something, as one line of at most 300 characters."""
     for block in blocks(markdown):
         if block.kind == "para":
             text = " ".join(markdown[block.start : block.end].split())
@@ -273,5 +274,5 @@ def write_manifest(path: Path, data: bytes, *, force: bool) -> bool:
 def _is_built(data: bytes) -> bool:
     try:
         return msgspec.json.decode(data, type=_Head).built_by == _BUILT_BY
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return False

@@ -147,6 +147,15 @@ def load_pack(place: Path) -> Pack:
         data = read_inside(path.parent, path.name, MANIFEST_BYTES_MAX)
     except SourceError as error:
         raise type(error)(error.reason, source=name) from error
+    return parsed(path, data)
+
+
+def parsed(path: Path, data: bytes) -> Pack:
+    """The pack whose manifest at `path`, whose name says the form, has these bytes.
+
+    Raises Unparsable, which names the doc and the field.
+    """
+    name, form = display_name(path), _FORMS[path.suffix.lower()]
     try:
         return _of_package(path, data) if form == "package" else _of_filesystem(path, data)
     except msgspec.ValidationError as error:
@@ -231,6 +240,7 @@ class _Package(Struct, frozen=True, kw_only=True):
     schema_version: Annotated[int, Meta(ge=0)] = SCHEMA_VERSION
     root_uri: _Line = ""
     content_hash: _Line = ""
+    title: _Line = ""
     docs: Annotated[tuple[_Doc, ...], Meta(max_length=DOCS_MAX)] = ()
 
     def __post_init__(self) -> None:
@@ -285,6 +295,7 @@ def _pack(path: Path, said: _Package, root_uri: str, selector: str | None) -> Pa
         schema_version=said.schema_version,
         root_uri=root_uri,
         content_hash=said.content_hash,
+        title=said.title,
         docs=tuple(_doc(doc, said.ident, findings) for doc in said.docs),
     )
     return Pack(path, manifest, selector or None, tuple(findings))

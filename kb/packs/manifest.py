@@ -76,6 +76,8 @@ class PackManifest(Struct, frozen=True, kw_only=True):
     root_uri: str = ""
     content_hash: str = ""
     """As the manifest writes it: whoever made it knows what it is over."""
+    title: str = ""
+    """What the pack is called, where its manifest says so."""
     docs: tuple[PackDoc, ...] = ()
 
 

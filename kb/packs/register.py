@@ -4,12 +4,13 @@ import os
 from pathlib import Path
 from typing import Final
 
+from kb.content.layout import PACKS_FOLDER
 from kb.errors import AmbiguousId, Unreadable, UsageError
 from kb.model.doc import LOCAL_USER, OPERATOR, Scope, Visibility
 from kb.model.ids import Lsid
 from kb.model.pack import PackRecord
 from kb.model.source import path_of
-from kb.packs.load import Pack, UnknownPack, load_pack
+from kb.packs.load import MANIFEST_JSON, Pack, UnknownPack, load_pack
 from kb.store.keys import text_key
 from kb.store.kv import ReadTxn
 from kb.store.records import PACKS
@@ -38,26 +39,50 @@ def _path(said: str) -> Path:
     return path_of(Lsid(said)) or Path(os.path.expanduser(said))
 
 
+def place_of(record: PackRecord, home: Path) -> Path:
+    """Where a pack's manifest lies; one that was unpacked lies in the home."""
+    return home / _path(record.location)
+
+
+def inner_location(pack_id: str) -> str:
+    """The location of a pack that was unpacked into its home, relative to that."""
+    return f"{PACKS_FOLDER}/{pack_id}/{MANIFEST_JSON}"
+
+
+def known_at(txn: ReadTxn, pack_id: str, location: str) -> PackRecord | None:
+    """The record of this pack, None where there is none yet.
+
+    Raises UsageError where another pack of that id is registered.
+    """
+    known = PACKS.get(txn, text_key(pack_id))
+    if known is not None and known.location != location:
+        raise UsageError(
+            f"{pack_id} is registered from {known.location}; "
+            f"kb pack rm {pack_id} makes room for another"
+        )
+    return known
+
+
 def register(
-    store: Store, pack: Pack, *, visibility: Visibility | None = None, owner: str = LOCAL_USER
+    store: Store,
+    pack: Pack,
+    *,
+    location: str | None = None,
+    visibility: Visibility | None = None,
+    owner: str = LOCAL_USER,
 ) -> PackRecord:
     """Know a pack by its id from now on; what its manifest says of it now is taken down.
 
     Registered again it keeps its time and, where none is given, who sees it. Raises UsageError
     where another pack of that id is registered.
     """
-    said = pack.manifest
+    said, location = pack.manifest, location or pack.location
     key = text_key(said.pack_id)
     with store.write() as txn:
-        known = PACKS.get(txn, key)
-        if known is not None and known.location != pack.location:
-            raise UsageError(
-                f"{said.pack_id} is registered from {known.location}; "
-                f"kb pack rm {said.pack_id} makes room for another"
-            )
+        known = known_at(txn, said.pack_id, location)
         record = PackRecord(
             pack_id=said.pack_id,
-            location=pack.location,
+            location=location,
             form=pack.form,
             selector=pack.selector,
             version=said.version,
@@ -100,14 +125,14 @@ def resolve(txn: ReadTxn, name: str, scope: Scope) -> PackRecord:
     return found[0]
 
 
-def open_registered(record: PackRecord) -> Pack:
+def open_registered(record: PackRecord, home: Path) -> Pack:
     """A registered pack as it is now.
 
     Raises what `load_pack` raises, but Unreadable where nothing or another pack is in its place.
     """
     mend = f"kb pack rm {record.pack_id}, or put it back"
     try:
-        pack = load_pack(_path(record.location))
+        pack = load_pack(place_of(record, home))
     except UnknownPack as error:
         detail = f"{record.location} is not there any more; {mend}"
         raise Unreadable(detail, source=record.pack_id) from error
@@ -117,7 +142,7 @@ def open_registered(record: PackRecord) -> Pack:
     return pack
 
 
-def open_pack(store: Store, name: str) -> Pack:
+def open_pack(store: Store, name: str, home: Path) -> Pack:
     """The pack that the person at the machine names: by id, by selector, or by its place.
 
     Raises what `resolve` and `load_pack` raise.
@@ -129,4 +154,4 @@ def open_pack(store: Store, name: str) -> Pack:
         if not os.path.exists(_path(name)):
             raise
         return pack_at(name)
-    return open_registered(record)
+    return open_registered(record, home)

@@ -92,6 +92,7 @@ def _hit(
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
         learn=learn(doc) if doc.kind == "topic" else None,
         zettel_id=doc.entry.zettel_id if doc.entry else None,
+        pack=doc.pack,
         explain=_explained(row) if request.explain else None,
     )
 

@@ -76,6 +76,14 @@ class Seed(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
+class Understood(Struct, frozen=True, kw_only=True):
+    """A text as a model reads it."""
+
+    embedder: Embedder
+    vector: "FloatVector"
+    """(dim,) float32 of length 1."""
+
+
 class _Question(Struct, frozen=True, kw_only=True):
     """A request made ready: what every step needs to know."""
 
@@ -205,6 +213,18 @@ class Searcher:
             entity_alignment=(),
             warnings=tuple(dict.fromkeys(question.warnings)),
         )
+
+    def understood(self, query: str) -> Understood | None:
+        """The query as the model reads it; None where it has no words that the model can read."""
+        text = _readable(query, self._settings.query_chars_max, [])
+        meaning = self._meaning(SearchRequest(query=query), text, [])
+        if meaning is None:
+            return None
+        try:
+            vector = self._sources.embed_query(meaning.embedder, text)
+        except (ModelMissing, EmbedError):
+            return None
+        return Understood(embedder=meaning.embedder, vector=vector)
 
     def _nearness(self, ident: str, k: int, scope: Scope) -> _Question:
         return _Question(

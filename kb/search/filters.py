@@ -12,9 +12,11 @@ def keep_doc(doc: Doc, request: SearchRequest, scope: Scope) -> bool:
 
 
 def within_limits(doc: Doc, request: SearchRequest) -> bool:
-    """Whether a doc has all the tags and one of the kinds that a request names."""
-    return all(tag in doc.tags for tag in request.tags) and (
-        not request.kinds or doc.kind in request.kinds
+    """Whether a doc has all the tags, and one of the kinds and packs, that a request names."""
+    return (
+        all(tag in doc.tags for tag in request.tags)
+        and (not request.kinds or doc.kind in request.kinds)
+        and (not request.packs or (doc.pack is not None and doc.pack.pack_id in request.packs))
     )
 
 
@@ -25,7 +27,7 @@ def audiences_read(txn: ReadTxn, scope: Scope) -> tuple[Audience, ...]:
 
 def has_limits(request: SearchRequest) -> bool:
     """Whether a request itself keeps docs out, whoever asks."""
-    return bool(request.tags or request.kinds or request.doc_ids)
+    return bool(request.tags or request.kinds or request.packs or request.doc_ids)
 
 
 def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "frozenset[int] | None":
@@ -40,6 +42,8 @@ def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "froz
     limits += [set(docs.with_facet(txn, "tag", tag)) for tag in request.tags]
     if request.kinds:
         limits.append({no for kind in request.kinds for no in docs.with_facet(txn, "kind", kind)})
+    if request.packs:
+        limits.append({no for one in request.packs for no in docs.with_facet(txn, "pack", one)})
     if request.doc_ids:
         named = [docs.get(txn, doc_id) for doc_id in request.doc_ids]
         limits.append({doc.source_no for doc in named if doc is not None})

@@ -13,7 +13,7 @@ _GZIP_WBITS: Final = 31
 def read_body(parts: Iterable[bytes], encoding: str | None, bytes_max: int, source: str) -> bytes:
     """All bytes of a body, of which `encoding` is its Content-Encoding.
 
-    Holds at most `bytes_max` and one piece more, whatever is packed inside. Raises Refused where
+    Holds at most `bytes_max` and one piece more, whatever is packed inside. Raises OverLimit where
     there are more, packed or unpacked; Transient where the packing is broken or ends early;
     Permanent for an encoding that was not asked for.
     """
@@ -27,9 +27,13 @@ def read_body(parts: Iterable[bytes], encoding: str | None, bytes_max: int, sour
             raise Permanent("the server packed it in a way not asked for", source=source)
 
 
-def too_large(bytes_max: int, source: str) -> Refused:
+class OverLimit(Refused):
+    """A body that is larger than what was asked for may be."""
+
+
+def too_large(bytes_max: int, source: str) -> OverLimit:
     """The error for a body over the limit."""
-    return Refused(
+    return OverLimit(
         f"over the limit of {bytes_max:,} bytes; raise fetch.bytes_max to fetch it", source=source
     )
 

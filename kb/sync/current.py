@@ -11,7 +11,7 @@ from msgspec import Struct
 from kb.errors import Gone, NotFound, RateLimited, SourceError
 from kb.failpoints import failpoint
 from kb.model.ids import DocId
-from kb.model.origin import Origin
+from kb.model.origin import FOLDERS, Origin
 from kb.store.store import Store
 from kb.sync.collection import Collection, gap
 from kb.sync.fetch import RETRY_AFTER_S_MAX
@@ -167,7 +167,7 @@ class Syncer:
 
     def _level_one(self, origin: Origin) -> tuple[SourceLine, Origin]:
         match origin.kind:
-            case "folder":
+            case "folder" | "notebook":
                 return self._folder(origin)
             case "url":
                 return self._url(origin)
@@ -250,7 +250,7 @@ class Syncer:
     def _foresee(self, origin: Origin) -> SourceLine:
         if origin.kind == "url":
             return _line(origin, "synced", reason="would be asked whether it changed")
-        if origin.kind != "folder":
+        if origin.kind not in FOLDERS:
             named = self._reach.collect(origin)
             report = self._reach.take_members(named)
             vanished = len(gap(self._store, named).vanished)

@@ -104,13 +104,15 @@ class Fetcher:
         etag: str | None = None,
         last_modified: str | None = None,
         follow_robots: bool = False,
+        bytes_max: int | None = None,
     ) -> Fetched:
         """The page at `url`, or that it is as `etag` or `last_modified` knew it.
 
         `follow_robots` belongs to every call for an address that was found in a page, not named
-        by a person. Raises Refused (a rule forbids it), AuthFailed (401, 403), RateLimited (429),
-        Gone (404, 410), Permanent (other 4xx, or an answer that is no page) and Transient (5xx,
-        the network, the deadline). Messages name the URL and quote nothing of the page.
+        by a person. `bytes_max` lowers the limit of the settings for this call; what is over it
+        raises OverLimit. Raises Refused (a rule forbids it), AuthFailed (401, 403), RateLimited
+        (429), Gone (404, 410), Permanent (other 4xx, or an answer that is no page) and Transient
+        (5xx, the network, the deadline). Messages name the URL and quote nothing of the page.
         """
         return self._get(
             _Call(
@@ -118,7 +120,7 @@ class Fetcher:
                 etag=etag,
                 last_modified=last_modified,
                 follow_robots=follow_robots and self._settings.robots,
-                bytes_max=self._settings.bytes_max,
+                bytes_max=min(self._settings.bytes_max, bytes_max or self._settings.bytes_max),
                 deadline=Deadline(self._clock, self._settings.total_s),
             )
         )

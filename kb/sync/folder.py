@@ -66,7 +66,7 @@ def survey(
     with store.read() as txn:
         inner = inner_folders(txn, root)
         active = [doc for doc in docs.all_latest(txn) if doc.status == "active"]
-    seen = [] if amiss else list(_own(walk(root, origin.extensions, home=home), inner))
+    seen = [] if amiss else list(_own(walk(root, origin.extensions, home=home), origin, inner))
     present = {file_lsid(one.path): one.path for one in seen if isinstance(one, Found)}
     lost = [one.path for one in seen if isinstance(one, Passed) and one.failed]
     places = {doc.place for doc in active}
@@ -93,15 +93,23 @@ def not_there(root: Path) -> str | None:
     return None
 
 
-def _own(seen: Iterable[Found | Passed], inner: list[Origin]) -> Iterable[Found | Passed]:
-    if not inner:
+def _own(
+    seen: Iterable[Found | Passed], origin: Origin, inner: list[Origin]
+) -> Iterable[Found | Passed]:
+    if not inner and origin.kind == "folder":
         return seen
-    return (one for one in seen if not any(covers(origin, one.path) for origin in inner))
+    return (
+        one
+        for one in seen
+        if (isinstance(one, Passed) or covers(origin, one.path))
+        and not any(covers(other, one.path) for other in inner)
+    )
 
 
 def _is_own(doc: Doc, origin: Origin, inner: list[Origin]) -> bool:
     path = path_of(doc.place)
-    if doc.kind != "file" or path is None or not covers(origin, path):
+    kind = "file" if origin.kind == "folder" else origin.kind
+    if doc.kind != kind or path is None or not covers(origin, path):
         return False
     return not any(covers(other, path) for other in inner)
 

@@ -11,7 +11,7 @@ from kb.errors import AmbiguousId, NotFound, SourceError
 from kb.failpoints import failpoint
 from kb.jobs.holder import holder_name, is_gone
 from kb.model.ids import ID_PREFIX_MIN, Lsid
-from kb.model.origin import Origin
+from kb.model.origin import FOLDERS, NOTEBOOK_INDEX, Origin
 from kb.model.source import display_name, path_of
 from kb.store.kv import ReadTxn
 from kb.store.records import SOURCES
@@ -46,7 +46,9 @@ def folder_of(origin: Origin) -> Path:
 def covers(origin: Origin, path: Path) -> bool:
     """Whether a file below a registered folder is one that it asks for, by its name."""
     folder = folder_of(origin)
-    if origin.kind != "folder" or not path.is_relative_to(folder):
+    if origin.kind not in FOLDERS or not path.is_relative_to(folder):
+        return False
+    if origin.kind == "notebook" and path == folder / NOTEBOOK_INDEX:
         return False
     if any(part.startswith(".") for part in path.relative_to(folder).parts):
         return False
@@ -59,7 +61,7 @@ def inner_folders(txn: ReadTxn, root: Path) -> list[Origin]:
     return [
         origin
         for origin in listed(txn)
-        if origin.kind == "folder"
+        if origin.kind in FOLDERS
         and folder_of(origin) != root
         and folder_of(origin).is_relative_to(root)
     ]

@@ -258,4 +258,4 @@ def run_neighbors(kit: ToolKit, request: PackNeighborsInput, scope: Scope) -> Pa
 def _opened(kit: ToolKit, name: str, scope: Scope) -> Pack:
     with kit.store.read() as txn:
         record = resolve(txn, name, scope)
-    return open_registered(record)
+    return open_registered(record, kit.content.paths.root)

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.search import SearchMode, SearchRequest, SearchResult
+from kb.packs.register import resolve
 from kb.search.door import open_doc
 from kb.search.filters import audiences_read
 from kb.store import chunks
@@ -23,6 +24,7 @@ from kb.tools.fields import (
     Word,
 )
 from kb.tools.kit import ToolKit
+from kb.tools.neighbors import with_neighbors
 
 NOTHING_HERE: Final = "there are no docs to search"
 
@@ -38,6 +40,20 @@ Mode = Annotated[
 ]
 DocIds = Annotated[
     tuple[Ident, ...], Meta(max_length=100, description="Only these docs; short ids will do.")
+]
+Packs = Annotated[
+    tuple[Word, ...],
+    Meta(
+        max_length=16,
+        description="Only docs of one of these packs, by id or selector as kb_pack_list says it.",
+    ),
+]
+WithNeighbors = Annotated[
+    bool,
+    Meta(
+        description="Let the docs that a pack's doc links to follow the hits, each with `via`: the "
+        "hit that brought it."
+    ),
 ]
 Required = Annotated[
     tuple[Word, ...],
@@ -61,6 +77,8 @@ class SearchInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     tags: Tags = ()
     kinds: Kinds = ()
     doc_ids: DocIds = ()
+    packs: Packs = ()
+    with_neighbors: WithNeighbors = False
     require_entities: Required = ()
     boost_entities: Boosted = ()
     max_tokens: TokensMax = TOKENS_MAX_DEFAULT
@@ -73,10 +91,12 @@ SearchOutput = SearchResult
 def run(kit: ToolKit, request: SearchInput, scope: Scope) -> SearchOutput:
     """The best passages for a scope, with their neighbours as far as `max_tokens` has room.
 
-    Tokens are counted as passages have them. Raises NotFound and AmbiguousId for a doc id.
+    Tokens are counted as passages have them. Raises NotFound and AmbiguousId for a doc id, and
+    UnknownPack and SharedSelector for a pack.
     """
     with kit.store.read() as txn:
         doc_ids = tuple(DocId(open_doc(txn, one, scope).doc_id) for one in request.doc_ids)
+        packs = tuple(resolve(txn, one, scope).pack_id for one in request.packs)
         has_docs = bool(audiences_read(txn, scope))
     if not has_docs:
         return SearchResult(
@@ -93,13 +113,17 @@ def run(kit: ToolKit, request: SearchInput, scope: Scope) -> SearchOutput:
         tags=request.tags,
         kinds=request.kinds,
         doc_ids=doc_ids,
+        packs=packs,
         require_entities=request.require_entities,
         boost_entities=request.boost_entities,
         # Without a budget there is nothing to fill with neighbours: each hit stands alone.
         tokens_max=None if request.max_tokens >= NO_BUDGET else request.max_tokens,
         explain=request.explain,
     )
-    return _bounded(kit, kit.searcher().search(asked, scope), request.max_tokens)
+    result = _bounded(kit, kit.searcher().search(asked, scope), request.max_tokens)
+    if not request.with_neighbors:
+        return result
+    return with_neighbors(lambda _: kit, result, asked, scope)
 
 
 def _bounded(kit: ToolKit, result: SearchResult, tokens_max: int) -> SearchResult:

@@ -3,12 +3,14 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
 
 from kb.chunker import fingerprint
+from kb.config import Settings
 from kb.content.files import ContentStore
 from kb.embed.protocol import Embedder
 from kb.errors import KbError, StaleToken
@@ -45,6 +47,20 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         return f"{fingerprint(self.tokens_max, self.overlap_tokens)};entry:{entries}"
 
 
+def asked_of(said: Settings, embedder: Embedder) -> WorkerSettings:
+    """What the settings ask of a pool, as far as the model reads."""
+    entry_tokens_max = min(said.entry.tokens_max, embedder.tokens_max)
+    return WorkerSettings(
+        threads=said.work.threads,
+        lease_ms=said.work.lease_ms,
+        idle_ms=said.work.idle_ms,
+        tokens_max=min(said.chunk.tokens_max, embedder.tokens_max),
+        overlap_tokens=said.chunk.overlap_tokens,
+        entry_tokens_max=entry_tokens_max,
+        entry_overlap_tokens=min(said.entry.overlap_tokens, entry_tokens_max // 4),
+    )
+
+
 class Models(Struct, frozen=True, kw_only=True):
     """What the pool embeds with; asked anew for each batch, for the home's model may change."""
 
@@ -57,8 +73,14 @@ class WorkerPool:
     """Works on one home's jobs; start it, drain it, shut it down."""
 
     def __init__(
-        self, store: Store, content: ContentStore, models: Models, settings: WorkerSettings
+        self,
+        store: Store,
+        content: ContentStore,
+        models: Models,
+        settings: WorkerSettings,
+        handlers: Mapping[JobKind, Callable[[list[Claim]], None]] = MappingProxyType({}),
     ) -> None:
+        """Take `handlers` for kinds of jobs that other rooms know."""
         self._store = store
         self._settings = settings
         self._stop = threading.Event()
@@ -77,6 +99,7 @@ class WorkerPool:
             "chunk": chunking.work,
             "embed": embedding.work,
             "reembed": reembedding.work,
+            **handlers,
         }
         self._held: dict[JobId, Claim] = {}
         self._held_lock = threading.Lock()

@@ -120,13 +120,18 @@ def drain(app: App) -> None:
 
 def make_home(home: Path, scratch: Path, passages: int) -> None:
     """A home of about so many passages, in docs of about twenty."""
-    words = Words(7)
-    scratch.mkdir(parents=True)
+    write_books(scratch, passages)
+    take_in(home, scratch)
+
+
+def write_books(folder: Path, passages: int, seed: int = 7) -> None:
+    """Markdown docs of about twenty passages each."""
+    words = Words(seed)
+    folder.mkdir(parents=True)
     for number in range(passages // 20):
         sections = (f"## {words.sentence()[:40]}\n\n{words.paragraphs(1)}" for _ in range(20))
         text = f"# Book {number}\n\n" + "\n\n".join(sections)
-        (scratch / f"book-{number:05d}.md").write_text(text, encoding="utf-8")
-    take_in(home, scratch)
+        (folder / f"book-{number:05d}.md").write_text(text, encoding="utf-8")
 
 
 def queries(count: int) -> Iterator[str]:

@@ -18,11 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import corpus
+from bench_notes import place_notes
+from bench_packs import import_packs
 
 from kb.app import App
 from kb.config import load
 from kb.model.doc import OPERATOR
-from kb.model.search import SearchRequest
+from kb.model.search import SearchRequest, SpaceName
+from kb.spaces.homes import SpaceHome
+from kb.spaces.spaces import Spaces
+from kb.tools.fields import NO_BUDGET
+from kb.tools.search import SearchInput
+from kb.topics import Learned, LearnInput, Limits, Topic, execute
 
 KB = str(Path(sys.executable).with_name("kb"))
 IMPORTS = "import numpy, onnxruntime, tokenizers, tantivy, lmdb"
@@ -141,6 +148,40 @@ def warm_search(home: Path, count: int) -> dict[str, Any]:
     )
 
 
+def two_spaces(scratch: Path, passages: int) -> dict[str, Any]:
+    """Searches of two spaces together, in turn with those of one that holds what both hold."""
+    names: tuple[SpaceName, ...] = ("project", "user")
+    one = SpaceHome(name="home", home=scratch / "space-home")
+    both = [SpaceHome(name=name, home=scratch / f"space-{name}") for name in names]
+    for seed, space in enumerate(both):
+        books = scratch / f"books-{space.name}"
+        corpus.write_books(books, passages, seed)
+        corpus.take_in(space.home, books)
+        corpus.take_in(one.home, books)
+    together: list[float] = []
+    alone: list[float] = []
+    with (
+        Spaces.open(both, lambda _: load([], [])) as two,
+        Spaces.open([one], lambda _: load([], [])) as single,
+    ):
+        for query in corpus.queries(210):
+            request = SearchInput(query=query, max_tokens=NO_BUDGET)
+            started = time.perf_counter()
+            two.search(request, OPERATOR)
+            middle = time.perf_counter()
+            single.search(request, OPERATOR)
+            together.append(middle - started)
+            alone.append(time.perf_counter() - middle)
+    return said(
+        {
+            "name": f"two spaces of {passages} passages",
+            "p50_ms": statistics.median(together[10:]) * 1000,
+            "reference_p50_ms": statistics.median(alone[10:]) * 1000,
+            "ratio": statistics.median(together[10:]) / statistics.median(alone[10:]),
+        }
+    )
+
+
 def adding(scratch: Path, count: int) -> list[dict[str, Any]]:
     """Add end to end against embedding alone; then again, with nothing changed.
 
@@ -180,6 +221,36 @@ def findable(scratch: Path, count: int) -> dict[str, Any]:
     )
 
 
+def topic_listing(scratch: Path, count: int) -> dict[str, Any]:
+    """A topic's list in one process, against walking its folder alone."""
+    folder = scratch / "topic"
+    for number in range(count):
+        part = folder / f"part-{number % 20}"
+        part.mkdir(parents=True, exist_ok=True)
+        (part / f"subject-{number}.md").write_text("# A subject\n")
+    topic = Topic(id="bench", folder=folder, learned=("part-1/*",), disabled=("part-2/**",))
+    asked = LearnInput(topic=topic, subjects=None, limits=Limits(answer_bytes_max=1 << 30))
+    listing: list[float] = []
+    walking: list[float] = []
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        found = execute(asked)
+        middle = time.perf_counter()
+        walked = sum(len(names) for _, _, names in os.walk(folder))
+        listing.append(middle - started)
+        walking.append(time.perf_counter() - middle)
+        assert isinstance(found, Learned)
+        assert len(found.subjects) == walked * 9 // 10
+    return said(
+        {
+            "name": f"list a topic of {count} subjects",
+            "seconds": statistics.median(listing),
+            "reference_seconds": statistics.median(walking),
+            "ratio": statistics.median(listing) / statistics.median(walking),
+        }
+    )
+
+
 def main() -> None:
     """Measure everything, print it, and write it down."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -197,8 +268,12 @@ def main() -> None:
         sizes = [10_000 // scale, 100_000 // scale]
         cold, home = cold_searches(scratch, sizes)
         rows += [*cold, warm_search(home, 200)]
+        rows.append(two_spaces(scratch, 50_000 // scale))
         rows += adding(scratch, 5_000 // scale)
         rows.append(findable(scratch, 5_000 // scale))
+        rows.append(topic_listing(scratch, 2_000))
+        rows.append(said(place_notes(scratch / "notebook", 1_000 // scale)))
+        rows += map(said, import_packs(scratch / "packs", 5_000 // scale))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(rows, indent=2) + "\n")
     print(f"written to {options.out}")

@@ -10,7 +10,7 @@ from msgspec import Struct
 from kb import failpoints
 
 # Points that only other commands reach; each of these rooms has a campaign of its own.
-ELSEWHERE: Final = ("sync.", "backup.")
+ELSEWHERE: Final = ("sync.", "backup.", "packs.", "notebook.", "registry.")
 POINTS: Final = [name for name in failpoints.NAMES if not name.startswith(ELSEWHERE)]
 # file -> the word that only this version of it holds
 FIRST: Final = {
@@ -70,6 +70,9 @@ def _worn(rig: Rig) -> Rig:
     left = rig.home / "tmp" / "left"
     left.write_bytes(b"half a file")
     os.utime(left, (0, 0))
+    pack = rig.home / "packs" / "left@0123456789abcdef"
+    pack.mkdir(parents=True)
+    (pack / "manifest.json").write_bytes(b"{}")
     return rig
 
 

@@ -63,7 +63,8 @@ def test_a_pack_from_build_to_rm(home: Home, notes: Path) -> None:
     assert home.run("pack", "check", notes).code == 0
     assert not home.root.exists()
 
-    assert home.run("pack", "add", notes).out == "my-notes is registered, with 3 docs\n"
+    added = home.run("pack", "add", notes).out
+    assert added == "my-notes is registered, with 3 docs\nmy-notes: synced, 3 added\n"
     packs = home.run("pack", "ls", "--json").json["packs"]
     assert [(one["pack_id"], one["visibility"], one["form"]) for one in packs] == [
         ("my-notes", "public", "filesystem")
@@ -90,7 +91,8 @@ def test_a_pack_from_build_to_rm(home: Home, notes: Path) -> None:
     assert "d0 -->|part_of| d1" in drawn
     assert home.run("pack", "graph", "my-notes", "--format", "dot").out.startswith("digraph")
 
-    assert home.run("pack", "rm", "my-notes", "--json").json == {"removed": "my-notes"}
+    gone = home.run("pack", "rm", "my-notes", "--json").json
+    assert gone == {"removed": "my-notes", "docs": 3}
     assert home.run("pack", "ls", "--json").json == {"packs": []}
     assert home.run("pack", "show", "my-notes").code == 4
     assert (notes / "manifest.json").exists()
@@ -146,7 +148,13 @@ def test_what_is_missing_is_told_and_the_rest_goes_on(home: Home, boats: Path) -
         (["show", "~no-such-user/pack"], 4),
         (["rm", "nobody"], 4),
         (["add", "nowhere/at/all"], 4),
-        (["add", "https://packs.example/p"], 2),
+        (["add", "git@packs.example:p"], 2),
+        (["add", "{pack}", "--trust", "x"], 2),
+        (["export", "--to", "p.tar"], 2),
+        (["export", "--tag", "a", "--doc", "b", "--to", "p.tar"], 2),
+        (["export", "--tag", "a", "--to", "p.zip"], 2),
+        (["export", "--tag", "a", "--to", "p.tar"], 4),
+        (["export", "--tag", "a", "--to", "p.tar", "--key", "{pack}/manifest.yaml"], 2),
         (["read", "{pack}", "nobody"], 4),
         (["neighbors", "{pack}", "nobody"], 4),
         (["neighbors", "{pack}", "hull", "--edge", "likes"], 2),
@@ -181,7 +189,8 @@ def test_one_id_is_one_pack(home: Home, boats: Path, notes: Path) -> None:
     """Added again it is level; another place under its id is refused; a selector may be shared."""
     home.run("pack", "add", boats, "--visibility", "private")
     (boats / "manifest.yaml").write_text(PACKAGE.replace("boats\n", "boats\n  version: 7\n", 1))
-    assert home.run("pack", "add", boats / "docs" / "..").code == 0
+    ran = home.run("pack", "add", boats / "docs" / "..")
+    assert (ran.code, "boats/../secret.md" in ran.err) == (3, True)
     pack = home.run("pack", "ls", "--json").json["packs"][0]
     assert (pack["version"], pack["visibility"]) == ("7", "private")
 

@@ -1,0 +1,106 @@
+"""A plain tar of few words: regular files, each header as this module writes it. Pure.
+
+Reading compares every byte that is not content with what writing would have made of it. So there is
+one archive to a list of members, and nothing in it that another program might read otherwise: no
+links, devices, extended headers, holes or trailing data.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from kb.errors import Refused, TooLarge, Unparsable
+
+NAME_CHARS_MAX: Final = 100
+
+_BLOCK: Final = 512
+_END: Final = bytes(2 * _BLOCK)
+_SIZE: Final = re.compile(rb"[0-7]{11}\0")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+_KINDS: Final = {
+    b"1": "a link",
+    b"2": "a link",
+    b"3": "a device",
+    b"4": "a device",
+    b"5": "a folder",
+    b"6": "a pipe",
+}
+
+
+class Member(Struct, frozen=True):
+    """A file by its name in the archive."""
+
+    name: str
+    data: bytes | memoryview
+
+
+def is_plain(name: str) -> bool:
+    """Whether a member may have this name: relative, of plain letters, nothing hidden in it."""
+    return len(name) <= NAME_CHARS_MAX and _PLAIN_NAME.fullmatch(name) is not None
+
+
+def packed(members: Iterable[Member]) -> Iterator[bytes | memoryview]:
+    """The archive in parts; equal members give equal bytes. Names must be plain."""
+    for member in members:
+        yield _header(member.name, len(member.data))
+        yield member.data
+        yield bytes(-len(member.data) % _BLOCK)
+    yield _END
+
+
+def _header(name: str, size: int) -> bytes:
+    import tarfile
+
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = size, 0o644
+    return info.tobuf(tarfile.USTAR_FORMAT)
+
+
+def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> list[Member]:
+    """The members in order, none copied.
+
+    `bytes_max` is what one member may have. Raises Refused for what has no place in an archive,
+    TooLarge, and Unparsable where it is cut short or not as written.
+    """
+    view = memoryview(data)
+    found: list[Member] = []
+    names: set[str] = set()
+    at = 0
+    while view[at : at + _BLOCK] != _END[:_BLOCK]:
+        name, size = _read_header(bytes(view[at : at + _BLOCK]), source)
+        if name in names:
+            raise Refused(f"{name} is in it twice", source=source)
+        if size > bytes_max:
+            raise TooLarge(f"{name} is over the limit of {bytes_max:,} bytes", source=source)
+        if len(found) == members_max:
+            raise TooLarge(f"over {members_max:,} files are in it", source=source)
+        start, end = at + _BLOCK, at + _BLOCK + size
+        at = end + -size % _BLOCK
+        if at > len(view):
+            raise Unparsable("it is cut short", source=source)
+        if any(view[end:at]):
+            raise Unparsable(f"there is something behind {name}", source=source)
+        names.add(name)
+        found.append(Member(name, view[start:end]))
+    if view[at:] != _END:
+        raise Unparsable("its end is missing, or something is behind it", source=source)
+    return found
+
+
+def _read_header(block: bytes, source: str) -> tuple[str, int]:
+    if len(block) < _BLOCK:
+        raise Unparsable("it is cut short, or no archive of a pack", source=source)
+    if block[257:262] != b"ustar":
+        raise Unparsable("it is damaged, or no plain tar archive", source=source)
+    name = block[:NAME_CHARS_MAX].rstrip(b"\0").decode("latin-1")
+    if (kind := _KINDS.get(block[156:157])) is not None:
+        raise Refused(f"{name!r} is {kind}", source=source)
+    if not is_plain(name):
+        raise Refused(f"{name!r} is no plain relative path", source=source)
+    said = block[124:136]
+    size = int(said[:11], 8) if _SIZE.fullmatch(said) else -1
+    if size < 0 or block != _header(name, size):
+        raise Unparsable(f"the header of {name} is not as it was written", source=source)
+    return name, size

@@ -1,0 +1,69 @@
+"""Packs in several stores that answer as one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packs_folder import doc, pack_of
+
+from kb.app import App
+from kb.config import load
+from kb.model.doc import OPERATOR
+from kb.packs.load import UnknownPack
+from kb.spaces.homes import SpaceHome
+from kb.spaces.spaces import Spaces
+from kb.sync.add import AddOptions
+from kb.sync.current import SyncOptions
+from kb.tools.fields import NO_BUDGET
+from kb.tools.search import SearchInput
+
+SETTINGS = load([], ["embed.kind=hashing"])
+HOMES = ("project", "user")
+
+
+@pytest.fixture
+def spaces(tmp_path: Path) -> Iterator[Spaces]:
+    """A pack in the project, a note in the user's; both tell of oak."""
+    pack_of(tmp_path / "pack", doc("hull", related=[("references", "keel")]), doc("keel"))
+    (tmp_path / "pack/docs/hull.md").write_text("# Hull\n\nPlanks of oak.\n")
+    (tmp_path / "note.md").write_text("# Note\n\nAn oak in the garden.\n")
+    homes = [SpaceHome(name=name, home=tmp_path / name) for name in HOMES]
+    for one in homes:
+        with App.open(one.home, SETTINGS) as app, app.parser() as parser:
+            if one.name == "project":
+                placed = app.packs.place(app.packs.read(str(tmp_path / "pack")))
+                app.syncer(parser, SyncOptions(only=placed.origin_id)).run()
+            else:
+                app.adder(parser, AddOptions()).add([str(tmp_path / "note.md")])
+            pool = app.pool()
+            pool.start()
+            pool.drain()
+            pool.shutdown()
+    with Spaces.open(homes, lambda _: SETTINGS) as opened:
+        yield opened
+
+
+def ask(spaces: Spaces, *packs: str) -> list[tuple[str, str | None, bool]]:
+    request = SearchInput(
+        query="oak", mode="lexical", packs=packs, with_neighbors=True, max_tokens=NO_BUDGET
+    )
+    hits = spaces.search(request, OPERATOR).hits
+    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    return [(hit.title, hit.source_space, hit.via is not None) for hit in hits]
+
+
+def test_neighbours_follow_the_hits_of_all_spaces(spaces: Spaces) -> None:
+    """Not only those of their own: a hit of the other space stands above them."""
+    assert ask(spaces) == [
+        ("Hull", "project", False),
+        ("Note", "user", False),
+        ("Keel", "project", True),
+    ]
+
+
+def test_a_pack_is_that_of_the_space_that_has_it(spaces: Spaces) -> None:
+    """The other one is not asked; what none has is unknown."""
+    assert ask(spaces, "p") == [("Hull", "project", False), ("Keel", "project", True)]
+    with pytest.raises(UnknownPack):
+        ask(spaces, "nobody")
