@@ -231,6 +231,9 @@ def _load_tokenizer(model_dir: Path, card: _Card) -> "Tokenizer":
 
 
 def _load_session(model_dir: Path, card: _Card) -> "InferenceSession":
+    # It would count uses for its makers, with an id of this machine in the user's cache folder.
+    # Read by the library as it loads: the call that turns it off comes too late.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,6 +1,7 @@
 """kb.embed.onnx: what is wrong with a model is said, and loading is put off."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -169,3 +170,15 @@ def test_the_model_is_what_its_card_says() -> None:
     }
     assert found == card["files"]
     assert (folder / "model.onnx").stat().st_size < 24_000_000
+
+
+def test_nothing_is_kept_of_its_use(tmp_path: Path) -> None:
+    """The library that runs the graph counts no uses: it makes no id and no file of its own."""
+    code = (
+        "from kb.embed.onnx import OnnxEmbedder, builtin_model_dir\n"
+        "OnnxEmbedder(builtin_model_dir()).embed_query('words')"
+    )
+    places = ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "TMPDIR")
+    env = {"PATH": os.environ["PATH"], **dict.fromkeys(places, str(tmp_path))}
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=60)
+    assert list(tmp_path.rglob("*")) == []
