@@ -1,15 +1,19 @@
 """Several open homes that answer as one."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from kb.answers import Answer, Means, RawSource, raw_sources
+from kb.answers import ask as answered
 from kb.app import App
 from kb.config import Settings
 from kb.content.layout import HomePaths
+from kb.core_home import open_core
 from kb.errors import AmbiguousId, NotFound
 from kb.model.clock import Clock
 from kb.model.doc import OPERATOR, Scope
@@ -20,17 +24,23 @@ from kb.search.door import open_doc, open_id
 from kb.search.filters import audiences_read
 from kb.spaces.answers import Shown, SpaceDoc, SpaceDocs, SpaceEntities
 from kb.spaces.asked import FAILURES, FailedSpace, OpenSpace, ask, warnings_of
+from kb.spaces.help import Once, desk_of
 from kb.spaces.homes import SpaceHome
 from kb.spaces.merge import merged_entities
 from kb.spaces.together import Limits, together
 from kb.tools import search, search_entities
+from kb.tools.ask import AskInput
 from kb.tools.budget import rows_fitting
 from kb.tools.fields import NO_BUDGET
 from kb.tools.kept import PassageInPlace, Status, WholeDoc, kept, kept_docs
+from kb.tools.kit import ToolKit
 from kb.tools.neighbors import with_neighbors
 from kb.tools.search import NOTHING_HERE, SearchInput
 from kb.tools.search_entities import SearchEntitiesInput
 from kb.tools.similar import SimilarInput, bounded
+
+if TYPE_CHECKING:
+    from kb.guide import Desk
 
 
 class Spaces:
@@ -45,10 +55,13 @@ class Spaces:
         opened: Sequence[OpenSpace],
         failed: Sequence[FailedSpace],
         resources: contextlib.ExitStack,
+        core: Callable[[], App] | None = None,
     ) -> None:
+        """`core` opens the home of kb's own entries; without it they are not asked."""
         self._opened = tuple(opened)
         self._failed = tuple(failed)
         self._resources = resources
+        self._core = core
 
     @classmethod
     def open(
@@ -87,12 +100,35 @@ class Spaces:
                 raise failed[0].error
             if not opened:
                 keep(homes[0])
-            return cls(opened, failed, resources.pop_all())
+            kept = resources.pop_all()
+            return cls(opened, failed, kept, Once(lambda: open_core(kept, shared, clock)))
+
+    @classmethod
+    def over(cls, name: SpaceName, app: App) -> Self:
+        """One home that is open already; closing this leaves it open."""
+        resources = contextlib.ExitStack()
+        core = Once(lambda: open_core(resources, None, app.store.clock))
+        return cls([OpenSpace(name=name, app=app)], [], resources, core)
 
     @property
     def names(self) -> tuple[SpaceName, ...]:
         """Those that are read, the one that wins first."""
         return tuple(space.name for space in self._opened)
+
+    @property
+    def first(self) -> App:
+        """The home that wins, and the one that anything new goes to."""
+        return self._opened[0].app
+
+    @functools.cached_property
+    def toolkit(self) -> ToolKit:
+        """What an agent's calls are answered with: the first space, and help from all of them."""
+        return msgspec.structs.replace(self.first.toolkit, desk=self.desk)
+
+    @functools.cached_property
+    def desk(self) -> "Desk":
+        """Where help is to be had: entries of every space and kb's own; signals in the first."""
+        return desk_of(self._opened, self._core)
 
     def search(self, request: SearchInput, scope: Scope) -> SearchResult:
         """The best passages of all spaces for a scope, as `kb.tools.search.run` finds them in each.
@@ -152,6 +188,30 @@ class Spaces:
         return with_neighbors(
             lambda hit: kits[hit.source_space or spaces[0].name], result, asked, scope
         )
+
+    def ask(
+        self,
+        request: AskInput,
+        scope: Scope,
+        *,
+        with_model: bool = True,
+        hear: Callable[[str], None] | None = None,
+    ) -> Answer:
+        """What the sources of all spaces say to a question, as `kb.answers.ask` puts it together.
+
+        The model is that of the first space that has one. Raises what `search` raises.
+        """
+        found = self.search(request.search, scope)
+        apps = [space.app for space in self._opened]
+        asked = next((app for app in apps if app.settings.llm.provider != "none"), apps[0])
+        means = asked.toolkit.means if with_model else Means()
+        return answered(
+            request.question, found, means, scope, with_text=request.with_text, hear=hear
+        )
+
+    def raw_sources(self, request: AskInput, scope: Scope) -> tuple[RawSource, ...]:
+        """What `ask` would answer from, as it stands there. Raises what `search` raises."""
+        return raw_sources(self.search(request.search, scope))
 
     def similar(self, request: SimilarInput, scope: Scope) -> SearchResult:
         """Passages of all spaces that are like what an id names, of whichever space has it.

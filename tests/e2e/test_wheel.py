@@ -29,10 +29,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_carries_the_model_and_nothing_that_is_not_kb(wheel: Path) -> None:
-    """The model's three files are in it; top-level names are kb, cli and the metadata."""
+    """The model and kb's own entries are in it; top-level names are kb, cli and the metadata."""
     names = zipfile.ZipFile(wheel).namelist()
     model = {Path(name).name for name in names if name.startswith("kb/embed/models/")}
+    entries = {Path(name).name for name in names if name.startswith("kb/guide/core/")}
     tops = {name.split("/")[0] for name in names}
+    assert entries == {path.name for path in (ROOT / "kb/guide/core").iterdir()}
     assert model == {"model.onnx", "tokenizer.json", "model.json"}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"kb", "cli"}
 

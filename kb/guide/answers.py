@@ -1,0 +1,44 @@
+"""What the guide says."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from kb.model.search import SpaceName
+
+ShelfName = SpaceName | Literal["kb"]
+"""Whose entries they are; `kb` are those that ship with the program."""
+
+
+class GuideChunk(Struct, frozen=True, kw_only=True):
+    """A section of an entry that answers."""
+
+    zettel_id: str
+    title: str
+    content: str
+    score: float
+    """How sure it is, at most 1; see docs/guide-threshold.md."""
+    source: str
+    """The entry's file, or `kb` for one that ships with the program."""
+
+
+class Guidance(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Sections that answer, best first, or that none does. What is empty is left out of JSON."""
+
+    found: bool
+    chunks: tuple[GuideChunk, ...] = ()
+    message: str | None = None
+    """That nothing was found."""
+    suggestion: str
+    """What to do next."""
+    warnings: tuple[str, ...] = ()
+
+
+class Told(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A signal was kept."""
+
+    signal_id: str
+    message: str
+    """What happens next."""
+    backup: str | None = None
+    """The name of the backup that a checkpoint made."""
