@@ -3,72 +3,46 @@
 import functools
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kb.config import Settings
 from kb.content.files import ContentStore
 from kb.content.layout import HomePaths
-from kb.errors import UsageError
 from kb.ingest.ingest import Ingestor
 from kb.model.clock import Clock, SystemClock
+from kb.store import docs
 from kb.store.store import Store
 
 if TYPE_CHECKING:
+    from kb.backup import Backups
     from kb.canonicalize import Parser
     from kb.check import Checker
     from kb.compactor import Compactor
     from kb.embed.protocol import Embedder
+    from kb.home_models import HomeModels, SharedModels
+    from kb.home_notebook import HomeNotebook
+    from kb.home_packs import HomePacks
+    from kb.home_registries import HomeRegistries
     from kb.index import DenseIndex, LexicalIndexes
-    from kb.model.origin import Origin
+    from kb.llm import Provider
+    from kb.model.doc import Visibility
+    from kb.model.ids import Lsid
+    from kb.passages import Ready
     from kb.search.engine import Searcher
     from kb.sync.add import Adder, AddOptions
     from kb.sync.current import Syncer, SyncOptions
-    from kb.sync.report import AddReport
+    from kb.sync.fetch import Fetcher
+    from kb.sync.items import Member
     from kb.sync.url import UrlSyncer
-    from kb.sync.walk import Found, Passed
     from kb.tools.kit import ToolKit
-    from kb.worker.pool import WorkerPool
+    from kb.topics import Topic
+    from kb.worker.pool import WorkerPool, WorkerSettings
 
-Space = Literal["user", "project", "all"]
 T = TypeVar("T")
 PROJECT_FOLDER: Final = ".kb"
-
-
-def find_home(home: str | None, space: Space | None, cwd: Path, env: Mapping[str, str]) -> Path:
-    """The home meant: --home, else --space, else KB_HOME, else .kb/ upward, else the user's.
-
-    Raises UsageError where a project space is asked for and there is none.
-    """
-    if home == "":
-        raise UsageError("--home is empty")
-    if home is not None and space is not None:
-        raise UsageError("give either --home or --space")
-    if home is not None:
-        return Path(home).expanduser().absolute()
-    if space == "all":
-        raise UsageError("--space all is not supported yet; choose user or project")
-    if space is None and env.get("KB_HOME"):
-        return Path(env["KB_HOME"]).expanduser().absolute()
-    project = next(
-        (p / PROJECT_FOLDER for p in (cwd, *cwd.parents) if (p / PROJECT_FOLDER).is_dir()), None
-    )
-    if space == "project" and project is None:
-        raise UsageError(
-            f"no {PROJECT_FOLDER}/ folder here or above; make one, or use --space user"
-        )
-    return project if project is not None and space != "user" else user_home()
-
-
-def user_home() -> Path:
-    """The user space, under the platform's data folder. Raises UsageError where there is none."""
-    import platformdirs
-
-    home = Path(platformdirs.user_data_dir("kb", appauthor=False))
-    if not home.is_absolute():
-        raise UsageError("this user has no home folder; say --home DIR, or set KB_HOME")
-    return home
+HOME_CONFIGS: Final = ("kb.toml", "config.toml")
 
 
 def user_config() -> Path:
@@ -78,57 +52,82 @@ def user_config() -> Path:
     return Path(platformdirs.user_config_dir("kb", appauthor=False)) / "config.toml"
 
 
+def topics_of(home: Path, settings: Settings) -> "tuple[Topic, ...]":
+    """What can be learned in a home, its folder named from the project's root if it has one.
+
+    Raises ConfigError for a topic whose folder is not there.
+    """
+    from kb.topics import resolved
+
+    return resolved(settings.kb, topics_root(home))
+
+
+def topics_root(home: Path) -> Path:
+    """Where the folders of topics are named from: the project that the home is of, or the home."""
+    return home.parent if home.name == PROJECT_FOLDER else home
+
+
 class App:
     """One open home. Close it, or use it as a context manager; safe to share by threads."""
 
-    def __init__(self, paths: HomePaths, store: Store, settings: Settings) -> None:
+    def __init__(
+        self,
+        paths: HomePaths,
+        store: Store,
+        settings: Settings,
+        shared: "SharedModels | None" = None,
+    ) -> None:
         self.paths = paths
         self.store = store
         self.settings = settings
+        self._shared = shared
         self.content = ContentStore(paths)
         self._lock = threading.RLock()
         self._pools: list[WorkerPool] = []
 
     @classmethod
     def open(
-        cls, home: Path, settings: Settings, *, create: bool = True, clock: Clock | None = None
+        cls,
+        home: Path,
+        settings: Settings,
+        *,
+        create: bool = True,
+        clock: Clock | None = None,
+        shared: "SharedModels | None" = None,
     ) -> Self:
         """Open a home, making it when `create`; without it, a home that is not there is empty.
 
-        Raises ReadOnlyHome or StoreDamaged.
+        Homes that are given the same `shared` models load each of them once. Raises ReadOnlyHome
+        or StoreDamaged.
         """
         paths = HomePaths(home)
         clock = clock or SystemClock()
-        if not create and not (paths.store / "data.mdb").exists():
+        if not create and not paths.has_store:
             from kb.store.memory import MemoryEnvironment
 
-            return cls(paths, Store(MemoryEnvironment(), clock), settings)
+            return cls(paths, Store(MemoryEnvironment(), clock), settings, shared)
         read_only = not create and not os.access(paths.store, os.W_OK)
         if create:
             paths.make()
-        return cls(
-            paths, Store.open(paths.store, clock, create=create, read_only=read_only), settings
-        )
+        store = Store.open(paths.store, clock, create=create, read_only=read_only)
+        return cls(paths, store, settings, shared)
 
     @property
     def is_made(self) -> bool:
         """Whether the home is there; one that was not is empty, and reading it makes nothing."""
-        return (self.paths.store / "data.mdb").exists()
+        return self.paths.has_store
 
     @functools.cached_property
+    def models(self) -> "HomeModels":
+        """The models that embed here."""
+        from kb.home_models import HomeModels
+
+        return HomeModels(self.store, self.paths.index / "dense", self.settings, self._shared)
+
+    @property
     def embedder(self) -> "Embedder":
         """The model in use; it loads its weights at the first text."""
-        from kb.embed.factory import make_embedder
-
-        said = self.settings.embed
-        return make_embedder(
-            said.kind,
-            model=said.model,
-            threads=said.threads,
-            query_prefix=said.query_prefix,
-            passage_prefix=said.passage_prefix,
-            scripts=said.scripts,
-        )
+        return self.models.active().embedder
 
     @functools.cached_property
     def lexical(self) -> "LexicalIndexes":
@@ -137,19 +136,10 @@ class App:
 
         return LexicalIndexes(self.paths.index / "lexical")
 
-    @functools.cached_property
+    @property
     def dense(self) -> "DenseIndex":
         """The cache of vectors of the model in use."""
-        from kb.index import DenseIndex
-
-        said = self.settings.index
-        return DenseIndex(
-            self.paths.index / "dense",
-            self.embedder.fingerprint,
-            self.embedder.dim,
-            mode=said.dense_mode,
-            crossover_rows=said.crossover_rows,
-        )
+        return self.models.active().dense
 
     @functools.cached_property
     def ingestor(self) -> Ingestor:
@@ -159,68 +149,142 @@ class App:
     @functools.cached_property
     def searcher(self) -> "Searcher":
         """Answers questions."""
+        from kb.home_sources import learn_call
         from kb.search.engine import Searcher, Sources
 
         sources = Sources(
             lexical=lambda: self._locked(lambda: self.lexical),
-            dense=lambda: self._locked(lambda: self.dense),
-            embedder=lambda: self._locked(lambda: self.embedder),
+            meaning=self.models.active,
+            embed_query=self.models.embed_query,
         )
         wait_s = self.settings.index.lock_wait_ms / 1000
-        return Searcher(self.store, self.content, sources, self.settings.search, wait_s)
+        return Searcher(
+            self.store,
+            self.content,
+            sources,
+            self.settings.search,
+            wait_s,
+            functools.partial(learn_call, self.settings),
+        )
+
+    @functools.cached_property
+    def topics(self) -> "tuple[Topic, ...]":
+        """What can be learned here. Raises ConfigError for a topic whose folder is not there."""
+        return topics_of(self.paths.root, self.settings)
 
     @functools.cached_property
     def toolkit(self) -> "ToolKit":
         """What an agent's calls are answered with."""
+        from kb.answers import Means
         from kb.tools.kit import ToolKit
 
-        return ToolKit(store=self.store, content=self.content, searcher=self.searcher)
+        return ToolKit(
+            store=self.store,
+            content=self.content,
+            searcher=lambda: self._locked(lambda: self.searcher),
+            topics=lambda: self.topics,
+            means=Means(provider=lambda: self.llm, embedder=lambda: self.embedder),
+        )
+
+    @functools.cached_property
+    def llm(self) -> "Provider":
+        """The language model. Raises ConfigError for settings or a key that cannot be used."""
+        from kb.llm import Timing, make_provider
+
+        return make_provider(self.settings.llm, os.environ, Timing(clock=self.store.clock))
 
     def adder(self, parser: "Parser", options: "AddOptions") -> "Adder":
         """Takes sources in, for one call."""
+        from kb import home_entries, home_notebook
         from kb.sync.add import Adder
 
-        return Adder(self.store, self.ingestor, parser, options, lambda: self.urls)
+        notebook = home_notebook.folder_of(self.paths, self.settings.notebook)
+
+        def member_at(path: Path) -> "Member | None":
+            return home_notebook.member_at(notebook, path) or home_entries.member_at(
+                self.store, self.paths.knowledge, path, options.file_bytes_max
+            )
+
+        return Adder(self.store, self.ingestor, parser, options, lambda: self.urls, member_at)
 
     @functools.cached_property
     def urls(self) -> "UrlSyncer":
         """Asks servers for pages."""
-        from kb.sync.fetch import Fetcher
         from kb.sync.url import UrlSyncer
 
-        return UrlSyncer(Fetcher(self.settings.fetch, self.store.clock))
+        return UrlSyncer(self.fetcher)
 
-    def syncer(self, parser: "Parser", options: "SyncOptions") -> "Syncer":
-        """Brings sources level, for one call."""
-        import msgspec
+    @functools.cached_property
+    def fetcher(self) -> "Fetcher":
+        """The way out to the network."""
+        from kb.sync.fetch import Fetcher
 
+        return Fetcher(self.settings.fetch, self.store.clock)
+
+    def syncer(
+        self,
+        parser: "Parser",
+        options: "SyncOptions",
+        *,
+        ready: "Mapping[Lsid, Ready] | None" = None,
+        revive: bool = False,
+        visibility: "Visibility | None" = None,
+    ) -> "Syncer":
+        """Brings sources level, for one call; of those in `ready` the passages are there already.
+
+        With `revive` what a person removed comes back; `visibility` is that of a pack's docs, where
+        it is asked for anew.
+        """
+        from kb.home_sources import HomeSources
         from kb.ingest.request import Wishes
         from kb.sync.add import AddOptions
         from kb.sync.current import Syncer
 
-        def take_in(
-            origin: "Origin", seen: "Sequence[Found | Passed]"
-        ) -> "tuple[AddReport, Origin]":
-            asked = AddOptions(
-                recursive=True,
-                extensions=origin.extensions,
-                wishes=Wishes(tags=origin.tags, visibility=origin.visibility, owner=origin.owner),
-                dry_run=options.dry_run,
-                file_bytes_max=self.settings.ingest.file_bytes_max,
-                home=options.home,
-                keep_current=False,
-                revive=False,
-            )
-            adder = self.adder(parser, asked)
-            if origin.kind == "folder":
-                return adder.add_walked(seen), origin
-            report = adder.add([origin.location])
-            if adder.error is not None:
-                raise adder.error
-            cursor = adder.cursors.get(origin.location, origin.cursor)
-            return report, msgspec.structs.replace(origin, cursor=cursor)
+        asked = AddOptions(
+            recursive=True,
+            dry_run=options.dry_run,
+            file_bytes_max=self.settings.ingest.file_bytes_max,
+            home=options.home,
+            keep_current=False,
+            revive=revive,
+            wishes=Wishes(visibility=visibility),
+        )
+        if ready:
+            # They can be used where they are cut and embedded as the home does it.
+            self._worker_settings()
+        if not options.dry_run:
+            self.notebook.settle_in()
+        sources = HomeSources(
+            self.store,
+            self.settings,
+            topics_root(self.paths.root),
+            self.paths,
+            lambda said: self.adder(parser, said),
+            asked,
+            ready or {},
+        )
+        return Syncer(self.store, sources, options)
 
-        return Syncer(self.store, take_in, options)
+    @functools.cached_property
+    def packs(self) -> "HomePacks":
+        """Puts packs on the register, and archives of them into the home."""
+        from kb.home_packs import HomePacks
+
+        return HomePacks(self.store, self.paths, self.settings.pack, lambda: self.fetcher)
+
+    @functools.cached_property
+    def registries(self) -> "HomeRegistries":
+        """Takes entries from registries."""
+        from kb.home_registries import HomeRegistries
+
+        return HomeRegistries(
+            self.store,
+            self.paths,
+            self.settings,
+            fetcher=lambda: self.fetcher,
+            embedder=lambda: self.embedder,
+            follow=self._worker_settings,
+        )
 
     def parser(self) -> "Parser":
         """Reads formats, the risky ones in a child process; close it."""
@@ -229,25 +293,53 @@ class App:
         said = self.settings.ingest
         return Parser(memory_bytes_max=said.parse_memory_bytes, wall_s_max=said.parse_wall_s)
 
+    @functools.cached_property
+    def notebook(self) -> "HomeNotebook":
+        """Keeps notes in a git repository, which is a source of the home."""
+        from kb.home_notebook import HomeNotebook, NotebookEngine
+
+        engine = NotebookEngine(
+            adder=lambda options: self.adder(self.parser(), options),
+            searcher=lambda: self._locked(lambda: self.searcher),
+            embedder=lambda: self.embedder,
+            llm=lambda: self.llm,
+        )
+        return HomeNotebook(self.store, self.paths, self.settings, engine)
+
     def pool(self) -> "WorkerPool":
         """The worker pool, not yet started. Asks for work anew where a stage changed."""
-        from kb.chunker import fingerprint
-        from kb.worker.pool import WorkerPool, WorkerSettings
-        from kb.worker.stages import follow_stages
+        from kb.worker.pool import Models, WorkerPool
 
-        said = self.settings
-        settings = WorkerSettings(
-            threads=said.work.threads,
-            lease_ms=said.work.lease_ms,
-            idle_ms=said.work.idle_ms,
-            tokens_max=min(said.chunk.tokens_max, self.embedder.tokens_max),
-            overlap_tokens=said.chunk.overlap_tokens,
+        settings = self._worker_settings()
+        models = Models(active=lambda: self.embedder, next=self.models.next)
+        pool = WorkerPool(
+            self.store, self.content, models, settings, {"organize": self.notebook.organize}
         )
-        chunker = fingerprint(settings.tokens_max, settings.overlap_tokens)
-        follow_stages(self.store, chunker=chunker, model=self.embedder.fingerprint)
-        pool = WorkerPool(self.store, self.content, self.embedder, settings)
         self._pools.append(pool)
         return pool
+
+    def _worker_settings(self) -> "WorkerSettings":
+        """How the pool works, which the home follows from now on."""
+        from kb.worker.pool import asked_of
+        from kb.worker.stages import follow_stages
+
+        settings = asked_of(self.settings, self.embedder)
+        follow_stages(self.store, chunker=settings.chunker, models=self.models.in_use())
+        return settings
+
+    def shortened(self) -> str | None:
+        """That the model in use reads less than `entry.tokens_max`; None without entries."""
+        wanted = self.settings.entry.tokens_max
+        with self.store.read() as txn:
+            if not any(True for _ in docs.with_facet(txn, "kind", "entry")):
+                return None
+        most = self.embedder.tokens_max
+        if most >= wanted:
+            return None
+        return (
+            f"passages of entries have at most {most} tokens, for the model reads no more; "
+            f"entry.tokens_max says {wanted}"
+        )
 
     def catch_up(self) -> list[str]:
         """Bring the caches level with the store; returns what kept them from it, in words."""
@@ -269,18 +361,19 @@ class App:
         )
 
     @functools.cached_property
+    def backups(self) -> "Backups":
+        """Copies of the whole home, to be made before what cannot be undone."""
+        from kb.backup import Backups
+
+        return Backups(self.paths, self.store)
+
+    @functools.cached_property
     def checker(self) -> "Checker":
         """Compares everything with what names it."""
         from kb.check import Checker
 
-        return Checker(
-            self.store,
-            self.content,
-            self.lexical,
-            self.dense,
-            self.embedder.fingerprint,
-            self.embedder.dim,
-        )
+        dense = self.dense
+        return Checker(self.store, self.content, self.lexical, dense, dense.fingerprint, dense.dim)
 
     def _locked(self, opened: Callable[[], T]) -> T:
         with self._lock:
@@ -291,7 +384,7 @@ class App:
         busy = [pool for pool in self._pools if not pool.shutdown(wait_s=0.0)]
         if busy:
             return
-        for name in ("lexical", "dense"):
+        for name in ("lexical", "models"):
             if name in self.__dict__:
                 self.__dict__[name].close()
         self.store.close()

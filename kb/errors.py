@@ -6,7 +6,13 @@ KbError                     1
 │   └── AmbiguousId         2   a short id names several things
 ├── ItemsFailed             3   finished, but some items failed
 ├── NotFound                4   no such doc, passage or path
+│   ├── NothingToLearn      4   no such topic, or nothing of it matches
+│   ├── NoNote              4   the notebook has no such file
+│   ├── NoJob               4   no job has this id
+│   ├── NoSignal            4   no signal has this id
+│   └── NoBackup            4   no backup has this name
 ├── StoreDamaged            5   a record or page is not what was written
+│   └── BackupDamaged       5   a backup is cut short, or not what was written
 ├── HeldBack                6   waits for a confirmation
 ├── SourceError             1   one source could not be taken in
 │   ├── Unreadable          1   the bytes could not be had
@@ -24,6 +30,14 @@ KbError                     1
 │   └── Transient           1   the network or the server failed; try again (5xx)
 ├── EmbedError              1   the model returned what is not a vector
 ├── ModelMissing            1   the model's files are not where they should be
+├── LlmError                1   the language model gave no answer to work with
+│   ├── NoModel             1   no language model is set up
+│   ├── ModelUnavailable    1   its server cannot be reached, is busy or failed; try again
+│   ├── ModelRejected       1   its server will not take the request (4xx)
+│   ├── ModelRefused        1   the model declined to answer
+│   └── BadAnswer           1   what came cannot be read, is empty or cut short
+├── NotebookUnfit           1   the folder cannot be the notebook, or not as it is now
+├── CannotUndo              1   later commits stand on what a note's commit did
 ├── StoreFull               1   the disk or the map has no room
 ├── StoreBusy               1   another process held a lock for too long
 ├── ReadOnlyHome            1   the home cannot be written
@@ -77,11 +91,47 @@ class NotFound(KbError):
     exit_code = 4
 
 
+class NothingToLearn(NotFound):
+    """There is no such topic, or none of its subjects is meant."""
+
+    template = "{detail}"
+
+
+class NoBackup(NotFound):
+    """No backup has this name, and none is at this path."""
+
+    template = "no backup is called {id}; `kb backup list` shows those there are"
+
+
+class NoSignal(NotFound):
+    """No signal has this id."""
+
+    template = "no signal has the id {id}; `kb signals --all` lists them"
+
+
+class NoNote(NotFound):
+    """The notebook has no such file."""
+
+    template = "the notebook has no note {id}; INDEX.md lists those there are"
+
+
+class NoJob(NotFound):
+    """No job has this id, or it is done and was not one that is remembered."""
+
+    template = "no job has the id {id}; `kb job ls` lists them"
+
+
 class StoreDamaged(KbError):
     """A record or page is not what was written."""
 
     template = "{place}: {detail}; run `kb check`, or restore the home from a backup"
     exit_code = 5
+
+
+class BackupDamaged(StoreDamaged):
+    """A backup is cut short, or not what was written; nothing was restored from it."""
+
+    template = "{place}: {detail}; `kb backup list` shows the other backups"
 
 
 class HeldBack(KbError):
@@ -169,6 +219,59 @@ class EmbedError(KbError):
 
 class ModelMissing(KbError):
     """The model's files are not where they should be, or not what they should be."""
+
+
+class LlmError(KbError):
+    """The language model gave no answer to work with."""
+
+    template = "{place}: {detail}"
+
+
+class NoModel(LlmError):
+    """No language model is set up."""
+
+    template = (
+        "no language model is set up; set llm.provider to ollama, anthropic or openai, "
+        "and llm.model to a model that it has"
+    )
+
+
+class ModelUnavailable(LlmError):
+    """The model's server cannot be reached, is busy or failed; a later try may succeed.
+
+    `retry_after_s` is how long the server wants us to wait, None where it does not say.
+    """
+
+    def __init__(
+        self, detail: str = "", *, retry_after_s: int | None = None, **fields: object
+    ) -> None:
+        """Keep how long to wait beside the fields."""
+        super().__init__(detail, **fields)
+        self.retry_after_s = retry_after_s
+
+
+class ModelRejected(LlmError):
+    """The model's server will not take the request (4xx); trying again changes nothing."""
+
+
+class ModelRefused(LlmError):
+    """The model declined to answer."""
+
+
+class BadAnswer(LlmError):
+    """What came cannot be read as an answer, is empty, or is cut short."""
+
+
+class NotebookUnfit(KbError):
+    """The folder cannot be the notebook, or not as it is now; nothing in it was changed."""
+
+    template = "{place} cannot be the notebook: {detail}"
+
+
+class CannotUndo(KbError):
+    """Later commits stand on what a note's commit did; nothing was changed."""
+
+    template = "{id} cannot be undone: {detail}"
 
 
 class StoreFull(KbError):

@@ -27,6 +27,11 @@ NAMES: Final[tuple[str, ...]] = (
     "sync.after_move",
     "sync.before_remove",
     "sync.before_give_back",
+    "packs.after_unpack",
+    "packs.after_link",
+    "packs.after_register",
+    "registry.after_intent",
+    "registry.after_files",
     "jobs.after_claim",
     "jobs.after_renew",
     "worker.after_chunk",
@@ -45,6 +50,13 @@ NAMES: Final[tuple[str, ...]] = (
     "compact.after_truncate",
     "backup.after_copy",
     "backup.before_manifest",
+    "notebook.after_objects",
+    "notebook.before_ref",
+    "notebook.after_ref",
+    "notebook.after_file",
+    "notebook.before_index",
+    "notebook.after_level",
+    "notebook.after_intake",
 )
 
 

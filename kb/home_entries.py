@@ -11,6 +11,7 @@ from kb.ingest.request import Wishes
 from kb.model.ids import Lsid
 from kb.model.origin import Origin, origin_id
 from kb.model.source import display_name, entry_lsid, file_lsid, path_of
+from kb.passages import Ready
 from kb.store import docs
 from kb.store.store import Store
 from kb.sync.collection import Collection
@@ -85,8 +86,8 @@ def member_at(store: Store, folder: Path, path: Path, file_bytes_max: int) -> Me
     said = parse(clean_text(decode_text(data)[0]))
     if not isinstance(said, Entry):
         return None
-    holder = _holder(store, said.meta.zettel_id)
-    return _of_entry(path, said) if holder in (None, path) else None
+    holder = holder_of(store, said.meta.zettel_id)
+    return of_entry(path, said) if holder in (None, path) else None
 
 
 def write_new(store: Store, folder: Path, entry: Entry) -> Path:
@@ -96,7 +97,7 @@ def write_new(store: Store, folder: Path, entry: Entry) -> Path:
     """
     zettel_id = entry.meta.zettel_id
     path = Path(os.path.realpath(folder)) / f"{zettel_id}.md"
-    holder = _holder(store, zettel_id)
+    holder = holder_of(store, zettel_id)
     if holder is not None:
         raise UsageError(f"{holder} is the entry {zettel_id} already; choose another --id")
     try:
@@ -115,7 +116,7 @@ def write_new(store: Store, folder: Path, entry: Entry) -> Path:
     return path
 
 
-def _holder(store: Store, zettel_id: str) -> Path | None:
+def holder_of(store: Store, zettel_id: str) -> Path | None:
     """The file of the entry that has an id; None where nothing has it, or the file is gone."""
     with store.read() as txn:
         doc = docs.latest_of(txn, entry_lsid(zettel_id))
@@ -130,7 +131,7 @@ def _member(path: Path, text: str, members: dict[Lsid, Member]) -> Member:
     if not isinstance(said, Entry):
         wrong = "; ".join(f"line {fault.line}: {fault.detail}" for fault in said)
         return _text(path, wrong)
-    member = _of_entry(path, said)
+    member = of_entry(path, said)
     first = members.get(member.lsid)
     if first is None:
         return member
@@ -138,10 +139,11 @@ def _member(path: Path, text: str, members: dict[Lsid, Member]) -> Member:
     return _text(path, f"line {id_line(text)}: {said.meta.zettel_id} is the id of {owner} already")
 
 
-def _of_entry(path: Path, entry: Entry) -> Member:
-    """The file of an entry, as its folder names it."""
+def of_entry(path: Path, entry: Entry, ready: Ready | None = None) -> Member:
+    """The file of an entry, as its folder names it; `ready` where its passages came with it."""
     wishes = Wishes(title=entry.title, tags=entry.tags, entry=entry.meta)
-    return Member(lsid=entry_lsid(entry.meta.zettel_id), kind="entry", path=path, wishes=wishes)
+    lsid = entry_lsid(entry.meta.zettel_id)
+    return Member(lsid=lsid, kind="entry", path=path, wishes=wishes, ready=ready)
 
 
 def _text(path: Path, wrong: str | None = None) -> Member:

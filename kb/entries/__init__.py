@@ -4,8 +4,19 @@ Useful for reading and writing that front matter, and for comparing versions. No
 files, nor for what refers to what: the store's facets know that. Pure.
 """
 
-from kb.entries.parse import Entry, Fault, id_line, parse
-from kb.entries.versions import compare
+from kb.entries.parse import Entry, Fault, id_line, is_id, parse
+from kb.entries.versions import compare, is_version
 from kb.entries.write import draft, id_of, text_of
 
-__all__ = ["Entry", "Fault", "compare", "draft", "id_line", "id_of", "parse", "text_of"]
+__all__ = [
+    "Entry",
+    "Fault",
+    "compare",
+    "draft",
+    "id_line",
+    "id_of",
+    "is_id",
+    "is_version",
+    "parse",
+    "text_of",
+]

@@ -71,6 +71,11 @@ def parse(text: str) -> Entry | tuple[Fault, ...]:
     return tuple(sorted(faults, key=lambda fault: fault.line)[:_FAULTS_MAX])
 
 
+def is_id(said: str) -> bool:
+    """Whether an entry may have this id."""
+    return _ID.fullmatch(said) is not None
+
+
 def id_line(text: str) -> int:
     """The line, from 1, on which an entry's text says its id."""
     return yaml_lines(yaml_block(text) or "")["zettel_id",] + _FENCE_LINES

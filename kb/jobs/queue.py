@@ -38,7 +38,7 @@ TRANSITIONS: Final[dict[tuple[JobState, Event], tuple[JobState, JobState]]] = {
     ("failed", "retry"): ("ready", "ready"),  # f
 }
 
-PRIORITY: Final[dict[JobKind, int]] = {"chunk": 2, "embed": 5, "reembed": 7}
+PRIORITY: Final[dict[JobKind, int]] = {"chunk": 2, "organize": 3, "embed": 5, "reembed": 7}
 LEASE_LOST: Final = "claim_token_expired"
 _LISTS: Final = {records.table: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
 _BACKOFF_FIRST_MS: Final = 2_000

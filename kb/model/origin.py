@@ -1,13 +1,17 @@
 """Where docs come from again and again: folders, URLs and collections that are kept current."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from kb.model.doc import Visibility
 from kb.model.ids import sha256_hex
 
-OriginKind = Literal["folder", "url", "topic", "pack", "entries"]
+OriginKind = Literal["folder", "url", "topic", "pack", "entries", "notebook"]
+FOLDERS: Final[tuple[OriginKind, ...]] = ("folder", "notebook")
+"""Those that are walked, and whose files are known again elsewhere by their bytes."""
+NOTEBOOK_INDEX: Final = "INDEX.md"
+"""Lists the notes of a notebook, and is none."""
 
 
 class Origin(Struct, frozen=True, kw_only=True):

@@ -8,9 +8,13 @@ from kb.model.doc import Doc, LedgerEntry, Seen, VersionPointer
 from kb.model.embedder import EmbedderSet
 from kb.model.ids import ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
+from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
+from kb.model.signal import Signal
+from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.text import Chunk, EntityKind
+from kb.model.token import Token
 from kb.store.codec import Records
 
 
@@ -80,6 +84,15 @@ SOURCE_CHUNKS: Final = Records("source_chunks", ChunkRef)
 ENTITIES: Final = Records("entities", Entity)
 EMBEDDERS: Final = Records("embedders", EmbedderSet)
 PACKS: Final = Records("packs", PackRecord)
+REGISTRIES: Final = Records("registries", RegistryRecord)
+# By the id of the entry.
+PULLED: Final = Records("pulled", PulledEntry)
+# By the id of the job that places the note.
+NOTES: Final = Records("notes", Note)
+NOTE_TEXTS: Final = Records("note_texts", NoteText)
+SIGNALS: Final = Records("signals", Signal)
+# By its name.
+TOKENS: Final = Records("tokens", Token)
 ORPHANS: Final = Records("orphans", Orphan)
 LOG: Final = Records("log", LogEntry)
 META: Final = Records("meta", Setting)

@@ -1,0 +1,118 @@
+"""`kb note`: the notebook, as a group of commands."""
+
+import datetime as dt
+import os
+import sys
+
+import click
+
+from cli.home import open_app
+from cli.output import clean, print_json, warn
+from cli.words import text as as_text
+from cli.work import drain, progress_bar, working
+from kb.app import App
+from kb.errors import KbError
+from kb.notebook import JobReport, log, read_note, report
+from kb.notebook.notes import TEXT_BYTES_MAX
+
+_LOG_MAX = 10_000
+
+
+@click.group(name="note")
+def command() -> None:
+    """Keep notes in a git repository of markdown, which can be searched as everything else."""
+
+
+@command.command(name="add")
+@click.argument("text", metavar="[TEXT|-]", default="-")
+@click.option("--hint", type=as_text, help="Where it belongs: a folder, or words that name one.")
+@click.option("--tag", "tags", type=as_text, multiple=True, metavar="T", help="A tag.")
+@click.option("--wait", is_flag=True, help="Place it now, and print its path.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def add(
+    ctx: click.Context,
+    text: str,
+    hint: str | None,
+    tags: tuple[str, ...],
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Hand in a note, from the command line or standard input, and print the id of its job.
+
+    `kb worker` places it, or whatever works next.
+    """
+    data = sys.stdin.buffer.read(TEXT_BYTES_MAX + 1) if text == "-" else os.fsencode(text)
+    app = open_app(ctx, create=True)
+    job = app.notebook.hand_in(data, hint, tags)
+    if wait:
+        with progress_bar() as progress, working(app, wait=True) as pool:
+            assert pool is not None
+            drain(app, pool, progress)
+    with app.store.read() as txn:
+        found = report(txn, job)
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(clean(found.path or job))
+    if wait:
+        _judge(found)
+
+
+@command.command(name="get")
+@click.argument("path")
+@click.pass_context
+def get(ctx: click.Context, path: str) -> None:
+    """Print a note, by its path in the notebook."""
+    app = open_app(ctx, create=False)
+    sys.stdout.buffer.write(read_note(app.notebook.root, path))
+    sys.stdout.buffer.flush()
+
+
+@command.command(name="log")
+@click.option(
+    "-n",
+    "limit",
+    type=click.IntRange(1, _LOG_MAX),
+    default=20,
+    show_default=True,
+    help="How many commits.",
+)
+@click.pass_context
+def show_log(ctx: click.Context, limit: int) -> None:
+    """List what was done in the notebook, the newest first."""
+    app = open_app(ctx, create=False)
+    commits = log(app.notebook.root, limit)
+    for one in commits:
+        when = dt.datetime.fromtimestamp(one.committed_s).astimezone().isoformat(" ", "minutes")
+        click.echo(f"{click.style(one.commit[:10], fg='cyan')}  {when}  {clean(one.subject)}")
+    if not commits:
+        warn("no notes yet; kb note add TEXT makes the first")
+
+
+@command.command(name="undo")
+@click.argument("job")
+@click.pass_context
+def undo(ctx: click.Context, job: str) -> None:
+    """Take a note back, by the id of the job that placed it: a commit that reverts its own.
+
+    Nothing is changed where later commits or edits stand on what it did.
+    """
+    app = open_app(ctx, create=True)
+    undone = app.notebook.undo(job)
+    _catch_up(app)
+    click.echo(clean(f"{undone.path}: taken back by {undone.commit[:10]}"))
+
+
+def _catch_up(app: App) -> None:
+    for problem in app.catch_up():
+        warn(problem)
+
+
+def _judge(found: JobReport) -> None:
+    if found.status != "done":
+        why = found.reason or "another process has it"
+        detail = f"the note of {found.job_id} is not placed yet: {why}"
+        raise KbError(f"{detail}; `kb job {found.job_id}` says how it stands")
+    if found.reason:
+        warn(found.reason)

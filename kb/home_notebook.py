@@ -1,0 +1,225 @@
+"""How does a note get from the notebook into the engine? By its file, as any other source."""
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kb.config import NotebookSettings, Settings
+from kb.content.layout import HomePaths
+from kb.errors import SourceError
+from kb.ingest.changes import vanish
+from kb.ingest.ingest import seen_record
+from kb.ingest.request import Wishes
+from kb.model.doc import OPERATOR
+from kb.model.ids import DocId, JobId, sha256_hex
+from kb.model.job import Claim
+from kb.model.origin import NOTEBOOK_INDEX, Origin, origin_id
+from kb.model.search import SearchRequest
+from kb.model.source import display_name, file_lsid, path_of
+from kb.store import chunks, docs
+from kb.store.store import Store
+from kb.sync import origins
+from kb.sync.add import AddOptions
+from kb.sync.folder import Move, Survey, follow, moves
+from kb.sync.items import Member
+from kb.sync.read import read_file
+from kb.sync.walk import Found, walk
+
+if TYPE_CHECKING:
+    from kb.embed.protocol import Embedder
+    from kb.llm import Provider
+    from kb.notebook import Arrival, Organizer, Undone
+    from kb.search.engine import Searcher
+    from kb.sync.add import Adder
+
+_EXTENSIONS = ("md",)
+_LIKE_HITS = 10
+
+
+def folder_of(paths: HomePaths, said: NotebookSettings) -> Path:
+    """The notebook's folder, by its real path; it may not be there."""
+    named = os.path.expanduser(said.path) if said.path else paths.notebook
+    return Path(os.path.realpath(paths.root / named))
+
+
+def declared(folder: Path, now_ms: int) -> list[Origin]:
+    """The source that a notebook is, once it is there."""
+    if not (folder / ".git").is_dir():
+        return []
+    place = display_name(folder)
+    ident = origin_id("notebook", place)
+    return [
+        Origin(
+            origin_id=ident,
+            kind="notebook",
+            location=place,
+            extensions=_EXTENSIONS,
+            added_ms=now_ms,
+        )
+    ]
+
+
+def member_at(folder: Path, path: Path) -> Member | None:
+    """What a file is to the notebook, by whatever way it is taken in; None where it is no note."""
+    is_note = path.suffix == ".md" and path != folder / NOTEBOOK_INDEX
+    if not is_note or not path.is_relative_to(folder):
+        return None
+    return Member(lsid=file_lsid(path), kind="notebook", path=path, wishes=Wishes())
+
+
+class NotebookEngine(Struct, frozen=True, kw_only=True):
+    """What the rest of the home is to its notebook; each is asked for when it is needed."""
+
+    adder: "Callable[[AddOptions], Adder]"
+    searcher: "Callable[[], Searcher]"
+    embedder: "Callable[[], Embedder]"
+    llm: "Callable[[], Provider]"
+
+
+class HomeNotebook:
+    """The notebook of one home: notes handed in, placed, taken into the engine, taken back."""
+
+    def __init__(
+        self, store: Store, paths: HomePaths, settings: Settings, engine: NotebookEngine
+    ) -> None:
+        self.root = folder_of(paths, settings.notebook)
+        self._store = store
+        self._file_bytes_max = settings.ingest.file_bytes_max
+        self._asks_model = settings.llm.provider != "none"
+        self._engine = engine
+
+    def hand_in(self, data: bytes, hint: str | None, tags: Sequence[str]) -> JobId:
+        """Queue a note. Raises UsageError for what is none."""
+        from kb.notebook import checked_text, hand_in
+
+        text = checked_text(data)
+        with self._store.write() as txn:
+            return hand_in(txn, self._store.clock, text, hint, tags)
+
+    def organize(self, claims: list[Claim]) -> None:
+        """Place notes that were handed in; see kb.notebook.Organizer."""
+        self._organizer.work(claims)
+
+    @functools.cached_property
+    def _organizer(self) -> "Organizer":
+        from kb.notebook import Organizer
+
+        complete = self._complete if self._asks_model else None
+        return Organizer(self._store, self.root, self.take_in, self.nearest, complete)
+
+    def _complete(self, system: str, user: str) -> str:
+        return self._engine.llm().complete(system, user)
+
+    def undo(self, ident: str) -> "Undone":
+        """Take a job's note back. Raises NoJob or CannotUndo."""
+        from kb.notebook import undo
+
+        return undo(self.root, ident, self._store.clock, self.take_in)
+
+    def take_in(self, arrival: "Arrival") -> dict[str, DocId]:
+        """Take in what commits have changed; returns the docs of what was added, by path.
+
+        A moved note keeps its doc, its passages and their vectors. May be repeated.
+        """
+        root = self.root
+        self.settle_in()
+        places = [(root / move.old, root / move.new) for move in arrival.moves]
+        follow(self._store, [one for one in map(self._followed, places) if one is not None])
+        options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
+        members = [
+            Member(
+                lsid=file_lsid(root / path),
+                kind="notebook",
+                path=root / path,
+                wishes=Wishes(tags=tags or None),
+            )
+            for path, tags in arrival.added.items()
+        ]
+        members += [one for _, new in places if (one := member_at(root, new)) is not None]
+        report = self._engine.adder(options).add_members(members)
+        # A path whose note went elsewhere and was not known again there.
+        gone = [*(old for old, _ in places), *(root / path for path in arrival.removed)]
+        self._hide([path for path in gone if not os.path.lexists(path)])
+        found = {line.source: line.doc_id for line in report.docs}
+        names = {path: display_name(root / path) for path in arrival.added}
+        return {path: found[name] for path, name in names.items() if name in found}
+
+    def settle_in(self) -> None:
+        """Have the notebook kept current, and no other.
+
+        Where it was moved, with its home or by another setting, its docs follow it; those of notes
+        that are not in the new place go, and come back when that notebook does.
+        """
+        for origin in declared(self.root, self._store.clock.now_ms()):
+            with self._store.read() as txn:
+                known = [one for one in origins.listed(txn) if one.kind == "notebook"]
+            if all(one.origin_id != origin.origin_id for one in known):
+                origins.register(self._store, origin)
+            for one in known:
+                if one.origin_id != origin.origin_id:
+                    self._leave(one)
+
+    def _leave(self, origin: Origin) -> None:
+        old = origins.folder_of(origin)
+        with self._store.read() as txn:
+            numbers = list(docs.with_facet(txn, "kind", "notebook"))
+            known = [doc for no in numbers if (doc := docs.latest(txn, no))]
+        left = [doc for doc in known if (path_of(doc.place) or self.root).is_relative_to(old)]
+        here = (one.path for one in walk(self.root, _EXTENSIONS) if isinstance(one, Found))
+        found = Survey(
+            seen=(),
+            vanished=left,
+            known=len(left),
+            fresh=[path for path in here if member_at(self.root, path)],
+            held_back=None,
+        )
+        followed = set(follow(self._store, moves(self._store, found, self._file_bytes_max)))
+        vanish(self._store, [doc.doc_id for doc in left if doc.doc_id not in followed])
+        origins.unregister(self._store, origin.origin_id)
+
+    def _followed(self, places: tuple[Path, Path]) -> Move | None:
+        old, new = places
+        with self._store.read() as txn:
+            doc = docs.latest_of(txn, file_lsid(old))
+        if doc is None or doc.status != "active":
+            return None
+        try:
+            data, stamp = read_file(new, self._file_bytes_max, self._store.clock.now_ms())
+        except SourceError:
+            return None
+        if sha256_hex(data) != doc.raw_sha256:
+            return None
+        seen = seen_record(file_lsid(new), doc.doc_id, doc.raw_sha256, stamp)
+        return Move(doc=doc, path=new, seen=seen)
+
+    def _hide(self, paths: list[Path]) -> None:
+        with self._store.read() as txn:
+            found = [docs.latest_of(txn, file_lsid(path)) for path in paths]
+        hidden = [doc.doc_id for doc in found if doc is not None and doc.status == "active"]
+        if hidden:
+            vanish(self._store, hidden)
+
+    def nearest(self, text: str) -> list[tuple[str, float]]:
+        """Paths of notes with the cosine of their passage that is most like `text`, best first."""
+        request = SearchRequest(query=text, k=_LIKE_HITS, kinds=("notebook",))
+        hits = self._engine.searcher().search(request, OPERATOR).hits
+        if not hits:
+            return []
+        embedder = self._engine.embedder()
+        vector = embedder.embed_query(text)
+        best: dict[str, float] = {}
+        with self._store.read() as txn:
+            for hit in hits:
+                chunk, path = chunks.by_id(txn, hit.chunk_id), Path(hit.source)
+                if chunk is None or not path.is_relative_to(self.root):
+                    continue
+                text_hash = chunk.text_hash
+                found = chunks.get_vector(txn, embedder.fingerprint, text_hash, embedder.dim)
+                if found is not None:
+                    name = path.relative_to(self.root).as_posix()
+                    best[name] = max(best.get(name, -1.0), float(vector @ found))
+        return sorted(best.items(), key=lambda item: (-item[1], item[0]))

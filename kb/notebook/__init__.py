@@ -1,0 +1,24 @@
+"""Where is a note kept? In a git repository of markdown that keeps itself in order."""
+
+from kb.notebook.history import log, read_note
+from kb.notebook.notes import JobReport, checked_text, hand_in, report, reports
+from kb.notebook.organize import Arrival, Complete, Organizer, TakeIn
+from kb.notebook.repository import Logged
+from kb.notebook.undo import Undone, undo
+
+__all__ = [
+    "Arrival",
+    "Complete",
+    "JobReport",
+    "Logged",
+    "Organizer",
+    "TakeIn",
+    "Undone",
+    "checked_text",
+    "hand_in",
+    "log",
+    "read_note",
+    "report",
+    "reports",
+    "undo",
+]

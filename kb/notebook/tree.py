@@ -1,0 +1,135 @@
+"""The files of a commit, and a next commit's made from them; only what changes is written."""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from dulwich.object_store import BaseObjectStore
+    from dulwich.objects import ObjectID, Tree
+
+FILE: Final = 0o100644
+_FOLDER: Final = 0o040000
+
+
+class Held(Struct, frozen=True):
+    """What a tree holds at a path: git's mode, and the object's id in hexadecimal."""
+
+    mode: int
+    sha: "ObjectID"
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file: no link, no submodule."""
+        return self.mode & 0o170000 == 0o100000
+
+
+class _Folder:
+    """One level: what it holds by name, and the folders below that were opened."""
+
+    def __init__(self, held: dict[bytes, Held]) -> None:
+        self.held = held
+        self.opened: dict[bytes, _Folder] = {}
+        self.is_changed = False
+
+
+class Snapshot:
+    """Paths are relative, with slashes, any byte of a name kept (surrogate escapes)."""
+
+    def __init__(self, objects: "BaseObjectStore", tree: "ObjectID | None") -> None:
+        self._objects = objects
+        self._top = _Folder(self._read(tree) if tree else {})
+
+    def get(self, path: str) -> Held | None:
+        """What stands at a path, a folder being nothing; None where nothing does."""
+        *above, name = os.fsencode(path).split(b"/")
+        folder: _Folder | None = self._top
+        for step in above:
+            folder = self._open(folder, step) if folder else None
+        held = folder.held.get(name) if folder else None
+        return None if held is None or held.mode == _FOLDER else held
+
+    def files(self) -> Iterator[tuple[str, Held]]:
+        """Everything but folders, with its path."""
+        yield from self._below(self._top, b"")
+
+    def put(self, path: str, held: Held) -> None:
+        """Have this at a path; the caller has seen that no file stands in the way."""
+        *above, name = os.fsencode(path).split(b"/")
+        folder = self._top
+        folder.is_changed = True
+        for step in above:
+            inner = self._open(folder, step)
+            if inner is None:
+                inner = folder.opened[step] = _Folder({})
+            inner.is_changed = True
+            folder = inner
+        folder.held[name] = held
+
+    def remove(self, path: str) -> None:
+        """Have nothing at a path that holds something."""
+        *above, name = os.fsencode(path).split(b"/")
+        folder = self._top
+        folder.is_changed = True
+        for step in above:
+            inner = self._open(folder, step)
+            assert inner is not None
+            inner.is_changed = True
+            folder = inner
+        del folder.held[name]
+
+    def written(self) -> "tuple[ObjectID, list[Tree]]":
+        """The id of the whole, and the trees that are new since the last call."""
+        made: list[Tree] = []
+        return self._write(self._top, made), made
+
+    def _write(self, folder: _Folder, made: "list[Tree]") -> "ObjectID":
+        from dulwich.objects import Tree
+
+        for name, inner in folder.opened.items():
+            if inner.is_changed:
+                self._settle(folder, name, inner, made)
+        folder.is_changed = False
+        tree = Tree()
+        for name, held in folder.held.items():
+            tree.add(name, held.mode, held.sha)
+        made.append(tree)
+        return tree.id
+
+    def _settle(self, folder: _Folder, name: bytes, inner: _Folder, made: "list[Tree]") -> None:
+        sha = self._write(inner, made)
+        if inner.held:
+            folder.held[name] = Held(_FOLDER, sha)
+        else:
+            # Git keeps no empty folders.
+            folder.held.pop(name, None)
+            made.pop()
+
+    def _open(self, folder: _Folder, name: bytes) -> _Folder | None:
+        if name not in folder.opened:
+            held = folder.held.get(name)
+            if held is None or held.mode != _FOLDER:
+                return None
+            folder.opened[name] = _Folder(self._read(held.sha))
+        return folder.opened[name]
+
+    def _read(self, tree: "ObjectID") -> dict[bytes, Held]:
+        from dulwich.objects import Tree
+
+        found = self._objects[tree]
+        assert isinstance(found, Tree)
+        return {name: Held(mode, sha) for name, mode, sha in found.iteritems()}
+
+    def _below(self, folder: _Folder, above: bytes) -> Iterator[tuple[str, Held]]:
+        for name, held in sorted(folder.held.items()):
+            if held.mode == _FOLDER:
+                inner = self._open(folder, name)
+                if inner is not None:
+                    yield from self._below(inner, above + name + b"/")
+            else:
+                yield os.fsdecode(above + name), held
+        for name, inner in folder.opened.items():
+            if name not in folder.held:
+                yield from self._below(inner, above + name + b"/")
