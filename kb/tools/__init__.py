@@ -1,10 +1,11 @@
 """What may an agent ask? JSON-shaped calls whose scope is injected by the caller."""
 
-from kb.tools.catalogue import LEARN, TOOLS, Tool, answer, call, listing, tools_of
+from kb.tools.catalogue import HELP, LEARN, TOOLS, Tool, answer, answer_by, call, listing, tools_of
 from kb.tools.kit import ToolKit
 from kb.tools.wrong import ErrorCode, Failed, ToolError
 
 __all__ = [
+    "HELP",
     "LEARN",
     "TOOLS",
     "ErrorCode",
@@ -13,6 +14,7 @@ __all__ = [
     "ToolError",
     "ToolKit",
     "answer",
+    "answer_by",
     "call",
     "listing",
     "tools_of",

@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kb.answers import Means
 from kb.content.files import ContentStore
 from kb.store.store import Store
 
 if TYPE_CHECKING:
+    from kb.guide import Desk
     from kb.search.engine import Searcher
     from kb.topics import Topic
 
 
 class ToolKit(Struct, frozen=True, kw_only=True):
-    """One open home, as far as the tools need it. They only read."""
+    """One open home, as far as the tools need it. They only read, but for signals of `help`."""
 
     store: Store
     content: ContentStore
@@ -22,3 +24,7 @@ class ToolKit(Struct, frozen=True, kw_only=True):
     """Made when a tool first needs it: a list of docs needs none."""
     topics: "Callable[[], tuple[Topic, ...]]" = tuple
     """What can be learned, found when it is asked for; none unless said."""
+    desk: "Desk | None" = None
+    """Where help is to be had; without one there is no such tool."""
+    means: Means = Means()
+    """What answers are written and checked with; without any they are extracts."""

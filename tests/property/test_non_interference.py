@@ -1,4 +1,5 @@
 """What a caller may not see changes no byte of what that caller reads, whatever is read."""
+# Long because every tool is asked here, and each has its calls in one table.
 
 import random
 import shutil
@@ -147,6 +148,13 @@ def tool_calls(idents: Sequence[str], own: str) -> dict[str, list[dict[str, Any]
             {"query": "tea", "mode": "dense", "k": 100},
             {"query": "tea", "mode": "lexical", "max_tokens": 1},
             *({"query": "tea", "doc_ids": [ident]} for ident in idents),
+        ],
+        "kb_ask": [
+            {"question": "green tea kettle"},
+            {"question": "secretword tea", "with_text": True, "max_tokens": 60},
+            {"question": "milk 伊利 奶", "k": 1, "tags": ["drink"], "kinds": ["file"]},
+            *({"question": "tea", "doc_ids": [ident]} for ident in idents),
+            *({"question": "tea", "packs": [pack]} for pack in PACKS),
         ],
         "kb_fetch": [
             *({"id": ident} for ident in idents),

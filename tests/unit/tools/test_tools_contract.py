@@ -15,6 +15,7 @@ from kb.tools import TOOLS, Tool, listing
 GOLDEN = Path(__file__).parent / "tools_listing.json"
 NAMES = (
     "kb_search",
+    "kb_ask",
     "kb_fetch",
     "kb_list_docs",
     "kb_similar",

@@ -1,0 +1,109 @@
+"""`kb ask`: an answer from the passages, every sentence with its citation."""
+
+import sys
+from typing import Any, get_args
+
+import click
+
+from cli.home import open_spaces
+from cli.output import clean, print_json, warn
+from cli.words import text
+from kb.answers import Answer, Source
+from kb.model.doc import OPERATOR, Kind
+from kb.tools.ask import K_DEFAULT, TOKENS_DEFAULT, AskInput
+
+_EXTRACTS = "Extracts from the sources, which no language model has read:"
+
+
+@click.command(name="ask")
+@click.argument("question", type=text)
+@click.option(
+    "-k",
+    "k",
+    type=click.IntRange(1, 1000),
+    default=K_DEFAULT,
+    show_default=True,
+    help="Passages that are read.",
+)
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(1),
+    default=TOKENS_DEFAULT,
+    show_default=True,
+    help="What they may have together.",
+)
+@click.option(
+    "--tag", "tags", type=text, multiple=True, help="Only docs with this tag (all of them)."
+)
+@click.option(
+    "--kind", "kinds", multiple=True, type=click.Choice(get_args(Kind)), help="Only these."
+)
+@click.option("--doc", "doc_ids", multiple=True, metavar="ID", help="Only these docs.")
+@click.option("--pack", "packs", type=text, multiple=True, help="Only docs of these packs.")
+@click.option("--no-model", is_flag=True, help="Quote the sources; ask no language model.")
+@click.option("--raw", is_flag=True, help="Print the sources as JSON, and ask nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    no_model: bool,
+    raw: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Answer a question from what is here, each sentence with its sources."""
+    request = AskInput(**options, with_text=True)
+    spaces = open_spaces(ctx)
+    if raw:
+        print_json(spaces.raw_sources(request, OPERATOR))
+        return
+    told: list[str] = []
+    streams = sys.stdout.isatty() and not as_json
+
+    def hear(part: str) -> None:
+        told.append(part)
+        _show(part)
+
+    answer = spaces.ask(request, OPERATOR, with_model=not no_model, hear=hear if streams else None)
+    if as_json:
+        print_json(answer)
+        return
+    if told:
+        click.echo()
+    if answer.kind == "extracts" or not told:
+        _show_whole(answer)
+    _show_sources(answer)
+    for warning in answer.warnings:
+        warn(warning)
+
+
+def _show_whole(answer: Answer) -> None:
+    if answer.kind == "extracts" and answer.found:
+        click.echo(click.style(_EXTRACTS, dim=True))
+    _show(answer.answer + "\n")
+
+
+def _show(said: str) -> None:
+    """Text as it is, but for what could drive a terminal; at once, for it may be a part."""
+    click.echo("\n".join(clean(line) for line in said.split("\n")), nl=False)
+    sys.stdout.flush()
+
+
+def _show_sources(answer: Answer) -> None:
+    """Those that are cited."""
+    cited = {n for sentence in answer.sentences for n in sentence.citations}
+    if cited:
+        click.echo()
+    for source in answer.sources:
+        if source.n in cited:
+            click.echo(
+                f"[{source.n}] {click.style(clean(source.title), bold=True)}  {_place(source)}"
+            )
+
+
+def _place(source: Source) -> str:
+    line = f":{source.line}" if source.line is not None else ""
+    page = f" page {source.page}" if source.page is not None else ""
+    shown = click.style(clean(f"{source.source}{line}{page}"), fg="green")
+    return f"{shown}  {click.style(source.doc_id[:9], dim=True)}"
