@@ -8,6 +8,8 @@ import click
 
 from kb.app import HOME_CONFIGS, PROJECT_FOLDER, App, user_config
 from kb.config import Settings, load
+from kb.content.layout import HomePaths
+from kb.model.search import SpaceName
 from kb.spaces.homes import home_written, homes_read
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 def home_of(ctx: click.Context) -> tuple[Path, Settings]:
     """The one home that is meant and the settings in force there."""
     said: dict[str, Any] = ctx.obj
-    home = home_written(said["home"], said["space"], _here(), os.environ)
+    home = home_written(said["home"], said["space"], here(), os.environ)
     return home, _settings(said, home)
 
 
@@ -37,7 +39,8 @@ def _settings(said: dict[str, Any], home: Path) -> Settings:
     return settings
 
 
-def _here() -> Path:
+def here() -> Path:
+    """The working directory."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -54,13 +57,39 @@ def open_app(ctx: click.Context, *, create: bool) -> App:
     return app
 
 
-def open_spaces(ctx: click.Context) -> "Spaces":
-    """Open the stores that are read together; closed when the command ends."""
+def space_of(ctx: click.Context) -> SpaceName:
+    """The name of the space that `open_app` opens."""
+    said: dict[str, Any] = ctx.obj
+    return homes_read(said["home"], said["space"], here(), os.environ)[0].name
+
+
+def user_space(ctx: click.Context) -> Path:
+    """The user's home, or the one that stands in for it: named by --home, else by KB_HOME."""
+    said: dict[str, Any] = ctx.obj
+    named = said["home"] is not None or os.environ.get("KB_HOME")
+    return home_written(said["home"], None if named else "user", here(), os.environ)
+
+
+def make_home(ctx: click.Context, home: Path) -> App:
+    """Open a home, making what is not there; closed when the command ends."""
+    os.umask(0o077)
+    app = App.open(home, _settings(ctx.obj, home))
+    ctx.call_on_close(app.close)
+    return app
+
+
+def open_spaces(ctx: click.Context, *, create: bool = False) -> "Spaces":
+    """Open the stores that are read together; closed when the command ends.
+
+    With `create` the first one is made where it is not there.
+    """
     from kb.spaces.spaces import Spaces
 
     os.umask(0o077)
     said: dict[str, Any] = ctx.obj
-    homes = homes_read(said["home"], said["space"], _here(), os.environ)
+    homes = homes_read(said["home"], said["space"], here(), os.environ)
+    if create and not HomePaths(homes[0].home).has_store:
+        App.open(homes[0].home, _settings(said, homes[0].home)).close()
     spaces = Spaces.open(homes, lambda home: _settings(said, home))
     ctx.call_on_close(spaces.close)
     return spaces

@@ -25,6 +25,8 @@ HEAVY = {
     "pathspec",
     "charset_normalizer",
     "platformdirs",
+    "mcp",
+    "anyio",
 }
 SHOW = """
 import atexit, sys
@@ -48,7 +50,7 @@ def test_help_loads_nothing_heavy(args: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["add", "search", "ls", "stats", "pack", "check", "compact", "worker"]
+    "command", ["add", "search", "ls", "stats", "pack", "check", "compact", "worker", "mcp"]
 )
 def test_a_commands_help_loads_nothing_heavy(command: str) -> None:
     """A command's own help waits for no model and no index."""

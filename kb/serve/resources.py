@@ -1,0 +1,127 @@
+"""What a reader may open by its address: docs, and subjects of topics."""
+
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import quote, unquote
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import ConfigError, NotFound, SourceError
+from kb.model.doc import Scope
+from kb.tools import Failed, ToolKit, answer
+from kb.tools.fetch import FetchOutput
+from kb.tools.list_docs import ListDocsOutput
+from kb.topics import Limits, Topic, open_shelf
+from kb.topics.load import Wanted, load
+
+DOC: Final = "kb://doc/"
+SUBJECT: Final = "kb://topic/"
+PAGE_ROWS: Final = 100
+_TOKENS_MAX: Final = 50_000
+_LIMITS: Final = Limits(answer_bytes_max=4 * _TOKENS_MAX)
+
+
+class Resource(Struct, frozen=True, kw_only=True):
+    """A text that can be read by its address."""
+
+    uri: str
+    name: str
+    description: str
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """Some of the resources, and where the next ones begin."""
+
+    resources: tuple[Resource, ...]
+    next_cursor: str | None
+
+
+class Text(Struct, frozen=True, kw_only=True):
+    """What a resource says, as markdown."""
+
+    text: str
+    truncated: str | None
+    """What was cut to keep it within its bound, in words."""
+
+
+def listed(kit: ToolKit, cursor: str | None, scope: Scope) -> Page | Failed:
+    """A page of at most 100: docs as `kb_list_docs` has them, then subjects by their addresses.
+
+    The cursor holds the place itself: the last doc, or the last address.
+    """
+    if cursor is not None and cursor.startswith(SUBJECT):
+        return _subjects(kit, cursor)
+    asked = {"limit": PAGE_ROWS, "cursor": cursor}
+    found = answer("kb_list_docs", asked, kit, scope)
+    if isinstance(found, Failed):
+        return found
+    assert isinstance(found, ListDocsOutput)
+    if not found.docs:
+        return _subjects(kit, SUBJECT)
+    rows = tuple(
+        Resource(uri=f"{DOC}{doc.doc_id}", name=doc.title, description=doc.source)
+        for doc in found.docs
+    )
+    after = SUBJECT if topics_of(kit) else None
+    return Page(resources=rows, next_cursor=found.next_cursor or after)
+
+
+def read(kit: ToolKit, uri: str, scope: Scope) -> Text | Failed:
+    """The text at an address. Raises NotFound, the same for what is hidden and was never there."""
+    if uri.startswith(SUBJECT):
+        return _read_subject(kit, uri)
+    ident = uri.removeprefix(DOC)
+    if ident == uri or not ident.startswith("d"):
+        raise NotFound(id=uri)
+    found = answer("kb_fetch", {"id": ident, "max_tokens": _TOKENS_MAX}, kit, scope)
+    if isinstance(found, Failed):
+        return found
+    assert isinstance(found, FetchOutput)
+    return Text(text=found.text, truncated=found.truncated)
+
+
+def topics_of(kit: ToolKit) -> tuple[Topic, ...]:
+    """The topics with all of their subjects, learned or not; none where they cannot be had."""
+    try:
+        topics = kit.topics()
+    except ConfigError:
+        return ()
+    return tuple(msgspec.structs.replace(topic, learned=()) for topic in topics)
+
+
+def _subjects(kit: ToolKit, after: str) -> Page:
+    rows = sorted((row for row in _all_subjects(kit) if row.uri > after), key=lambda row: row.uri)
+    page = tuple(rows[:PAGE_ROWS])
+    return Page(resources=page, next_cursor=page[-1].uri if len(rows) > len(page) else None)
+
+
+def _all_subjects(kit: ToolKit) -> Iterator[Resource]:
+    for topic in topics_of(kit):
+        try:
+            slugs = open_shelf(topic, _LIMITS.entries_max).available
+        except SourceError:
+            continue
+        for slug in slugs:
+            uri = f"{SUBJECT}{topic.id}/{quote(slug)}"
+            yield Resource(uri=uri, name=slug, description=f"A subject of {topic.name}")
+
+
+def _read_subject(kit: ToolKit, uri: str) -> Text:
+    ident, _, slug = unquote(uri.removeprefix(SUBJECT)).partition("/")
+    for topic in topics_of(kit):
+        if topic.id != ident:
+            continue
+        try:
+            subjects = open_shelf(topic, _LIMITS.entries_max).subjects
+        except SourceError:
+            break
+        wanted = [
+            Wanted(subject=one, by_name=True)
+            for one in subjects
+            if one.slug == slug and not one.problem
+        ]
+        loaded = load(topic, wanted, _LIMITS, bare=True, may_cut=True)
+        if loaded.subjects:
+            return Text(text=loaded.text, truncated=loaded.truncated)
+    raise NotFound(id=uri)

@@ -1,0 +1,135 @@
+"""The server object and its threads, in one process."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from homes import SmallHome
+from mcp import Client, MCPError, types
+from msgspec import Struct
+
+from kb.errors import KbError
+from kb.model.doc import OPERATOR, Scope
+from kb.serve.crew import Crew
+from kb.serve.mcp import make_server
+from kb.tools import Tool, ToolKit
+
+
+class Nothing(Struct, frozen=True, kw_only=True):
+    """No arguments."""
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """Who asked."""
+
+    user: str | None
+
+
+def tool(name: str, run: Any) -> Tool:
+    return Tool(name=name, description=name, input=Nothing, output=Told, run=run)
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Iterator[ToolKit]:
+    home = SmallHome(tmp_path / "home")
+
+    def no_searcher() -> Any:
+        raise RuntimeError("a secret place")
+
+    yield ToolKit(store=home.store, content=home.content, searcher=no_searcher)
+    home.close()
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    crew = Crew()
+    yield crew
+    crew.close(5.0)
+
+
+def test_who_asks_is_found_for_each_request(kit: ToolKit, crew: Crew) -> None:
+    """So that one server object can answer many, as its transport knows them."""
+    users = iter(["ann", "bob"])
+    asks = tool("who", lambda _, __, scope: Told(user=scope.user))
+
+    def whose(context: Any) -> Scope:
+        return Scope(user=next(users)) if context.method == "tools/call" else OPERATOR
+
+    server = make_server(kit, whose, crew, [asks])
+
+    async def main() -> list[Any]:
+        async with Client(server) as client:
+            return [(await client.call_tool("who", {})).structured_content for _ in range(2)]
+
+    assert anyio.run(main) == [{"user": "ann"}, {"user": "bob"}]
+
+
+def test_a_surprise_costs_one_call_and_tells_nothing(kit: ToolKit, crew: Crew) -> None:
+    """An error that is not kb's own is a defect to the client; its words stay here."""
+
+    def fails(*_: object) -> Told:
+        raise RuntimeError("a secret place")
+
+    server = make_server(kit, lambda _: OPERATOR, crew, [tool("fails", fails)])
+
+    async def main() -> MCPError:
+        async with Client(server) as client:
+            with pytest.raises(MCPError) as error:
+                await client.call_tool("fails", {})
+            assert (await client.call_tool("kb_list_docs", {})).is_error is False
+            return error.value
+
+    error = anyio.run(main)
+    assert error.code == types.INTERNAL_ERROR
+    assert "secret" not in error.message
+
+
+def test_a_call_that_is_cancelled_holds_up_no_other(kit: ToolKit, crew: Crew) -> None:
+    """Its client waits no longer, others are answered meanwhile, its thread ends what it began."""
+    begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(*_: object) -> Told:
+        begun.set()
+        let_go.wait(20)
+        ended.set()
+        return Told(user=None)
+
+    server = make_server(kit, lambda _: OPERATOR, crew, [tool("slow", slow)])
+
+    async def main() -> None:
+        async with Client(server) as client:
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.call_tool, "slow", {})
+                await anyio.to_thread.run_sync(begun.wait, 20)
+                assert (await client.call_tool("kb_list_docs", {})).is_error is False
+                group.cancel_scope.cancel()
+            assert not ended.is_set()
+            let_go.set()
+            assert (await client.call_tool("kb_list_docs", {})).is_error is False
+
+    anyio.run(main)
+    assert ended.wait(20)
+
+
+def test_a_crew_has_bounds_and_ends_in_time() -> None:
+    """Past so many waiting calls the next is refused; closing does not wait for a busy thread."""
+    let_go = threading.Event()
+    crew = Crew()
+
+    async def main() -> None:
+        waiting = [asyncio.ensure_future(crew.run(lambda: let_go.wait(20))) for _ in range(1_024)]
+        await asyncio.sleep(0)
+        with pytest.raises(KbError, match="too many calls"):
+            await crew.run(lambda: None)
+        assert crew.close(0.05) is False
+        let_go.set()
+        done = await asyncio.gather(*waiting, return_exceptions=True)
+        # Those that a thread had begun ended, the others were dropped.
+        assert 0 < done.count(True) <= 8
+        assert crew.close(5.0) is True
+
+    asyncio.run(main())
