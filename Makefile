@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash check fix bench bench-sync clean
+.PHONY: help setup setup-st demo test test-crash check fix bench bench-sync bench-registry clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -16,6 +16,7 @@ help:
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
 	@echo "make bench-sync  what keeping 5,000 notes current costs"
+	@echo "make bench-registry  what pulling 1,000 entries costs"
 	@echo "make setup-st    add torch and sentence-transformers"
 	@echo "make clean       remove what these made"
 
@@ -54,6 +55,9 @@ bench: $(STAMP)
 
 bench-sync: $(STAMP)
 	$(BIN)/python tests/bench/bench_sync.py
+
+bench-registry: $(STAMP)
+	$(BIN)/python tests/bench/bench_registry.py
 
 clean:
 	rm -rf $(VENV) build dist bench-out .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -107,6 +107,11 @@ class WorkerPool:
         self._threads: list[threading.Thread] = []
         self._fatal: KbError | OSError | None = None
 
+    @property
+    def failure(self) -> KbError | OSError | None:
+        """What stopped the workers for good; None while they can go on."""
+        return self._fatal
+
     def start(self) -> None:
         """Start the threads and the keeper that renews their leases."""
         names = [f"kb-worker-{i}" for i in range(self._settings.threads)]

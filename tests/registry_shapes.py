@@ -1,0 +1,19 @@
+"""What the commands of `kb registry` print as JSON."""
+
+from typing import Any
+
+from cli import registry
+from kb.model.registry import RegistryRecord
+from kb.registry.publish import Published, PublishProblem
+
+
+def registry_shapes() -> list[tuple[str, Any]]:
+    """Under each command's name, the records of its document: where, and of which class."""
+    return [
+        ("publish", Published),
+        ("publish.problems", PublishProblem),
+        ("add", RegistryRecord),
+        ("ls", registry.RegistryList),
+        ("ls.registries", RegistryRecord),
+        ("rm", registry.RemovedRegistry),
+    ]
