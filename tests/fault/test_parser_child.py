@@ -307,3 +307,18 @@ def test_the_child_is_told_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         if not environ.exists():
             pytest.skip("no /proc here")
         assert b"canary" not in environ.read_bytes()
+
+
+def test_a_large_parent_does_not_cost_a_child_a_document() -> None:
+    """What the parent holds is not the child's: the same one reads page after page."""
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from kb.canonicalize import CanonicalizeInput, Parser\n"
+        "held = bytearray(b'x') * (300 << 20)\n"
+        "page = CanonicalizeInput(data=b'<p>words', mime='text/html', name='p.html')\n"
+        "with Parser(memory_bytes_max=512 << 20) as parser:\n"
+        "    pids = {(parser.parse(page), parser.child_pid)[1] for _ in range(3)}\n"
+        "print(len(pids), None in pids)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "1 False\n", ran.stderr
