@@ -1,15 +1,16 @@
 """`kb ask`: an answer from the passages, every sentence with its citation."""
 
 import sys
-from typing import Any, get_args
+from typing import Any
 
 import click
 
+from cli.filters import which_docs
 from cli.home import open_spaces
 from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.answers import Answer, Source
-from kb.model.doc import OPERATOR, Kind
+from kb.model.doc import OPERATOR
 from kb.tools.ask import K_DEFAULT, TOKENS_DEFAULT, AskInput
 
 _EXTRACTS = "Extracts from the sources, which no language model has read:"
@@ -32,14 +33,7 @@ _EXTRACTS = "Extracts from the sources, which no language model has read:"
     show_default=True,
     help="What they may have together.",
 )
-@click.option(
-    "--tag", "tags", type=text, multiple=True, help="Only docs with this tag (all of them)."
-)
-@click.option(
-    "--kind", "kinds", multiple=True, type=click.Choice(get_args(Kind)), help="Only these."
-)
-@click.option("--doc", "doc_ids", multiple=True, metavar="ID", help="Only these docs.")
-@click.option("--pack", "packs", type=text, multiple=True, help="Only docs of these packs.")
+@which_docs
 @click.option("--no-model", is_flag=True, help="Quote the sources; ask no language model.")
 @click.option("--raw", is_flag=True, help="Print the sources as JSON, and ask nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -8,12 +8,13 @@ from typing import Any, TextIO, get_args
 import click
 import msgspec
 
+from cli.filters import which_docs
 from cli.hits import print_hits
 from cli.home import open_spaces
 from cli.output import many, print_json, warn
 from cli.words import text
 from kb.errors import ItemsFailed, UsageError
-from kb.model.doc import OPERATOR, Kind
+from kb.model.doc import OPERATOR
 from kb.model.search import SearchMode, SearchResult
 from kb.spaces.spaces import Spaces
 from kb.tools.fields import NO_BUDGET
@@ -34,14 +35,7 @@ _EMPTY = f"{NOTHING_HERE}; add some with: kb add --recursive FOLDER"
     show_default=True,
     help="By words and meaning, or one of them.",
 )
-@click.option(
-    "--tag", "tags", type=text, multiple=True, help="Only docs with this tag (all of them)."
-)
-@click.option(
-    "--kind", "kinds", multiple=True, type=click.Choice(get_args(Kind)), help="Only these."
-)
-@click.option("--doc", "doc_ids", multiple=True, metavar="ID", help="Only these docs.")
-@click.option("--pack", "packs", type=text, multiple=True, help="Only docs of these packs.")
+@which_docs
 @click.option("--with-neighbors", is_flag=True, help="Then the docs that packs link the hits to.")
 @click.option(
     "--require-entity",
