@@ -8,8 +8,10 @@ import click
 
 # name -> what `kb --help` says of it. Each lives in cli/<name>.py, - as _, as `command`.
 COMMANDS: Final[dict[str, str]] = {
+    "init": "Make a home, and write entries about kb into the user's.",
     "add": "Take in files, folders or standard input.",
     "search": "Find passages by words and by meaning.",
+    "ask": "Answer a question from what is here, with its sources.",
     "similar": "Find passages like a doc or a passage.",
     "ls": "List docs.",
     "show": "Show a doc or a passage.",
@@ -17,12 +19,29 @@ COMMANDS: Final[dict[str, str]] = {
     "visibility": "Say who may see a doc.",
     "export": "Write a doc's markdown to a file.",
     "entities": "List who and what is mentioned.",
+    "learn": "List topics, and read their subjects.",
+    "prompt": "Print the part of a system prompt that tells of topics.",
+    "pack": "Work with packs: docs that a manifest describes and links.",
+    "new": "Write a new entry into the home's knowledge folder.",
+    "entries": "List entries, and references that lead nowhere.",
+    "note": "Keep notes in a git repository of markdown.",
+    "job": "Say how it stands with a job, or list jobs.",
+    "guide": "Say how things are done, by entries alone.",
+    "signals": "List what agents left for a person.",
+    "registry": "Publish entries, and name registries to pull from.",
+    "pull": "Take entries from registries.",
+    "sync-knowledge": "Bring pulled entries level with their registries.",
     "sync-all": "Bring folders and pages level with what was added.",
     "sources": "List the folders and pages that are kept current.",
     "watch": "Keep folders current while it runs.",
     "stats": "Count what there is.",
+    "embedder": "Show or change the model that embeds passages.",
     "worker": "Work on what is still to do.",
+    "mcp": "Answer an agent by MCP on standard input and output.",
+    "serve": "Answer over HTTP, and work on what is still to do.",
+    "token": "Say who may ask the server.",
     "compact": "Remove what nothing needs any more.",
+    "backup": "Copy the whole home, and bring it back.",
     "check": "Check that everything is whole.",
     "doctor": "Look at what surrounds the store, and say what to mend.",
 }
@@ -87,8 +106,10 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.option(
     "--home", metavar="DIR", help="The store to use; else KB_HOME, .kb/ upward, the user's."
 )
-@click.option("--space", type=click.Choice(["user", "project", "all"]), help="Which space's store.")
-@click.option("--cfg", multiple=True, metavar="KEY=VALUE|KEY+=VALUE|FILE", help="Set a setting.")
+@click.option("--space", type=click.Choice(["user", "project", "all"]), help="Which spaces.")
+@click.option(
+    "--cfg", multiple=True, metavar="KEY=VALUE|KEY+=VALUE|FILE|NAME", help="Set a setting."
+)
 @click.option("-v", "--verbose", count=True, help="Say more on standard error.")
 @click.option(
     "--version",

@@ -1,49 +1,13 @@
 """`kb stats`: count what there is."""
 
 import contextlib
-import stat
-from collections import Counter
-from pathlib import Path
 
 import click
-from msgspec import Struct
 
 from cli.home import open_app
 from cli.output import clean, print_json, size, warn
-from kb.app import App
 from kb.errors import ModelMissing
-from kb.jobs import queue
-from kb.store import docs
-from kb.store.records import LEDGER
-
-_LETTERS_MAX = 100
-
-
-class DeadLetter(Struct, frozen=True, kw_only=True):
-    """A job that failed for good, and why."""
-
-    job_id: str
-    kind: str
-    doc_id: str
-    attempts: int
-    reason: str
-
-
-class Stats(Struct, frozen=True, kw_only=True):
-    """Counts; sizes in bytes."""
-
-    home: str
-    docs: dict[str, int]
-    ledger: dict[str, int]
-    passages: int
-    vectors: int
-    entities: int
-    jobs: dict[str, int]
-    dead_letters: list[DeadLetter]
-    model: str
-    pages_without_text: int
-    store_bytes: int
-    disk_bytes: int
+from kb.home_stats import counted
 
 
 @click.command(name="stats")
@@ -52,7 +16,7 @@ class Stats(Struct, frozen=True, kw_only=True):
 def command(ctx: click.Context, as_json: bool) -> None:
     """Count docs, passages, vectors, jobs and bytes."""
     app = open_app(ctx, create=False)
-    stats = _counted(app)
+    stats = counted(app)
     with contextlib.suppress(ModelMissing):
         if (said := app.shortened()) is not None:
             warn(said)
@@ -80,49 +44,6 @@ def command(ctx: click.Context, as_json: bool) -> None:
         )
     if stats.dead_letters:
         click.echo(f"{'':>18}  kb worker --retry-failed tries them again")
-
-
-def _counted(app: App) -> Stats:
-    statuses: Counter[str] = Counter()
-    without_text = 0
-    with app.store.read() as txn:
-        for doc in docs.every(txn):
-            statuses[doc.status] += 1
-            if doc.coverage is not None and doc.status == "active":
-                without_text += doc.coverage.pages - doc.coverage.pages_with_text
-        ledger = Counter(str(entry.state) for _, entry in LEDGER.scan(txn))
-        counts = queue.counts(txn)
-        letters = [
-            DeadLetter(
-                job_id=job.job_id,
-                kind=job.kind,
-                doc_id=job.doc_id,
-                attempts=job.attempts,
-                reason=job.last_error or "",
-            )
-            for job, _ in zip(queue.failed(txn), range(_LETTERS_MAX), strict=False)
-        ]
-        return Stats(
-            home=str(app.paths.root),
-            docs=dict(statuses),
-            ledger=dict(ledger),
-            passages=txn.count("chunks"),
-            vectors=txn.count("vectors"),
-            entities=txn.count("entities"),
-            jobs={"ready": counts.ready, "running": counts.running, "failed": counts.failed},
-            dead_letters=letters,
-            model=app.models.in_use().active.fingerprint,
-            pages_without_text=without_text,
-            store_bytes=app.store.size_bytes(),
-            disk_bytes=_disk_bytes(app.paths.root),
-        )
-
-
-def _disk_bytes(root: Path) -> int:
-    """Blocks in use: the store's file is sparse, and backups share files with the home."""
-    statuses = (path.lstat() for path in root.rglob("*"))
-    files = {(s.st_dev, s.st_ino): s.st_blocks for s in statuses if stat.S_ISREG(s.st_mode)}
-    return sum(files.values()) * 512
 
 
 def _listed(counts: dict[str, int]) -> str:

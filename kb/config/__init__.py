@@ -10,6 +10,7 @@ from kb.config.sections import (
     NotebookSettings,
     PackSettings,
     SearchSettings,
+    ServeSettings,
     Settings,
     TopicSettings,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "NotebookSettings",
     "PackSettings",
     "SearchSettings",
+    "ServeSettings",
     "Settings",
     "TopicSettings",
     "load",

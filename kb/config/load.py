@@ -20,8 +20,8 @@ from kb.errors import ConfigError
 _T = TypeVar("_T")
 _KeyPath = tuple[str, ...]
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
-# Where questions, notes and keys are sent, and which addresses are reached.
-_PERSONAL: Final = ("llm", "fetch")
+# Where questions, notes and keys are sent, which addresses are reached, and who reaches this one.
+_PERSONAL: Final = ("llm", "fetch", "serve")
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 

@@ -180,6 +180,30 @@ class NotebookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The folder, named from the home where it is not absolute; empty is `notebook`."""
 
 
+class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where `kb serve` listens, and what it lets in."""
+
+    host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 7777
+    """0 takes a free one."""
+    hosts: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
+    """Names that requests may ask for, beside those of this machine and `host`; no port."""
+    origins: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
+    """Other sites whose pages may ask from a browser, as `https://example.org`."""
+    body_bytes_max: Annotated[int, Meta(ge=1, le=64 << 20)] = 1 << 20
+    header_bytes_max: Annotated[int, Meta(ge=1_024, le=1 << 20)] = 32 << 10
+    concurrency_max: Annotated[int, Meta(ge=1, le=1_000)] = 32
+    """Requests that are worked on at once; others are told to come again."""
+    connections_max: Annotated[int, Meta(ge=1, le=10_000)] = 256
+    head_s: Annotated[float, Meta(gt=0, le=3600)] = 10.0
+    """How long a request may take to say what it wants."""
+    body_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
+    unread_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
+    """How long an answer waits for its reader."""
+    idle_s: Annotated[int, Meta(ge=1, le=3600)] = 5
+    """How long a connection is kept between two requests."""
+
+
 class KbSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What can be learned."""
 
@@ -202,4 +226,5 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     llm: LlmSettings = LlmSettings()
     pack: PackSettings = PackSettings()
     notebook: NotebookSettings = NotebookSettings()
+    serve: ServeSettings = ServeSettings()
     kb: KbSettings = KbSettings()

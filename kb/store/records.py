@@ -11,8 +11,8 @@ from kb.model.job import Job, LogEntry
 from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
-from kb.model.signal import Signal
 from kb.model.registry import PulledEntry, RegistryRecord
+from kb.model.signal import Signal
 from kb.model.text import Chunk, EntityKind
 from kb.model.token import Token
 from kb.store.codec import Records

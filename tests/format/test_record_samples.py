@@ -12,13 +12,18 @@ import msgspec
 import pytest
 
 from kb.errors import StoreDamaged
-from kb.model.doc import Coverage, Doc, LedgerEntry, Seen, VersionPointer
+from kb.model.doc import Coverage, Doc, LedgerEntry, PackPart, Seen, VersionPointer
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
+from kb.model.entry import EntryMeta
 from kb.model.ids import ChunkId, ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
+from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
+from kb.model.registry import PulledEntry, RegistryRecord
+from kb.model.signal import Signal
 from kb.model.text import Chunk
+from kb.model.token import Token
 from kb.store import records
 from kb.store.codec import RECORD_VERSION, Records, seal, u64, unseal
 from kb.store.keys import lsid_key, text_key, vector_key
@@ -81,6 +86,14 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             title_given="标 title",
             moved_to=Lsid("file:///notes/new.md"),
             charset="windows-1251",
+            entry=EntryMeta(
+                zettel_id="a-title",
+                entry_type="pattern",
+                version="1.2.0-rc.1",
+                author="ada",
+                references=("other",),
+            ),
+            pack=PackPart(pack_id="boats", selector="hull"),
         ),
     ),
     "LSIDS": (lsid_key(LSID), SourceRef(source_no=SourceNo(3), lsid=LSID)),
@@ -196,6 +209,68 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             added_ms=1_700_000_000_000,
         ),
     ),
+    "SIGNALS": (
+        b"g0123456789ab",
+        Signal(
+            signal_id="g0123456789ab",
+            kind="checkpoint",
+            reason="before the move",
+            context='{"step":3}',
+            added_ms=1_700_000_000_000,
+            user="ada",
+            backup="20231114T221320Z-0a1b2c",
+            done_ms=1_700_000_000_001,
+        ),
+    ),
+    "TOKENS": (
+        b"laptop",
+        Token(
+            name="laptop",
+            user="ada",
+            role="writer",
+            sha256="5" * 64,
+            added_ms=1_700_000_000_000,
+        ),
+    ),
+    "NOTES": (
+        JOB.encode(),
+        Note(
+            job_id=JOB,
+            hint="kitchen",
+            tags=("soup",),
+            added_ms=1_700_000_000_000,
+            path="kitchen/onion-soup.md",
+            commit="ab" * 20,
+            doc_id=DOC,
+            reason="placed by rule: no model",
+            is_done=True,
+        ),
+    ),
+    "NOTE_TEXTS": (JOB.encode(), NoteText(text="# 汤\n")),
+    "REGISTRIES": (
+        b"team",
+        RegistryRecord(
+            name="team",
+            location="https://knowledge.example",
+            trust="A" * 43 + "=",
+            order=2,
+            added_ms=1_700_000_000_000,
+            cursor='etag:"7"',
+            index_sha256="0" * 64,
+            read_ms=1_700_000_000_001,
+        ),
+    ),
+    "PULLED": (
+        b"a-title",
+        PulledEntry(
+            zettel_id="a-title",
+            registry="team",
+            version="1.10.0",
+            sha256="0" * 64,
+            wanted_sha256="1" * 64,
+            pulled_ms=1_700_000_000_000,
+        ),
+    ),
     "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000)),
     "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),
     "META": (b"counter:chunk", Setting(number=12, text="")),
@@ -276,7 +351,7 @@ def test_every_record_type_has_a_sample() -> None:
 
 def test_every_field_is_told_apart() -> None:
     """Samples fill what may be left out, so that a field that is lost shows."""
-    for name in ("DOCS", "CHUNKS", "JOBS", "SOURCES", "PACKS"):
+    for name in ("DOCS", "CHUNKS", "JOBS", "SOURCES", "PACKS", "SIGNALS"):
         record = SAMPLES[name][1]
         empty = [
             f.name for f in msgspec.structs.fields(record) if getattr(record, f.name) in (None, ())

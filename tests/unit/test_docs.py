@@ -11,11 +11,15 @@ from typing import Any
 import click
 import msgspec
 import pytest
+from backup_shapes import backup_shapes
+from pack_shapes import pack_shapes
+from registry_shapes import registry_shapes
 
 import kb.errors
 from cli.main import COMMANDS
 from cli.main import kb as group
-from kb.config import Settings
+from kb.config import Settings, TopicSettings
+from kb.config.sections import TOPIC_KEYS
 from kb.errors import KbError
 from kb.jobs.queue import TRANSITIONS
 from kb.store.kv import TABLES
@@ -54,6 +58,12 @@ def options_of(found: click.Command) -> set[str]:
     return {option for param in params for option in (*param.opts, *param.secondary_opts)}
 
 
+def family(name: str) -> dict[str, click.Command]:
+    """The commands of a group, by name; of a command that is none, nothing."""
+    found = command(name)
+    return dict(found.commands) if isinstance(found, click.Group) else {}
+
+
 def documented_options(heading: str) -> set[str]:
     first = [cells[0] for cells in rows(section(README, heading))]
     quoted = [said for cell in first for said in re.findall(r"`([^`]*)`", cell)]
@@ -66,6 +76,18 @@ def test_the_readme_has_every_option_of_a_command(name: str) -> None:
     heading = re.search(rf"(?m)^### `kb {name}[ `][^\n]*$(?!\n\n[^\n]*```)", README)
     assert heading is not None
     assert documented_options(heading[0]) == options_of(command(name)) - {"-h", "--help"}
+
+
+@pytest.mark.parametrize("group_name", ["pack", "backup", "note", "registry", "token"])
+def test_the_readme_has_every_option_of_a_groups_commands(group_name: str) -> None:
+    """In the table each command of the group has its row, with all of its options."""
+    cells_of = {
+        said[1]: set(re.findall(r"(?<!\w)--?[\w-]+", cells[1]))
+        for cells in rows(section(README, f"### `kb {group_name} COMMAND`"))
+        if (said := re.match(rf"`kb {group_name} ([\w-]+)", cells[0]))
+    }
+    options = {name: options_of(found) for name, found in family(group_name).items()}
+    assert cells_of == {name: said - {"-h", "--help", "--json"} for name, said in options.items()}
 
 
 def test_the_readme_has_every_option_of_the_group() -> None:
@@ -82,8 +104,8 @@ def test_the_readme_has_every_command_and_no_other() -> None:
 def test_every_command_has_help() -> None:
     """Each command and each of its options but the plainest says what it does."""
     for name in COMMANDS:
-        found = command(name)
-        assert found.help, name
+        for found in (command(name), *family(name).values()):
+            assert found.help, (name, found.name)
 
 
 def defaults() -> dict[str, Any]:
@@ -93,10 +115,18 @@ def defaults() -> dict[str, Any]:
 
 
 def test_the_readme_has_every_setting_with_its_default() -> None:
-    """The settings table is what kb/config.py says, value for value."""
+    """The settings table is what kb/config/sections.py says, value for value."""
     said = {cells[0].strip("`"): cells[1] for cells in rows(section(README, "## Settings"))}
     said.pop("setting")
     assert said == {key: f"`{json.dumps(value)}`" for key, value in defaults().items()}
+
+
+def test_the_readme_has_every_key_of_a_topic() -> None:
+    """The table under Topics is what a layer may say of a topic, with its defaults."""
+    said = {cells[0].strip("`"): cells[1] for cells in rows(section(README, "## Topics"))}
+    said.pop("key")
+    default = msgspec.to_builtins(TopicSettings())
+    assert said == {key: f"`{json.dumps(default[key])}`" for key in TOPIC_KEYS}
 
 
 def every_error() -> list[type[KbError]]:
@@ -112,15 +142,25 @@ def test_the_readme_has_the_exit_codes_of_the_error_tree() -> None:
     assert codes == {0, 130} | {cls.exit_code for cls in every_error()}
 
 
+# Long because it is one table, with an entry for each command.
 def shapes() -> dict[str, list[tuple[str, Any]]]:
     """For each document in the README, the records it shows: where, and of which class."""
-    from cli import doctor, entities, ls, rm, show, sources, stats, visibility
+    from cli import doctor, embedder, job, rm, signals, sources, token, visibility
+    from kb.answers import Answer, Sentence, Source
     from kb.check import report as checked
     from kb.check.doctor import Advice
     from kb.compactor.report import CompactReport
+    from kb.guide import Guidance, GuideChunk
+    from kb.home_stats import DeadLetter, Stats
     from kb.model import doc, origin, search
+    from kb.model.signal import Signal
+    from kb.notebook import JobReport
+    from kb.registry.report import PulledLine, PullReport, ReadLine
+    from kb.spaces import answers
     from kb.sync import current
     from kb.sync import report as added
+    from kb.tools import entries, kept
+    from kb.topics import Knowledge, Learned, LeftOut
 
     return {
         "add": [("", added.AddReport), ("docs", added.DocLine), ("problems", added.Problem)],
@@ -130,20 +170,42 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
             ("hits.legs", search.Legs),
             ("entity_alignment", search.EntityAlignment),
         ],
-        "ls": [("", ls.Listing), ("docs", ls.DocRow)],
-        "show": [("", show.ShownDoc), ("doc", doc.Doc), ("passages", show.PassageRow)],
-        "stats": [("", stats.Stats), ("dead_letters", stats.DeadLetter)],
+        "ask": [("", Answer), ("sentences", Sentence), ("sources", Source)],
+        "ls": [("", answers.SpaceDocs), ("docs", answers.SpaceDoc)],
+        "show": [
+            ("", kept.WholeDoc),
+            ("doc", doc.Doc),
+            ("passages", kept.Passage),
+            ("references", entries.Reference),
+        ],
+        "stats": [("", Stats), ("dead_letters", DeadLetter)],
+        "embedder": [("", embedder.Embedders)],
+        "learn": [("", Learned), ("left_out", LeftOut)],
+        "prompt": [("", Knowledge)],
         "rm": [("", rm.Removed)],
-        "entities": [("", entities.Entities), ("entities", search.KnownEntity)],
+        "entities": [
+            ("", answers.SpaceEntities),
+            ("entities", search.KnownEntity),
+        ],
+        "pack": pack_shapes(),
+        "entries": [("", entries.Entries), ("entries", entries.ListedEntry)],
+        "registry": registry_shapes(),
+        "pull": [("", PullReport), ("registries", ReadLine), ("entries", PulledLine)],
+        "guide": [("", Guidance), ("chunks", GuideChunk)],
+        "signals": [("", signals.Signals), ("signals", Signal)],
         "sync-all": [
             ("", current.SyncReport),
             ("sources", current.SourceLine),
             ("sources.problems", added.Problem),
         ],
+        "token": [("", token.Tokens), ("tokens", token.ListedToken)],
         "sources": [("", sources.Sources), ("sources", origin.Origin)],
+        "note": [("", JobReport)],
+        "job": [("", job.Jobs), ("jobs", JobReport)],
         "doctor": [("", doctor.Health), ("findings", Advice)],
         "visibility": [("", visibility.Shown)],
         "compact": [("", CompactReport)],
+        "backup": backup_shapes(),
         "check": [
             ("", checked.CheckReport),
             ("checked", checked.Checked),
@@ -168,8 +230,19 @@ def test_the_readme_shows_the_fields_that_json_has(name: str) -> None:
 
 def test_every_json_option_has_its_document() -> None:
     """Each command with `--json` has a document in the README, or says that it shares one."""
-    with_json = {name for name in COMMANDS if "--json" in options_of(command(name))}
-    assert with_json == {*shapes(), "similar"}
+    with_json = {
+        name
+        for name in COMMANDS
+        if any("--json" in options_of(found) for found in (command(name), *family(name).values()))
+    }
+    assert with_json == {*shapes(), "similar", "sync-knowledge"}
+
+
+def test_every_pack_command_has_its_document() -> None:
+    """`show` shares one; each of the others has its own."""
+    block = re.search(r"```json\n(.*?)```", section(README, "### `kb pack --json`"), re.DOTALL)
+    assert block is not None
+    assert {*json.loads(block[1]), "show"} == set(family("pack"))
 
 
 def test_the_format_has_every_table() -> None:

@@ -9,7 +9,7 @@ from builders import make_chunk, make_doc
 from kb.entities import extract
 from kb.ingest.ingest import seen_record
 from kb.model.clock import SystemClock
-from kb.model.doc import OPERATOR, Doc, Scope
+from kb.model.doc import OPERATOR, Doc, PackPart, Scope
 from kb.model.ids import sha256_hex
 from kb.model.search import SearchRequest
 from kb.model.source import file_lsid
@@ -63,6 +63,8 @@ def test_allowed_sources_agree_with_keep_doc(store: Store) -> None:
         make_doc(3, visibility="private", owner="bob", kind="url"),
         make_doc(4, visibility="private", owner="ann", tags=("b",)),
         make_doc(5, visibility="public", status="tombstoned", tags=("a",)),
+        make_doc(6, kind="pack", pack=PackPart(pack_id="p", selector="a"), tags=("b",)),
+        make_doc(7, kind="pack", pack=PackPart(pack_id="q", selector="a")),
     ]
     put(store, *made)
     asked = [
@@ -72,6 +74,8 @@ def test_allowed_sources_agree_with_keep_doc(store: Store) -> None:
         request(kinds=("url",)),
         request(kinds=("url", "file"), tags=("b",)),
         request(tags=("none",)),
+        request(packs=("p",)),
+        request(packs=("p", "q"), tags=("b",)),
     ]
     with store.read() as txn:
         for one in asked:

@@ -1,0 +1,68 @@
+"""`kb serve`: the home over HTTP, with its workers."""
+
+import logging
+import os
+import signal
+import sys
+
+import click
+import msgspec
+
+from cli.home import open_app, space_of
+from cli.output import warn
+from kb.serve.http_lines import LineFormat
+
+
+@click.command(name="serve")
+@click.option("--host", help="Where to listen, instead of serve.host.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), help="Instead of serve.port; 0 takes a free one."
+)
+@click.option(
+    "--log",
+    "form",
+    type=click.Choice(["json", "text"]),
+    default="text",
+    show_default=True,
+    help="How a request is told of on standard error.",
+)
+@click.pass_context
+def command(ctx: click.Context, host: str | None, port: int | None, form: LineFormat) -> None:
+    """Answer over HTTP and work on what is still to do, until stopped (Ctrl-C or SIGTERM)."""
+    from kb.serve.http_server import serve
+
+    app = open_app(ctx, create=True)
+    said = app.settings.serve
+    said = msgspec.structs.replace(
+        said, host=said.host if host is None else host, port=said.port if port is None else port
+    )
+    _tell_faults(form)
+    ended = serve(app, space_of(ctx), said, stream=sys.stderr, form=form, told=_say)
+    if not ended.is_quiet:
+        warn("a request or a worker was still busy; a job is done again by the next worker")
+        # Its thread uses the store, so that this is not closed under it, and nobody waits for it.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130 if ended.by == signal.SIGINT else 0)
+    if ended.by == signal.SIGINT:
+        raise KeyboardInterrupt
+
+
+def _say(address: str) -> None:
+    """The address on standard output, at once, for whoever started this waits for it."""
+    click.echo(f"kb answers at {address}")
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        row = {"level": record.levelname, "logger": record.name, "message": record.getMessage()}
+        return msgspec.json.encode(row).decode()
+
+
+def _tell_faults(form: LineFormat) -> None:
+    """Have the warnings of the workers in the form of the other lines."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        _JsonFormatter() if form == "json" else logging.Formatter("%(name)s: %(message)s")
+    )
+    logging.getLogger("kb").addHandler(handler)

@@ -1,0 +1,225 @@
+"""`/content` and `/jobs`: notes are handed in, placed, read, and asked about."""
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from kb.errors import NoJob, NoNote
+from kb.model.doc import LOCAL_USER, Scope, audience_of
+from kb.model.ids import JobId
+from kb.model.note import NoteStatus
+from kb.model.origin import NOTEBOOK_INDEX
+from kb.model.source import file_lsid
+from kb.model.token import may
+from kb.notebook import JobReport, read_note, report
+from kb.serve.http_reply import Reply, json_of
+from kb.serve.http_routes import Caller, Route, Served
+from kb.store import docs
+from kb.tools.ask import AskInput
+
+_PATH_CHARS_MAX: Final = 4_096
+_SOURCES: Final = 5
+_NOT_PLACED: Final = "the note could not be placed; ask for the job to be looked at"
+
+
+class ContentInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A note that is handed in."""
+
+    content: Annotated[str, Meta(min_length=1, description="What it says, as markdown.")]
+    hint: (
+        Annotated[
+            str, Meta(max_length=1_000, description="Where it belongs: a folder, or words for one.")
+        ]
+        | None
+    ) = None
+    tags: Annotated[tuple[str, ...], Meta(max_length=32)] = ()
+
+
+class Queued(Struct, frozen=True, kw_only=True):
+    """That a note was handed in; it is kept when this is said."""
+
+    job_id: JobId
+    status: Literal["queued"] = "queued"
+
+
+class ContentQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which note is wanted, or what is asked."""
+
+    path: (
+        Annotated[
+            str, Meta(min_length=1, max_length=_PATH_CHARS_MAX, description="In the notebook.")
+        ]
+        | None
+    ) = None
+    query: (
+        Annotated[str, Meta(min_length=1, max_length=8_192, description="A question.")] | None
+    ) = None
+    mode: Annotated[
+        Literal["synthesize", "raw"], Meta(description="An answer, or what it would be made of.")
+    ] = "synthesize"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where not one of the two is asked for."""
+        if (self.path is None) == (self.query is None):
+            raise ValueError("field `path` or else `query` is wanted")
+
+
+class Content(Struct, frozen=True, kw_only=True):
+    """A source and what it says."""
+
+    path: str
+    """In the notebook for a note; else the place of the source."""
+    content: str
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """An answer from the sources."""
+
+    query: str
+    sources: tuple[str, ...]
+    """The first is what the answer cites as `[1]`."""
+    answer: str
+    kind: str
+    """`synthesis` by a language model, or `extracts` of the sources."""
+    found: bool
+    warnings: tuple[str, ...]
+
+
+class JobQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which job is meant."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class JobStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How it stands with a job."""
+
+    job_id: str
+    status: NoteStatus
+    kind: str
+    attempts: int
+    path: str | None = None
+    """Of a note that is placed."""
+    commit: str | None = None
+    reason: str | None = None
+
+
+def content_routes() -> tuple[Route, ...]:
+    """Notes in, notes and answers out."""
+    return (
+        Route(
+            method="POST",
+            path="/content",
+            role="writer",
+            summary="Hand in a note; a job places it.",
+            run=_hand_in,
+            input=ContentInput,
+            outputs=(Queued,),
+            status=202,
+        ),
+        Route(
+            method="GET",
+            path="/content",
+            role="reader",
+            summary="Read a note, or ask: for an answer, or for what it would be made of.",
+            run=_content,
+            input=ContentQuery,
+            outputs=(Answered, Content, list[Content]),
+        ),
+        Route(
+            method="GET",
+            path="/jobs/{id}",
+            role="writer",
+            summary="Say how it stands with a job.",
+            run=_job,
+            input=JobQuery,
+            outputs=(JobStatus,),
+        ),
+    )
+
+
+def _hand_in(served: Served, request: ContentInput, _: Caller) -> Reply:
+    data = request.content.encode()
+    job = served.app.notebook.hand_in(data, request.hint, request.tags)
+    return json_of(Queued(job_id=job), status=202)
+
+
+def _content(served: Served, request: ContentQuery, caller: Caller) -> Reply:
+    if request.path is not None:
+        return json_of(_note(served, request.path, caller.scope))
+    asked = AskInput(question=request.query or "", k=_SOURCES)
+    if request.mode == "raw":
+        found = served.spaces.raw_sources(asked, caller.scope)
+        rows = [Content(path=_named(served, one.path), content=one.content) for one in found]
+        return json_of(rows)
+    answer = served.spaces.ask(asked, caller.scope)
+    return json_of(
+        Answered(
+            query=answer.query,
+            sources=tuple(_named(served, one.source) for one in answer.sources),
+            answer=answer.answer,
+            kind=answer.kind,
+            found=answer.found,
+            warnings=answer.warnings,
+        )
+    )
+
+
+def _note(served: Served, path: str, scope: Scope) -> Content:
+    """A note that the scope sees. Raises NoNote for any other path, hidden or not there."""
+    if not _is_seen(served, path, scope):
+        raise NoNote(id=path)
+    data = read_note(served.app.notebook.root, path)
+    return Content(path=path, content=data.decode("utf-8", "replace"))
+
+
+def _is_seen(served: Served, path: str, scope: Scope) -> bool:
+    """Whether a scope sees what stands at a path: its doc says so, whatever the way to it."""
+    if scope.operator:
+        return True
+    if path == NOTEBOOK_INDEX:
+        # It lists every note, whoever sees it.
+        return scope.reads(audience_of("private", LOCAL_USER))
+    if (
+        path.startswith("/")
+        or "\0" in path
+        or any(part in ("", ".", "..") for part in path.split("/"))
+    ):
+        return False
+    with served.app.store.read() as txn:
+        doc = docs.latest_of(txn, file_lsid(served.app.notebook.root / path))
+    return doc is not None and doc.status == "active" and doc.visible_to(scope)
+
+
+def _job(served: Served, request: JobQuery, caller: Caller) -> Reply:
+    with served.app.store.read() as txn:
+        found = report(txn, request.id)
+    if found.kind != "organize" and not may(caller.role, "admin"):
+        raise NoJob(id=request.id)
+    return json_of(_shown(served, found, caller))
+
+
+def _shown(served: Served, job: JobReport, caller: Caller) -> JobStatus:
+    """The job as far as the caller may know: causes and hidden paths are not for everybody."""
+    scope = caller.scope
+    is_seen = job.path is None or _is_seen(served, job.path, scope)
+    reason = job.reason
+    if reason is not None and not scope.operator:
+        reason = _NOT_PLACED if job.status == "failed" else None
+    return JobStatus(
+        job_id=job.job_id,
+        status=job.status,
+        kind=job.kind,
+        attempts=job.attempts,
+        path=job.path if is_seen else None,
+        commit=job.commit if is_seen else None,
+        reason=reason,
+    )
+
+
+def _named(served: Served, source: str) -> str:
+    """A note by its path in the notebook, as it is read by; any other source by its place."""
+    path = Path(source)
+    root = served.app.notebook.root
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else source

@@ -1,0 +1,89 @@
+"""The description of the routes, made of the types that decode and encode what they say."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from kb import __version__
+from kb.serve.http_reply import JSON, PROBLEM, Problem, Reply
+from kb.serve.http_routes import Caller, Route, Served, properties_of
+
+_Schemas = dict[Any, Any]
+_AT: Final = "#/components/schemas/{name}"
+
+
+def openapi_route(others: Iterable[Route]) -> Route:
+    """The route that describes the others and itself."""
+
+    def run(served: Served, request: Any, caller: Caller) -> Reply:  # noqa: ARG001
+        return Reply(body=body)
+
+    own = Route(
+        method="GET",
+        path="/openapi.json",
+        role="reader",
+        summary="This description.",
+        run=run,
+    )
+    body = msgspec.json.encode(described((*others, own)), order="deterministic")
+    return own
+
+
+def described(routes: Iterable[Route]) -> dict[str, Any]:
+    """An OpenAPI 3.1 document."""
+    known = tuple(routes)
+    types: list[Any] = [Problem]
+    for route in known:
+        types += [route.input] if route.method == "POST" and not route.schema else []
+        types += route.outputs
+    shown, records = msgspec.json.schema_components(types, ref_template=_AT)
+    schema_of: _Schemas = dict(zip(types, shown, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in known:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schema_of)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "kb", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": records,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+
+
+def _operation(route: Route, schema_of: _Schemas) -> dict[str, Any]:
+    problem = {"description": "A problem.", "content": {PROBLEM: {"schema": schema_of[Problem]}}}
+    answer: dict[str, Any] = {"description": "The answer."}
+    if route.outputs:
+        schemas = [schema_of[one] for one in route.outputs]
+        answer["content"] = {JSON: {"schema": {"oneOf": schemas} if schemas[1:] else schemas[0]}}
+    said: dict[str, Any] = {
+        "summary": route.summary,
+        "responses": {str(route.status): answer, "default": problem},
+    }
+    if route.role is None:
+        said["security"] = []
+    if parameters := list(_parameters(route)):
+        said["parameters"] = parameters
+    if route.method == "POST":
+        body = msgspec.Raw(route.schema) if route.schema else schema_of[route.input]
+        said["requestBody"] = {"required": True, "content": {JSON: {"schema": body}}}
+    return said
+
+
+def _parameters(route: Route) -> Iterable[dict[str, Any]]:
+    if route.method == "POST" or route.input is None:
+        return
+    shown = {field: name for name, field in route.names}
+    wanted = {field.name for field in msgspec.structs.fields(route.input) if field.required}
+    for field, schema in properties_of(route.input).items():
+        in_path = f"{{{field}}}" in route.steps
+        yield {
+            "name": shown.get(field, field),
+            "in": "path" if in_path else "query",
+            "required": field in wanted,
+            "schema": schema,
+        }

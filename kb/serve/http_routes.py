@@ -1,0 +1,177 @@
+"""The routes: what may be asked, by whom, and what answers; a request is parsed here alone."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import msgspec
+from msgspec import Struct
+
+from kb.app import App
+from kb.errors import KbError
+from kb.model.doc import Scope
+from kb.model.token import Role
+from kb.serve.http_reply import Refusal, Reply, json_of, refusal_of
+from kb.spaces.spaces import Spaces
+from kb.tools import Failed, ToolKit
+from kb.tools.wrong import failed, failed_by
+
+_QUERY_FIELDS_MAX: Final = 256
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """Who asks, as the gate has found out."""
+
+    scope: Scope
+    role: Role
+
+
+class Served(Struct, frozen=True, kw_only=True):
+    """The one open home that is asked, in the ways that the routes need."""
+
+    app: App
+    spaces: Spaces
+    """The same home, read with help and answers."""
+    is_working: Callable[[], bool]
+    """Whether its workers go on; they stop for good at a full disk or a damaged store."""
+    counters: Callable[[], str]
+    """What was asked so far, as lines of the metrics."""
+
+    @property
+    def kit(self) -> ToolKit:
+        """What the tools are asked with."""
+        return self.spaces.toolkit
+
+
+Run = Callable[[Served, Any, Caller], Reply]
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """A method and a path, who may ask, and what comes back."""
+
+    method: str
+    path: str
+    """Parts in braces are ids, as fields of the input."""
+    role: Role | None
+    """None is for anybody, with no token: such a route tells nothing of what is kept."""
+    summary: str
+    run: Run
+    input: type[Struct] | None = None
+    """Of a POST the body, of a GET the query and the ids in the path."""
+    schema: bytes | None = None
+    """What a body looks like to who sends it, where that is not what `input` says."""
+    is_raw: bool = False
+    """The body is any JSON, and goes to `run` as it came."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Query parameters that are called otherwise than their fields."""
+    outputs: tuple[Any, ...] = ()
+    """The types of what comes back, which is one of them; none for what is no JSON of ours."""
+    status: int = 200
+    waits: bool = True
+    """Takes one of the places for requests that are worked on."""
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The path's parts."""
+        return tuple(self.path.split("/"))
+
+    def ids(self, path: str) -> dict[str, str] | None:
+        """The ids in a path that is this route's; None for another's."""
+        parts = path.split("/")
+        if len(parts) != len(self.steps):
+            return None
+        found: dict[str, str] = {}
+        for step, part in zip(self.steps, parts, strict=True):
+            if step.startswith("{") and part:
+                found[step[1:-1]] = part
+            elif step != part:
+                return None
+        return found
+
+    def request(self, ids: Mapping[str, str], query: str, body: bytes) -> Any:
+        """What is asked, typed. Raises Refusal, which names the parameter or the field."""
+        if self.method == "POST":
+            return _from_body(None if self.is_raw else self.input, body)
+        given = _parsed(query)
+        return _from_query(self.input, ids, given, dict(self.names)) if self.input else None
+
+
+@functools.cache
+def properties_of(record: type[Struct]) -> dict[str, Any]:
+    """The JSON Schema of each field of a record that no other is referred to by."""
+    schema = msgspec.json.schema(record)["$defs"][record.__name__]
+    found: dict[str, Any] = schema["properties"]
+    return found
+
+
+@functools.cache
+def many_of(record: type[Struct]) -> frozenset[str]:
+    """The fields that hold several values, so that their parameters may be repeated."""
+    fields = properties_of(record)
+    return frozenset(name for name, schema in fields.items() if schema.get("type") == "array")
+
+
+def _parsed(query: str) -> Mapping[str, Sequence[str]]:
+    try:
+        return parse_qs(
+            query, keep_blank_values=True, errors="strict", max_num_fields=_QUERY_FIELDS_MAX
+        )
+    except ValueError as error:
+        raise Refusal(400, "malformed", "the query string cannot be read") from error
+
+
+def _from_query(
+    record: type[Struct],
+    ids: Mapping[str, str],
+    given: Mapping[str, Sequence[str]],
+    fields: Mapping[str, str],
+) -> Struct:
+    said: dict[str, object] = dict(ids)
+    known = {field for field in properties_of(record) if field not in fields.values()} | set(fields)
+    for name, values in given.items():
+        if name not in known or name in ids:
+            raise Refusal(422, "invalid_input", f"no parameter {name[:64]!r} here", field=name[:64])
+        field = fields.get(name, name)
+        if field in many_of(record):
+            said[field] = values
+        elif len(values) > 1:
+            raise Refusal(422, "invalid_input", f"{name} is said more than once", field=name)
+        else:
+            said[field] = values[0]
+    try:
+        return msgspec.convert(said, record, strict=False)
+    except msgspec.ValidationError as error:
+        wrong = refusal_of(failed("invalid_input", str(error)))
+        names = {field: name for name, field in fields.items()}
+        wrong.field = names.get(wrong.field or "", wrong.field)
+        raise wrong from error
+
+
+def _from_body(record: type[Struct] | None, body: bytes) -> object:
+    try:
+        # First as any JSON: what is none is told apart from what is not asked for here.
+        msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise Refusal(400, "malformed", "the body is not JSON in UTF-8") from error
+    if record is None:
+        return body
+    try:
+        return msgspec.json.decode(body, type=record)
+    except msgspec.ValidationError as error:
+        raise refusal_of(failed("invalid_input", str(error))) from error
+
+
+def answered(found: Struct | Failed) -> Reply:
+    """What a tool said. Raises Refusal for an error."""
+    if isinstance(found, Failed):
+        raise refusal_of(found)
+    return json_of(found)
+
+
+def run(route: Route, served: Served, request: Any, caller: Caller) -> Reply:
+    """What a route answers. Raises Refusal, also for every error of kb's own."""
+    try:
+        return route.run(served, request, caller)
+    except KbError as error:
+        raise refusal_of(failed_by(error, caller.scope)) from error

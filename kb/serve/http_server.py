@@ -1,0 +1,190 @@
+"""The server itself: a socket, uvicorn on it, and the home's workers beside it."""
+
+import contextlib
+import functools
+import importlib.util
+import ipaddress
+import logging
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, Final, TextIO, cast
+
+from msgspec import Struct
+
+from kb.app import App
+from kb.config import ServeSettings
+from kb.errors import KbError, UsageError
+from kb.model.search import SpaceName
+from kb.serve import tokens
+from kb.serve.crew import Crew
+from kb.serve.http_content import content_routes
+from kb.serve.http_gate import Doors, Gate
+from kb.serve.http_health import health_routes
+from kb.serve.http_lines import LineFormat, Lines
+from kb.serve.http_metrics import Metrics
+from kb.serve.http_openapi import openapi_route
+from kb.serve.http_reads import read_routes, tool_routes
+from kb.serve.http_routes import Route, Served
+from kb.spaces.spaces import Spaces
+
+# Together under ten seconds: requests that are answered, workers, threads that still answer.
+_REQUESTS_S: Final = 3
+_WORKERS_S: Final = 3.0
+_CALLS_S: Final = 0.5
+_BACKLOG: Final = 128
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """How the server came to its end."""
+
+    by: int
+    """The signal."""
+    is_quiet: bool
+    """Nothing of it runs any more, so that the home can be closed."""
+
+
+def all_routes() -> tuple[Route, ...]:
+    """Every route that there is."""
+    routes = (*content_routes(), *tool_routes(), *read_routes(), *health_routes())
+    return (*routes, openapi_route(routes))
+
+
+def bound(said: ServeSettings, *, has_tokens: bool) -> tuple[socket.socket, bool]:
+    """A socket that listens, and whether only this machine reaches it.
+
+    Raises UsageError for a place that others reach while there is no token, and where the place
+    cannot be had.
+    """
+    host, port = said.host, said.port
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_ADDRCONFIG
+        )
+        family, kind, proto, _, address = found[0]
+        is_loopback = ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback
+        if not is_loopback and not has_tokens:
+            raise UsageError(
+                f"{host} is reached from other machines, and there is no token; "
+                "`kb token add NAME` makes one"
+            )
+        listener = socket.socket(family, kind, proto)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"cannot listen on {host} port {port}: {error}") from error
+    return listener, is_loopback
+
+
+def serve(
+    app: App,
+    name: SpaceName,
+    said: ServeSettings,
+    *,
+    stream: TextIO,
+    form: LineFormat,
+    told: Callable[[str], None],
+) -> Ended:
+    """Answer until SIGTERM or SIGINT, and end within ten seconds of it.
+
+    The home's workers work meanwhile. `told` is given the address when requests are taken, `stream`
+    a line to a request. Raises UsageError as `bound` does, and KbError without uvicorn.
+    """
+    if importlib.util.find_spec("uvicorn") is None:
+        raise KbError("the server needs uvicorn; run `pip install 'kb[serve]'`")
+    with app.store.read() as txn:
+        has_tokens = bool(tokens.listed(txn))
+    listener, is_loopback = bound(said, has_tokens=has_tokens)
+    with listener:
+        doors = Doors(
+            settings=said, host=said.host, is_loopback=is_loopback, draw=secrets.token_bytes
+        )
+        lines = Lines(stream, form, app.store.clock)
+        return _Running(app, name, listener, doors, lines).run(told)
+
+
+class _Running:
+    """One server from its start to its end."""
+
+    def __init__(
+        self, app: App, name: SpaceName, listener: socket.socket, doors: Doors, lines: Lines
+    ) -> None:
+        self._listener = listener
+        self._crew = Crew()
+        self._pool = app.pool()
+        self._by = 0
+        metrics = Metrics()
+        self._spaces = Spaces.over(name, app)
+        served = Served(
+            app=app,
+            spaces=self._spaces,
+            is_working=lambda: self._pool.failure is None,
+            counters=metrics.lines,
+        )
+        gate = Gate(all_routes(), served, doors, metrics, self._crew, lines)
+        self._server = self._uvicorn(gate, doors.settings)
+
+    def _uvicorn(self, gate: Gate, said: ServeSettings) -> Any:
+        import uvicorn
+
+        from kb.serve.http_wire import Deadlines, TimedProtocol
+
+        # What it says may quote a request; what is to be said of one, the gate says.
+        quiet = logging.getLogger("uvicorn")
+        quiet.propagate = False
+        quiet.addHandler(logging.NullHandler())
+        deadlines = Deadlines(
+            head_s=said.head_s, unread_s=said.unread_s, connections_max=said.connections_max
+        )
+        protocol = functools.partial(TimedProtocol, deadlines)
+        config = uvicorn.Config(
+            cast("Any", gate),
+            http=cast("Any", protocol),
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            backlog=_BACKLOG,
+            timeout_keep_alive=said.idle_s,
+            timeout_graceful_shutdown=_REQUESTS_S,
+            h11_max_incomplete_event_size=said.header_bytes_max,
+        )
+
+        class Server(uvicorn.Server):
+            @contextlib.contextmanager
+            def capture_signals(self) -> Iterator[None]:
+                # They are taken by `run`: uvicorn would end the process by them, workers and all.
+                yield
+
+        return Server(config)
+
+    def run(self, told: Callable[[str], None]) -> Ended:
+        """Answer until a signal comes."""
+        before = {one: signal.signal(one, self._end) for one in (signal.SIGTERM, signal.SIGINT)}
+        self._pool.start()
+        told(_address(self._listener))
+        try:
+            self._server.run(sockets=[self._listener])
+        finally:
+            is_quiet = self._pool.shutdown(wait_s=_WORKERS_S)
+            is_quiet = self._crew.close(_CALLS_S) and is_quiet
+            if is_quiet:
+                self._spaces.close()
+            for one, handler in before.items():
+                signal.signal(one, handler)
+        return Ended(by=self._by, is_quiet=is_quiet)
+
+    def _end(self, number: int, _: FrameType | None) -> None:
+        self._by = number
+        self._server.should_exit = True
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
