@@ -29,6 +29,7 @@ _QUIET_MS: Final = 400
 _TICK_MS: Final = 1_000
 # Whatever the system's notices missed is found by a full look at least this often.
 _FULL_LOOK_S: Final = 300.0
+_WATCHED: Final = (*FOLDERS, "entries")
 
 
 class NothingToWatch(NotFound):
@@ -111,14 +112,21 @@ def _folders(app: App) -> list[Origin]:
     """Registered folders that are there."""
     with app.store.read() as txn:
         origins = listed(txn)
-    return [one for one in origins if one.kind in FOLDERS and os.path.isdir(folder_of(one))]
+    return [one for one in origins if one.kind in _WATCHED and os.path.isdir(folder_of(one))]
 
 
 def _concerns(path: str, origins: list[Origin], home: str) -> bool:
-    """Whether a walk could see the change: not in kb's own home, nor behind a dot."""
-    if path == home or path.startswith(home + os.sep):
-        return False
-    return any(_is_seen(Path(path), folder_of(origin)) for origin in origins)
+    """Whether a walk could see the change: not behind a dot, nor in kb's own home.
+
+    A folder that lies in the home, as the notebook and the entries do, is watched there.
+    """
+    is_ours = Path(path).is_relative_to(home)
+    folders = (folder_of(origin) for origin in origins)
+    return any(
+        _is_seen(Path(path), folder)
+        for folder in folders
+        if folder.is_relative_to(home) or not is_ours
+    )
 
 
 def _is_seen(path: Path, root: Path) -> bool:

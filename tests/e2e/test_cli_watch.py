@@ -135,3 +135,16 @@ def test_without_a_folder_there_is_nothing_to_watch(tmp_path: Path) -> None:
     ran = Home(tmp_path / "home").run("watch")
     assert ran.code == 4
     assert "kb add --recursive" in ran.err
+
+
+def test_entries_and_notes_in_the_home_are_watched(home: Watched) -> None:
+    """What lies in the home and is a source there is looked at as any folder is."""
+    made = home.run("new", "Growing quince")
+    assert made.code == 0
+    assert home.run("note", "add", "Plums ripen late.", "--wait").code == 0
+    assert home.soon(lambda: home.heard("watching 3 folders"))
+    entry = Path(made.out.split()[0])
+    entry.write_text(entry.read_text() + "\nA medlar is a cousin.\n")
+    assert home.soon(lambda: "medlar" in home.run("search", "medlar", "--mode", "lexical").out)
+    (home.root / "notebook" / "sloes.md").write_text("# Sloes\n\nBlackthorn bears them.\n")
+    assert home.soon(lambda: "Sloes" in home.run("search", "blackthorn", "--mode", "lexical").out)
