@@ -1,6 +1,12 @@
 """Entries: what a markdown file says of itself, so that others can refer to it."""
 
+from typing import Final
+
 from msgspec import Struct
+
+GUIDE: Final = "guide"
+"""The type of entries that say how things are done. `kb guide` asks them; searches that have no
+limit leave them out."""
 
 
 class EntryMeta(Struct, frozen=True, kw_only=True):

@@ -7,10 +7,11 @@ from msgspec import Struct
 
 from kb.index.result import Hits
 from kb.model.doc import Doc, Scope
+from kb.model.entry import GUIDE
 from kb.model.ids import ChunkNo
 from kb.model.search import LearnCall, SearchRequest
 from kb.model.text import Chunk
-from kb.search.filters import keep_doc
+from kb.search.filters import has_limits, keep_doc
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
@@ -56,8 +57,14 @@ class Gate:
         return self._docs[source_no]
 
     def _is_off(self, doc: Doc | None) -> bool:
-        # Disabled since it was taken in, or its topic is: not for anyone, now.
-        return doc is not None and doc.kind == "topic" and self._learn(doc) is None
+        if doc is None:
+            return False
+        if doc.kind == "topic":
+            # Disabled since it was taken in, or its topic is: not for anyone, now.
+            return self._learn(doc) is None
+        # How things are done is for `kb guide`: who looks for a note is not asking for it.
+        is_guide = doc.entry is not None and doc.entry.entry_type == GUIDE
+        return is_guide and not has_limits(self._request)
 
 
 def gather(fetch: Fetch, gate: Gate | None, wanted: int) -> Hits:

@@ -112,6 +112,16 @@ def test_a_guide_that_was_killed_is_made_whole_by_the_next(person: Person) -> No
     assert person.guide(ASKED)["chunks"][0]["zettel_id"] == "kb-add"
 
 
+def test_the_manual_is_not_among_ones_notes(person: Person) -> None:
+    """Searches and answers leave guides out, unless they are asked for; the guide has them."""
+    assert person.kb("init").code == 0
+    assert person.kb("search", ASKED, "--json").json["hits"] == []
+    assert person.kb("ask", ASKED, "--json").json["sources"] == []
+    named = person.kb("search", ASKED, "--kind", "entry", "--json").json["hits"]
+    assert named[0]["zettel_id"] == "kb-add"
+    assert person.guide(ASKED)["chunks"][0]["zettel_id"] == "kb-add"
+
+
 def test_init_writes_once_and_leaves_edits_alone(person: Person) -> None:
     """Five lines each time; run again it changes nothing; an edit stays and is named."""
     made = person.kb("init")
