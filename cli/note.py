@@ -7,7 +7,8 @@ import sys
 import click
 
 from cli.home import open_app
-from cli.output import clean, print_json, warn
+from cli.output import clean, many, print_json, warn
+from cli.tidiness import Untidy, findings_of, print_tidy
 from cli.words import text as as_text
 from cli.work import drain, progress_bar, working
 from kb.app import App
@@ -96,12 +97,37 @@ def show_log(ctx: click.Context, limit: int) -> None:
 def undo(ctx: click.Context, job: str) -> None:
     """Take a note back, by the id of the job that placed it: a commit that reverts its own.
 
+    So is `kb note tidy` taken back, by the id that it prints.
+
     Nothing is changed where later commits or edits stand on what it did.
     """
     app = open_app(ctx, create=True)
     undone = app.notebook.undo(job)
     _catch_up(app)
     click.echo(clean(f"{undone.path}: taken back by {undone.commit[:10]}"))
+
+
+@command.command(name="tidy")
+@click.option("--apply", is_flag=True, help="Put it in order, by one commit.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def tidy(ctx: click.Context, apply: bool, as_json: bool) -> None:
+    """List what is out of order in the notebook; exit 3 where something is, without --apply.
+
+    What is committed counts. --apply leads links and entries on to files that have moved, lists
+    notes, strikes entries without a file, and merges notes that say nearly the same.
+    """
+    app = open_app(ctx, create=apply)
+    found = app.notebook.tidy(apply=apply)
+    if found.commit is not None:
+        _catch_up(app)
+    if as_json:
+        print_json(found)
+    else:
+        print_tidy(found, applied=apply)
+    count = findings_of(found)
+    if count and not apply:
+        raise Untidy(f"{many(count, 'finding')}; `kb note tidy --apply` mends what it can")
 
 
 def _catch_up(app: App) -> None:

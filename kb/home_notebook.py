@@ -32,7 +32,7 @@ from kb.sync.walk import Found, walk
 if TYPE_CHECKING:
     from kb.embed.protocol import Embedder
     from kb.llm import Provider
-    from kb.notebook import Arrival, Organizer, Undone
+    from kb.notebook import Arrival, Organizer, TidyReport, Undone
     from kb.search.engine import Searcher
     from kb.sync.add import Adder
 
@@ -115,10 +115,16 @@ class HomeNotebook:
         return self._engine.llm().complete(system, user)
 
     def undo(self, ident: str) -> "Undone":
-        """Take a job's note back. Raises NoJob or CannotUndo."""
+        """Take a job's note back, or what a commit tidied. Raises NoJob or CannotUndo."""
         from kb.notebook import undo
 
         return undo(self.root, ident, self._store.clock, self.take_in)
+
+    def tidy(self, *, apply: bool) -> "TidyReport":
+        """What is out of order; with `apply`, put in order by one commit. Raises NotebookUnfit."""
+        from kb.notebook import look, tidy
+
+        return tidy(self.root, self._store.clock, self.take_in) if apply else look(self.root)
 
     def take_in(self, arrival: "Arrival") -> dict[str, DocId]:
         """Take in what commits have changed; returns the docs of what was added, by path.

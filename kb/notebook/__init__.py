@@ -4,6 +4,7 @@ from kb.notebook.history import log, read_note
 from kb.notebook.notes import JobReport, checked_text, hand_in, report, reports
 from kb.notebook.organize import Arrival, Complete, Organizer, TakeIn
 from kb.notebook.repository import Logged
+from kb.notebook.tidy import TidyReport, look, tidy
 from kb.notebook.undo import Undone, undo
 
 __all__ = [
@@ -13,12 +14,15 @@ __all__ = [
     "Logged",
     "Organizer",
     "TakeIn",
+    "TidyReport",
     "Undone",
     "checked_text",
     "hand_in",
     "log",
+    "look",
     "read_note",
     "report",
     "reports",
+    "tidy",
     "undo",
 ]

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 # How often a commit is made anew because somebody else has moved the branch meanwhile.
 _TRIES_MAX: Final = 5
 _AUTHOR: Final = b"kb <kb@localhost>"
-_MESSAGE: Final = re.compile(rb"(?P<verb>store|undo)\((?P<job>j[0-9]{1,20})\): (?P<path>[^\n]*)")
+_MESSAGE: Final = re.compile(
+    rb"(?P<verb>store|undo|tidy)\((?P<job>j[0-9]{1,20}|t[0-9a-f]{12})\): (?P<path>[^\n]*)"
+)
 # While one of these is there, a person is in the middle of something on this branch.
 _UNDER_WAY: Final = (
     "MERGE_HEAD",
@@ -42,7 +44,10 @@ class Head(Struct, frozen=True, kw_only=True):
 
 
 class Logged(Struct, frozen=True, kw_only=True):
-    """A commit of the branch; `verb`, `job_id` and `path` where its message is one of ours."""
+    """A commit of the branch; `verb`, `job_id` and `path` where its message is one of ours.
+
+    Of one that tidies, `job_id` is the id that it gives itself, and `path` says how much it did.
+    """
 
     commit: str
     parent: str | None

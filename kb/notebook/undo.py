@@ -13,6 +13,7 @@ from kb.notebook.listing import Listing
 from kb.notebook.opening import at_work
 from kb.notebook.organize import LOCK_WAIT_S, Arrival, TakeIn, moves_in
 from kb.notebook.repository import Draft, Logged, Repository, commit_on_top
+from kb.notebook.rule import summary_of
 from kb.notebook.worktree import Change
 
 
@@ -21,9 +22,9 @@ class Undone(Struct, frozen=True, kw_only=True):
 
     job_id: str
     path: str
-    """Where the note stood."""
+    """Where the note stood; of a commit that tidied, how much it did."""
     commit: str
-    """The commit that reverts its job's."""
+    """The commit that reverts it."""
 
 
 def undo(
@@ -31,6 +32,7 @@ def undo(
 ) -> Undone:
     """Revert the commit of a job: its note goes, what it moved goes back, and the list follows.
 
+    One that tidied is named by the id in its message; notes that it merged come back.
     Raises NoJob where the branch has no such commit; CannotUndo, which says why, where it has been
     undone, where a later commit or a person's edit has changed a file that it touched, or where
     something stands in the place that a file goes back to.
@@ -47,10 +49,17 @@ def undo(
             made[:] = [commit.decode("ascii")]
 
         commit_on_top(repository, build, wait_s)
-        back = tuple(move.back for move in moves_in(changes))
-        take_in(Arrival(moves=back, removed=(logged.path,)))
+        take_in(_arrival(logged, changes))
     failpoint("notebook.after_intake")
     return Undone(job_id=ident, path=logged.path, commit=made[0])
+
+
+def _arrival(logged: Logged, changes: Sequence[Change]) -> Arrival:
+    if logged.verb == "tidy":
+        paths = (change.path for change in changes if change.path != NOTEBOOK_INDEX)
+        return Arrival(added=dict.fromkeys(paths, ()))
+    back = tuple(move.back for move in moves_in(changes))
+    return Arrival(moves=back, removed=(logged.path,))
 
 
 def _commit_of(repository: Repository, ident: str) -> Logged:
@@ -88,6 +97,10 @@ def _revert(
         text = (draft.read(NOTEBOOK_INDEX) or b"").decode("utf-8", "surrogateescape")
         back = {move.new: move.old for move in moves_in(changes)}
         listing = Listing(text).without([logged.path]).moved(back)
+        for change in changes if logged.verb == "tidy" else ():
+            if change.old is not None and change.new is None:
+                note = summary_of(repository.blob(change.old.sha).decode("utf-8", "replace"))
+                listing = listing.with_entry(change.path, note.title, note.description)
         draft.put(NOTEBOOK_INDEX, listing.text.encode("utf-8", "surrogateescape"))
     for change in changes:
         if change.path == NOTEBOOK_INDEX:

@@ -13,11 +13,11 @@ from kb.canonicalize.frontmatter import front_tree
 from kb.canonicalize.markdown import read
 from kb.canonicalize.title import one_line, plain_heading
 from kb.chunker.blocks import blocks
+from kb.chunker.links import FileNames, Link, is_markdown, links
 from kb.content.inside import read_inside
 from kb.errors import EmptySource, SourceError, TooLarge, Unreadable, UsageError
 from kb.model.ids import sha256_hex
 from kb.model.source import display_name
-from kb.packs.links import FileNames, Link, is_markdown, links
 from kb.packs.load import BODY_BYTES_MAX, DOCS_MAX, MANIFEST_BYTES_MAX, PACK_ID_CHARS_MAX
 from kb.packs.manifest import (
     EDGE_TYPES,

@@ -43,6 +43,17 @@ MODEL: Final = [
 ]
 # The very first start: the repository itself is made.
 FIRST: Final = [("notebook.before_ref", 1), ("notebook.after_file", 1)]
+# Two notes become one, and a link follows: three files, the list among them.
+TIDY: Final = [
+    ("notebook.after_objects", 1),
+    ("notebook.before_ref", 1),
+    ("notebook.after_ref", 1),
+    ("notebook.after_file", 2),
+    ("notebook.after_file", 3),
+    ("notebook.before_index", 1),
+    ("notebook.after_level", 1),
+    ("notebook.after_intake", 1),
+]
 # Hit in the one thread that places notes, so as often in every run.
 ORDERLY: Final = ("notebook.", "content.", "ingest.")
 KILLS: Final = int(os.environ.get("KB_KILLS", "200"))
@@ -58,6 +69,8 @@ class Story(Struct, frozen=True):
     """One note is in, one waits, and a model is asked, which moves the first."""
     first: Rig
     """No notebook yet, three notes wait."""
+    untidy: Rig
+    """Two of three notes say the same, and the third has a link to one of them."""
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +89,10 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         model = Rig(root / "model", cfg=(*begun.cfg, *said))
         shutil.copytree(begun.home, model.home)
         hand_in(model, {"alpha": "work"})
-        yield Story(rule, model, first)
+        untidy = begun.copied(root / "untidy")
+        hand_in(untidy, {"zero": "spare", "link": "links"}, link="[zero](../spare/zero.md)")
+        untidy.drain()
+        yield Story(rule, model, first, untidy)
 
 
 def moving(server: LlmServer) -> object:
@@ -90,9 +106,9 @@ def moving(server: LlmServer) -> object:
     return server.says(json.dumps(said))
 
 
-def hand_in(rig: Rig, notes: dict[str, str]) -> None:
+def hand_in(rig: Rig, notes: dict[str, str], **said: str) -> None:
     for word, hint in notes.items():
-        text = f"# {word}\n\nHere stands {word}.\n"
+        text = f"# {word}\n\n{said.get(word) or f'Here stands {word}.'}\n"
         assert rig.call("note", "add", text, "--hint", hint).code == 0
 
 
@@ -113,6 +129,15 @@ def assert_whole(rig: Rig, words: dict[str, str]) -> None:
     assert {job["status"] for job in notes.values()} == {"done"}
     stored = Counter(line.partition(":")[0] for line in subjects if line.startswith("store("))
     assert stored == {f"store({job})": 1 for job in notes}
+    assert_in_order(rig)
+    for word in words:
+        hits = rig.call("search", "--mode", "lexical", word, "--json").json["hits"]
+        assert len({hit["doc_id"] for hit in hits}) == 1, word
+
+
+def assert_in_order(rig: Rig) -> None:
+    """List, tree, work tree and index agree, no lock is left, and the docs are those listed."""
+    root = notebook_of(rig)
     assert git(root, "status", "--porcelain", "-uall") == ""
     assert git(root, "fsck", "--strict", "--no-dangling") == ""
     files = git(root, "ls-files").split()
@@ -121,9 +146,6 @@ def assert_whole(rig: Rig, words: dict[str, str]) -> None:
     assert sorted(listed) == sorted({*files} - {"INDEX.md", ".gitignore"})
     found = rig.call("ls", "--kind", "notebook", "--limit", 0, "--json").json["docs"]
     assert sorted(os.path.relpath(doc["source"], root) for doc in found) == sorted(listed)
-    for word in words:
-        hits = rig.call("search", "--mode", "lexical", word, "--json").json["hits"]
-        assert len({hit["doc_id"] for hit in hits}) == 1, word
     rig.check()
 
 
@@ -164,6 +186,23 @@ def test_killed_while_the_notebook_is_made(
     rig = story.first.copied(tmp_path)
     assert work_until_killed(rig, f"{name}=kill@{hit}") == KILLED
     assert_goes_on(rig, WORDS)
+
+
+@pytest.mark.parametrize(("name", "hit"), TIDY)
+def test_killed_while_it_is_tidied(story: Story, tmp_path: Path, name: str, hit: int) -> None:
+    """The merge, the link and the list are one commit or none; asked again, it is made once."""
+    rig = copied(story.untidy, tmp_path)
+    root = notebook_of(rig)
+    assert rig.run("note", "tidy", "--apply", armed=f"{name}=kill@{hit}").code == KILLED
+    rig.check()
+    assert rig.call("note", "tidy", "--apply").code == 0
+    subjects = git(root, "log", "--format=%s").splitlines()
+    assert sum(subject.startswith("tidy(") for subject in subjects) == 1
+    assert (root / "links/link.md").read_text("utf-8") == "# link\n\n[zero](../old/zero.md)\n"
+    assert rig.call("note", "tidy").code == 0
+    assert rig.call("sync-all", "--interval-min", "0").code == 0
+    rig.drain()
+    assert_in_order(rig)
 
 
 def test_every_failpoint_of_the_notebook_fires(story: Story, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import click
 import msgspec
 import pytest
 from backup_shapes import backup_shapes
+from note_shapes import note_shapes
 from pack_shapes import pack_shapes
 from registry_shapes import registry_shapes
 
@@ -200,7 +201,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         ],
         "token": [("", token.Tokens), ("tokens", token.ListedToken)],
         "sources": [("", sources.Sources), ("sources", origin.Origin)],
-        "note": [("", JobReport)],
+        "note": note_shapes(),
         "job": [("", job.Jobs), ("jobs", JobReport)],
         "doctor": [("", doctor.Health), ("findings", Advice)],
         "visibility": [("", visibility.Shown)],

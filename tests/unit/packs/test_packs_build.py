@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kb.chunker.links import FileNames, Link, links
 from kb.errors import EmptySource, TooLarge, UsageError
 from kb.packs import build as building
 from kb.packs.build import Built, build, write_manifest
 from kb.packs.check import check
-from kb.packs.links import FileNames, Link, links
 from kb.packs.load import load_pack
 from kb.packs.manifest import PackDoc, PackEdge
 

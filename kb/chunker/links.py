@@ -30,30 +30,46 @@ class Link(Struct, frozen=True):
     target: str
 
 
+class Placed(Struct, frozen=True, kw_only=True):
+    """A link, and the offsets of its target as it is written, without brackets and anchor."""
+
+    link: Link
+    start: int
+    end: int
+
+
 def links(markdown: str) -> list[Link]:
     """Every link that may lead to another file, each once, in the order of reading."""
-    found: dict[Link, None] = {}
-    for text in _prose(markdown):
-        plain = _CODE.sub(" ", text)
+    return list(dict.fromkeys(one.link for one in placed_links(markdown)))
+
+
+def placed_links(markdown: str) -> Iterator[Placed]:
+    """Every link that may lead to another file, as often as it stands there."""
+    for at, text in _prose(markdown):
+        plain = _CODE.sub(lambda code: " " * len(code[0]), text)
         for match in _LINK.finditer(plain):
-            target = urllib.parse.unquote(re.split("[#?]", match[1] or match[2])[0])
-            if target and not _SCHEME.match(target):
-                found.setdefault(Link("path", target))
+            group = 1 if match[1] else 2
+            written = re.split("[#?]", match[group])[0]
+            link = Link("path", urllib.parse.unquote(written))
+            if written and not _SCHEME.match(link.target):
+                start = at + match.start(group)
+                yield Placed(link=link, start=start, end=start + len(written))
         for match in _WIKI.finditer(plain):
             if match[1].strip():
-                found.setdefault(Link("wiki", match[1].strip()))
-    return list(found)
+                link = Link("wiki", match[1].strip())
+                yield Placed(link=link, start=at + match.start(1), end=at + match.end(1))
 
 
-def _prose(markdown: str) -> Iterator[str]:
+def _prose(markdown: str) -> Iterator[tuple[int, str]]:
+    """The parts that may have links, each with its offset."""
     for block in blocks(markdown):
         if block.kind in _VERBATIM:
             continue
         at = block.start
         for start, end in block.fences:
-            yield markdown[at:start]
+            yield at, markdown[at:start]
             at = end
-        yield markdown[at : block.end]
+        yield at, markdown[at : block.end]
 
 
 class FileNames:

@@ -1,0 +1,18 @@
+"""What the commands of `kb note` print as JSON."""
+
+from typing import Any
+
+from kb.notebook import JobReport, TidyReport
+from kb.notebook.survey import BrokenLink, DeadEntry, Duplicate, OddName
+
+
+def note_shapes() -> list[tuple[str, Any]]:
+    """Under each command's name, the records of its document: where, and of which class."""
+    return [
+        ("add", JobReport),
+        ("tidy", TidyReport),
+        ("tidy.broken_links", BrokenLink),
+        ("tidy.dead_entries", DeadEntry),
+        ("tidy.duplicates", Duplicate),
+        ("tidy.odd_names", OddName),
+    ]
