@@ -1,6 +1,7 @@
 """Notes in the store: handed in under a job, and what became of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -108,22 +109,15 @@ def report(txn: ReadTxn, ident: str) -> JobReport:
 
 
 def reports(txn: ReadTxn, limit: int) -> list[JobReport]:
-    """Jobs that are not done, and the newest notes that are, by number, at most `limit`."""
-    known: dict[str, JobReport] = {}
-    for note in _newest(txn):
-        if len(known) >= limit:
+    """The newest jobs that are not done, then notes that are, at most `limit`; by number."""
+    waiting = (job.job_id for _, job in JOBS.scan(txn, reverse=True))
+    placed = (note.job_id for _, note in NOTES.scan(txn, reverse=True))
+    idents: dict[JobId, None] = {}
+    for ident in chain(waiting, placed):
+        if len(idents) >= limit:
             break
-        known[note.job_id] = report(txn, note.job_id)
-    for _, job in JOBS.scan(txn):
-        if len(known) >= limit:
-            break
-        known.setdefault(job.job_id, _of_job(job, None))
-    return [known[ident] for ident in sorted(known)]
-
-
-def _newest(txn: ReadTxn) -> Iterator[Note]:
-    for _, note in NOTES.scan(txn, reverse=True):
-        yield note
+        idents.setdefault(ident)
+    return [report(txn, ident) for ident in sorted(idents)]
 
 
 def _of_job(job: Job, note: Note | None) -> JobReport:

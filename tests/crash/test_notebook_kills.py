@@ -124,7 +124,7 @@ def assert_whole(rig: Rig, words: dict[str, str]) -> None:
     """Each job has one commit; list, tree, work tree and index agree; each note is found, once."""
     root = notebook_of(rig)
     subjects = git(root, "log", "--format=%s").splitlines()
-    jobs = json.loads(rig.call("job", "ls", "--limit", 1_000, "--json").out)["jobs"]
+    jobs = json.loads(rig.call("job", "ls", "--limit", 10_000, "--json").out)["jobs"]
     notes = {job["job_id"]: job for job in jobs if job["kind"] == "organize"}
     assert {job["status"] for job in notes.values()} == {"done"}
     stored = Counter(line.partition(":")[0] for line in subjects if line.startswith("store("))

@@ -119,6 +119,15 @@ def test_jobs_are_listed(home: NoteHome) -> None:
         assert [one.job_id for one in reports(txn, 1)] == [job]
 
 
+def test_what_waits_is_listed_before_what_is_done(home: NoteHome) -> None:
+    """However many notes were placed since, a job that is still to do is not cut off."""
+    home.home.put("a.md", "text\n")
+    home.hand_in("# One\n")
+    home.organizer.work(home.claims())
+    with home.home.store.read() as txn:
+        assert [one.kind for one in reports(txn, 1)] == ["chunk"]
+
+
 def test_a_note_is_placed_with_those_it_is_like(home: NoteHome) -> None:
     """Without hint and tags the nearest notes' folder is taken, where it is one for notes."""
     home.place("# One\n", "deep/sea")
