@@ -87,7 +87,7 @@ def catch_up(cache: Cache, store: Store, wait_s: float, *, anew: bool = False) -
     """
     place = cache.refresh()
     if not anew and place and _is_level(store, place):
-        return _outcome(store, place, 0, rebuilt=False, problem=None)
+        return CatchUp(watermark=place.watermark, applied=0, rebuilt=False, behind=0, problem=None)
     applied, rebuilt, problem, locked_out = 0, False, None, False
     try:
         cache.lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

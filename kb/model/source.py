@@ -19,7 +19,11 @@ def path_of(lsid: Lsid) -> Path | None:
     """The file that an lsid names; None when it names no file."""
     if not lsid.startswith("file://"):
         return None
-    return Path(os.fsdecode(urllib.parse.unquote_to_bytes(lsid.removeprefix("file://"))))
+    written = lsid.removeprefix("file://")
+    # Most names have nothing to unquote, and every hit asks for its file.
+    if "%" not in written:
+        return Path(written)
+    return Path(os.fsdecode(urllib.parse.unquote_to_bytes(written)))
 
 
 def display_name(path: Path) -> str:
