@@ -1,5 +1,7 @@
 """Who holds it together? The composition root: opens a home and hands out plain objects."""
 
+# Long because it is a list: one short property to each object that a home has.
+
 import functools
 import os
 import threading
@@ -177,13 +179,18 @@ class App:
         """What an agent's calls are answered with."""
         from kb.answers import Means
         from kb.tools.kit import ToolKit
+        from kb.topics import knowledge_section
 
         return ToolKit(
             store=self.store,
             content=self.content,
             searcher=lambda: self._locked(lambda: self.searcher),
             topics=lambda: self.topics,
-            means=Means(provider=lambda: self.llm, embedder=lambda: self.embedder),
+            means=Means(
+                provider=lambda: self.llm,
+                embedder=lambda: self.embedder,
+                knowledge=lambda: knowledge_section(self.topics, with_tool=False).text,
+            ),
         )
 
     @functools.cached_property

@@ -32,6 +32,8 @@ class Means(Struct, frozen=True, kw_only=True):
     """The language model; None where none is to be asked."""
     embedder: "Callable[[], Embedder] | None" = None
     """The second sign of support; without it words alone decide."""
+    knowledge: Callable[[], str] = str
+    """What an operator's model is to know from the start, in its tags; empty for nothing."""
     draw: Callable[[], str] = _drawn
     """A new text that nobody can guess, for delimiters."""
 
@@ -57,7 +59,8 @@ def ask(
     checked: Checked | None = None
     if sources and means.provider is not None:
         try:
-            checked = _written(question, found.hits, means, means.provider, hear)
+            known = means.knowledge() if scope.operator else ""
+            checked = _written(question, found.hits, means, means.provider, known, hear)
         except NoModel:
             # That there is none was somebody's choice, and no failure.
             pass
@@ -90,11 +93,12 @@ def _written(
     hits: Sequence[Hit],
     means: Means,
     provider: "Callable[[], Provider]",
+    known: str,
     hear: Hear | None,
 ) -> Checked:
     """What the model writes, checked. Raises LlmError and ConfigError."""
     model = provider()
-    prompt = prompt_of(question, hits, means.draw)
+    prompt = prompt_of(question, hits, means.draw, known)
     checker = Checker(hits, means.embedder)
     if hear is None:
         return checker.checked([model.complete(prompt.system, prompt.user)])

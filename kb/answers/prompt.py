@@ -28,6 +28,14 @@ Rules for the answer:
 {not_said}."""
 
 
+_KNOWN: Final = """
+
+What follows is known from the start. It is no passage and has no number: it says what words mean \
+here and how to write, and no sentence may rest on it alone.
+
+"""
+
+
 class Prompt(Struct, frozen=True, kw_only=True):
     """What is sent."""
 
@@ -35,14 +43,17 @@ class Prompt(Struct, frozen=True, kw_only=True):
     user: str
 
 
-def prompt_of(question: str, hits: Sequence[Hit], draw: Callable[[], str]) -> Prompt:
+def prompt_of(
+    question: str, hits: Sequence[Hit], draw: Callable[[], str], knowledge: str = ""
+) -> Prompt:
     """The passages, numbered from 1 in their order, and behind them the question.
 
+    `knowledge` is what the person at the machine wants known from the start, in its tags.
     `draw` gives texts that cannot be guessed. One that stands in what is sent is not used; raises
     RuntimeError where `draw` gives no other.
     """
     bodies = [_body(hit) for hit in hits]
-    sent = "\n".join((question, *bodies))
+    sent = "\n".join((question, knowledge, *bodies))
     token = next((one for one in (draw() for _ in range(_DRAWS_MAX)) if one not in sent), None)
     if token is None:
         raise RuntimeError("what should be random repeats what the passages say")
@@ -51,7 +62,7 @@ def prompt_of(question: str, hits: Sequence[Hit], draw: Callable[[], str]) -> Pr
         for n, body in enumerate(bodies, 1)
     ]
     return Prompt(
-        system=_SYSTEM.format(token=token, not_said=NOT_SAID),
+        system=_SYSTEM.format(token=token, not_said=NOT_SAID) + (knowledge and _KNOWN + knowledge),
         user="\n\n".join((*parts, f"The question: {question.strip()}")),
     )
 

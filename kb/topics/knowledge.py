@@ -41,12 +41,15 @@ def with_learned(topics: Sequence[Topic], wishes: Iterable[str]) -> tuple[Topic,
     )
 
 
-def knowledge_section(topics: Iterable[Topic], limits: Limits = _LIMITS) -> Knowledge:
+def knowledge_section(
+    topics: Iterable[Topic], limits: Limits = _LIMITS, *, with_tool: bool = True
+) -> Knowledge:
     """The section between `<knowledge>` tags: what is learned in full, what can be by name.
 
     A topic without subjects that a list would show is not named, and without anything to tell the
     text is empty. Equal files and topics give equal bytes. Nothing in a subject can open or close
-    the tags. What the limits leave no room for is left out whole, with a warning.
+    the tags. What the limits leave no room for is left out whole, with a warning. For a model that
+    has not the tool `learn`, what can be learned is not named: `with_tool` false.
     """
     blocks: list[str] = []
     listed: list[str] = []
@@ -64,7 +67,7 @@ def knowledge_section(topics: Iterable[Topic], limits: Limits = _LIMITS) -> Know
         if block:
             blocks.append(block)
             room -= len(block.encode())
-        if shelf.available:
+        if with_tool and shelf.available:
             listed.append(harmless(f"{topic_bullet(topic)}\n"))
     return Knowledge(text=_section(blocks, listed), warnings=tuple(warnings))
 

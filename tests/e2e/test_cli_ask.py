@@ -116,6 +116,25 @@ def test_the_sources_do_not_say(home: Home, server: LlmServer) -> None:
     assert (said["answer"], said["found"], said["sentences"]) == (NOT_SAID, False, [])
 
 
+def test_what_is_learned_is_known_to_the_model(
+    home: Home, server: LlmServer, tmp_path: Path
+) -> None:
+    """Subjects that are learned from the start are in the system prompt, and are no source."""
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "style.md").write_text("Say infuse for brew.")
+    (tmp_path / "words" / "more.md").write_text("Not learned.")
+    said = f'kb.topic.t.subjects="{tmp_path}/words"\nkb.topic.t.learned=["style"]'
+    server.script = [server.says("Say infuse for brew.")]
+    env = surroundings(OPENAI_API_KEY=None, KB_CFG=said)
+    answer = run(argv(home, server, "--json"), env=env).json
+    (system, user) = (message["content"] for message in server.asked()[0]["messages"])
+    assert "Say infuse for brew." in system
+    assert "Not learned." not in system
+    assert "`learn`" not in system
+    assert "infuse" not in user
+    assert not answer["found"]
+
+
 def test_planted_instructions_are_sent_as_data(home: Home, server: LlmServer) -> None:
     """They stand between delimiters that are new with each call, and change nothing.
 
