@@ -9,8 +9,9 @@ from msgspec import structs
 
 from kb import home_entries, home_notebook
 from kb.config import Settings
+from kb.content.inside import place_inside
 from kb.content.layout import HomePaths
-from kb.errors import ConfigError, NotFound, SourceError, UsageError
+from kb.errors import ConfigError, NotFound, Refused, SourceError, UsageError
 from kb.ingest.request import Wishes
 from kb.model.doc import OPERATOR, Doc, Kind, PackPart, Visibility
 from kb.model.ids import Lsid
@@ -191,14 +192,14 @@ def _members(
     kind: Kind, name: str, folder: Path, named: Sequence[tuple[str, Wishes]]
 ) -> Iterator[Member]:
     """Those that lie inside the folder; no link leads out of it."""
-    top = os.path.realpath(folder)
     for path, wishes in named:
-        real = os.path.realpath(os.path.join(top, path))
-        if os.path.commonpath((top, real)) == top and os.path.isfile(real):
-            lsid = member_lsid(kind, name, path)
+        try:
             # Under the folder's own name, which stays when another version takes its place.
-            at = folder / os.path.relpath(real, top)
-            yield Member(lsid=lsid, kind=kind, path=at, wishes=wishes)
+            at = folder / place_inside(folder, path)
+        except Refused:
+            continue
+        if os.path.isfile(at):
+            yield Member(lsid=member_lsid(kind, name, path), kind=kind, path=at, wishes=wishes)
 
 
 def _unsure(kind: Kind, name: str, paths: Sequence[str]) -> frozenset[Lsid]:

@@ -33,6 +33,12 @@ def entry_text(ident: str, version: str = "1.0.0", body: str = "") -> str:
     return f"{front}# {ident}\n\n{body or f'about {ident}'}\n\n## Hull\n\nthe hull of {ident}\n"
 
 
+def line_of(report: Any, ident: str) -> Any:
+    """What a report says of one entry."""
+    (line,) = [line for line in report["entries"] if line["zettel_id"] == ident]
+    return line
+
+
 class Publisher:
     """A folder of entries, published to another one."""
 

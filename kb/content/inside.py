@@ -17,13 +17,9 @@ def read_inside(folder: Path, relative: str, bytes_max: int) -> bytes:
     where that is not a plain relative path or a link leads out, Unreadable where there is no
     regular file, TooLarge over `bytes_max`.
     """
-    parts = _parts(relative)
-    top = os.path.realpath(folder)
-    real = Path(os.path.realpath(os.path.join(top, *parts)))
-    if not real.is_relative_to(top):
-        raise Refused("a link leads out of the folder", source=relative)
+    place = place_inside(folder, relative)
     try:
-        data = _read(top, real.relative_to(top).parts, bytes_max + 1)
+        data = _read(os.path.realpath(folder), place.parts, bytes_max + 1)
     except FileNotFoundError as error:
         raise Unreadable("no such file", source=relative) from error
     except OSError as error:
@@ -33,6 +29,19 @@ def read_inside(folder: Path, relative: str, bytes_max: int) -> bytes:
     if len(data) > bytes_max:
         raise TooLarge(f"over the limit of {bytes_max:,} bytes", source=relative)
     return data
+
+
+def place_inside(folder: Path, relative: str) -> Path:
+    """Where a name leads to below `folder`, links followed: a relative path, there or not.
+
+    Raises Refused where the name is not a plain relative path or a link leads out.
+    """
+    parts = _parts(relative)
+    top = os.path.realpath(folder)
+    real = Path(os.path.realpath(os.path.join(top, *parts)))
+    if not real.is_relative_to(top):
+        raise Refused("a link leads out of the folder", source=relative)
+    return real.relative_to(top)
 
 
 def _parts(relative: str) -> tuple[str, ...]:

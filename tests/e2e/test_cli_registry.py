@@ -3,12 +3,11 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from crash_rig import ended
 from loopback import Answer, LoopbackServer, serving
-from registry_host import Publisher, Reader, entry_text, published
+from registry_host import Publisher, Reader, entry_text, line_of, published
 
 from kb.embed.hashing import HashingEmbedder
 
@@ -30,11 +29,6 @@ def reader(tmp_path: Path, publisher: Publisher, server: LoopbackServer) -> Read
     made = Reader(tmp_path / "reader")
     made.follow("team", publisher.served_by(server))
     return made
-
-
-def line_of(report: Any, ident: str) -> Any:
-    (line,) = [line for line in report["entries"] if line["zettel_id"] == ident]
-    return line
 
 
 def fresh(server: LoopbackServer) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from crash_rig import assert_one_clear_line
 from loopback import Answer, LoopbackServer, in_chunks, serving
-from registry_host import Publisher, Reader, published
+from registry_host import Publisher, Reader, line_of, published
 
 ENDLESS = (b"x" * 65_536 for _ in itertools.repeat(0))
 
@@ -31,11 +31,6 @@ def reader(tmp_path: Path, publisher: Publisher, server: LoopbackServer) -> Read
     made = Reader(tmp_path / "reader")
     made.follow("team", publisher.served_by(server))
     return made
-
-
-def line_of(report: Any, ident: str) -> Any:
-    (line,) = [line for line in report["entries"] if line["zettel_id"] == ident]
-    return line
 
 
 def test_an_index_that_the_key_has_not_signed_is_refused(

@@ -226,3 +226,20 @@ def test_an_archive_from_a_server(home: Home) -> None:
         assert (ran.code, "100" in ran.err) == (1, True)
         assert home.run("pack", "add", url).code == 1
     assert names(home, "ripe", "--mode", "lexical") == ["pear"]
+
+
+def test_a_name_that_no_file_can_have_stops_nothing(tmp_path: Path, home: Home) -> None:
+    """A manifest may say anything: what is no file of its folder is named, the rest comes in."""
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "tea.md").write_text("# Tea\n\nTea is hot.\n")
+    paths = ["tea.md", "a\0b.md", "../tea.md", "/etc/hostname", "y" * 400, "./tea.md"]
+    docs = [
+        {"id": f"odd.{n}", "selector": f"s{n}", "source_path": path, "title": "T", "summary": ""}
+        | {"kind": "note", "tags": [], "related": []}
+        for n, path in enumerate(paths)
+    ]
+    (tmp_path / "odd" / "manifest.json").write_text(json.dumps({"pack_id": "odd", "docs": docs}))
+    added = home.run("pack", "add", tmp_path / "odd", "--json")
+    assert (added.code, added.json["sync"]["added"], added.json["sync"]["failed"]) == (3, 1, 5)
+    assert names(home, "hot", "--mode", "lexical") == ["s0"]
+    assert home.run("sync-all", "--interval-min", 0).code == 3
