@@ -127,17 +127,6 @@ class DenseIndex:
         rows = scan.candidate_rows(parts, asked, limit, _numbers(allowed), _numbers(restrict_nos))
         return scan.rank(parts, rows, asked, limit)
 
-    def similarities(self, query: "Matrix", nos: "list[int]") -> "NDArray[np.float32]":
-        """Cosine of the query with each passage, shape (len(nos),); NaN where it has no vector."""
-        import numpy as np
-
-        matrix, present = self.vectors(nos)
-        found = np.full(len(nos), np.nan, dtype=np.float32)
-        asked = scan.unit(query)
-        if asked is not None:
-            found[present] = scan.cosines(matrix[present], asked)
-        return found
-
     def vectors(self, nos: "list[int]") -> "tuple[Matrix, NDArray[np.bool_]]":
         """Vectors of length 1, shape (len(nos), dim), zero where missing; and which are there."""
         import numpy as np

@@ -45,6 +45,19 @@ def cosines(vectors: "Matrix", query: "Matrix") -> "NDArray[np.float32]":
     return scores
 
 
+def similarities(
+    vectors: "Matrix", present: "NDArray[np.bool_]", query: "Matrix"
+) -> "NDArray[np.float64]":
+    """Cosines of rows of length 1 with the query, shape (rows,); NaN where not `present`."""
+    import numpy as np
+
+    found = np.full(len(vectors), np.nan)
+    asked = unit(query)
+    if asked is not None:
+        found[present] = cosines(vectors[present], asked)
+    return found
+
+
 def _rough_cosines(vectors: "Matrix", query: "Matrix") -> "NDArray[np.float32]":
     """Products of rows with the query in single precision, as fast as memory is read."""
     scores: NDArray[np.float32] = vectors @ query

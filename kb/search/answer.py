@@ -26,7 +26,6 @@ class Scored(Struct, frozen=True, kw_only=True):
     dense_rank: int | None
     fused: float
     boost: float
-    has_vector: bool
 
 
 def hits_of(

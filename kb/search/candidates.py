@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.index.result import Hits
+from kb.index.scan import similarities
 from kb.model.doc import Doc, Scope
 from kb.model.entry import GUIDE
 from kb.model.ids import ChunkNo
@@ -18,6 +19,8 @@ from kb.store.kv import ReadTxn
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from kb.index.dense import DenseIndex
 
 _WIDEN: Final = 4
 
@@ -96,6 +99,8 @@ class Candidates(Struct, frozen=True, kw_only=True):
     """Word scores; NaN where the lexical leg did not bring the passage."""
     dense: "NDArray[np.float64]"
     """Similarities; NaN where the dense leg was not asked or the passage has no vector."""
+    vectors: "NDArray[np.float32]"
+    """Vectors of length 1, shape (n, dim); zero rows where there is none."""
     lexical_rank: dict[ChunkNo, int]
     dense_rank: dict[ChunkNo, int]
     lexical_ceiling: float = 0.0
@@ -105,10 +110,14 @@ class Candidates(Struct, frozen=True, kw_only=True):
 def unite(
     lexical: Hits | None,
     dense: Hits | None,
-    similarities: "Callable[[list[int]], NDArray[np.float32]] | None",
+    index: "DenseIndex | None",
+    query: "NDArray[np.float32] | None",
     lexical_ceiling: float = 0.0,
 ) -> Candidates:
-    """Put the legs' candidates together; each gets its similarity, whichever leg brought it."""
+    """Put the legs' candidates together; each gets its similarity, whichever leg brought it.
+
+    `query` is a vector of the model that `index` is of; without it nothing is alike.
+    """
     import numpy as np
 
     legs = [leg for leg in (lexical, dense) if leg is not None]
@@ -117,12 +126,15 @@ def unite(
     if lexical is not None and lexical.nos:
         words[np.searchsorted(np.array(nos), lexical.nos)] = lexical.scores
     meaning = np.full(len(nos), np.nan)
-    if similarities is not None and nos:
-        meaning = similarities(nos).astype(np.float64)
+    vectors = np.zeros((len(nos), 1), dtype=np.float32)
+    if index is not None and query is not None and nos:
+        vectors, present = index.vectors(nos)
+        meaning = similarities(vectors, present, query)
     return Candidates(
         nos=nos,
         lexical=words,
         dense=meaning,
+        vectors=vectors,
         lexical_rank=_ranks(lexical),
         dense_rank=_ranks(dense),
         lexical_ceiling=lexical_ceiling,

@@ -250,10 +250,8 @@ class Searcher:
             found = gather(
                 lambda limit: dense.search(vector, limit, allowed=allowed), gate, question.wanted
             )
-            united = unite(None, found, None)
-            ranked = dict(zip(found.nos, found.scores, strict=True))
-            united.dense[:] = [ranked[no] for no in united.nos]
-            ordering = Ordering(self._settings, dense, request.k)
+            united = unite(None, found, dense, vector)
+            ordering = Ordering(self._settings, request.k)
             order = ordering.order(united, None, [], gate) or []
             return hits_of(txn, self._content, order, request, self._learn)[0]
 
@@ -282,8 +280,7 @@ class Searcher:
         self, question: _Question, boosted: list[Asked], gate: Gate, *, is_late: bool
     ) -> list[Scored]:
         """The hits. The caches filter by what the store said; where one was late, all are asked."""
-        dense = question.meaning.dense if question.meaning else None
-        ordering = Ordering(self._settings, dense, question.request.k)
+        ordering = Ordering(self._settings, question.request.k)
         for through in (gate,) if is_late else (None, gate):
             candidates, vector = self._candidates(question, through, gate)
             order = ordering.order(candidates, vector, boosted, gate)
@@ -297,7 +294,7 @@ class Searcher:
         lexical = self._lexical(question, through) if question.request.mode != "dense" else None
         vector = self._query_vector(question)
         if vector is None or question.meaning is None:
-            return unite(lexical, None, None), None
+            return unite(lexical, None, None, None), None
         dense = question.meaning.dense
         is_late = self._follow_vectors(dense, question)
         found = gather(
@@ -310,7 +307,7 @@ class Searcher:
         ceiling = 0.0
         if lexical is not None and lexical.nos:
             ceiling = self._sources.lexical().ceiling(question.text, question.audiences)
-        return unite(lexical, found, lambda nos: dense.similarities(vector, nos), ceiling), vector
+        return unite(lexical, found, dense, vector, ceiling), vector
 
     def _lexical(self, question: _Question, gate: Gate | None) -> Hits:
         index = self._sources.lexical()

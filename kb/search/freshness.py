@@ -9,7 +9,7 @@ from kb.model.doc import Doc, Seen
 from kb.model.ids import Lsid
 from kb.model.origin import origin_id
 from kb.model.search import Freshness
-from kb.model.source import path_of
+from kb.model.source import name_of
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn
 from kb.store.records import SEEN, SOURCES
@@ -20,14 +20,14 @@ _HASHED_BYTES_MAX: Final = 8 << 20
 
 def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
     """Compare a doc with its file now; of a page, say what the last look at it found."""
-    path = path_of(doc.place)
-    if path is None and doc.kind in ("topic", "pack", "entry"):
+    name = name_of(doc.place)
+    if name is None and doc.kind in ("topic", "pack", "entry"):
         # Named by what it is in its collection; its source is the file.
-        path = path_of(Lsid(doc.source)) or Path(doc.source)
-    if path is None:
+        name = name_of(Lsid(doc.source)) or doc.source
+    if name is None:
         return _page(txn, doc)
     try:
-        found = path.stat()
+        found = os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
         return "gone"
     except OSError:
@@ -40,7 +40,7 @@ def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
     if found.st_size > _HASHED_BYTES_MAX:
         return "unknown"
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(Path(name).read_bytes()).hexdigest()
     except OSError:
         return "unknown"
     return "fresh" if digest == doc.raw_sha256 else "changed"

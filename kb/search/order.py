@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from kb.config import SearchSettings
-from kb.index import DenseIndex
+from kb.index.scan import similarities
 from kb.model.ids import ChunkNo
 from kb.search.answer import Scored
 from kb.search.candidates import Candidates, Gate
@@ -21,14 +21,10 @@ _DIGITS: Final = 6
 
 
 class Ordering:
-    """Orders the candidates of one question; k hits are wanted.
+    """Orders the candidates of one question; k hits are wanted."""
 
-    `dense` holds the candidates' vectors, if they have any.
-    """
-
-    def __init__(self, settings: SearchSettings, dense: DenseIndex | None, k: int) -> None:
+    def __init__(self, settings: SearchSettings, k: int) -> None:
         self._settings = settings
-        self._dense = dense
         self._k = k
 
     def order(
@@ -48,8 +44,8 @@ class Ordering:
         if not found.nos:
             return []
         fused = self._fused(found, found.dense)
-        if vector is not None and self._dense and not np.isnan(found.lexical).all():
-            fused = self._fed_back(found, vector, fused, self._dense)
+        if vector is not None and not np.isnan(found.lexical).all():
+            fused = self._fed_back(found, vector, fused)
         boosts = np.array([self._boost(ChunkNo(no), boosted) for no in found.nos])
         best = np.lexsort((np.array(found.nos), -fused * boosts))[: self._k * _SPREAD_FACTOR]
         rows: list[Scored] = []
@@ -67,11 +63,10 @@ class Ordering:
                     dense_rank=found.dense_rank.get(no),
                     fused=float(fused[place]),
                     boost=float(boosts[place]),
-                    has_vector=not np.isnan(found.dense[place]),
                 )
             )
         rows.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
-        return self._spread(rows)
+        return self._spread(rows, found)
 
     def _fused(self, found: Candidates, dense: "NDArray[np.float64]") -> "NDArray[np.float64]":
         import numpy as np
@@ -93,7 +88,6 @@ class Ordering:
         found: Candidates,
         vector: "NDArray[np.float32]",
         fused: "NDArray[np.float64]",
-        dense: DenseIndex,
     ) -> "NDArray[np.float64]":
         """Fuse again, the query moved a little towards the best passages so far.
 
@@ -103,17 +97,17 @@ class Ordering:
 
         count, weight = self._settings.feedback_passages, self._settings.feedback_weight
         best = np.lexsort((np.array(found.nos), -fused))[:count]
-        rows, present = dense.vectors([found.nos[place] for place in best])
-        if not count or not weight or not present.any():
+        present = ~np.isnan(found.dense)
+        relevant = best[present[best]]
+        if not weight or not len(relevant):
             return fused
-        mean = rows[present].mean(axis=0)
+        mean = found.vectors[relevant].mean(axis=0)
         length = float(np.linalg.norm(mean))
         if not length:
             return fused
         moved = (1.0 - weight) * vector + weight * (mean / length)
         moved = (moved / np.linalg.norm(moved)).astype(np.float32)
-        nearness = dense.similarities(moved, found.nos).astype(np.float64)
-        return self._fused(found, nearness)
+        return self._fused(found, similarities(found.vectors, present, moved))
 
     def _boost(self, no: ChunkNo, boosted: list[Asked]) -> float:
         boost = 1.0
@@ -122,16 +116,13 @@ class Ordering:
                 boost *= self._settings.entity_boost
         return boost
 
-    def _spread(self, pool: list[Scored]) -> list[Scored]:
+    def _spread(self, pool: list[Scored], found: Candidates) -> list[Scored]:
         import msgspec
         import numpy as np
 
-        vectors = np.zeros((len(pool), 1), dtype=np.float32)
-        if self._dense and any(row.has_vector for row in pool):
-            vectors, _ = self._dense.vectors([row.chunk.no for row in pool])
         chosen = spread(
             [row.score for row in pool],
-            vectors,
+            found.vectors[np.searchsorted(found.nos, [row.chunk.no for row in pool])],
             [row.chunk.text for row in pool],
             self._k,
             similarity_min=self._settings.mmr_similarity,

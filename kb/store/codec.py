@@ -4,6 +4,7 @@ LMDB pages carry no checksum, so each record does; table and key are under it, b
 that was lost or misplaced hands out some other record's bytes.
 """
 
+import functools
 import struct
 import zlib
 from collections.abc import Iterator
@@ -40,7 +41,12 @@ def unseal(table: str, key: bytes, stored: bytes) -> bytes:
 
 
 def _crc(table: str, key: bytes, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(key, zlib.crc32(table.encode())))
+    return zlib.crc32(body, zlib.crc32(key, _crc_of_table(table)))
+
+
+@functools.cache
+def _crc_of_table(table: str) -> int:
+    return zlib.crc32(table.encode())
 
 
 def u64(number: int) -> bytes:

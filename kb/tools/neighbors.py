@@ -126,7 +126,6 @@ def _hit(txn: ReadTxn, kit: ToolKit, linked: _Linked, score: float, bringer: Hit
         dense_rank=None,
         fused=score,
         boost=1.0,
-        has_vector=False,
     )
     (hit,), _ = hits_of(txn, kit.content, [row], SearchRequest(query=""), lambda _: None)
     return msgspec.structs.replace(hit, via=linked.via, source_space=bringer.source_space)

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "index"))
 
-from index_home import DIM, FINGERPRINT, memory_store, put, put_many, remove, vector_of
+from index_home import DIM, FINGERPRINT, memory_store, put, put_many, remove, similar, vector_of
 
 from kb.index import DenseIndex
 from kb.store.store import Store
@@ -168,4 +168,4 @@ def test_few_rows_or_none(tmp_path: Path) -> None:
     level(store, index)
     index.merge(wait_s=1)
     assert sorted(index.search(vector_of("x"), 5).nos) == nos
-    assert not np.isnan(index.similarities(vector_of("x"), nos)).any()
+    assert not np.isnan(similar(index, vector_of("x"), nos)).any()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from kb.index import DenseIndex
+from kb.index.scan import similarities
 from kb.model import ids
 from kb.model.clock import SystemClock
 from kb.model.doc import Audience, Doc, Visibility
@@ -183,3 +185,9 @@ def flip_record(store: Store, no: int) -> None:
         stored = bytearray(txn.get(CHUNKS.table, key))
         stored[-1] ^= 1
         txn.put(CHUNKS.table, key, bytes(stored))
+
+
+def similar(index: DenseIndex, query: np.ndarray, nos: list[int]) -> np.ndarray:
+    """Cosines of passages with a query; NaN where one has no vector."""
+    vectors, present = index.vectors(nos)
+    return similarities(vectors, present, query)

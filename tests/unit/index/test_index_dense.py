@@ -11,6 +11,7 @@ from index_home import (
     put,
     put_many,
     remove,
+    similar,
     source_no,
     text_hash,
     truncate_log,
@@ -52,7 +53,7 @@ def test_the_nearest_come_first(index: DenseIndex, store: Store) -> None:
     assert (hits.nos[0], hits.nos[1]) == (a, c)
     assert b in hits.nos
     assert hits.scores == sorted(hits.scores, reverse=True)
-    assert hits.scores == index.similarities(query, hits.nos).tolist()
+    assert hits.scores == similar(index, query, hits.nos).tolist()
 
 
 @pytest.mark.parametrize("query", [np.zeros(DIM), np.full(DIM, np.nan), np.full(DIM, np.inf)])
@@ -63,7 +64,7 @@ def test_a_query_without_direction_finds_nothing(
     put(store, "a", ["one"])
     caught_up(index, store)
     assert index.search(query, 3).nos == []
-    assert np.isnan(index.similarities(query, [1])).all()
+    assert np.isnan(similar(index, query, [1])).all()
 
 
 def test_equal_vectors_tie_and_go_by_number(index: DenseIndex, store: Store) -> None:
@@ -97,7 +98,7 @@ def test_a_changed_title_replaces_the_vector(index: DenseIndex, store: Store) ->
     assert put(store, "a", ["text"], title="New") == [no]
     caught_up(index, store)
     assert index.count == 1
-    assert index.similarities(vector_of("New\ntext"), [no])[0] == pytest.approx(1, abs=1e-6)
+    assert similar(index, vector_of("New\ntext"), [no])[0] == pytest.approx(1, abs=1e-6)
 
 
 def test_an_unchanged_vector_is_not_written_again(index: DenseIndex, store: Store) -> None:
@@ -119,7 +120,7 @@ def test_removed_passages_are_not_found(index: DenseIndex, store: Store) -> None
     remove(store, "a")
     caught_up(index, store)
     assert no not in index.search(vector_of("one"), 31).nos
-    assert np.isnan(index.similarities(vector_of("one"), [no])).all()
+    assert np.isnan(similar(index, vector_of("one"), [no])).all()
     assert index.count == 30
 
 
@@ -131,8 +132,8 @@ def test_vectors_and_similarities_of_what_is_missing(index: DenseIndex, store: S
     assert present.tolist() == [False, True]
     assert matrix[1] == pytest.approx(vector_of("one"), abs=1e-6)
     assert not matrix[0].any()
-    assert np.isnan(index.similarities(vector_of("one"), [999, no])).tolist() == [True, False]
-    assert index.similarities(vector_of("one"), []).shape == (0,)
+    assert np.isnan(similar(index, vector_of("one"), [999, no])).tolist() == [True, False]
+    assert similar(index, vector_of("one"), []).shape == (0,)
 
 
 def test_a_filter_that_lets_one_of_many_through_still_finds_it(
@@ -225,7 +226,7 @@ def test_a_vector_that_is_no_number_counts_as_none(index: DenseIndex, store: Sto
     with store.write() as txn:
         chunks.put_vector(txn, FINGERPRINT, text_hash("one"), np.full(DIM, np.nan, np.float32))
     assert caught_up(index, store).count == 0
-    assert np.isnan(index.similarities(vector_of("one"), [no])).all()
+    assert np.isnan(similar(index, vector_of("one"), [no])).all()
 
 
 def test_merged_segments_hold_the_live_rows_by_number(tmp_path: Path) -> None:
