@@ -48,13 +48,17 @@ class Gate:
         """The passage and its source's newest doc, or None where it may not appear."""
         if no not in self._passed:
             chunk = chunks.get(self._txn, no)
-            doc = self._doc(chunk.source_no) if chunk is not None else None
+            doc = self._doc(chunk) if chunk is not None else None
             self._passed[no] = (chunk, doc) if chunk is not None and doc is not None else None
         return self._passed[no]
 
-    def _doc(self, source_no: int) -> Doc | None:
+    def _doc(self, chunk: Chunk) -> Doc | None:
+        source_no = chunk.source_no
         if source_no not in self._docs:
-            doc = docs.latest(self._txn, source_no)
+            doc = docs.get(self._txn, chunk.doc_id)
+            # One that is active is its source's newest; most passages are of the newest.
+            if doc is None or doc.status != "active":
+                doc = docs.latest(self._txn, source_no)
             keep = doc is not None and keep_doc(doc, self._request, self._scope)
             self._docs[source_no] = doc if keep and not self._is_off(doc) else None
         return self._docs[source_no]

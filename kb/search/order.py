@@ -46,7 +46,9 @@ class Ordering:
         fused = self._fused(found, found.dense)
         if vector is not None and not np.isnan(found.lexical).all():
             fused = self._fed_back(found, vector, fused)
-        boosts = np.array([self._boost(ChunkNo(no), boosted) for no in found.nos])
+        boosts = np.ones(len(found.nos))
+        if boosted:
+            boosts = np.array([self._boost(ChunkNo(no), boosted) for no in found.nos])
         best = np.lexsort((np.array(found.nos), -fused * boosts))[: self._k * _SPREAD_FACTOR]
         rows: list[Scored] = []
         for place in best.tolist():
