@@ -3,18 +3,24 @@
 import datetime as dt
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
+from cli.asked import server_of
 from cli.home import open_app
 from cli.output import clean, many, print_json, warn
+from cli.pushes import said_of
 from cli.tidiness import Untidy, findings_of, print_tidy
 from cli.words import text as as_text
 from cli.work import drain, progress_bar, working
 from kb.app import App
-from kb.errors import KbError
-from kb.notebook import JobReport, log, read_note, report
+from kb.errors import KbError, NotPushed
+from kb.notebook import JobReport, PushReport, log, read_note, report
 from kb.notebook.notes import TEXT_BYTES_MAX
+
+if TYPE_CHECKING:
+    from kb.client.wire import Wire
 
 _LOG_MAX = 10_000
 
@@ -44,20 +50,39 @@ def add(
     `kb worker` places it, or whatever works next.
     """
     data = sys.stdin.buffer.read(TEXT_BYTES_MAX + 1) if text == "-" else os.fsencode(text)
-    app = open_app(ctx, create=True)
+    wire = server_of(ctx)
+    if wire is not None:
+        found = _handed_in_there(wire, data, hint, tags, wait=wait)
+    else:
+        found = _handed_in(open_app(ctx, create=True), data, hint, tags, wait=wait)
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(clean(found.path or found.job_id))
+    if wait:
+        _judge(found)
+
+
+def _handed_in_there(
+    wire: "Wire", data: bytes, hint: str | None, tags: tuple[str, ...], *, wait: bool
+) -> JobReport:
+    from kb.client.notebook import hand_in, job
+    from kb.client.waiting import job_done
+
+    handed_in = hand_in(wire, data, hint, tags)
+    return job_done(wire, handed_in) if wait else job(wire, handed_in)
+
+
+def _handed_in(
+    app: App, data: bytes, hint: str | None, tags: tuple[str, ...], *, wait: bool
+) -> JobReport:
     job = app.notebook.hand_in(data, hint, tags)
     if wait:
         with progress_bar() as progress, working(app, wait=True) as pool:
             assert pool is not None
             drain(app, pool, progress)
     with app.store.read() as txn:
-        found = report(txn, job)
-    if as_json:
-        print_json(found)
-    else:
-        click.echo(clean(found.path or job))
-    if wait:
-        _judge(found)
+        return report(txn, job)
 
 
 @command.command(name="get")
@@ -65,8 +90,14 @@ def add(
 @click.pass_context
 def get(ctx: click.Context, path: str) -> None:
     """Print a note, by its path in the notebook."""
-    app = open_app(ctx, create=False)
-    sys.stdout.buffer.write(read_note(app.notebook.root, path))
+    wire = server_of(ctx)
+    if wire is not None:
+        from kb.client.notebook import note
+
+        data = note(wire, path)
+    else:
+        data = read_note(open_app(ctx, create=False).notebook.root, path)
+    sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 
@@ -82,13 +113,40 @@ def get(ctx: click.Context, path: str) -> None:
 @click.pass_context
 def show_log(ctx: click.Context, limit: int) -> None:
     """List what was done in the notebook, the newest first."""
-    app = open_app(ctx, create=False)
-    commits = log(app.notebook.root, limit)
+    pushed: PushReport | None = None
+    wire = server_of(ctx)
+    if wire is not None:
+        from kb.client.notebook import commits_of
+
+        commits = commits_of(wire, limit)
+    else:
+        app = open_app(ctx, create=False)
+        commits, pushed = log(app.notebook.root, limit), app.notebook.push_report()
     for one in commits:
         when = dt.datetime.fromtimestamp(one.committed_s).astimezone().isoformat(" ", "minutes")
         click.echo(f"{click.style(one.commit[:10], fg='cyan')}  {when}  {clean(one.subject)}")
     if not commits:
         warn("no notes yet; kb note add TEXT makes the first")
+    if pushed is not None:
+        warn(clean(said_of(pushed)))
+
+
+@command.command(name="push")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def push(ctx: click.Context, as_json: bool) -> None:
+    """Push the notebook's branch to its remote `origin`, now. Never forced.
+
+    With the setting notebook.push `kb worker` and `kb serve` do it after commits.
+    """
+    app = open_app(ctx, create=True)
+    found = app.notebook.push()
+    if as_json:
+        print_json(found)
+    if found.state != "pushed":
+        raise NotPushed(f"{found.state}: {found.last_error}", place=found.remote)
+    if not as_json:
+        click.echo(clean(said_of(found)))
 
 
 @command.command(name="undo")

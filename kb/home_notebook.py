@@ -2,19 +2,22 @@
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
 from kb.config import NotebookSettings, Settings
-from kb.content.layout import HomePaths
+from kb.content.layout import PROJECT_FOLDER, HomePaths
 from kb.errors import SourceError
 from kb.ingest.changes import vanish
 from kb.ingest.ingest import seen_record
 from kb.ingest.request import Wishes
-from kb.model.doc import OPERATOR
+from kb.model.doc import LOCAL_USER, OPERATOR, audience_of
 from kb.model.ids import DocId, JobId, sha256_hex
 from kb.model.job import Claim
 from kb.model.origin import NOTEBOOK_INDEX, Origin, origin_id
@@ -32,7 +35,15 @@ from kb.sync.walk import Found, walk
 if TYPE_CHECKING:
     from kb.embed.protocol import Embedder
     from kb.llm import Provider
-    from kb.notebook import Arrival, Organizer, TidyReport, Undone
+    from kb.notebook import (
+        Arrival,
+        Organizer,
+        Pusher,
+        PushReport,
+        Sender,
+        TidyReport,
+        Undone,
+    )
     from kb.search.engine import Searcher
     from kb.sync.add import Adder
 
@@ -90,15 +101,20 @@ class HomeNotebook:
         self._store = store
         self._file_bytes_max = settings.ingest.file_bytes_max
         self._asks_model = settings.llm.provider != "none"
+        # The remote of a project's notebook may have come with the project.
+        self.pushes = settings.notebook.push and paths.root.name != PROJECT_FOLDER
+        self._push_lock = paths.push_lock
         self._engine = engine
 
-    def hand_in(self, data: bytes, hint: str | None, tags: Sequence[str]) -> JobId:
-        """Queue a note. Raises UsageError for what is none."""
+    def hand_in(
+        self, data: bytes, hint: str | None, tags: Sequence[str], *, owner: str | None = None
+    ) -> JobId:
+        """Queue a note, without an owner the local user's. Raises UsageError for what is none."""
         from kb.notebook import checked_text, hand_in
 
         text = checked_text(data)
         with self._store.write() as txn:
-            return hand_in(txn, self._store.clock, text, hint, tags)
+            return hand_in(txn, self._store.clock, text, hint, tags, owner=owner)
 
     def organize(self, claims: list[Claim]) -> None:
         """Place notes that were handed in; see kb.notebook.Organizer."""
@@ -124,7 +140,51 @@ class HomeNotebook:
         """What is out of order; with `apply`, put in order by one commit. Raises NotebookUnfit."""
         from kb.notebook import look, tidy
 
-        return tidy(self.root, self._store.clock, self.take_in) if apply else look(self.root)
+        if not apply:
+            return look(self.root, self._go_together)
+        return tidy(self.root, self._store.clock, self.take_in, self._go_together)
+
+    def _go_together(self, paths: Collection[str]) -> bool:
+        """Whether notes are of one person, and for the same eyes."""
+        with self._store.read() as txn:
+            found = [docs.latest_of(txn, file_lsid(self.root / path)) for path in paths]
+        mine = (LOCAL_USER, audience_of("private", LOCAL_USER))
+        return len({(doc.owner, doc.audience) if doc else mine for doc in found}) == 1
+
+    @functools.cached_property
+    def _pusher(self) -> "tuple[Pusher, Sender]":
+        from kb.notebook import Pusher, Sender
+
+        sender = Sender()
+        return Pusher(self._store, self.root, self._push_lock, random.random, sender), sender
+
+    def push(self) -> "PushReport":
+        """Push to `origin` now. Raises NotPushed where there is none, NotebookUnfit, StoreBusy."""
+        return self._told(self._pusher[0].push())
+
+    def push_if_due(self) -> "PushReport | None":
+        """Where the settings say so, push once if it is time to; how it stands then."""
+        if not self.pushes:
+            return None
+        self._pusher[0].push_if_due()
+        return self.push_report()
+
+    def push_report(self) -> "PushReport | None":
+        """How the last push to the `origin` there is now went; None before the first."""
+        found = self._pusher[0].report()
+        return self._told(found) if found else None
+
+    def _told(self, report: "PushReport") -> "PushReport":
+        # Nothing is tried again by itself where the settings do not say so.
+        return report if self.pushes else msgspec.structs.replace(report, next_ms=None)
+
+    @contextmanager
+    def pushing(self) -> Iterator[None]:
+        """Where the settings say so, have it pushed whenever that is due, inside the block."""
+        from kb.notebook import pushing
+
+        with pushing(*self._pusher) if self.pushes else nullcontext():
+            yield
 
     def take_in(self, arrival: "Arrival") -> dict[str, DocId]:
         """Take in what commits have changed; returns the docs of what was added, by path.
@@ -141,7 +201,7 @@ class HomeNotebook:
                 lsid=file_lsid(root / path),
                 kind="notebook",
                 path=root / path,
-                wishes=Wishes(tags=tags or None),
+                wishes=self._wishes(root / path, tags, arrival.owners.get(path)),
             )
             for path, tags in arrival.added.items()
         ]
@@ -153,6 +213,13 @@ class HomeNotebook:
         found = {line.source: line.doc_id for line in report.docs}
         names = {path: display_name(root / path) for path in arrival.added}
         return {path: found[name] for path, name in names.items() if name in found}
+
+    def _wishes(self, path: Path, tags: tuple[str, ...], owner: str | None) -> Wishes:
+        with self._store.read() as txn:
+            before = docs.latest_of(txn, file_lsid(path))
+        # What stood here before and was somebody else's says nothing of who may see this.
+        is_new = owner is not None and before is not None and before.owner != owner
+        return Wishes(tags=tags or None, owner=owner, visibility="private" if is_new else None)
 
     def settle_in(self) -> None:
         """Have the notebook kept current, and no other.

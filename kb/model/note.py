@@ -25,6 +25,8 @@ class Note(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     """What is to be said of how it was placed, or why it was not."""
     is_done: bool = False
+    owner: str | None = None
+    """Whose it is: the user who handed it in from outside; None is the person at the machine."""
 
 
 class NoteText(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from kb.model.ids import sha256_hex
 from kb.model.note import Note
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.notebook.listing import Listing
+from kb.notebook.owners import is_of_others
 from kb.notebook.paths import LEVELS_MAX, is_index, problem_of
 
 MOVES_MAX: Final = 8
@@ -112,6 +113,8 @@ def _wrong_target(path: str, moves: Mapping[str, str], present: Present) -> str 
         return f"target_path: {problem}"
     if present.is_taken(path) or path in moves.values():
         return f"target_path: something stands at {path} already"
+    if is_of_others(path):
+        return f"target_path: {path} is in somebody else's folder"
     return None
 
 
@@ -124,6 +127,8 @@ def _wrong_moves(decision: Decision, moves: Mapping[str, str], present: Present)
         problem = problem_of(new)
         if problem is not None:
             return f"refactors: {problem}"
+        if is_of_others(new):
+            return f"refactors: {new} is in somebody else's folder"
         if present.is_taken(new):
             return f"refactors: something stands at {new} already"
         if is_index(old):

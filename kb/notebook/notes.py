@@ -45,6 +45,8 @@ class JobReport(Struct, frozen=True, kw_only=True):
     commit: str | None = None
     reason: str | None = None
     """The error of the last attempt; of a note that is done, what is to be said of it."""
+    owner: str | None = None
+    """Of a note that a user handed in from outside."""
 
 
 def checked_text(data: bytes) -> str:
@@ -63,15 +65,24 @@ def checked_text(data: bytes) -> str:
 
 
 def hand_in(
-    txn: WriteTxn, clock: Clock, text: str, hint: str | None = None, tags: Sequence[str] = ()
+    txn: WriteTxn,
+    clock: Clock,
+    text: str,
+    hint: str | None = None,
+    tags: Sequence[str] = (),
+    *,
+    owner: str | None = None,
 ) -> JobId:
-    """Queue a note; the same note again, while it waits, is the same job. `text` is checked.
+    """Queue a note; the same note again by the same owner, while it waits, is the same job.
 
-    Raises UsageError for a hint or a tag that cannot be one.
+    `text` is checked; without an owner it is of the person at the machine. Raises UsageError for a
+    hint or a tag that cannot be one.
     """
     wanted = tuple(dict.fromkeys(tags))
     _check(hint, wanted)
-    said = msgspec.json.encode([text, hint, wanted])
+    said = msgspec.json.encode(
+        [text, hint, wanted] if owner is None else [text, hint, wanted, owner]
+    )
     subject = DocId(f"n{sha256_hex(said)[:_ID_HEX]}")
     key = queue.dedupe_key("organize", subject)
     before = queue.by_key(txn, key)
@@ -81,7 +92,7 @@ def hand_in(
         NOTES.delete(txn, before.job_id.encode())
         NOTE_TEXTS.delete(txn, before.job_id.encode())
     if NOTES.get(txn, job.encode()) is None:
-        note = Note(job_id=job, hint=hint, tags=wanted, added_ms=clock.now_ms())
+        note = Note(job_id=job, hint=hint, tags=wanted, added_ms=clock.now_ms(), owner=owner)
         NOTES.put(txn, job.encode(), note)
         NOTE_TEXTS.put(txn, job.encode(), NoteText(text=text))
     return job
@@ -108,16 +119,32 @@ def report(txn: ReadTxn, ident: str) -> JobReport:
     return _of_job(found, note) if found is not None else _of_note(txn, note)
 
 
-def reports(txn: ReadTxn, limit: int) -> list[JobReport]:
-    """The newest jobs that are not done, then notes that are, at most `limit`; by number."""
+def retry(txn: WriteTxn, ident: str) -> JobReport:
+    """Have a job that failed for good tried again, its attempts counted anew.
+
+    Raises NoJob, and UsageError for a job that has not failed, or cannot be tried again.
+    """
+    found = report(txn, ident)
+    if not queue.retry_failed(txn, ident):
+        raise UsageError(f"job {ident} is {found.status}; only a failed one is tried again")
+    return report(txn, ident)
+
+
+def reports(txn: ReadTxn, limit: int, status: NoteStatus | None = None) -> list[JobReport]:
+    """The newest jobs that are not done, then notes that are, at most `limit`; by number.
+
+    With `status` only those of which it is said.
+    """
     waiting = (job.job_id for _, job in JOBS.scan(txn, reverse=True))
     placed = (note.job_id for _, note in NOTES.scan(txn, reverse=True))
-    idents: dict[JobId, None] = {}
+    found: dict[JobId, JobReport] = {}
     for ident in chain(waiting, placed):
-        if len(idents) >= limit:
+        if len(found) >= limit:
             break
-        idents.setdefault(ident)
-    return [report(txn, ident) for ident in sorted(idents)]
+        one = found.get(ident) or report(txn, ident)
+        if status in (None, one.status):
+            found[ident] = one
+    return [found[ident] for ident in sorted(found)]
 
 
 def _of_job(job: Job, note: Note | None) -> JobReport:
@@ -131,6 +158,7 @@ def _of_job(job: Job, note: Note | None) -> JobReport:
         path=note.path if note else None,
         commit=note.commit if note else None,
         reason=job.last_error,
+        owner=note.owner if note else None,
     )
 
 
@@ -152,6 +180,7 @@ def _of_note(txn: ReadTxn, note: Note | None) -> JobReport:
         path=note.path,
         commit=note.commit,
         reason=note.reason,
+        owner=note.owner,
     )
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from kb.errors import ConfigError, LlmError, NotebookUnfit, StaleToken, StoreBusy
 from kb.failpoints import failpoint
 from kb.jobs import queue
+from kb.model.doc import LOCAL_USER
 from kb.model.ids import DocId, JobId
 from kb.model.job import Claim
 from kb.model.note import Note
@@ -28,6 +29,7 @@ from kb.notebook.decision import (
 )
 from kb.notebook.listing import Listing
 from kb.notebook.opening import at_work
+from kb.notebook.owners import folder_of, is_foreign, is_of_others
 from kb.notebook.paths import is_folder, note_path
 from kb.notebook.repository import Draft, Logged, Repository, commit_on_top
 from kb.notebook.rule import folder_for, summary_of
@@ -52,6 +54,8 @@ class Arrival(Struct, frozen=True, kw_only=True):
     moves: tuple[Move, ...] = ()
     added: Mapping[str, tuple[str, ...]] = {}
     """Tags by path."""
+    owners: Mapping[str, str] = {}
+    """Whose a note is, by path, of those that are new; others stay whose they are."""
     removed: tuple[str, ...] = ()
 
 
@@ -122,12 +126,18 @@ class Organizer:
             return None
         note, text = found
         like: list[tuple[str, float]] = []
-        if not note.hint and not note.tags and self._complete is None:
+        if (
+            not note.hint
+            and not note.tags
+            and self._complete is None
+            and not is_foreign(note.owner)
+        ):
             like = self._nearest(text[:_LIKE_CHARS])
         return _Wanted(claim=claim, note=note, text=text, like=like)
 
     def _work(self, burst: list[_Wanted]) -> None:
-        if self._complete is None:
+        # The list shows a model what everybody wrote, and another's note must not steer by that.
+        if self._complete is None or is_foreign(burst[0].note.owner):
             self._place(burst)
             return
         (one,) = burst
@@ -220,10 +230,7 @@ def _committed(
     moves: tuple[Move, ...] = ()
     if one.decision is None:
         summary = summary_of(one.text)
-        folders = [folder for folder in places.folders() if is_folder(folder)]
-        like = [(path, cosine) for path, cosine in one.like if path.rpartition("/")[0] in folders]
-        folder = folder_for(one.note.hint, one.note.tags, folders, like)
-        path = _free_path(folder, summary.title, places, one.note.job_id)
+        path = _place_by_rule(one, summary.title, places)
         index = listing.with_entry(path, summary.title, summary.description).text
     else:
         present = Present(
@@ -250,9 +257,23 @@ def _committed(
     return Placed(note=note, moves=moves)
 
 
-def _free_path(folder: str, title: str, places: Places, key: str) -> str:
-    """A free path in a folder; where something stands in the folder's own way, beside it."""
-    for wanted in (folder, f"{folder}-notes", ""):
+def _place_by_rule(one: _Wanted, title: str, places: Places) -> str:
+    """A free path. Of another's note it depends on nothing but what stands in their own folder."""
+    note, known = one.note, [folder for folder in places.folders() if is_folder(folder)]
+    if note.owner is None or not is_foreign(note.owner):
+        folders = [folder for folder in known if not is_of_others(folder)]
+        like = [(path, cosine) for path, cosine in one.like if path.rpartition("/")[0] in folders]
+        folder = folder_for(note.hint, note.tags, folders, like)
+        return _free_path(folder, title, places, note.job_id, "")
+    own = folder_of(note.owner)
+    inner = [folder.removeprefix(f"{own}/") for folder in known if folder.startswith(f"{own}/")]
+    folder = folder_for(note.hint, note.tags, inner, ()).partition("/")[0]
+    return _free_path(f"{own}/{folder}", title, places, note.job_id, own)
+
+
+def _free_path(folder: str, title: str, places: Places, key: str, top: str) -> str:
+    """A free path in a folder; where something stands in its way, beside it, or at the top."""
+    for wanted in (folder, f"{folder}-notes", top):
         path = note_path(wanted, title, places, key)
         if path is not None:
             return path
@@ -263,6 +284,8 @@ def _unmovable(repository: Repository, draft: Draft, path: str) -> str | None:
     held = draft.files.get(path)
     if held is None or not held.is_file or not path.endswith(_SUFFIX):
         return "it is no note that is there"
+    if is_of_others(path):
+        return "it is somebody else's"
     if not repository.is_clean(path, held):
         return "it has changes that are not committed"
     return None
@@ -287,8 +310,11 @@ def moves_in(changes: Sequence[Change]) -> tuple[Move, ...]:
 
 
 def _arrival(placed: Sequence[Placed]) -> Arrival:
-    added = {one.note.path: one.note.tags for one in placed if one.note.path}
-    return Arrival(moves=tuple(move for one in placed for move in one.moves), added=added)
+    return Arrival(
+        moves=tuple(move for one in placed for move in one.moves),
+        added={one.note.path: one.note.tags for one in placed if one.note.path},
+        owners={one.note.path: one.note.owner or LOCAL_USER for one in placed if one.note.path},
+    )
 
 
 def _settled(note: Note, docs: Mapping[str, DocId], left: Sequence[str]) -> Note:

@@ -14,11 +14,16 @@ from msgspec import Struct
 from kb.errors import NotebookUnfit, StoreBusy
 from kb.failpoints import failpoint
 from kb.notebook.gitfiles import GitFolder, fill, sync_folder
+from kb.notebook.remote import BadRemote
 from kb.notebook.tree import Held, Snapshot
 from kb.notebook.worktree import Change, GitIndex, WorkTree, level, new_file
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from dulwich.config import ConfigFile
     from dulwich.objects import Commit, ObjectID, ShaFile
+    from dulwich.pack import UnpackedObject
 
 # How often a commit is made anew because somebody else has moved the branch meanwhile.
 _TRIES_MAX: Final = 5
@@ -178,6 +183,43 @@ class Repository:
         for entry in self._repo.get_walker(include=[tip]) if tip else ():
             yield _logged(entry.commit)
 
+    def leads_to(self, tip: "ObjectID | None", wanted: "ObjectID") -> bool:
+        """Whether a commit is another's or comes before it."""
+        if tip == wanted:
+            return True
+        walker = self._repo.get_walker(include=[tip]) if tip else ()
+        return any(entry.commit.id == wanted for entry in walker)
+
+    def origin(self) -> str | None:
+        """The address of the remote `origin`, None without one. Raises BadRemote.
+
+        Only the repository's own settings are read, and an address that git would write otherwise
+        is none that we push to.
+        """
+        said, section = self._repo.get_config(), (b"remote", b"origin")
+        addresses = _values(said, section, b"url")
+        if not addresses:
+            return None
+        address = addresses[0].decode("utf-8", "surrogateescape")
+        if len(addresses) > 1:
+            raise BadRemote("it has several addresses")
+        if _values(said, section, b"pushurl"):
+            raise BadRemote("remote.origin.pushurl is not followed; have one address for both")
+        if any(one[0].lower() == b"url" for one in said.sections()):
+            raise BadRemote("url.*.insteadOf is not followed; write the address out")
+        return address
+
+    def packed(
+        self,
+        have: "AbstractSet[ObjectID]",
+        want: "AbstractSet[ObjectID]",
+        *,
+        ofs_delta: bool = False,
+        progress: Callable[[bytes], None] | None = None,  # noqa: ARG002  nobody looks on
+    ) -> "tuple[int, Iterator[UnpackedObject]]":
+        """What `want` has and `have` has not, as a pack: how many objects, and each."""
+        return self._repo.generate_pack_data(set(have), set(want), ofs_delta=ofs_delta)
+
     def changes_of(self, commit: str) -> list[Change]:
         """What a commit changed of what its first parent holds."""
         found = self._commit(commit.encode())
@@ -226,7 +268,7 @@ class Repository:
             return
         old, new = _read_intent(self.git.intent)
         head = self.head()
-        if not self._leads_to(head.commit, new):
+        if not self.leads_to(head.commit, new):
             self.git.intent.unlink()
             return
         now = self.snapshot(head.commit)
@@ -259,12 +301,6 @@ class Repository:
         fill(temporary, json.dumps(said).encode())
         os.rename(temporary, self.git.intent)
         sync_folder(self.git.own)
-
-    def _leads_to(self, tip: "ObjectID | None", wanted: "ObjectID") -> bool:
-        if tip == wanted:
-            return True
-        walker = self._repo.get_walker(include=[tip]) if tip else ()
-        return any(entry.commit.id == wanted for entry in walker)
 
     def _index(self) -> GitIndex:
         index = GitIndex(self.git.path / "index")
@@ -321,6 +357,14 @@ def commit_on_top(
         if left is not None:
             return left
     raise StoreBusy(place=repository.root)
+
+
+def _values(said: "ConfigFile", section: tuple[bytes, ...], name: bytes) -> list[bytes]:
+    """All that a setting is said to be."""
+    try:
+        return list(said.get_multivar(section, name))
+    except KeyError:
+        return []
 
 
 def _read_intent(path: Path) -> "tuple[ObjectID | None, ObjectID]":

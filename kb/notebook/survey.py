@@ -1,7 +1,7 @@
 """What is out of order in a notebook? Its newest commit is looked at; nothing is changed here."""
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Final
 
@@ -24,6 +24,9 @@ _NOTES_MAX: Final = 20_000
 _NOTE_BYTES_MAX: Final = 1 << 20
 _LOG_MAX: Final = 500
 _SUFFIX: Final = ".md"
+
+Together = Callable[[Collection[str]], bool]
+"""Whether the notes at some paths are of one person and seen by the same: such may be merged."""
 
 
 class BrokenLink(Struct, frozen=True, kw_only=True):
@@ -79,9 +82,10 @@ class Survey(Struct, frozen=True, kw_only=True):
 class Surveyor:
     """Looks at one draft of a notebook; a draft that was changed needs another."""
 
-    def __init__(self, repository: Repository, draft: Draft) -> None:
+    def __init__(self, repository: Repository, draft: Draft, together: Together) -> None:
         self._repository = repository
         self._draft = draft
+        self._together = together
         self.listing = Listing(_decoded(draft.read(NOTEBOOK_INDEX) or b""))
         self._files = {path for path, _ in draft.files.files()}
         named = [path for path in sorted(self._files) if _is_note(path)]
@@ -245,20 +249,22 @@ class Surveyor:
                 drop=drop,
                 likeness=pair.likeness,
                 adds=parts_only_in(self.as_part_of(drop, keep), kept),
-                held_back=_held_back(self.text(drop) or "", kept),
+                held_back=self._held_back(keep, drop),
             )
+
+    def _held_back(self, keep: str, drop: str) -> str | None:
+        if not self._together((keep, drop)):
+            return "they are not of one person, or not for the same eyes"
+        text = self.text(drop) or ""
+        head = text.removesuffix(body_of(text)).strip()
+        if head and not (self.text(keep) or "").startswith(head):
+            return "what it says of itself above its text differs"
+        return None
 
 
 def _is_note(path: str) -> bool:
     hidden = any(part.startswith(".") for part in path.split("/"))
     return path.endswith(_SUFFIX) and not hidden and not is_index(path)
-
-
-def _held_back(drop: str, kept: str) -> str | None:
-    head = drop.removesuffix(body_of(drop)).strip()
-    if head and not kept.startswith(head):
-        return "what it says of itself above its text differs"
-    return None
 
 
 def _broken(path: str, text: str, one: Placed, moved_to: str | None) -> BrokenLink:

@@ -16,7 +16,7 @@ from kb.notebook.opening import at_work, whole
 from kb.notebook.organize import LOCK_WAIT_S, Arrival, TakeIn
 from kb.notebook.repository import Draft, Repository, commit_on_top
 from kb.notebook.rule import summary_of
-from kb.notebook.survey import Duplicate, Survey, Surveyor
+from kb.notebook.survey import Duplicate, Survey, Surveyor, Together
 
 _ID_HEX: Final = 12
 
@@ -34,7 +34,7 @@ class TidyReport(Survey, frozen=True, kw_only=True):
     """Paths that are left as they are, because a person has changed them and not committed it."""
 
 
-def look(root: Path) -> TidyReport:
+def look(root: Path, together: Together) -> TidyReport:
     """What is out of order in the newest commit. Nothing is locked or made.
 
     A folder without a notebook has nothing. Raises NotebookUnfit.
@@ -42,11 +42,13 @@ def look(root: Path) -> TidyReport:
     if not (root / ".git").exists():
         return TidyReport()
     with whole(root), closing(Repository(root)) as repository:
-        found = Surveyor(repository, repository.draft()).survey()
+        found = Surveyor(repository, repository.draft(), together).survey()
     return TidyReport(**msgspec.structs.asdict(found))
 
 
-def tidy(root: Path, clock: Clock, take_in: TakeIn, wait_s: float = LOCK_WAIT_S) -> TidyReport:
+def tidy(
+    root: Path, clock: Clock, take_in: TakeIn, together: Together, wait_s: float = LOCK_WAIT_S
+) -> TidyReport:
     """Put in order what needs no judgement, by one commit, and have the engine take it in.
 
     Links and entries follow files that have moved; notes are listed, entries without a file go;
@@ -60,7 +62,7 @@ def tidy(root: Path, clock: Clock, take_in: TakeIn, wait_s: float = LOCK_WAIT_S)
     with at_work(root, clock.now_ms(), wait_s) as repository:
 
         def build(draft: Draft) -> None:
-            steps[:] = [_Steps(repository, draft)]
+            steps[:] = [_Steps(repository, draft, together)]
             steps[0].take()
             if steps[0].done:
                 commits[:] = [draft.commit(steps[0].message(), clock.now_ms()).decode("ascii")]
@@ -83,11 +85,11 @@ def tidy(root: Path, clock: Clock, take_in: TakeIn, wait_s: float = LOCK_WAIT_S)
 class _Steps:
     """The steps on one draft; each changes the draft whole, or is left out."""
 
-    def __init__(self, repository: Repository, draft: Draft) -> None:
+    def __init__(self, repository: Repository, draft: Draft, together: Together) -> None:
         self._repository = repository
         self._draft = draft
         self._before = repository.snapshot(draft.head.commit)
-        self._surveyor = Surveyor(repository, draft)
+        self._surveyor = Surveyor(repository, draft, together)
         self.survey = self._surveyor.survey()
         self._listing = self._surveyor.listing
         # One commit stands on a commit of the branch, so this id is nobody else's.

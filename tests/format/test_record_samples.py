@@ -20,6 +20,7 @@ from kb.model.job import Job, LogEntry
 from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
+from kb.model.push import Push
 from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.signal import Signal
 from kb.model.text import Chunk
@@ -244,9 +245,26 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             doc_id=DOC,
             reason="placed by rule: no model",
             is_done=True,
+            owner="ada",
         ),
     ),
     "NOTE_TEXTS": (JOB.encode(), NoteText(text="# 汤\n")),
+    "PUSHES": (
+        b"origin",
+        Push(
+            remote="https://git.example/notes.git",
+            branch="refs/heads/main",
+            state="diverged",
+            tried_commit="ab" * 20,
+            pushed_commit="cd" * 20,
+            remote_commit="ef" * 20,
+            attempts=2,
+            tried_ms=1_700_000_000_000,
+            pushed_ms=1_700_000_000_001,
+            next_ms=1_700_000_000_002,
+            last_error="the remote has commits that are not here",
+        ),
+    ),
     "REGISTRIES": (
         b"team",
         RegistryRecord(
@@ -349,9 +367,19 @@ def test_every_record_type_has_a_sample() -> None:
     assert all(set(rows) == {*SAMPLES, "vectors"} for rows in STORED.values())
 
 
+def test_a_note_from_before_it_had_an_owner() -> None:
+    """It is read as one of the person at the machine."""
+    key, note = SAMPLES["NOTES"]
+    before = {name: said for name, said in msgspec.to_builtins(note).items() if name != "owner"}
+    with MemoryEnvironment().write() as txn:
+        txn.put("notes", key, seal("notes", key, msgspec.msgpack.encode(before)))
+        found = records.NOTES.get(txn, key)
+    assert found == msgspec.structs.replace(note, owner=None)
+
+
 def test_every_field_is_told_apart() -> None:
     """Samples fill what may be left out, so that a field that is lost shows."""
-    for name in ("DOCS", "CHUNKS", "JOBS", "SOURCES", "PACKS", "SIGNALS"):
+    for name in ("DOCS", "CHUNKS", "JOBS", "SOURCES", "PACKS", "PUSHES", "SIGNALS"):
         record = SAMPLES[name][1]
         empty = [
             f.name for f in msgspec.structs.fields(record) if getattr(record, f.name) in (None, ())

@@ -63,7 +63,8 @@ def test_the_life_of_a_note(home: NoteHome) -> None:
     done = home.report(job)
     assert (done.kind, done.status, done.path) == ("organize", "done", "work/one.md")
     assert done.commit is not None
-    assert home.arrivals == [Arrival(added={"work/one.md": ("t",)})]
+    owners = {"work/one.md": "local"}
+    assert home.arrivals == [Arrival(added={"work/one.md": ("t",)}, owners=owners)]
     assert home.home.count("note_texts") == 0
 
 
@@ -157,7 +158,8 @@ def test_a_job_that_has_its_commit_is_not_done_again(home: NoteHome) -> None:
     done = home.report(job)
     assert (done.status, done.path) == ("done", "work/one.md")
     assert home.subjects() == before
-    assert home.arrivals == [Arrival(added={"work/one.md": ("t",)})]
+    owners = {"work/one.md": "local"}
+    assert home.arrivals == [Arrival(added={"work/one.md": ("t",)}, owners=owners)]
 
 
 def test_a_worker_that_was_overtaken_commits_nothing(home: NoteHome) -> None:

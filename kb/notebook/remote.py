@@ -1,0 +1,106 @@
+"""Where is the notebook pushed to? The address of `origin`, read without starting anything."""
+
+import re
+from ipaddress import ip_address
+from typing import Final, Literal
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from msgspec import Struct
+
+_CHARS_MAX: Final = 2_000
+_HOST: Final = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9_])?\.?|[0-9A-Fa-f:.]{2,45}"
+)
+_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_SCP: Final = re.compile(r"(?:(?P<user>[^@/:]*)@)?(?P<host>\[[^\]/]*\]|[^:/@]+):(?P<path>.*)")
+_HELPER: Final = re.compile(r"[A-Za-z0-9]+::")
+_SCHEMES: Final = "a path, file://, ssh://, https://, or http:// to this machine"
+
+
+class BadRemote(Exception):
+    """An address that nothing is pushed to; `str()` says why."""
+
+
+class Remote(Struct, frozen=True, kw_only=True):
+    """An address in its parts. What it names has been checked: nothing of it reads as an option."""
+
+    kind: Literal["local", "ssh", "http"]
+    path: str
+    """Of `http` the whole address, without user and password."""
+    host: str = ""
+    port: int | None = None
+    user: str | None = None
+
+
+def shown(address: str) -> str:
+    """An address as it may be kept and printed: on one line, without user and password."""
+    bare = re.sub(r"//[^/\s]*@", "//", address)
+    return "".join(sign if sign.isprintable() else "?" for sign in bare)[:_CHARS_MAX]
+
+
+def parsed(address: str) -> Remote:
+    """An address as git writes it. Raises BadRemote."""
+    if not address.strip() or len(address) > _CHARS_MAX or not address.isprintable():
+        raise BadRemote("its address is empty, too long, or has control characters")
+    if _HELPER.match(address):
+        raise BadRemote("helper programs (`name::…`) are not started")
+    if "://" in address:
+        return _of_url(address)
+    scp = _SCP.fullmatch(address)
+    if scp is not None:
+        host = scp["host"].removeprefix("[").removesuffix("]")
+        return _ssh(host, None, scp["user"] or None, scp["path"])
+    return Remote(kind="local", path=address)
+
+
+def _of_url(address: str) -> Remote:
+    try:
+        url = urlsplit(address)
+        port = url.port
+    except ValueError as error:
+        raise BadRemote("its address cannot be read") from error
+    if url.password is not None:
+        detail = "its address has a password in it; put that in KB_NOTEBOOK_TOKEN instead"
+        raise BadRemote(detail)
+    match url.scheme.lower():
+        case "file" if url.netloc in ("", "localhost"):
+            return Remote(kind="local", path=unquote(url.path))
+        case "ssh":
+            return _ssh(url.hostname or "", port, url.username, unquote(url.path))
+        case "https" | "http":
+            return _http(url, port)
+        case _:
+            raise BadRemote(f"its address is none that is pushed to ({_SCHEMES})")
+
+
+def _ssh(host: str, port: int | None, user: str | None, path: str) -> Remote:
+    if not _HOST.fullmatch(host) or (user is not None and not _USER.fullmatch(user)):
+        raise BadRemote("its host or user is no name")
+    # In a URL git marks paths below a home so.
+    path = path[1:] if path.startswith("/~") else path
+    if not path or path.startswith("-"):
+        raise BadRemote("its path is empty, or reads as an option")
+    return Remote(kind="ssh", host=host, port=port, user=user, path=path)
+
+
+def _http(url: SplitResult, port: int | None) -> Remote:
+    host = url.hostname or ""
+    if not _HOST.fullmatch(host):
+        raise BadRemote("its host is no name")
+    if url.query or url.fragment:
+        raise BadRemote("its address has a query or a fragment")
+    scheme = url.scheme.lower()
+    if scheme == "http" and not _is_loopback(host):
+        raise BadRemote("http:// is for this machine alone; use https://")
+    place = f"[{host}]" if ":" in host else host
+    base = f"{scheme}://{place}{f':{port}' if port else ''}{url.path}"
+    return Remote(kind="http", host=host, port=port, user=url.username, path=base)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

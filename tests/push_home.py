@@ -1,0 +1,41 @@
+"""A notebook with a remote, and what pushes it."""
+
+from pathlib import Path
+
+import msgspec
+from git_host import tip
+from notebooks import NoteHome, git
+
+from kb.notebook import Pusher, PushReport, Sender
+from kb.notebook.sending import Outcome, SendRequest
+
+
+class PushHome(NoteHome):
+    """A home with a notebook that has one note, and what pushes it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.place("# One\n\nHere stands one.\n", "work")
+        self.sender = Sender()
+        self.requests: list[SendRequest] = []
+        self.pusher = Pusher(
+            self.home.store, self.root, folder / "push.lock", lambda: 0.0, self.send
+        )
+        self.seconds_max: int | None = None
+
+    def send(self, request: SendRequest) -> Outcome | None:
+        self.requests.append(request)
+        if self.seconds_max is not None:
+            request = msgspec.structs.replace(request, seconds_max=self.seconds_max)
+        return self.sender(request)
+
+    def origin(self, address: object) -> None:
+        git(self.root, "config", "remote.origin.url", str(address))
+
+    def tried(self, address: object) -> PushReport:
+        """How one push to an address goes."""
+        self.origin(address)
+        return self.pusher.push()
+
+    def is_level(self, repo: Path) -> bool:
+        return tip(repo) == tip(self.root)
