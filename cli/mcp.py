@@ -51,7 +51,7 @@ def command(ctx: click.Context, write: bool, user: str | None) -> None:
         tools = writers(spaces.first, stop)
         pool = spaces.first.pool()
         pool.start()
-    server = make_server(spaces.toolkit, lambda _: scope, crew, tools)
+    server = make_server(spaces.toolkit, scope, crew, tools)
     if sys.stdin.isatty():
         warn("waiting for a client on standard input; Ctrl-C stops it")
     line = Line(server, stop)

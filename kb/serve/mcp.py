@@ -10,7 +10,7 @@ from kb import __version__
 from kb.errors import ConfigError, KbError
 from kb.model.doc import Scope
 from kb.serve import resources
-from kb.serve.crew import Crew
+from kb.serve.crew import Calls
 from kb.tools import Failed, Tool, ToolKit, answer, answer_by, tools_of
 from kb.tools.wrong import failed_by
 from kb.topics import knowledge_section
@@ -41,12 +41,12 @@ def check_installed() -> None:
 
 
 def make_server(
-    kit: ToolKit, whose: Callable[[Any], Scope], crew: Crew, writers: Sequence[Tool] = ()
+    kit: ToolKit, scope: Scope, calls: Calls, writers: Sequence[Tool] = ()
 ) -> "Server[Any]":
-    """A server that any transport can carry; `whose` makes the scope of a request's context."""
+    """A server that any transport can carry, for whoever asks as this scope."""
     from mcp.server import Server
 
-    handlers = _Handlers(kit, whose, crew, writers)
+    handlers = _Handlers(kit, scope, calls, writers)
     return Server(
         "kb",
         version=__version__,
@@ -58,46 +58,42 @@ def make_server(
         on_read_resource=handlers.read_resource,
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
+        # No argument of ours is repeated in a header: else every call would list the tools first.
+        get_tool_input_schema=lambda _: None,
     )
 
 
 class _Handlers:
-    def __init__(
-        self,
-        kit: ToolKit,
-        whose: Callable[[Any], Scope],
-        crew: Crew,
-        writers: Sequence[Tool],
-    ) -> None:
+    def __init__(self, kit: ToolKit, scope: Scope, calls: Calls, writers: Sequence[Tool]) -> None:
         self._kit = kit
-        self._whose = whose
-        self._crew = crew
+        self._scope = scope
+        self._calls = calls
         self._writers = {tool.name: tool for tool in writers}
 
-    async def list_tools(self, context: Any, _: Any) -> "types.ListToolsResult":
+    async def list_tools(self, _: Any, __: Any) -> "types.ListToolsResult":
         from mcp import types
 
-        tools = await self._done(context, lambda _: self._tools())
+        tools = await self._done(self._tools)
         return types.ListToolsResult(tools=[_described(tool) for tool in tools])
 
     async def call_tool(
-        self, context: Any, params: "types.CallToolRequestParams"
+        self, _: Any, params: "types.CallToolRequestParams"
     ) -> "types.CallToolResult":
         from mcp import types
 
         arguments = params.arguments or {}
 
-        def work(scope: Scope) -> tuple[bytes, bool]:
+        def work() -> tuple[bytes, bool]:
             tool = self._writers.get(params.name)
             if tool is not None:
-                given = answer_by(tool, arguments, self._kit, scope)
+                given = answer_by(tool, arguments, self._kit, self._scope)
             else:
-                given = answer(params.name, arguments, self._kit, scope)
+                given = answer(params.name, arguments, self._kit, self._scope)
             # The bytes of kb.tools.call: equal calls on an equal store give equal ones.
             text = msgspec.json.encode(given, order="deterministic")
             return text, isinstance(given, Failed)
 
-        text, is_error = await self._done(context, work)
+        text, is_error = await self._done(work)
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text.decode())],
             structured_content=msgspec.json.decode(text),
@@ -105,16 +101,16 @@ class _Handlers:
         )
 
     async def list_resources(
-        self, context: Any, params: "types.PaginatedRequestParams | None"
+        self, _: Any, params: "types.PaginatedRequestParams | None"
     ) -> "types.ListResourcesResult":
         from mcp import types
 
         cursor = params.cursor if params else None
 
-        def work(scope: Scope) -> resources.Page:
-            return _whole(resources.listed(self._kit, cursor, scope))
+        def work() -> resources.Page:
+            return _whole(resources.listed(self._kit, cursor, self._scope))
 
-        page = await self._done(context, work)
+        page = await self._done(work)
         rows = [
             types.Resource(
                 uri=row.uri,
@@ -146,14 +142,14 @@ class _Handlers:
         return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def read_resource(
-        self, context: Any, params: "types.ReadResourceRequestParams"
+        self, _: Any, params: "types.ReadResourceRequestParams"
     ) -> "types.ReadResourceResult":
         from mcp import types
 
-        def work(scope: Scope) -> resources.Text:
-            return _whole(resources.read(self._kit, params.uri, scope))
+        def work() -> resources.Text:
+            return _whole(resources.read(self._kit, params.uri, self._scope))
 
-        found = await self._done(context, work)
+        found = await self._done(work)
         parts = [
             types.TextResourceContents(uri=params.uri, mime_type=mime, text=text)
             for mime, text in (("text/markdown", found.text), ("text/plain", found.truncated))
@@ -161,23 +157,23 @@ class _Handlers:
         ]
         return types.ReadResourceResult(contents=[*parts])
 
-    async def list_prompts(self, context: Any, _: Any) -> "types.ListPromptsResult":
+    async def list_prompts(self, _: Any, __: Any) -> "types.ListPromptsResult":
         from mcp import types
 
-        topics = await self._done(context, lambda _: resources.topics_of(self._kit))
+        topics = await self._done(lambda: resources.topics_of(self._kit))
         said = "What is known here about the topics of this knowledge base, and what can be learned"
         prompts = [types.Prompt(name=KNOWLEDGE, description=said)] if topics else []
         return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(
-        self, context: Any, params: "types.GetPromptRequestParams"
+        self, _: Any, params: "types.GetPromptRequestParams"
     ) -> "types.GetPromptResult":
         from mcp import MCPError, types
 
-        def work(_: Scope) -> str:
+        def work() -> str:
             return knowledge_section(self._kit.topics()).text
 
-        text = await self._done(context, work) if params.name == KNOWLEDGE else ""
+        text = await self._done(work) if params.name == KNOWLEDGE else ""
         if not text:
             said = f"there is no prompt {params.name[:64]!r} here"
             raise MCPError(types.INVALID_PARAMS, said)
@@ -192,17 +188,16 @@ class _Handlers:
             tools = tools_of(msgspec.structs.replace(self._kit, topics=tuple))
         return (*tools, *self._writers.values())
 
-    async def _done(self, context: Any, work: Callable[[Scope], T]) -> T:
+    async def _done(self, work: Callable[[], T]) -> T:
         """What `work` returns for the scope that asks; what it raises is told as that may hear."""
         from mcp import MCPError, types
 
-        scope = self._whose(context)
         try:
-            return await self._crew.run(lambda: work(scope))
+            return await self._calls.run(work)
         except _Refused as error:
             raise MCPError(types.INVALID_PARAMS, error.failed.error.message) from None
         except KbError as error:
-            said = failed_by(error, scope).error
+            said = failed_by(error, self._scope).error
             code = types.INVALID_PARAMS if said.code == "not_found" else types.INTERNAL_ERROR
             raise MCPError(code, said.message) from None
         except Exception as error:  # noqa: BLE001  one call's surprise must not end the server

@@ -4,7 +4,6 @@ from msgspec import Struct
 
 from kb.model.search import SpaceName
 from kb.tools.kept import KeptDoc, KeptDocs, PassageInPlace, WholeDoc
-from kb.tools.search_entities import SearchEntitiesOutput
 
 
 class SpaceDoc(KeptDoc, frozen=True, kw_only=True):
@@ -20,15 +19,20 @@ class SpaceDocs(KeptDocs, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-class SpaceEntities(SearchEntitiesOutput, frozen=True, kw_only=True):
-    """Entities by kind and then by name; what several spaces mention is counted in each."""
-
-    warnings: tuple[str, ...]
-
-
-class Shown(Struct, frozen=True, kw_only=True):
-    """What an id names, and where it is."""
+class ShownDoc(Struct, frozen=True, kw_only=True):
+    """The doc that an id names, and where it is."""
 
     space: SpaceName
-    shown: WholeDoc | PassageInPlace
+    shown: WholeDoc
     warnings: tuple[str, ...]
+
+
+class ShownPassage(Struct, frozen=True, kw_only=True):
+    """The passage that an id names, and where it is."""
+
+    space: SpaceName
+    shown: PassageInPlace
+    warnings: tuple[str, ...]
+
+
+Shown = ShownDoc | ShownPassage

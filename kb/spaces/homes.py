@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kb.app import PROJECT_FOLDER
+from kb.content.layout import PROJECT_FOLDER
 from kb.errors import UsageError
 from kb.model.search import SpaceName
 

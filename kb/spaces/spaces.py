@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -14,16 +14,14 @@ from kb.app import App
 from kb.config import Settings
 from kb.content.layout import HomePaths
 from kb.core_home import open_core
-from kb.errors import AmbiguousId, NotFound
 from kb.model.clock import Clock
-from kb.model.doc import OPERATOR, Scope
-from kb.model.search import SearchRequest, SearchResult, SpaceName
-from kb.packs.load import UnknownPack
-from kb.packs.register import resolve
-from kb.search.door import open_doc, open_id
+from kb.model.doc import Scope
+from kb.model.search import NOTHING_HERE, SearchRequest, SearchResult, SpaceName
 from kb.search.filters import audiences_read
-from kb.spaces.answers import Shown, SpaceDoc, SpaceDocs, SpaceEntities
+from kb.spaces.agents import ForAgents
+from kb.spaces.answers import Shown, ShownDoc, ShownPassage, SpaceDoc, SpaceDocs
 from kb.spaces.asked import FAILURES, FailedSpace, OpenSpace, ask, warnings_of
+from kb.spaces.having import doc_named, doc_or_passage, having, having_pack
 from kb.spaces.help import Once, desk_of
 from kb.spaces.homes import SpaceHome
 from kb.spaces.merge import merged_entities
@@ -35,8 +33,8 @@ from kb.tools.fields import NO_BUDGET
 from kb.tools.kept import PassageInPlace, Status, WholeDoc, kept, kept_docs
 from kb.tools.kit import ToolKit
 from kb.tools.neighbors import with_neighbors
-from kb.tools.search import NOTHING_HERE, SearchInput
-from kb.tools.search_entities import SearchEntitiesInput
+from kb.tools.search import SearchInput
+from kb.tools.search_entities import SearchEntitiesInput, SearchEntitiesOutput
 from kb.tools.similar import SimilarInput, bounded
 
 if TYPE_CHECKING:
@@ -122,8 +120,18 @@ class Spaces:
 
     @functools.cached_property
     def toolkit(self) -> ToolKit:
-        """What an agent's calls are answered with: the first space, and help from all of them."""
-        return msgspec.structs.replace(self.first.toolkit, desk=self.desk)
+        """What an agent's calls are answered with: all of the spaces together."""
+        agents = ForAgents(self._opened, self._failed)
+        together = {
+            "kb_search": self.search,
+            "kb_ask": self.ask,
+            "kb_similar": self.similar,
+            "kb_search_entities": self.entities,
+            **agents.tools(),
+        }
+        return msgspec.structs.replace(
+            self.first.toolkit, desk=self.desk, topics=agents.topics, together=together
+        )
 
     @functools.cached_property
     def desk(self) -> "Desk":
@@ -139,8 +147,10 @@ class Spaces:
         and SharedSelector for a pack, and a space's own error where none can answer.
         """
         failed = list(self._failed)
-        named = [self._having(one, _doc(one, scope), failed) for one in request.doc_ids]
-        packs = [self._having_pack(one, scope, failed) for one in request.packs]
+        named = [
+            having(self._opened, one, doc_named(one, scope), failed) for one in request.doc_ids
+        ]
+        packs = [having_pack(self._opened, one, scope, failed) for one in request.packs]
 
         def answer(space: OpenSpace) -> SearchResult:
             asked = msgspec.structs.replace(
@@ -158,20 +168,14 @@ class Spaces:
         ]
         if not spaces:
             # The docs that are named lie in one space, the packs in the other.
-            left_out = warnings_of(failed, scope)
-            return SearchResult(
-                query=request.query,
-                mode=request.mode,
-                hits=(),
-                entity_alignment=(),
-                warnings=left_out,
-            )
+            return search.no_hits(request, warnings_of(failed, scope))
         given = ask(spaces, answer, failed)
         with_docs = [one for one in given if NOTHING_HERE not in one[1].warnings]
         within = SearchRequest(
             query="",
             tags=request.tags,
             kinds=request.kinds,
+            sources=request.sources,
             packs=tuple(dict.fromkeys(full for ids in packs for full in ids.values())),
         )
         limits = Limits(
@@ -220,9 +224,9 @@ class Spaces:
         AmbiguousId, and a space's own error where none can answer.
         """
         failed = list(self._failed)
-        having = self._having(request.id, _doc_or_passage(request.id, scope), failed)
-        origin = next(space for space in self._opened if space.name in having)
-        seed = origin.app.toolkit.searcher().seed(having[origin.name], scope)
+        found = having(self._opened, request.id, doc_or_passage(request.id, scope), failed)
+        origin = next(space for space in self._opened if space.name in found)
+        seed = origin.app.toolkit.searcher().seed(found[origin.name], scope)
         elsewhere = msgspec.structs.replace(seed, warnings=())
 
         def answer(space: OpenSpace) -> SearchResult:
@@ -240,16 +244,16 @@ class Spaces:
         result = together(given, failed, limits)
         return msgspec.structs.replace(result, query=request.id)
 
-    def docs(self, limits: SearchRequest, status: Status, limit: int) -> SpaceDocs:
+    def docs(self, limits: SearchRequest, status: Status, limit: int, scope: Scope) -> SpaceDocs:
         """The docs of a status within the limits, of all spaces; at most `limit`, 0 for all.
 
-        For the person at the machine alone, as `kb.tools.kept` is. A source that two spaces have
-        is listed in both. Raises a space's own error where none can be read.
+        A source that two spaces have is listed in both. Raises UsageError as `kept_docs` does, and
+        a space's own error where none can be read.
         """
         failed = list(self._failed)
         given = ask(
             self._opened,
-            lambda space: kept_docs(space.app.toolkit, limits, status, limit),
+            lambda space: kept_docs(space.app.toolkit, limits, status, limit, scope),
             failed,
         )
         rows = [
@@ -261,11 +265,11 @@ class Spaces:
         return SpaceDocs(
             docs=tuple(rows[: limit or None]),
             total=sum(found.total for _, found in given),
-            warnings=warnings_of(failed, OPERATOR),
+            warnings=warnings_of(failed, scope),
         )
 
-    def show(self, ident: str) -> Shown:
-        """What an id names, in the first space that has it; for the person at the machine alone.
+    def show(self, ident: str, scope: Scope) -> Shown:
+        """What an id names for a scope, in the first space that has it.
 
         Raises NotFound, AmbiguousId, and a space's own error where none can be read.
         """
@@ -273,13 +277,16 @@ class Spaces:
         found: dict[SpaceName, WholeDoc | PassageInPlace] = {}
 
         def resolve(space: OpenSpace) -> str:
-            shown = found[space.name] = kept(space.app.toolkit, ident)
+            shown = found[space.name] = kept(space.app.toolkit, ident, scope)
             return shown.doc.doc_id if isinstance(shown, WholeDoc) else shown.passage.chunk_id
 
-        name = next(iter(self._having(ident, resolve, failed)))
-        return Shown(space=name, shown=found[name], warnings=warnings_of(failed, OPERATOR))
+        name = next(iter(having(self._opened, ident, resolve, failed)))
+        shown, warnings = found[name], warnings_of(failed, scope)
+        if isinstance(shown, WholeDoc):
+            return ShownDoc(space=name, shown=shown, warnings=warnings)
+        return ShownPassage(space=name, shown=shown, warnings=warnings)
 
-    def entities(self, request: SearchEntitiesInput, scope: Scope) -> SpaceEntities:
+    def entities(self, request: SearchEntitiesInput, scope: Scope) -> SearchEntitiesOutput:
         """The first entities whose name starts so, counted by what the scope sees in each space.
 
         Raises a space's own error where none can be read.
@@ -294,7 +301,7 @@ class Spaces:
         found = list(merged_entities(each.entities for _, each in given))
         shown = found[: request.limit]
         shown = shown[: rows_fitting(shown, request.max_tokens)]
-        return SpaceEntities(
+        return SearchEntitiesOutput(
             entities=tuple(shown),
             more=len(shown) < len(found) or any(each.more for _, each in given),
             warnings=warnings_of(failed, scope),
@@ -310,44 +317,6 @@ class Spaces:
         given = ask(self._opened, has_docs, failed)
         return [space for space, has_any in given if has_any] or [given[0][0]]
 
-    def _having(
-        self, ident: str, resolve: Callable[[OpenSpace], str], failed: list[FailedSpace]
-    ) -> Mapping[SpaceName, str]:
-        """The full id that `resolve` finds for an id, by the spaces that have it, in their order.
-
-        Raises AmbiguousId where it is short for one thing here and for another there, NotFound
-        where it names nothing, and a space's own error where only that one could tell.
-        """
-
-        def look(space: OpenSpace) -> str | None:
-            try:
-                return resolve(space)
-            except NotFound:
-                return None
-
-        given = ask(self._opened, look, failed)
-        found = {space.name: full for space, full in given if full is not None}
-        if len({full for full in found.values() if full.startswith(ident)}) > 1:
-            each = (f"{full} in the {name} space" for name, full in found.items())
-            raise AmbiguousId(id=ident, candidates=", ".join(each))
-        if not found:
-            raise failed[0].error if failed else NotFound(id=ident)
-        return found
-
-    def _having_pack(
-        self, name: str, scope: Scope, failed: list[FailedSpace]
-    ) -> Mapping[SpaceName, str]:
-        """The id of the pack that a name means, by space. Raises UnknownPack, SharedSelector."""
-
-        def look(space: OpenSpace) -> str:
-            with space.app.store.read() as txn:
-                return resolve(txn, name, scope).pack_id
-
-        try:
-            return self._having(name, look, failed)
-        except NotFound as error:
-            raise UnknownPack(id=name) from error
-
     def close(self) -> None:
         """Close every home."""
         self._resources.close()
@@ -357,24 +326,3 @@ class Spaces:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _doc(ident: str, scope: Scope) -> Callable[[OpenSpace], str]:
-    """Finds the doc that an id names for a scope."""
-
-    def resolve(space: OpenSpace) -> str:
-        with space.app.store.read() as txn:
-            return open_doc(txn, ident, scope).doc_id
-
-    return resolve
-
-
-def _doc_or_passage(ident: str, scope: Scope) -> Callable[[OpenSpace], str]:
-    """Finds the doc or the passage that an id names for a scope."""
-
-    def resolve(space: OpenSpace) -> str:
-        with space.app.store.read() as txn:
-            opened = open_id(txn, ident, scope)
-            return opened.chunk.chunk_id if opened.chunk else opened.doc.doc_id
-
-    return resolve

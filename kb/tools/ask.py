@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from kb.answers import Answer, ask
 from kb.model.doc import Scope
 from kb.tools import search
-from kb.tools.fields import Kinds, Tags, TokensMax
+from kb.tools.fields import Kinds, Sources, Tags, TokensMax
 from kb.tools.kit import ToolKit
 from kb.tools.search import DocIds, Packs, SearchInput
 
@@ -33,6 +33,7 @@ class AskInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kinds: Kinds = ()
     doc_ids: DocIds = ()
     packs: Packs = ()
+    sources: Sources = ()
     with_text: Annotated[bool, Meta(description="Give the text of each source, too.")] = False
 
     @property
@@ -46,6 +47,7 @@ class AskInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             kinds=self.kinds,
             doc_ids=self.doc_ids,
             packs=self.packs,
+            sources=self.sources,
         )
 
 

@@ -1,5 +1,6 @@
 """The tools, their descriptions and schemas, and the one way to call them."""
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -75,8 +76,9 @@ TOOLS: Final[tuple[Tool, ...]] = (
         description=(
             "Read the text of a doc or a passage by its id. Use it after kb_search when a hit "
             "is too short to answer from: a passage's id brings it with its neighbours, a doc's "
-            "id brings the doc from its start, a range of characters or one page. If the text is "
-            "longer than max_tokens, `rest` holds the arguments of the next call."
+            "id, or an entry's own id, brings the doc from its start, a range of characters or "
+            "one page. If the text is longer than max_tokens, `rest` holds the arguments of the "
+            "next call."
         ),
         input=fetch.FetchInput,
         output=fetch.FetchOutput,
@@ -244,8 +246,9 @@ def answer_by(
     request = _decoded(tool, arguments)
     if isinstance(request, Failed):
         return request
+    together = kit.together.get(tool.name)
     try:
-        return tool.run(kit, request, scope)
+        return together(request, scope) if together else tool.run(kit, request, scope)
     except KbError as error:
         return failed_by(error, scope)
 
@@ -264,6 +267,7 @@ def _decoded(tool: Tool, arguments: Mapping[str, object] | bytes) -> Struct:
         return failed("invalid_input", "the arguments are not a JSON object in UTF-8")
 
 
+@functools.cache
 def _schema(record: type[Struct]) -> bytes:
     """A record's JSON Schema, the record itself at its top and what it refers to beside it."""
     schema = msgspec.json.schema(record)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from kb.model.doc import Doc
+from kb.model.doc import Doc, Scope
 from kb.model.source import entry_lsid
 from kb.store import docs
 from kb.store.kv import ReadTxn
@@ -59,17 +59,22 @@ def entry_doc(txn: ReadTxn, zettel_id: str) -> Doc | None:
     return doc if doc is not None and doc.status == "active" else None
 
 
-def references_of(txn: ReadTxn, doc: Doc) -> tuple[Reference, ...]:
-    """Where an entry refers to, in its own order; nothing for a doc that is no entry."""
-    return tuple(_reference(txn, target) for target in (doc.entry.references if doc.entry else ()))
+def references_of(txn: ReadTxn, doc: Doc, scope: Scope) -> tuple[Reference, ...]:
+    """Where an entry refers to, in its own order; nothing for a doc that is no entry.
+
+    An entry that the scope does not see is as one that is not there.
+    """
+    targets = doc.entry.references if doc.entry else ()
+    return tuple(_reference(txn, target, scope) for target in targets)
 
 
-def referrers_of(txn: ReadTxn, doc: Doc) -> tuple[Reference, ...]:
-    """The entries that refer to this one, by their ids."""
+def referrers_of(txn: ReadTxn, doc: Doc, scope: Scope) -> tuple[Reference, ...]:
+    """The entries that refer to this one, by their ids, as far as the scope sees them."""
     if doc.entry is None:
         return ()
-    found = (one.entry for one in _active(txn, "reference", doc.entry.zettel_id))
-    return tuple(_reference(txn, ident) for ident in sorted(one.zettel_id for one in found if one))
+    found = _active(txn, "reference", doc.entry.zettel_id)
+    seen = (one.entry.zettel_id for one in found if one.entry and one.visible_to(scope))
+    return tuple(_reference(txn, ident, scope) for ident in sorted(seen))
 
 
 def _active(txn: ReadTxn, facet: str, value: str) -> Iterator[Doc]:
@@ -79,9 +84,9 @@ def _active(txn: ReadTxn, facet: str, value: str) -> Iterator[Doc]:
             yield doc
 
 
-def _reference(txn: ReadTxn, zettel_id: str) -> Reference:
+def _reference(txn: ReadTxn, zettel_id: str, scope: Scope) -> Reference:
     doc = entry_doc(txn, zettel_id)
-    if doc is None:
+    if doc is None or not doc.visible_to(scope):
         return Reference(zettel_id=zettel_id)
     return Reference(zettel_id=zettel_id, doc_id=doc.doc_id, title=doc.title)
 

@@ -1,5 +1,6 @@
 """`kb_fetch`: the text of a doc or a passage, with exact offsets."""
 
+import re
 from bisect import bisect_right
 from typing import Annotated, Final
 
@@ -14,11 +15,14 @@ from kb.search.freshness import freshness_of
 from kb.store import chunks
 from kb.store.kv import ReadTxn
 from kb.tools.budget import Counted, cut_to, estimate, share_of
-from kb.tools.fields import TOKENS_MAX_DEFAULT, Ident, TokensMax
+from kb.tools.entries import entry_doc
+from kb.tools.fields import TOKENS_MAX_DEFAULT, TokensMax
 from kb.tools.kit import ToolKit
 
 _NEIGHBOURS_DEFAULT: Final = 1
 _CHARS_MAX: Final = 1 << 40
+# What has another form is an entry's id, and so a doc's.
+_PASSAGE: Final = re.compile(r"c[0-9a-f]*")
 
 Neighbours = Annotated[
     int,
@@ -38,7 +42,14 @@ PageNo = Annotated[
 class FetchInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which text is wanted. `start` and `end`, or `page`, go with a doc; neighbours do not."""
 
-    id: Annotated[Ident, Meta(description="A doc's or a passage's id, whole or its start.")]
+    id: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=128,
+            description="A doc's or a passage's id, whole or its start; or an entry's zettel_id.",
+        ),
+    ]
     neighbours: Neighbours | None = None
     start: Start | None = None
     end: End | None = None
@@ -48,7 +59,7 @@ class FetchInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         """Raise ValueError where fields do not go together."""
         has_range = self.start is not None or self.end is not None
-        if self.id.startswith("c"):
+        if _PASSAGE.fullmatch(self.id):
             if has_range or self.page is not None:
                 name = "page" if self.page is not None else _first_said(self.start)
                 raise ValueError(f"field `{name}` goes with a doc's id, not with a passage's")
@@ -113,13 +124,13 @@ def run(kit: ToolKit, request: FetchInput, scope: Scope) -> FetchOutput:
 
     A passage and its neighbours are counted by the tokens that passages have, and the nearest
     neighbours come first. A doc's text is estimated by its bytes. An older version's id brings
-    the newest one, with a warning.
+    the newest one, with a warning; an entry's whole id brings the entry.
 
     Raises NotFound, AmbiguousId, UsageError for a page that the doc does not have, and
     StoreDamaged where the doc's file is not whole.
     """
     with kit.store.read() as txn:
-        opened = open_id(txn, request.id, scope)
+        opened = opened_by(txn, request.id, scope)
         doc, chunk = opened.doc, opened.chunk
         if chunk is not None:
             shown = _of_passage(kit, txn, doc, chunk, request)
@@ -147,6 +158,14 @@ def run(kit: ToolKit, request: FetchInput, scope: Scope) -> FetchOutput:
         rest=tuple(Rest(id=doc.doc_id, start=a, end=b) for a, b in shown.left_out),
         warnings=shown.warnings,
     )
+
+
+def opened_by(txn: ReadTxn, ident: str, scope: Scope) -> Opened:
+    """The entry that a scope sees by its whole id, or else what `open_id` opens and raises."""
+    entry = entry_doc(txn, ident)
+    if entry is not None and entry.visible_to(scope):
+        return Opened(doc=entry, chunk=None, is_older=False)
+    return open_id(txn, ident, scope)
 
 
 def _first_said(start: int | None) -> str:

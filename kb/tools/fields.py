@@ -33,3 +33,11 @@ TokensMax = Annotated[
         description="About how many tokens the answer may have; it says what was cut.",
     ),
 ]
+Sources = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=4_096)], ...],
+    Meta(
+        max_length=16,
+        description="Only docs from one of these files, folders or addresses, or from below it, "
+        "as `source` says where a doc is from.",
+    ),
+]

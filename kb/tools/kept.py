@@ -1,7 +1,7 @@
-"""What is kept of docs, whatever their version and state: for the person at the machine alone.
+"""What is kept of docs, with their state: no agent's tool reads this way.
 
-No agent's tool reads this way, and no scope is asked: an older version may have been open to
-others than its doc is now.
+Older versions and removed docs are for the person at the machine alone, for an older version may
+have been open to others than its doc is now.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,11 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from kb.model.doc import OPERATOR, Doc, DocStatus, LedgerState, Visibility
+from kb.errors import UsageError
+from kb.model.doc import Doc, DocStatus, LedgerState, Scope, Visibility
 from kb.model.search import SearchRequest
 from kb.model.text import Chunk
-from kb.search.door import named
+from kb.search.door import named, open_id
 from kb.search.filters import within_limits
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
@@ -76,27 +77,46 @@ class PassageInPlace(Struct, frozen=True, kw_only=True):
     after: Passage | None
 
 
-def kept_docs(kit: ToolKit, limits: SearchRequest, status: Status, limit: int) -> KeptDocs:
-    """The docs of a status within the limits; at most `limit` of them, 0 for all."""
+def kept_docs(
+    kit: ToolKit, limits: SearchRequest, status: Status, limit: int, scope: Scope
+) -> KeptDocs:
+    """The docs of a status within the limits that a scope sees; at most `limit`, 0 for all.
+
+    Raises UsageError where a scope that is no operator's asks for others than active ones.
+    """
+    if status != "active" and not scope.operator:
+        raise UsageError("older versions and removed docs are for the person at the machine")
     with kit.store.read() as txn:
-        found = sorted(_of(txn, limits, status), key=lambda doc: (-doc.updated_ms, doc.source))
+        docs_of = _of(txn, limits, status, scope)
+        found = sorted(docs_of, key=lambda doc: (-doc.updated_ms, doc.source))
         rows = tuple(_row(txn, doc) for doc in found[: limit or None])
     return KeptDocs(docs=rows, total=len(found))
 
 
-def kept(kit: ToolKit, ident: str) -> WholeDoc | PassageInPlace:
-    """What an entry's whole id names, or else an id, whole or short.
+def kept(kit: ToolKit, ident: str, scope: Scope) -> WholeDoc | PassageInPlace:
+    """What an entry's whole id names, or else an id, whole or short, for a scope.
 
-    Raises NotFound and AmbiguousId.
+    One that is no operator's gets the newest version of a doc that it sees. Raises NotFound and
+    AmbiguousId.
     """
     with kit.store.read() as txn:
-        found = entry_doc(txn, ident) or named(txn, ident, OPERATOR)
-        return _in_place(txn, found) if isinstance(found, Chunk) else _whole(txn, found)
+        entry = entry_doc(txn, ident)
+        if entry is not None and entry.visible_to(scope):
+            return _whole(txn, entry, scope)
+        if not scope.operator:
+            opened = open_id(txn, ident, scope)
+            if opened.chunk is not None:
+                return _in_place(txn, opened.chunk, opened.doc)
+            return _whole(txn, opened.doc, scope)
+        found = named(txn, ident, scope)
+        if isinstance(found, Chunk):
+            return _in_place(txn, found, docs.require(txn, found.doc_id))
+        return _whole(txn, found, scope)
 
 
-def _of(txn: ReadTxn, limits: SearchRequest, status: Status) -> Iterator[Doc]:
+def _of(txn: ReadTxn, limits: SearchRequest, status: Status, scope: Scope) -> Iterator[Doc]:
     if status == "active":
-        return matching(txn, limits, OPERATOR)
+        return matching(txn, limits, scope)
     pool = docs.all_latest(txn) if status == "tombstoned" else docs.every(txn)
     return (doc for doc in pool if status in ("all", doc.status) and within_limits(doc, limits))
 
@@ -112,13 +132,13 @@ def _row(txn: ReadTxn, doc: Doc) -> KeptDoc:
     )
 
 
-def _whole(txn: ReadTxn, doc: Doc) -> WholeDoc:
+def _whole(txn: ReadTxn, doc: Doc, scope: Scope) -> WholeDoc:
     rows = [] if _is_older(doc) else chunks.of_source(txn, doc.source_no)
     return WholeDoc(
         doc=doc,
         passages=tuple(_passage(chunk) for chunk in rows),
-        references=references_of(txn, doc),
-        referrers=referrers_of(txn, doc),
+        references=references_of(txn, doc, scope),
+        referrers=referrers_of(txn, doc, scope),
     )
 
 
@@ -127,12 +147,12 @@ def _is_older(doc: Doc) -> bool:
     return doc.status == "superseded"
 
 
-def _in_place(txn: ReadTxn, chunk: Chunk) -> PassageInPlace:
+def _in_place(txn: ReadTxn, chunk: Chunk, doc: Doc) -> PassageInPlace:
     row, place = around(txn, chunk, 1)
     after = row[place + 1 :]
     return PassageInPlace(
         passage=_passage(chunk),
-        doc=docs.require(txn, chunk.doc_id),
+        doc=doc,
         before=_passage(row[0]) if place else None,
         after=_passage(after[0]) if after else None,
     )

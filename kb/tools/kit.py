@@ -1,12 +1,13 @@
 """What the tools work with."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from kb.answers import Means
 from kb.content.files import ContentStore
+from kb.model.doc import Scope
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -28,3 +29,5 @@ class ToolKit(Struct, frozen=True, kw_only=True):
     """Where help is to be had; without one there is no such tool."""
     means: Means = Means()
     """What answers are written and checked with; without any they are extracts."""
+    together: Mapping[str, Callable[[Any, Scope], Struct]] = {}
+    """Tools, by name, that this home answers together with others; any other it answers alone."""

@@ -1,19 +1,20 @@
 """`kb_list_docs`: which docs there are."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from kb.model.doc import Doc, Kind, Scope
+from kb.model.ids import Lsid
 from kb.model.search import SearchRequest
 from kb.search.filters import allowed_sources, keep_doc
 from kb.store import docs
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
 from kb.tools.budget import rows_fitting
-from kb.tools.fields import TOKENS_MAX_DEFAULT, Kinds, Rows, Tags, TokensMax
+from kb.tools.fields import TOKENS_MAX_DEFAULT, Kinds, Rows, Sources, Tags, TokensMax
 from kb.tools.kit import ToolKit
 
 Cursor = Annotated[
@@ -32,6 +33,7 @@ class ListDocsInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     tags: Tags = ()
     kinds: Kinds = ()
+    sources: Sources = ()
     limit: Rows = 50
     cursor: Cursor | None = None
     max_tokens: TokensMax = TOKENS_MAX_DEFAULT
@@ -64,21 +66,47 @@ class ListDocsOutput(Struct, frozen=True, kw_only=True):
     """How many match, on all pages."""
     more: bool
     next_cursor: str | None
+    warnings: tuple[str, ...] = ()
+
+
+class Matches(Struct, frozen=True, kw_only=True):
+    """The docs of one home that may be listed."""
+
+    kit: ToolKit
+    docs: tuple[Doc, ...]
 
 
 def run(kit: ToolKit, request: ListDocsInput, scope: Scope) -> ListDocsOutput:
-    """Docs that a scope sees, the newest change first, then by id.
+    """Docs that a scope sees, the newest change first, then by id, as `page_of` has them."""
+    return page_of([matches(kit, request, scope)], request)
+
+
+def matches(kit: ToolKit, request: ListDocsInput, scope: Scope) -> Matches:
+    """The docs of a home that a scope sees and the request wants, on whatever page."""
+    limits = SearchRequest(
+        query="", tags=request.tags, kinds=request.kinds, sources=request.sources
+    )
+    with kit.store.read() as txn:
+        return Matches(kit=kit, docs=tuple(matching(txn, limits, scope)))
+
+
+def page_of(
+    homes: Sequence[Matches], request: ListDocsInput, warnings: tuple[str, ...] = ()
+) -> ListDocsOutput:
+    """A page of what homes have; of what several have, that of the first.
 
     A doc that changes between two pages goes to the front; no other is shown twice or missed.
     Tokens are estimated from the JSON of the rows.
     """
     start = _parsed(request.cursor)
-    with kit.store.read() as txn:
-        limits = SearchRequest(query="", tags=request.tags, kinds=request.kinds)
-        found = list(matching(txn, limits, scope))
-        later = (doc for doc in found if start is None or _place(doc) > start)
-        page = heapq.nsmallest(request.limit + 1, later, key=_place)
-        rows = [listed(txn, doc) for doc in page[: request.limit]]
+    found: list[tuple[ToolKit, Doc]] = []
+    held: set[Lsid] = set()
+    for home in homes:
+        found += [(home.kit, doc) for doc in home.docs if doc.place not in held]
+        held |= {doc.place for doc in home.docs}
+    later = (one for one in found if start is None or _place(one[1]) > start)
+    page = heapq.nsmallest(request.limit + 1, later, key=lambda one: _place(one[1]))
+    rows = [_row(kit, doc) for kit, doc in page[: request.limit]]
     rows = rows[: rows_fitting(rows, request.max_tokens)]
     more = len(rows) < len(page)
     last = rows[-1] if rows else None
@@ -87,7 +115,13 @@ def run(kit: ToolKit, request: ListDocsInput, scope: Scope) -> ListDocsOutput:
         total=len(found),
         more=more,
         next_cursor=f"{last.updated_ms}.{last.doc_id}" if more and last else None,
+        warnings=warnings,
     )
+
+
+def _row(kit: ToolKit, doc: Doc) -> ListedDoc:
+    with kit.store.read() as txn:
+        return listed(txn, doc)
 
 
 def matching(txn: ReadTxn, limits: SearchRequest, scope: Scope) -> Iterator[Doc]:

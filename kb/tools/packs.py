@@ -1,11 +1,13 @@
 """`kb_pack_list`, `kb_pack_read`, `kb_pack_search`, `kb_pack_neighbors`: what is in a pack."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from kb.errors import UsageError
 from kb.model.doc import Scope
+from kb.model.pack import PackRecord
 from kb.packs import query
 from kb.packs.brief import BriefDoc, brief, warnings_of
 from kb.packs.load import DOCS_MAX, Pack
@@ -155,7 +157,7 @@ class PackNeighborsOutput(Struct, frozen=True, kw_only=True):
 def run_list(kit: ToolKit, request: PackListInput, scope: Scope) -> PackListOutput:
     """Docs of a pack, or packs that the scope sees. Raises UnknownPack and SharedSelector."""
     if request.pack is None:
-        return _packs(kit, request, scope)
+        return page_of(seen(kit, scope), request)
     pack = _opened(kit, request.pack, scope)
     wanted = query.PackFilter(
         tags=request.tags,
@@ -177,9 +179,16 @@ def run_list(kit: ToolKit, request: PackListInput, scope: Scope) -> PackListOutp
     )
 
 
-def _packs(kit: ToolKit, request: PackListInput, scope: Scope) -> PackListOutput:
+def seen(kit: ToolKit, scope: Scope) -> tuple[PackRecord, ...]:
+    """The packs of a home that a scope sees, by id."""
     with kit.store.read() as txn:
-        found = listed(txn, scope)
+        return tuple(listed(txn, scope))
+
+
+def page_of(
+    found: Sequence[PackRecord], request: PackListInput, warnings: tuple[str, ...] = ()
+) -> PackListOutput:
+    """The page of them that is asked for."""
     page = [
         ListedPack(pack_id=record.pack_id, selector=record.selector, version=record.version)
         for record in found[request.skip : request.skip + request.limit]
@@ -191,7 +200,7 @@ def _packs(kit: ToolKit, request: PackListInput, scope: Scope) -> PackListOutput
         docs=(),
         total=len(found),
         next_skip=_next_skip(request, len(page), len(found)),
-        warnings=(),
+        warnings=warnings,
     )
 
 

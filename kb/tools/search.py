@@ -1,13 +1,13 @@
 """`kb_search`: passages by words and by meaning."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
 from kb.model.doc import Scope
 from kb.model.ids import DocId
-from kb.model.search import SearchMode, SearchRequest, SearchResult
+from kb.model.search import NOTHING_HERE, SearchMode, SearchRequest, SearchResult
 from kb.packs.register import resolve
 from kb.search.door import open_doc
 from kb.search.filters import audiences_read
@@ -19,14 +19,13 @@ from kb.tools.fields import (
     Hits,
     Ident,
     Kinds,
+    Sources,
     Tags,
     TokensMax,
     Word,
 )
 from kb.tools.kit import ToolKit
 from kb.tools.neighbors import with_neighbors
-
-NOTHING_HERE: Final = "there are no docs to search"
 
 Query = Annotated[
     str,
@@ -78,6 +77,7 @@ class SearchInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     kinds: Kinds = ()
     doc_ids: DocIds = ()
     packs: Packs = ()
+    sources: Sources = ()
     with_neighbors: WithNeighbors = False
     require_entities: Required = ()
     boost_entities: Boosted = ()
@@ -99,13 +99,7 @@ def run(kit: ToolKit, request: SearchInput, scope: Scope) -> SearchOutput:
         packs = tuple(resolve(txn, one, scope).pack_id for one in request.packs)
         has_docs = bool(audiences_read(txn, scope))
     if not has_docs:
-        return SearchResult(
-            query=request.query,
-            mode=request.mode,
-            hits=(),
-            entity_alignment=(),
-            warnings=(NOTHING_HERE,),
-        )
+        return no_hits(request, (NOTHING_HERE,))
     asked = SearchRequest(
         query=request.query,
         k=request.k,
@@ -114,6 +108,7 @@ def run(kit: ToolKit, request: SearchInput, scope: Scope) -> SearchOutput:
         kinds=request.kinds,
         doc_ids=doc_ids,
         packs=packs,
+        sources=request.sources,
         require_entities=request.require_entities,
         boost_entities=request.boost_entities,
         # Without a budget there is nothing to fill with neighbours: each hit stands alone.
@@ -124,6 +119,13 @@ def run(kit: ToolKit, request: SearchInput, scope: Scope) -> SearchOutput:
     if not request.with_neighbors:
         return result
     return with_neighbors(lambda _: kit, result, asked, scope)
+
+
+def no_hits(request: SearchInput, warnings: tuple[str, ...]) -> SearchResult:
+    """An answer without hits."""
+    return SearchResult(
+        query=request.query, mode=request.mode, hits=(), entity_alignment=(), warnings=warnings
+    )
 
 
 def _bounded(kit: ToolKit, result: SearchResult, tokens_max: int) -> SearchResult:

@@ -34,6 +34,7 @@ class SearchEntitiesOutput(Struct, frozen=True, kw_only=True):
     entities: tuple[KnownEntity, ...]
     more: bool
     """There are others that start so; a longer prefix or a higher limit shows them."""
+    warnings: tuple[str, ...] = ()
 
 
 def run(kit: ToolKit, request: SearchEntitiesInput, scope: Scope) -> SearchEntitiesOutput:

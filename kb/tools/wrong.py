@@ -13,6 +13,7 @@ ErrorCode = Literal[
     "invalid_input",
     "not_found",
     "ambiguous_id",
+    "forbidden",
     "busy",
     "damaged",
     "unavailable",

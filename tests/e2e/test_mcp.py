@@ -1,7 +1,6 @@
 """`kb mcp`: the real command, and the protocol's own client, which checks every answer."""
 
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ import msgspec
 import pytest
 from commands import Home, surroundings
 from loopback import HOST, Answer, serving
-from mcp import Client, MCPError, StdioServerParameters, types
-from mcp.client.stdio import stdio_client
+from mcp import Client, MCPError, types
+from mcp_talk import Story, by_stdio, every_page, failed, text_of
 
 from kb import __version__
 from kb.config import load
@@ -20,7 +19,6 @@ from kb.spaces.homes import SpaceHome
 from kb.spaces.spaces import Spaces
 from kb.tools import HELP, LEARN, TOOLS, call
 
-Story = Callable[[Client], Awaitable[None]]
 MISSING = "d0123456789abcdef0123"
 CONFIG = """\
 [embed]
@@ -70,23 +68,8 @@ def fresh(tmp_path: Path) -> Home:
 
 def talk(home: Home, story: Story, *options: str, mode: Any = "auto") -> str:
     """Start the command, have a client tell the story, end it; returns standard error."""
-    command, *words = home.argv("mcp", *options)
     said = home.root.with_name("mcp-errors.txt")
-
-    async def main() -> None:
-        started = StdioServerParameters(command=command, args=words, env=surroundings())
-        with said.open("w") as errors:
-            async with Client(stdio_client(started, errors), mode=mode) as client:
-                await story(client)
-
-    anyio.run(main)
-    return said.read_text()
-
-
-def text_of(result: types.CallToolResult) -> str:
-    (content,) = result.content
-    assert isinstance(content, types.TextContent)
-    return content.text
+    return by_stdio(home.argv("mcp", *options), story, said, env=surroundings(), mode=mode)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -156,17 +139,13 @@ def test_wrong_calls_are_answers_with_an_error(home: Home) -> None:
     """Wrong arguments, unknown ids and unknown tools come back with the catalogue's codes."""
 
     async def story(client: Client) -> None:
-        async def failed(name: str, **arguments: Any) -> dict[str, Any]:
-            result = await client.call_tool(name, arguments)
-            assert result.is_error is True
-            assert result.structured_content == json.loads(text_of(result))
-            return dict(json.loads(text_of(result))["error"])
-
-        assert (await failed("kb_search", query="tea", k=0))["field"] == "k"
-        assert (await failed("kb_search", query="tea", scope="operator"))["field"] == "scope"
-        assert (await failed("kb_search"))["code"] == "invalid_input"
-        assert (await failed("kb_fetch", id=MISSING))["code"] == "not_found"
-        assert (await failed("kb_add", text="x"))["code"] == "unknown_tool"
+        assert (await failed(client, "kb_search", query="tea", k=0))["field"] == "k"
+        assert (await failed(client, "kb_search", query="tea", scope="operator"))[
+            "field"
+        ] == "scope"
+        assert (await failed(client, "kb_search"))["code"] == "invalid_input"
+        assert (await failed(client, "kb_fetch", id=MISSING))["code"] == "not_found"
+        assert (await failed(client, "kb_add", text="x"))["code"] == "unknown_tool"
         # A call that was wrong does not spoil the line.
         assert (await client.call_tool("kb_search", {"query": "tea"})).is_error is False
 
@@ -197,18 +176,6 @@ def test_a_user_cannot_tell_a_hidden_doc_from_a_missing_one(home: Home) -> None:
         assert f"kb://doc/{hidden}" not in listed
 
     talk(home, story, "--user", "bob")
-
-
-async def every_page(client: Client) -> list[types.Resource]:
-    rows: list[types.Resource] = []
-    cursor: str | None = None
-    while True:
-        page = await client.list_resources(cursor=cursor)
-        assert len(page.resources) <= 100
-        rows += page.resources
-        cursor = page.next_cursor
-        if cursor is None:
-            return rows
 
 
 def test_docs_topics_and_the_prompt_can_be_read(home: Home) -> None:

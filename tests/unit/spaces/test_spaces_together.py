@@ -180,13 +180,13 @@ def test_vectors_of_two_models_are_not_compared(spaces: Spaces) -> None:
 def test_an_id_is_looked_for_in_both(spaces: Spaces) -> None:
     """Docs and passages are shown from where they are; what both have, from the project."""
     for title, space in (("Boats", "project"), ("Rope", "user"), ("Both", "project")):
-        shown = spaces.show(ids(spaces)[title])
+        shown = spaces.show(ids(spaces)[title], OPERATOR)
         assert (shown.space, shown.shown.doc.title) == (space, title)
         assert isinstance(shown.shown, WholeDoc)
-        passage = spaces.show(shown.shown.passages[0].chunk_id)
+        passage = spaces.show(shown.shown.passages[0].chunk_id, OPERATOR)
         assert (passage.space, passage.shown.doc.title) == (space, title)
     with pytest.raises(NotFound):
-        spaces.show("dffffffff")
+        spaces.show("dffffffff", OPERATOR)
 
 
 def test_docs_that_are_named_are_searched_where_they_are(spaces: Spaces) -> None:
@@ -214,14 +214,14 @@ def test_a_short_id_of_two_stores_is_refused(pair: Pair) -> None:
     one, other = (doc_id(file_lsid(pair.root / f"{name}.md"), 1) for name in (mine, theirs))
     with pair.open() as spaces:
         for call in (
-            spaces.show,
+            lambda short: spaces.show(short, OPERATOR),
             lambda short: spaces.similar(SimilarInput(id=short), OPERATOR),
             lambda short: spaces.search(SearchInput(query="x", doc_ids=(short,)), OPERATOR),
         ):
             with pytest.raises(AmbiguousId) as refused:
                 call(one[:4])
             assert f"{one} in the project space, {other} in the user space" in str(refused.value)
-        assert spaces.show(other[:12]).space == "user"
+        assert spaces.show(other[:12], OPERATOR).space == "user"
 
 
 def colliding(folder: Path) -> tuple[str, str]:
@@ -259,7 +259,7 @@ def test_entities_and_docs_of_both(spaces: Spaces) -> None:
     assert [(one.surface, one.passages, one.docs) for one in said.entities] == [("#summer", 2, 2)]
     assert not said.more
     assert spaces.entities(SearchEntitiesInput(limit=1), OPERATOR).more
-    docs = spaces.docs(SearchRequest(query=""), "active", 3)
+    docs = spaces.docs(SearchRequest(query=""), "active", 3, OPERATOR)
     assert (len(docs.docs), docs.total) == (3, 4)
     assert [doc.updated_ms for doc in docs.docs] == sorted(
         (doc.updated_ms for doc in docs.docs), reverse=True
@@ -283,4 +283,7 @@ def test_a_doc_of_both_that_one_has_not_cut_is_answered_by_the_other(pair: Pair)
 
 def ids(spaces: Spaces) -> dict[str, str]:
     """Ids of docs by their titles."""
-    return {row.title: row.doc_id for row in spaces.docs(SearchRequest(query=""), "active", 0).docs}
+    return {
+        row.title: row.doc_id
+        for row in spaces.docs(SearchRequest(query=""), "active", 0, OPERATOR).docs
+    }

@@ -3,10 +3,15 @@
 import itertools
 from typing import Any
 
+import msgspec
 import pytest
 from tools_home import BOB, NOBODY, OPERATOR, SCOPES, ToolsHome
 
-from kb.model.doc import Doc, Scope
+from kb.ingest.changes import tombstone
+from kb.ingest.request import Wishes
+from kb.model.doc import Doc, Scope, Visibility
+from kb.model.entry import EntryMeta
+from kb.model.source import entry_lsid
 
 SEES = {
     "nobody": (NOBODY, {"public-ann", "public-bob"}),
@@ -92,3 +97,34 @@ def test_a_home_without_docs_is_one_with_hidden_docs_only(home: ToolsHome, scope
     home.give("h.md", "# H\n\ntea @ann\n", visibility="private", owner="ann")
     after = [home.raw(name, scope, **asked) for name, asked in calls]
     assert (after == before) == (not scope.operator)
+
+
+def test_an_entry_is_fetched_by_its_own_id(home: ToolsHome) -> None:
+    """As by its doc's id; hidden, unknown and removed ones are not found alike."""
+
+    def entry(ident: str, visibility: Visibility) -> Doc:
+        wishes = Wishes(visibility=visibility, entry=EntryMeta(zettel_id=ident))
+        request = home.request(f"{ident}.md", f"# {ident}\n\nHow {ident} goes.\n")
+        request = msgspec.structs.replace(request, lsid=entry_lsid(ident), wishes=wishes)
+        (done,) = home.ingestor.commit([home.ingestor.stage(request)])
+        home.work()
+        found = home.doc(done.doc_id)
+        assert found is not None
+        return found
+
+    long = "c" + "-brewing" * 15
+    shown = {ident: entry(ident, "public") for ident in ("brewing-tea", "cafe", "dead", long)}
+    for ident, doc in shown.items():
+        by_doc = home.raw("kb_fetch", BOB, id=doc.doc_id, max_tokens=50)
+        assert home.raw("kb_fetch", BOB, id=ident, max_tokens=50) == by_doc, ident
+    part = home.ask("kb_fetch", BOB, id="brewing-tea", start=2, end=9)
+    assert part["text"] == home.markdown(shown["brewing-tea"])[2:9]
+    secret = entry("secret-tea", "private")
+    assert home.ask("kb_fetch", id="secret-tea")["doc_id"] == secret.doc_id
+    tombstone(home.store, [shown["brewing-tea"].doc_id])
+    missing = home.raw("kb_fetch", BOB, id="no-such-tea")
+    for ident in ("secret-tea", "brewing-tea"):
+        assert (
+            home.raw("kb_fetch", BOB, id=ident).replace(ident.encode(), b"no-such-tea") == missing
+        )
+    assert home.error("kb_fetch", BOB, id="no-such-tea")["code"] == "not_found"

@@ -1,12 +1,16 @@
 """What the person at the machine reads besides: every version of a doc, whatever its state."""
 
+import msgspec
 import pytest
 from tools_home import ToolsHome, long_text
 
-from kb.errors import AmbiguousId, NotFound
+from kb.errors import AmbiguousId, NotFound, UsageError
 from kb.ingest.changes import tombstone
-from kb.model.doc import Doc
+from kb.ingest.request import Wishes
+from kb.model.doc import OPERATOR, Doc, Scope, Visibility
+from kb.model.entry import EntryMeta
 from kb.model.search import SearchRequest
+from kb.model.source import entry_lsid
 from kb.tools.kept import PassageInPlace, Status, WholeDoc, kept, kept_docs
 
 ALL = SearchRequest(query="")
@@ -43,18 +47,18 @@ def test_docs_are_listed_by_their_state(
 ) -> None:
     """Those of the status within the limits, the newest change first, then by source."""
     by_id = {str(doc.doc_id): name for name, doc in docs.items()}
-    listed = kept_docs(home.kit, limits, status, 0)
+    listed = kept_docs(home.kit, limits, status, 0, OPERATOR)
     assert sorted(by_id[row.doc_id] for row in listed.docs) == sorted(names)
     places = [(-row.updated_ms, row.source) for row in listed.docs]
     assert places == sorted(places)
     assert listed.total == len(names)
-    assert kept_docs(home.kit, limits, status, 2).docs == listed.docs[:2]
-    assert kept_docs(home.kit, limits, status, 2).total == listed.total
+    assert kept_docs(home.kit, limits, status, 2, OPERATOR).docs == listed.docs[:2]
+    assert kept_docs(home.kit, limits, status, 2, OPERATOR).total == listed.total
 
 
 def test_a_row_has_the_state_of_its_doc(home: ToolsHome, docs: dict[str, Doc]) -> None:
     """Only an active doc that was cut is indexed; an older version has no passages."""
-    rows = {row.doc_id: row for row in kept_docs(home.kit, ALL, "all", 0).docs}
+    rows = {row.doc_id: row for row in kept_docs(home.kit, ALL, "all", 0, OPERATOR).docs}
     found = {
         name: (rows[doc.doc_id].status, rows[doc.doc_id].indexed, rows[doc.doc_id].passages)
         for name, doc in docs.items()
@@ -73,7 +77,7 @@ def test_a_row_has_the_state_of_its_doc(home: ToolsHome, docs: dict[str, Doc]) -
 def test_any_version_is_shown_by_its_id(home: ToolsHome, docs: dict[str, Doc]) -> None:
     """A doc with its passages in reading order; those of an older version are gone."""
     for name, of in (("old", None), ("new", "new"), ("removed", "removed"), ("plain", "plain")):
-        shown = kept(home.kit, docs[name].doc_id[:9])
+        shown = kept(home.kit, docs[name].doc_id[:9], OPERATOR)
         assert isinstance(shown, WholeDoc)
         assert shown.doc == home.doc(docs[name].doc_id)
         texts = [chunk.text for chunk in home.passages(docs[of])] if of else []
@@ -84,7 +88,7 @@ def test_a_passage_is_shown_in_its_place(home: ToolsHome, docs: dict[str, Doc]) 
     """With the one before and the one after, where there are such."""
     rows = home.passages(docs["plain"])
     for place, chunk in enumerate(rows):
-        shown = kept(home.kit, chunk.chunk_id)
+        shown = kept(home.kit, chunk.chunk_id, OPERATOR)
         assert isinstance(shown, PassageInPlace)
         around = [
             row.chunk_id if row else None for row in (shown.before, shown.passage, shown.after)
@@ -98,11 +102,75 @@ def test_a_passage_is_shown_in_its_place(home: ToolsHome, docs: dict[str, Doc]) 
 def test_what_is_not_kept_is_not_found(home: ToolsHome, ident: str) -> None:
     """No doc and no passage has the id."""
     with pytest.raises(NotFound):
-        kept(home.kit, ident)
+        kept(home.kit, ident, OPERATOR)
 
 
 def test_too_short_an_id_is_several(home: ToolsHome, docs: dict[str, Doc]) -> None:
     """It names candidates, removed and older ones among them."""
     with pytest.raises(AmbiguousId):
-        kept(home.kit, "d")
+        kept(home.kit, "d", OPERATOR)
     assert len(docs) > 1
+
+
+ADA = Scope(user="ada")
+
+
+def test_others_see_the_newest_of_what_is_theirs(home: ToolsHome, docs: dict[str, Doc]) -> None:
+    """By an older id the newest version; what is private to somebody, or removed, is not there."""
+    shared = home.give("s.md", "# S\n\nold\n", visibility="private")
+    newest = home.give("s.md", "# S\n\nnew\n", visibility="shared")
+    shown = kept(home.kit, shared.doc_id, ADA)
+    assert isinstance(shown, WholeDoc)
+    assert shown.doc.doc_id == newest.doc_id
+    passage = kept(home.kit, shown.passages[0].chunk_id, ADA)
+    assert isinstance(passage, PassageInPlace)
+    assert passage.doc.doc_id == newest.doc_id
+    private = home.give("p.md", "# P\n\nmine\n", visibility="private")
+    for hidden in (private.doc_id, docs["removed"].doc_id, home.passages(private)[0].chunk_id):
+        assert kept(home.kit, hidden, OPERATOR)
+        with pytest.raises(NotFound):
+            kept(home.kit, hidden, ADA)
+
+
+def test_others_list_active_docs_alone(home: ToolsHome, docs: dict[str, Doc]) -> None:
+    """Older versions and removed docs are refused, whoever they were open to."""
+    home.give("p.md", "# P\n\nmine\n", visibility="private")
+    listed = kept_docs(home.kit, ALL, "active", 0, ADA)
+    open_ones = {docs[name].doc_id for name in ("new", "plain", "waiting")}
+    assert {row.doc_id for row in listed.docs} == open_ones
+    assert listed.total == len(open_ones)
+    statuses: tuple[Status, ...] = ("superseded", "tombstoned", "all")
+    for status in statuses:
+        with pytest.raises(UsageError):
+            kept_docs(home.kit, ALL, status, 0, ADA)
+
+
+def test_an_entry_that_is_hidden_is_not_referred_to(home: ToolsHome) -> None:
+    """Others see the id that an entry itself names, as one that nothing has; and no referrer."""
+    seen = entry(home, "z1", references=("z2",), visibility="public")
+    entry(home, "z2", references=("z1",), visibility="private")
+    mine, theirs = kept(home.kit, "z1", OPERATOR), kept(home.kit, seen.doc_id, ADA)
+    assert isinstance(mine, WholeDoc)
+    assert isinstance(theirs, WholeDoc)
+    assert [one.title for one in (*mine.references, *mine.referrers)] == ["z2", "z2"]
+    assert [(one.zettel_id, one.doc_id, one.title) for one in theirs.references] == [
+        ("z2", None, None)
+    ]
+    assert theirs.referrers == ()
+    with pytest.raises(NotFound):
+        kept(home.kit, "z2", ADA)
+
+
+def entry(
+    home: ToolsHome, ident: str, *, references: tuple[str, ...], visibility: Visibility
+) -> Doc:
+    meta = EntryMeta(zettel_id=ident, entry_type="note", version="1.0.0", references=references)
+    request = msgspec.structs.replace(
+        home.request(f"{ident}.md", f"# {ident}\n\ntext\n"),
+        lsid=entry_lsid(ident),
+        kind="entry",
+        wishes=Wishes(entry=meta, visibility=visibility),
+    )
+    doc = home.doc(home.commit(home.ingestor.stage(request)))
+    assert doc is not None
+    return doc

@@ -43,7 +43,7 @@ def test_an_unknown_tool(home: ToolsHome, name: str) -> None:
         ("kb_search", {"query": "x", "tags": [""]}, "tags"),
         ("kb_search", {"query": "x", "max_tokens": 0}, "max_tokens"),
         ("kb_fetch", {"id": ""}, "id"),
-        ("kb_fetch", {"id": "d" * 65}, "id"),
+        ("kb_fetch", {"id": "d" * 129}, "id"),
         ("kb_fetch", {"id": "c123", "neighbours": 6}, "neighbours"),
         ("kb_fetch", {"id": "c123", "page": 1}, "page"),
         ("kb_fetch", {"id": "c123", "end": 1}, "end"),

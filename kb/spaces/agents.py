@@ -1,0 +1,119 @@
+"""Texts, lists, packs and topics of several spaces, as the tools of agents ask for them."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from kb.model.doc import Scope
+from kb.spaces.asked import FailedSpace, OpenSpace, ask, warnings_of
+from kb.spaces.having import having, having_pack, text_named
+from kb.tools import fetch, list_docs, packs
+from kb.tools.fetch import FetchInput, FetchOutput
+from kb.tools.kit import ToolKit
+from kb.tools.list_docs import ListDocsInput, ListDocsOutput
+from kb.tools.packs import (
+    PackListInput,
+    PackListOutput,
+    PackNeighborsOutput,
+    PackReadOutput,
+    PackSearchOutput,
+)
+from kb.topics import Topic
+
+logger = logging.getLogger(__name__)
+Warned = TypeVar(
+    "Warned", FetchOutput, PackListOutput, PackReadOutput, PackSearchOutput, PackNeighborsOutput
+)
+
+
+class ForAgents:
+    """Spaces in the order of precedence: of what several have, that of the first is answered."""
+
+    def __init__(self, opened: Sequence[OpenSpace], failed: Sequence[FailedSpace]) -> None:
+        self._opened = tuple(opened)
+        self._failed = tuple(failed)
+
+    def tools(self) -> Mapping[str, Callable[[Any, Scope], Struct]]:
+        """What answers a tool, by the tool's name."""
+        return {
+            "kb_fetch": self.fetch,
+            "kb_list_docs": self.list_docs,
+            "kb_pack_list": self.pack_list,
+            "kb_pack_read": self._in_pack(packs.run_read),
+            "kb_pack_search": self._in_pack(packs.run_search),
+            "kb_pack_neighbors": self._in_pack(packs.run_neighbors),
+        }
+
+    def fetch(self, request: FetchInput, scope: Scope) -> FetchOutput:
+        """The text that an id names, of the first space that has it, as `kb.tools.fetch` has it.
+
+        Raises what that raises, and a space's own error where only that one could tell.
+        """
+        failed = list(self._failed)
+        found = having(self._opened, request.id, text_named(request.id, scope), failed)
+        given = fetch.run(self._first_of(found).app.toolkit, request, scope)
+        return _with(given, warnings_of(failed, scope))
+
+    def list_docs(self, request: ListDocsInput, scope: Scope) -> ListDocsOutput:
+        """A page of the docs of all spaces, as `kb.tools.list_docs` has it.
+
+        Raises a space's own error where none can be read.
+        """
+        failed = list(self._failed)
+        given = ask(
+            self._opened,
+            lambda space: list_docs.matches(space.app.toolkit, request, scope),
+            failed,
+        )
+        return list_docs.page_of([one for _, one in given], request, warnings_of(failed, scope))
+
+    def pack_list(self, request: PackListInput, scope: Scope) -> PackListOutput:
+        """The docs of a pack, or the packs of all spaces by id. Raises as `having_pack` does."""
+        if request.pack is not None:
+            return self._in_pack(packs.run_list)(request, scope)
+        failed = list(self._failed)
+        given = ask(self._opened, lambda space: packs.seen(space.app.toolkit, scope), failed)
+        found = {one.pack_id: one for _, seen in reversed(given) for one in seen}
+        rows = [found[pack_id] for pack_id in sorted(found)]
+        return packs.page_of(rows, request, warnings_of(failed, scope))
+
+    def topics(self) -> tuple[Topic, ...]:
+        """What can be learned in all spaces; of one id that two have the earlier space's.
+
+        Raises ConfigError where it can be told of none.
+        """
+        failed: list[FailedSpace] = []
+        given = ask(self._opened, lambda space: space.app.topics, failed)
+        if failed:
+            logger.info("the topics of a space cannot be read, and are left out")
+        found: dict[str, Topic] = {}
+        for _, topics in given:
+            for topic in topics:
+                found.setdefault(topic.id, topic)
+        return tuple(found.values())
+
+    def _in_pack(
+        self, run: Callable[[ToolKit, Any, Scope], Warned]
+    ) -> Callable[[Any, Scope], Warned]:
+        """Has `run` answer in the first space that has the pack, by the pack's id."""
+
+        def answer(request: Any, scope: Scope) -> Warned:
+            failed = list(self._failed)
+            found = having_pack(self._opened, request.pack, scope, failed)
+            space = self._first_of(found)
+            asked = msgspec.structs.replace(request, pack=found[space.name])
+            return _with(run(space.app.toolkit, asked, scope), warnings_of(failed, scope))
+
+        return answer
+
+    def _first_of(self, found: Mapping[Any, str]) -> OpenSpace:
+        return next(space for space in self._opened if space.name in found)
+
+
+def _with(given: Warned, warnings: tuple[str, ...]) -> Warned:
+    if not warnings:
+        return given
+    return msgspec.structs.replace(given, warnings=(*warnings, *given.warnings))
