@@ -4,11 +4,12 @@ from typing import get_args
 
 import click
 
-from cli.home import open_spaces
+from cli.asked import reader_of
+from cli.filters import source_option
 from cli.output import clean, many, print_json, warn
 from cli.words import text
+from kb.model.asking import DocsAsked
 from kb.model.doc import DocStatus, Kind
-from kb.model.search import SearchRequest
 from kb.spaces.answers import SpaceDoc
 from kb.tools.kept import Status
 
@@ -18,6 +19,7 @@ from kb.tools.kept import Status
     "--tag", "tags", type=text, multiple=True, help="Only docs with this tag (all of them)."
 )
 @click.option("--kind", type=click.Choice(get_args(Kind)), help="Only docs of this kind.")
+@source_option
 @click.option(
     "--status",
     type=click.Choice([*get_args(DocStatus), "all"]),
@@ -32,25 +34,28 @@ def command(
     ctx: click.Context,
     tags: tuple[str, ...],
     kind: Kind | None,
+    sources: tuple[str, ...],
     status: Status,
     limit: int,
     as_json: bool,
 ) -> None:
     """List docs, the newest change first."""
-    spaces = open_spaces(ctx)
-    limits = SearchRequest(query="", tags=tags, kinds=(kind,) if kind else ())
-    found = spaces.docs(limits, status, limit)
+    reader = reader_of(ctx)
+    kinds = (kind,) if kind else ()
+    asked = DocsAsked(tags=tags, kinds=kinds, sources=sources, status=status, limit=limit)
+    found = reader.docs(asked)
     for warning in found.warnings:
         warn(warning)
     if as_json:
         print_json(found)
         return
     for row in found.docs:
-        _print_row(row, with_space=len(spaces.names) > 1)
+        _print_row(row, with_space=reader.has_several)
     if len(found.docs) < found.total:
         warn(f"{many(found.total - len(found.docs), 'more doc')}; --limit 0 lists all")
     if not found.docs:
-        warn("no docs match" if tags or kind or status != "active" else "no docs yet; see kb add")
+        has_limits = tags or kind or sources or status != "active"
+        warn("no docs match" if has_limits else "no docs yet; see kb add")
 
 
 def _print_row(row: SpaceDoc, *, with_space: bool) -> None:

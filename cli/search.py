@@ -3,22 +3,22 @@
 import contextlib
 import sys
 from pathlib import Path
-from typing import Any, TextIO, get_args
+from typing import TYPE_CHECKING, Any, TextIO, get_args
 
 import click
 import msgspec
 
+from cli import asked
 from cli.filters import which_docs
 from cli.hits import print_hits
-from cli.home import open_spaces
 from cli.output import many, print_json, warn
 from cli.words import text
 from kb.errors import ItemsFailed, UsageError
-from kb.model.doc import OPERATOR
-from kb.model.search import SearchMode, SearchResult
-from kb.spaces.spaces import Spaces
-from kb.tools.fields import NO_BUDGET
-from kb.tools.search import NOTHING_HERE, SearchInput
+from kb.model.asking import SearchAsked
+from kb.model.search import NOTHING_HERE, SearchMode, SearchResult
+
+if TYPE_CHECKING:
+    from kb.spaces.reader import Reader
 
 _EMPTY = f"{NOTHING_HERE}; add some with: kb add --recursive FOLDER"
 
@@ -64,32 +64,31 @@ def command(ctx: click.Context, /, query: str | None, as_json: bool, **options: 
     """Find passages by words and by meaning."""
     if (query is None) == (options["batch"] is None):
         raise UsageError("give either a QUERY or --batch FILE")
-    spaces = open_spaces(ctx)
-    request = _request(query or "", options)
+    request = _request(query or "", options, with_marks=not as_json)
     if options["batch"] is not None:
-        _run_batch(spaces, request, options["batch"])
+        _run_batch(asked.reader_of(ctx), request, options["batch"])
         return
-    result = _found(spaces, request)
+    found, has_several = asked.search(ctx, request)
+    result = _told(found.result)
     if as_json:
         print_json(result)
         return
     print_hits(
         result,
-        words=query or "",
+        found.marks,
         whole=options["max_tokens"] is not None,
-        with_space=len(spaces.names) > 1,
+        with_space=has_several,
     )
     _warn(result)
 
 
-def _found(spaces: Spaces, request: SearchInput) -> SearchResult:
-    result = spaces.search(request, OPERATOR)
+def _told(result: SearchResult) -> SearchResult:
     warnings = tuple(_EMPTY if one == NOTHING_HERE else one for one in result.warnings)
     return msgspec.structs.replace(result, warnings=warnings)
 
 
-def _request(query: str, options: dict[str, Any]) -> SearchInput:
-    return SearchInput(
+def _request(query: str, options: dict[str, Any], *, with_marks: bool) -> SearchAsked:
+    return SearchAsked(
         query=query,
         k=options["k"],
         mode=options["mode"],
@@ -97,15 +96,17 @@ def _request(query: str, options: dict[str, Any]) -> SearchInput:
         kinds=options["kinds"],
         doc_ids=options["doc_ids"],
         packs=options["packs"],
+        sources=options["sources"],
         with_neighbors=options["with_neighbors"],
         require_entities=options["require"],
         boost_entities=options["boost"],
-        max_tokens=options["max_tokens"] or NO_BUDGET,
+        max_tokens=options["max_tokens"],
         explain=options["explain"],
+        with_marks=with_marks and options["batch"] is None,
     )
 
 
-def _run_batch(spaces: Spaces, request: SearchInput, name: str) -> None:
+def _run_batch(reader: "Reader", request: SearchAsked, name: str) -> None:
     """One result a line, in the order of the lines; a bad line gives an error line and exit 3."""
     bad = 0
     with contextlib.ExitStack() as stack:
@@ -113,7 +114,7 @@ def _run_batch(spaces: Spaces, request: SearchInput, name: str) -> None:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
-            answer = _answer(spaces, request, line)
+            answer = _answer(reader, request, line)
             if answer is None:
                 bad += 1
                 detail = f'line {number} is not {{"_id": ..., "text": ...}}'
@@ -131,7 +132,7 @@ def _opened(name: str) -> TextIO:
         raise UsageError(f"{name}: {error.strerror}") from error
 
 
-def _answer(spaces: Spaces, request: SearchInput, line: str) -> dict[str, Any] | None:
+def _answer(reader: "Reader", request: SearchAsked, line: str) -> dict[str, Any] | None:
     try:
         asked = msgspec.json.decode(line)
         ident, text = asked["_id"], asked["text"]
@@ -139,8 +140,8 @@ def _answer(spaces: Spaces, request: SearchInput, line: str) -> dict[str, Any] |
         return None
     if not isinstance(text, str):
         return None
-    result = _found(spaces, msgspec.structs.replace(request, query=text))
-    return {"_id": ident, **msgspec.to_builtins(result)}
+    found = reader.search(msgspec.structs.replace(request, query=text))
+    return {"_id": ident, **msgspec.to_builtins(_told(found.result))}
 
 
 def _warn(result: SearchResult) -> None:

@@ -1,6 +1,6 @@
 """What is asked and what is answered."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -12,6 +12,9 @@ SearchMode = Literal["hybrid", "lexical", "dense"]
 Freshness = Literal["fresh", "changed", "gone", "unknown"]
 SpaceName = Literal["user", "project", "home"]
 """Whose store it is; `home` is one that was named."""
+
+NOTHING_HERE: Final = "there are no docs to search"
+"""The warning of an answer where nothing could be found."""
 
 
 class SearchRequest(Struct, frozen=True, kw_only=True):
@@ -28,6 +31,8 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     """Any of them."""
     packs: tuple[str, ...] = ()
     """Ids; any of them."""
+    sources: tuple[str, ...] = ()
+    """Files, folders or addresses; docs from any of them or from below it."""
     require_entities: tuple[str, ...] = ()
     boost_entities: tuple[str, ...] = ()
     tokens_max: int | None = None
@@ -90,7 +95,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     """Of a pack's doc: which pack, and its name in it."""
     via: Via | None = None
     """Of a neighbour, which matches nothing itself: the hit that brought it."""
-    explain: dict[str, float | str] | None = None
+    explain: dict[str, int | float | str] | None = None
 
 
 class EntityAlignment(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from kb.model.doc import Audience, Doc, Scope
 from kb.model.search import SearchRequest
+from kb.model.source import is_within
 from kb.store import docs
 from kb.store.kv import ReadTxn
 
@@ -12,11 +13,12 @@ def keep_doc(doc: Doc, request: SearchRequest, scope: Scope) -> bool:
 
 
 def within_limits(doc: Doc, request: SearchRequest) -> bool:
-    """Whether a doc has all the tags, and one of the kinds and packs, that a request names."""
+    """Whether a doc has all the tags, and one of the kinds, packs and sources that are named."""
     return (
         all(tag in doc.tags for tag in request.tags)
         and (not request.kinds or doc.kind in request.kinds)
         and (not request.packs or (doc.pack is not None and doc.pack.pack_id in request.packs))
+        and (not request.sources or any(is_within(doc.source, one) for one in request.sources))
     )
 
 
@@ -27,7 +29,7 @@ def audiences_read(txn: ReadTxn, scope: Scope) -> tuple[Audience, ...]:
 
 def has_limits(request: SearchRequest) -> bool:
     """Whether a request itself keeps docs out, whoever asks."""
-    return bool(request.tags or request.kinds or request.packs or request.doc_ids)
+    return any((request.tags, request.kinds, request.packs, request.sources, request.doc_ids))
 
 
 def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "frozenset[int] | None":
@@ -44,6 +46,8 @@ def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "froz
         limits.append({no for kind in request.kinds for no in docs.with_facet(txn, "kind", kind)})
     if request.packs:
         limits.append({no for one in request.packs for no in docs.with_facet(txn, "pack", one)})
+    if request.sources:
+        limits.append(set().union(*(docs.within(txn, place) for place in request.sources)))
     if request.doc_ids:
         named = [docs.get(txn, doc_id) for doc_id in request.doc_ids]
         limits.append({doc.source_no for doc in named if doc is not None})

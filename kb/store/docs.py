@@ -8,8 +8,9 @@ import msgspec
 from kb.errors import AmbiguousId, NotFound
 from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
+from kb.model.source import is_within
 from kb.store.codec import from_u64, u64
-from kb.store.keys import facet_key, facet_prefix, lsid_key, text_of
+from kb.store.keys import facet_key, facet_prefix, lsid_key, text_key, text_of
 from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
 from kb.store.meta import next_number
 from kb.store.records import (
@@ -121,6 +122,23 @@ def with_facet(txn: ReadTxn, name: str, value: str) -> Iterator[SourceNo]:
         yield SourceNo(from_u64(key[-8:]))
 
 
+def within(txn: ReadTxn, place: str) -> set[SourceNo]:
+    """Numbers of the active sources at a file, folder or address, or below it.
+
+    What is kept under the hash of its name is looked at, too: all of it, at every call.
+    """
+    found = set(with_facet(txn, "source", place))
+    head = b"source\0"
+    below = head + (place.rstrip("/") + "/").encode("utf-8", "surrogatepass")
+    found |= {SourceNo(from_u64(k[-8:])) for k, _ in txn.scan("facets", below, prefix_stop(below))}
+    hashed = head + text_key("")[:1]
+    for key, _ in txn.scan("facets", hashed, prefix_stop(hashed)):
+        doc = latest(txn, from_u64(key[-8:]))
+        if doc is not None and is_within(doc.source, place):
+            found.add(doc.source_no)
+    return found
+
+
 def audiences(txn: ReadTxn) -> tuple[Audience, ...]:
     """Every audience that an active doc has, sorted; a look-up to each."""
     found: list[Audience] = []
@@ -141,7 +159,7 @@ def facet_keys(doc: Doc) -> list[bytes]:
     """Keys of a doc's facets; none unless it is active."""
     if doc.status != "active":
         return []
-    pairs: list[tuple[str, str]] = [("kind", doc.kind), ("audience", doc.audience)]
+    pairs = [("kind", doc.kind), ("audience", doc.audience), ("source", doc.source)]
     pairs += [("tag", tag) for tag in doc.tags]
     pairs += [("pack", doc.pack.pack_id)] if doc.pack else []
     pairs += [("reference", target) for target in (doc.entry.references if doc.entry else ())]

@@ -381,6 +381,7 @@ class StoreAndJobs(RuleBasedStateMachine):
             for name, value in [
                 ("kind", doc.kind),
                 ("audience", doc.audience),
+                ("source", doc.source),
                 *[("tag", tag) for tag in doc.tags],
             ]
         }

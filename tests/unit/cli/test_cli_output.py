@@ -11,6 +11,7 @@ from cli.output import cells, clean, fitted, many, size
 from cli.snippet import snippet, wrapped
 from cli.words import text
 from kb.errors import HeldBack, KbError, NotFound, StoreDamaged
+from kb.index.words import highlight_spans
 
 
 @given(st.text(st.characters(codec=None)))
@@ -74,7 +75,10 @@ def test_rows_hold_every_word_within_the_width(said: str, width: int) -> None:
 
 
 def shown(said: str, terms: list[str], width: int = 34, rows_max: int | None = 3) -> list[str]:
-    return [said[row.start : row.end] for row in snippet(said, terms, width, rows_max=rows_max)]
+    return [
+        said[row.start : row.end]
+        for row in snippet(said, highlight_spans(said, terms), width, rows_max=rows_max)
+    ]
 
 
 def test_a_short_passage_is_shown_whole() -> None:
@@ -87,7 +91,7 @@ def test_the_rows_with_the_words_are_shown_in_the_middle() -> None:
     lines = [f"line {n} says nothing" for n in range(20)]
     lines[9] = "here a samovar sings"
     said = "\n".join(lines)
-    rows = snippet(said, ["samovar", "sing"], 40, rows_max=3)
+    rows = snippet(said, highlight_spans(said, ["samovar", "sing"]), 40, rows_max=3)
     assert [said[row.start : row.end] for row in rows] == [lines[8], lines[9], lines[10]]
     assert [(row.cut_before, row.cut_after) for row in rows] == [
         (True, False),
@@ -113,7 +117,7 @@ def test_no_match_shows_the_start_and_whole_shows_all() -> None:
 def test_a_word_across_rows_is_marked_in_both() -> None:
     """A match that a row breaks is marked on both sides of the break."""
     said = "x" * 50
-    rows = snippet(said, ["x" * 50], 34, rows_max=None)
+    rows = snippet(said, [(0, 50)], 34, rows_max=None)
     assert [row.spans for row in rows] == [((0, 30),), ((30, 50),)]
 
 

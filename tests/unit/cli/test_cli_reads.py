@@ -42,7 +42,7 @@ def app(home: Home) -> Iterator[App]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_that_read_know_no_store(command: str) -> None:
-    """They import neither records nor indexes nor the search: the tools are the one way to read."""
+    """They import neither records nor indexes nor the search: they ask, and print the answer."""
     tree = ast.parse((Path(cli.__path__[0]) / f"{command}.py").read_text("utf-8"))
     rooms = {
         node.module
@@ -50,7 +50,7 @@ def test_commands_that_read_know_no_store(command: str) -> None:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("kb.")
     }
     low = ("kb.store", "kb.index", "kb.search", "kb.content", "kb.entities")
-    assert any(name.startswith("kb.tools") for name in rooms)
+    assert any(name.startswith(("kb.tools", "kb.model.asking")) for name in rooms)
     assert not [name for name in rooms if name.startswith(low)]
 
 
@@ -109,6 +109,26 @@ def test_ls_lists_what_the_tool_lists(home: Home, app: App) -> None:
     assert known == {}
     assert len(rows) == found.total == 4
     assert {row["status"] for row in rows} == {"active"}
+
+
+def test_docs_from_one_place(home: Home, tmp_path: Path) -> None:
+    """A file, or a folder however it is written; nothing of another place, and no error."""
+    folder = home.root.parent
+    (tmp_path / "link").symlink_to(folder)
+
+    def found(*options: object) -> set[str]:
+        hits = home.run("search", "tea", "--mode", "lexical", *options, "--json").json["hits"]
+        return {Path(hit["source"]).name for hit in hits}
+
+    assert found("--source", folder / "a.md") == {"a.md"}
+    several = ("--source", folder / "a.md", "--source", tmp_path / "link" / "b.md")
+    assert found(*several) == {"a.md", "b.md"}
+    assert found("--source", f"{folder}/") == {"a.md", "b.md", "c.md"}
+    assert found("--source", f"{folder}/a") == found("--source", "https://a.example") == set()
+    listed = home.run("ls", "--source", folder / "b.md", "--json").json["docs"]
+    assert [Path(row["source"]).name for row in listed] == ["b.md"]
+    asked = home.run("ask", "what boils?", "--source", folder / "c.md", "--json").json
+    assert {Path(one["source"]).name for one in asked["sources"]} == {"c.md"}
 
 
 def test_a_hit_without_a_budget_stands_alone(home: Home) -> None:

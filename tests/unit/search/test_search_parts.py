@@ -65,6 +65,12 @@ def test_allowed_sources_agree_with_keep_doc(store: Store) -> None:
         make_doc(5, visibility="public", status="tombstoned", tags=("a",)),
         make_doc(6, kind="pack", pack=PackPart(pack_id="p", selector="a"), tags=("b",)),
         make_doc(7, kind="pack", pack=PackPart(pack_id="q", selector="a")),
+        make_doc(8, source="/n/a/b.md"),
+        make_doc(9, source="/n/ab.md"),
+        make_doc(10, source="/n/a/" + "x" * 600 + "/c.md"),
+        make_doc(11, source="https://a.example/n/a/b"),
+        make_doc(12, source="/n/a"),
+        make_doc(13, source="/n/a/b.md/d.md", status="tombstoned"),
     ]
     put(store, *made)
     asked = [
@@ -76,6 +82,11 @@ def test_allowed_sources_agree_with_keep_doc(store: Store) -> None:
         request(tags=("none",)),
         request(packs=("p",)),
         request(packs=("p", "q"), tags=("b",)),
+        request(sources=("/n/a",)),
+        request(sources=("/n/a/", "https://a.example"), tags=("b",)),
+        request(sources=("/n/a/b.md", "https://a.example/")),
+        request(sources=("/",)),
+        request(sources=("n/a", "/n/", "")),
     ]
     with store.read() as txn:
         for one in asked:

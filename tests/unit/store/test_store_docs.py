@@ -213,6 +213,25 @@ def test_audiences_in_use(txn: WriteTxn) -> None:
     assert docs.audiences(txn) == tuple(sorted(["public", *(f"private:{name}" for name in names)]))
 
 
+def test_sources_at_a_place_or_below(txn: WriteTxn) -> None:
+    """As paths and addresses are below each other, not as letters; however long they are."""
+    long = "/n/a/" + "x" * 600
+    places = ("/n/a", "/n/a/b.md", "/n/ab.md", f"{long}/c.md", "https://a.example/n/a", "a/n/a/b")
+    for number, place in enumerate(places, 1):
+        docs.put_new_version(txn, make_doc(number, source=place))
+    docs.put_new_version(txn, make_doc(7, source="/n/a/gone.md"))
+    docs.replace(txn, make_doc(7, source="/n/a/gone.md", status="tombstoned"))
+
+    def within(place: str) -> list[int]:
+        return sorted(docs.within(txn, place))
+
+    assert within("/n/a") == [1, 2, 4]
+    assert within("/n/a/") == [2, 4]
+    assert (within("/"), within(long), within(f"{long}/c.md")) == ([1, 2, 3, 4], [4], [4])
+    assert (within("https://a.example"), within("https://a")) == ([5], [])
+    assert (within("/n/a/b"), within("")) == ([], [1, 2, 3, 4])
+
+
 def test_get_of_an_impossible_id_is_none(txn: WriteTxn) -> None:
     """No id that a caller may type is an error: it is merely not there."""
     assert [docs.get(txn, i) for i in ("", "x" * 600, "文档")] == [None, None, None]
