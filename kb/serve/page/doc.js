@@ -1,0 +1,111 @@
+// A document, opened at a passage, with what is like it.
+
+import { get, post } from "./api.js";
+import { announce, confirmed, failure, h, heading, outward, passagePlace, place } from "./dom.js";
+import { forgetFacets } from "./facets.js";
+import { rendered } from "./markdown.js";
+import { marked, offsets, shortPlace, spot } from "./text.js";
+
+// As much of a document as is shown at once, and where it begins before a passage that is far in.
+const TOKENS = 60_000;
+const BEFORE_CHARS = 20_000;
+const SIMILAR = 6;
+const SIMILAR_PASSAGES = 20;
+
+export function docView(main, wanted, page) {
+  const [id] = wanted.parts;
+  const at = wanted.query.get("at");
+  const line = wanted.query.get("line");
+  const stop = new AbortController();
+  let isSource = false;
+  let shown = null;
+
+  const body = h("div", { class: "text", "aria-busy": "true" });
+  const aside = h("aside", { class: "aside", "aria-label": "Like this" });
+  main.append(body);
+
+  async function load(from = null) {
+    try {
+      const passage = at ? await get(`/v1/passages/${encodeURIComponent(at)}`, { neighbours: 0 }, stop.signal) : null;
+      const begin = from ?? (passage && passage.start > BEFORE_CHARS * 4 ? passage.start - BEFORE_CHARS : 0);
+      const doc = await get(`/v1/docs/${encodeURIComponent(passage?.doc_id ?? id)}`, { max_tokens: TOKENS, start: begin || null }, stop.signal);
+      shown = { doc, passage };
+      draw();
+      similar(doc.doc_id);
+    } catch (error) {
+      if (!stop.signal.aborted) main.replaceChildren(failure(error, error.status === 404 ? null : () => load(from)), h("p", {}, h("a", { href: "#/search" }, "To the search")));
+    }
+  }
+
+  function draw() {
+    const { doc, passage } = shown;
+    page.title(doc.title);
+    const here = offsets(doc.text);
+    const spans = passage ? [[here(passage.start - doc.start), here(passage.end - doc.start)]].filter(([a, b]) => b > a) : [];
+    const made = () => h("mark", { class: "found" });
+    const text = isSource ? h("pre", { class: "source", tabindex: "0" }, marked(doc.text, 0, doc.text.length, spans, made)) : rendered(doc.text, spans, made);
+    body.removeAttribute("aria-busy");
+    body.replaceChildren(
+      ...doc.warnings.map((said) => h("p", { class: "warning" }, said)),
+      doc.start > 0 ? h("button", { type: "button", click: () => load(0) }, "Show from the beginning") : "",
+      text,
+      doc.end < doc.chars ? h("button", { type: "button", click: () => load(doc.end) }, `Show what follows (${(doc.chars - doc.end).toLocaleString("en")} more characters)`) : "",
+    );
+    main.replaceChildren(head(doc, passage), h("div", { class: "split" }, body, aside));
+    const first = body.querySelector("mark.found");
+    if (!first) {
+      main.querySelector("h1").focus({ preventScroll: true });
+      return;
+    }
+    first.tabIndex = -1;
+    first.id = "passage";
+    first.focus({ preventScroll: true });
+    first.scrollIntoView({ block: "center" });
+    announce(`At the passage, ${spot({ page: passage.page, line }) ?? "in the text"}`);
+  }
+
+  function head(doc, passage) {
+    const where = passage ? spot({ page: passage.page, line }) : null;
+    const facts = [where, ...(passage?.heading ?? []).filter((part) => part !== doc.title), doc.kind, doc.date, { changed: "the source has changed since", gone: "the source is gone" }[doc.freshness]];
+    const remove = async () => {
+      if (!(await confirmed(`Remove “${doc.title}”? It is found no more, and comes back when it is added again.`, "Remove"))) return;
+      try {
+        await post(`/v1/docs/${encodeURIComponent(doc.doc_id)}/remove`);
+        forgetFacets();
+        announce("Removed");
+        page.back();
+      } catch (error) {
+        main.prepend(failure(error));
+      }
+    };
+    return h("div", {},
+      heading(doc.title),
+      h("p", { class: "where" }, h("span", { class: "path", title: doc.source }, outward(doc.source, shortPlace(doc.source))), facts.filter(Boolean).map((fact) => h("span", {}, fact))),
+      h("div", { class: "row" },
+        doc.tags.map((tag) => h("a", { class: "chip", href: place(["search"], { tag }) }, `#${tag}`)),
+        h("span", { class: "grow" }),
+        h("button", { type: "button", class: "plain", click: () => { isSource = !isSource; draw(); } }, isSource ? "Formatted" : "Source text"),
+        h("a", { class: "button plain", href: place(["search"], { doc: doc.doc_id }) }, "Search in it"),
+        h("button", { type: "button", class: "plain danger", id: "remove", click: remove }, "Remove")));
+  }
+
+  async function similar(docId) {
+    try {
+      const found = await get(`/v1/similar/${encodeURIComponent(at ?? docId)}`, { k: SIMILAR_PASSAGES }, stop.signal);
+      const best = new Map(found.hits.toReversed().map((hit) => [hit.doc_id, hit]));
+      const hits = [...best.values()].toReversed().slice(0, SIMILAR);
+      aside.replaceChildren(h("h2", {}, "Like this"),
+        hits.length
+          ? h("ul", { class: "rows stacked" }, hits.map((hit) => h("li", {},
+              h("a", { href: passagePlace(hit), "data-entry": true }, hit.title),
+              h("span", { class: "path" }, [shortPlace(hit.source), spot(hit)].filter(Boolean).join(" · ")))))
+          : h("p", { class: "quiet" }, "Nothing else is like it."));
+    } catch {
+      // The document is what was asked for; without this it is still all there.
+      aside.replaceChildren();
+    }
+  }
+
+  load();
+  return { stop: () => stop.abort() };
+}

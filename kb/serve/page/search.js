@@ -1,0 +1,232 @@
+// The search: a field, its filters, and what is found while one types.
+
+import { get } from "./api.js";
+import { announce, failure, h, notice, passagePlace, place } from "./dom.js";
+import { facets } from "./facets.js";
+import { ago, many, marked, offsets, shortPlace, spot, windowOf } from "./text.js";
+
+const PAUSE_MS = 120;
+const SLOW_MS = 250;
+const SHOWN_CHARS = 420;
+const K = 20;
+const K_MAX = 100;
+const LISTS = ["tag", "kind", "pack", "source", "doc"];
+const MODES = { hybrid: "words and meaning", lexical: "words alone", dense: "meaning alone" };
+const FRESHNESS = { changed: "changed since", gone: "source gone", unknown: "not checked", fresh: "up to date" };
+
+/** What was last opened from here, so that it has the focus when one comes back. */
+let opened = null;
+
+/** What an address says of a search. */
+function asked(query) {
+  const lists = Object.fromEntries(LISTS.map((name) => [name, query.getAll(name)]));
+  const mode = query.get("mode") in MODES ? query.get("mode") : "hybrid";
+  const k = Math.min(K_MAX, Math.max(1, Number.parseInt(query.get("k"), 10) || K));
+  return { q: query.get("q") ?? "", ...lists, mode, k, explain: query.get("explain") === "1" };
+}
+
+function address(state) {
+  const { mode, k, explain, ...rest } = state;
+  return place(["search"], { ...rest, mode: mode === "hybrid" ? null : mode, k: k === K ? null : k, explain: explain ? "1" : null });
+}
+
+export function searchView(main, wanted, page) {
+  let state = asked(wanted.query);
+  let running = null;
+  let timer = 0;
+  let isEdited = false;
+  let known = null;
+
+  const field = h("input", {
+    id: "q", type: "search", autocomplete: "off", autocapitalize: "off", spellcheck: "false", enterkeyhint: "search",
+    placeholder: "Search what you keep", "aria-label": "Search", "aria-describedby": "status", input: typed, focus: () => { isEdited = false; },
+  });
+  const filters = h("div", { class: "filters" });
+  const list = h("div", { class: "results", "aria-label": "Results", role: "region" });
+  const form = h("form", { class: "searchbox", role: "search", submit: entered }, field, h("kbd", { class: "hint", "aria-hidden": "true" }, "/"));
+  main.append(h("h1", { class: "unseen" }, "Search"), form, filters, list);
+  list.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-entry]");
+    if (link) opened = link.getAttribute("href");
+  });
+
+  function typed() {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const isNew = !isEdited && state.q !== "";
+      isEdited = true;
+      change({ q: field.value }, isNew);
+    }, PAUSE_MS);
+  }
+
+  function entered(event) {
+    event.preventDefault();
+    clearTimeout(timer);
+    if (field.value !== state.q) change({ q: field.value }, true);
+    else list.querySelector("[data-entry]")?.focus();
+  }
+
+  function change(part, isNew = true) {
+    state = { ...state, k: K, ...part };
+    page.say(address(state), isNew);
+    drawFilters();
+    search();
+  }
+
+  function drawFilters() {
+    const focused = document.activeElement?.id;
+    const drop = (name, value) => () => change({ [name]: state[name].filter((one) => one !== value) });
+    const label = { doc: () => "this document", pack: (value) => `pack ${value}`, tag: (value) => `#${value}`, kind: (value) => value, source: (value) => value.split("/").pop() };
+    const chips = LISTS.flatMap((name) => state[name].map((value) =>
+      h("button", { type: "button", class: "chip on", "aria-label": `Remove the filter ${name} ${value}`, click: drop(name, value) }, label[name](value), h("span", { "aria-hidden": "true" }, " ×"))));
+    filters.replaceChildren(
+      choice("kind", "Kind", known?.kinds), choice("tag", "Tag", known?.tags), choice("pack", "Pack", known?.packs), choice("source", "Source", known?.sources),
+      h("select", { id: "mode", "aria-label": "How to search", change: (event) => change({ mode: event.target.value }) },
+        Object.entries(MODES).map(([value, text]) => h("option", { value, selected: value === state.mode }, text))),
+      h("label", { class: "check", for: "explain" }, h("input", { id: "explain", type: "checkbox", checked: state.explain, change: (event) => change({ explain: event.target.checked }) }), "Explain"),
+      ...chips,
+    );
+    if (focused) filters.querySelector(`#${CSS.escape(focused)}`)?.focus();
+  }
+
+  function choice(name, title, values) {
+    const open = (values ?? []).filter((value) => !state[name].includes(value));
+    if (!open.length) return "";
+    return h("select", { id: `filter-${name}`, "aria-label": `Filter by ${name}`, change: (event) => change({ [name]: [...state[name], event.target.value] }) },
+      h("option", { value: "", selected: true }, title), open.map((value) => h("option", { value }, value)));
+  }
+
+  async function search() {
+    running?.abort();
+    const mine = new AbortController();
+    running = mine;
+    if (!state.q.trim()) {
+      await start(mine.signal);
+      return;
+    }
+    const slow = setTimeout(() => list.setAttribute("aria-busy", "true"), SLOW_MS);
+    try {
+      const found = await get("/v1/search", { ...state, explain: state.explain ? "true" : null, marks: "true" }, mine.signal);
+      if (!mine.signal.aborted) drawHits(found);
+    } catch (error) {
+      if (mine.signal.aborted) return;
+      list.replaceChildren(failure(error, search));
+    } finally {
+      clearTimeout(slow);
+      if (running === mine) list.removeAttribute("aria-busy");
+    }
+  }
+
+  async function start(signal) {
+    try {
+      const recent = await get("/v1/docs", { limit: 6 }, signal);
+      if (signal.aborted) return;
+      list.replaceChildren(...(recent.docs.length ? latest(recent) : [welcome()]));
+      announce("");
+    } catch (error) {
+      if (!signal.aborted) list.replaceChildren(failure(error, search));
+    }
+  }
+
+  function drawHits(found) {
+    announce(many(found.hits.length, "hit"));
+    const more = found.hits.length === state.k && state.k < K_MAX;
+    list.replaceChildren(
+      ...found.warnings.map((text) => h("p", { class: "warning" }, text)),
+      found.hits.length
+        ? h("ol", { class: "hits" }, found.hits.map((hit, i) => row(hit, found.marks[i], state, change)))
+        : nothing(state, change),
+      ...(more ? [h("button", { type: "button", click: () => change({ k: Math.min(K_MAX, state.k * 2) }, false) }, "Show more")] : []),
+    );
+    if (opened) {
+      [...list.querySelectorAll("[data-entry]")].find((link) => link.getAttribute("href") === opened)?.focus();
+      opened = null;
+    }
+  }
+
+  field.value = state.q;
+  drawFilters();
+  search();
+  facets().then((found) => { known = found; drawFilters(); }, () => {});
+  // Where a finger types, the keyboard would cover what there is to see.
+  if (!opened && !matchMedia("(pointer: coarse)").matches) field.focus();
+
+  return {
+    update(next) {
+      state = asked(next.query);
+      if (document.activeElement !== field || field.value.trim() !== state.q.trim()) field.value = state.q;
+      drawFilters();
+      search();
+      return true;
+    },
+    stop() {
+      clearTimeout(timer);
+      running?.abort();
+    },
+  };
+}
+
+function row(hit, marks, state, change) {
+  const where = [spot(hit), ...hit.heading.filter((part) => part !== hit.title)].filter(Boolean);
+  const tags = hit.tags.map((tag) => h("button", { type: "button", class: "chip", "aria-label": `Only with the tag ${tag}`, click: () => change({ tag: [...new Set([...state.tag, tag])] }) }, `#${tag}`));
+  return h("li", { class: "hit" },
+    h("h2", {}, h("a", { href: passagePlace(hit), "data-entry": true }, hit.title)),
+    h("p", { class: "where" }, h("span", { class: "path", title: hit.source }, shortPlace(hit.source)), where.map((part) => h("span", {}, part))),
+    passage(hit.text, marks),
+    h("div", { class: "meta" }, tags,
+      h("span", { class: "kind" }, hit.kind),
+      h("span", { class: `fresh is-${hit.freshness}` }, FRESHNESS[hit.freshness]),
+      h("span", { class: "score", title: "The best has the highest score" }, hit.score.toFixed(3))),
+    state.explain ? explained(hit) : null);
+}
+
+function passage(text, marks) {
+  const here = offsets(text);
+  const spans = marks.map(([a, b]) => [here(a), here(b)]);
+  const [from, to] = windowOf(text, spans, SHOWN_CHARS);
+  return h("p", { class: "passage" }, from > 0 ? "… " : "", lines(text, from, to, spans), to < text.length ? " …" : "");
+}
+
+/** The lines of a part of a text, headings bold, without the marks that markdown puts in front. */
+function lines(text, from, to, spans) {
+  const nodes = [];
+  for (const found of text.slice(from, to).matchAll(/[^\n\f]+/g)) {
+    const lead = /^\s*(#{1,6}\s+|>\s?|[-*+]\s+)?/.exec(found[0]);
+    if (/^[\s|:-]*$/.test(found[0])) continue;
+    const isRow = /^\s*\|/.test(found[0]);
+    const start = from + found.index + (isRow ? found[0].indexOf("|") + 1 : lead[0].length);
+    const words = marked(text, start, from + found.index + found[0].replace(/\s*\|\s*$/, "").length, spans);
+    if (isRow) for (const node of words) node.textContent = node.textContent.replace(/\s*\|\s*/g, " · ");
+    nodes.push(...(lead[1]?.startsWith("#") ? [h("b", {}, words)] : words), " ");
+  }
+  return nodes;
+}
+
+function explained(hit) {
+  const rank = (value) => value ?? "not brought";
+  const rows = { "rank by words": rank(hit.legs.lexical), "rank by meaning": rank(hit.legs.dense), "fused score": hit.explain?.fused, boost: hit.explain?.boost };
+  return h("dl", { class: "explain" }, Object.entries(rows).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value ?? "–"))]));
+}
+
+function nothing(state, change) {
+  const isLimited = LISTS.some((name) => state[name].length);
+  return notice("Nothing was found.",
+    isLimited ? "The filters may keep out what you look for." : "Try other words, or fewer. Meaning counts too, unless you search by words alone.",
+    isLimited ? h("button", { type: "button", click: () => change({ tag: [], kind: [], pack: [], doc: [] }) }, "Search without filters") : null,
+    h("p", {}, h("a", { href: place(["ask"], { q: state.q }) }, "Ask it as a question"), " instead."));
+}
+
+function welcome() {
+  return notice("Nothing is kept here yet.", "Add a file, a page or a text, and it can be found a moment later.",
+    h("p", {}, h("a", { class: "button", href: "#/add" }, "Add something")));
+}
+
+function latest(recent) {
+  const nowMs = Date.now();
+  return [
+    h("p", { class: "lead" }, `${many(recent.total, "document")} to search. The latest:`),
+    h("ul", { class: "rows" }, recent.docs.map((doc) => h("li", {},
+      h("a", { href: place(["doc", doc.doc_id]), "data-entry": true }, doc.title),
+      h("span", { class: "path" }, shortPlace(doc.source)), h("span", { class: "when" }, ago(doc.updated_ms, nowMs))))),
+  ];
+}

@@ -1,0 +1,145 @@
+// How it stands: what is kept current, what is still to do, and how much there is.
+
+import { events, get, post } from "./api.js";
+import { announce, failure, h, heading, notice } from "./dom.js";
+import { bars, columns } from "./graph.js";
+import { ago, bytes, many } from "./text.js";
+
+const WEEKS = 12;
+const WEEK_MS = 604_800_000;
+const ROWS = 200;
+
+export function sourcesView(main) {
+  const stop = new AbortController();
+  const body = h("div", { "aria-busy": "true" });
+  main.append(heading("Sources"), h("p", { class: "lead" }, "What is looked at again by ", h("code", {}, "kb sync-all"), "."), body);
+  const load = async () => {
+    try {
+      const found = await get("/v1/sources", { limit: 1000 }, stop.signal);
+      const nowMs = Date.now();
+      body.replaceChildren(found.sources.length
+        ? h("ul", { class: "rows stacked" }, found.sources.map((one) => h("li", {},
+            h("span", { class: "strong breaks", tabindex: "0", "data-entry": true }, one.location),
+            h("span", { class: "quiet" }, `${one.kind}, last synced ${ago(one.synced_ms, nowMs)}`),
+            one.failures ? h("span", { class: "bad-text" }, `failed ${many(one.failures, "time")}: ${one.last_error ?? "no reason is known"}`) : null,
+            one.gone_since_ms ? h("span", { class: "bad-text" }, `gone for some time: first missed ${ago(one.gone_since_ms, nowMs)}`) : null)))
+        : notice("Nothing is kept current.", "`kb add` of a folder or a page registers it."));
+    } catch (error) {
+      if (!stop.signal.aborted) body.replaceChildren(failure(error, load));
+    } finally {
+      body.removeAttribute("aria-busy");
+    }
+  };
+  load();
+  return { stop: () => stop.abort() };
+}
+
+export function jobsView(main) {
+  const stop = new AbortController();
+  const counts = h("p", { class: "lead", "aria-live": "polite" });
+  const body = h("div", {});
+  main.append(heading("Jobs"), counts, body);
+
+  let newest = 0;
+  const load = async () => {
+    newest += 1;
+    const mine = newest;
+    try {
+      const [open, failed] = await Promise.all([get("/v1/jobs", { limit: 100 }, stop.signal), get("/v1/jobs", { state: "failed", limit: 100 }, stop.signal)]);
+      if (mine !== newest) return;
+      const rest = open.jobs.filter((job) => job.status !== "failed");
+      body.replaceChildren(
+        failed.jobs.length ? h("h2", {}, "Failed for good") : "",
+        h("ul", { class: "rows stacked" }, failed.jobs.map((job) => row(job, h("button", { type: "button", click: () => retry(job) }, "Try again")))),
+        rest.length ? h("h2", {}, "Others") : "",
+        h("ul", { class: "rows stacked" }, rest.map((job) => row(job))),
+        open.jobs.length || failed.jobs.length ? "" : notice("Nothing is to do.", "All that was added can be found."));
+    } catch (error) {
+      if (!stop.signal.aborted) body.replaceChildren(failure(error, load));
+    }
+  };
+  const retry = async (job) => {
+    try {
+      await post(`/v1/jobs/${encodeURIComponent(job.job_id)}/retry`);
+      announce("It is tried again");
+      await load();
+    } catch (error) {
+      body.prepend(failure(error));
+    }
+  };
+  const listen = async () => {
+    try {
+      // A stream has its own limit; the view may be open for longer.
+      while (!stop.signal.aborted) {
+        await events({}, (name, said) => {
+          if (name !== "queue") return;
+          counts.textContent = `${said.ready} waiting, ${said.running} running, ${said.failed} failed`;
+          load();
+        }, stop.signal);
+      }
+    } catch {
+      // The list is there without it; it only does not change by itself.
+    }
+  };
+  load();
+  listen();
+  return { stop: () => stop.abort() };
+}
+
+function row(job, action = null) {
+  return h("li", { class: "job" },
+    h("span", { class: "strong", tabindex: "0", "data-entry": true }, `${job.kind} ${job.path ?? job.subject}`),
+    h("span", { class: "quiet" }, `${job.job_id}, ${job.status}, ${many(job.attempts, "attempt")}, added ${ago(job.added_ms, Date.now())}`),
+    job.reason ? h("span", { class: job.status === "failed" ? "bad-text" : "quiet" }, job.reason) : null,
+    action);
+}
+
+export function statsView(main) {
+  const stop = new AbortController();
+  const body = h("div", { "aria-busy": "true" });
+  main.append(heading("Stats"), body);
+  const load = async () => {
+    try {
+      const [stats, newest] = await Promise.all([get("/v1/stats", {}, stop.signal), get("/v1/docs", { limit: ROWS, max_tokens: 100_000 }, stop.signal)]);
+      body.replaceChildren(...drawn(stats, newest));
+    } catch (error) {
+      if (!stop.signal.aborted) body.replaceChildren(failure(error, load));
+    } finally {
+      body.removeAttribute("aria-busy");
+    }
+  };
+  load();
+  return { stop: () => stop.abort() };
+}
+
+function drawn(stats, newest) {
+  const figure = (value, name) => h("div", { class: "figure" }, h("span", { class: "number" }, value), h("span", {}, name));
+  const said = (value) => value.toLocaleString("en");
+  const words = (counts) => Object.entries(counts).map(([name, count]) => [name.replaceAll("_", " "), count]);
+  return [
+    h("div", { class: "figures" }, figure(said(stats.docs.active ?? 0), "documents"), figure(said(stats.passages), "passages"), figure(said(stats.vectors), "vectors"), figure(said(stats.entities), "names and links"), figure(bytes(stats.disk_bytes), "on disk")),
+    h("div", { class: "plots" },
+      bars("Documents", words(stats.docs)), bars("How far they have come", words(stats.ledger)), bars("Jobs", words(stats.jobs)),
+      bars("Kinds, of the newest", counted(newest.docs.map((doc) => doc.kind))),
+      columns("Changed, by week", weeks(newest.docs)),
+      bars("On disk", [["store", stats.store_bytes, bytes(stats.store_bytes)], ["all", stats.disk_bytes, bytes(stats.disk_bytes)]])),
+    h("p", { class: "quiet breaks" }, `Model: ${stats.model}`),
+    stats.pages_without_text ? h("p", { class: "warning" }, `${many(stats.pages_without_text, "page")} of PDFs have no text; they are pictures, and cannot be found.`) : "",
+  ];
+}
+
+function counted(values) {
+  const counts = new Map();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
+}
+
+function weeks(docs) {
+  const nowMs = Date.now();
+  const counts = Array.from({ length: WEEKS }, (_, i) => [i === WEEKS - 1 ? "now" : `−${WEEKS - 1 - i}`, 0]);
+  for (const doc of docs) {
+    const back = Math.floor((nowMs - doc.updated_ms) / WEEK_MS);
+    if (back >= 0 && back < WEEKS) counts[WEEKS - 1 - back][1] += 1;
+  }
+  return counts;
+}
