@@ -6,22 +6,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
-import msgspec
 
-from cli.home import open_app
+from cli.asked import server_of
+from cli.home import homes_of, open_app, settings_of
 from cli.output import many, print_json, warn
 from cli.words import text
 from cli.work import drain, progress_bar, working
-from kb.app import App
+from kb.config.sections import IngestSettings
 from kb.errors import ItemsFailed, UsageError
 from kb.ingest.request import Wishes
 from kb.jobs import queue
 from kb.model.doc import Visibility
-from kb.sync.add import Adder, AddOptions
-from kb.sync.report import AddReport, Problem
+from kb.sync.add import AddOptions
+from kb.sync.named import Naming
+from kb.sync.report import AddReport, with_failed
 
 if TYPE_CHECKING:
     from cli.progress import Progress
+    from kb.app import App
+    from kb.client.adding import RemoteAdder
+    from kb.client.wire import Wire
+    from kb.sync.add import Adder
 
 _SHOWN_MAX: Final = 20
 
@@ -48,8 +53,11 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
         raise UsageError("--title is for a single source")
     if "-" in sources and sys.stdin is not None and sys.stdin.isatty():
         warn("reading from the terminal; end with Ctrl-D")
-    app = open_app(ctx, create=not options["dry_run"])
-    report = _run(app, sources, options)
+    wire = server_of(ctx)
+    if wire is not None:
+        report = _run_remote(ctx, wire, sources, options)
+    else:
+        report = _run(open_app(ctx, create=not options["dry_run"]), sources, options)
     if options["as_json"]:
         print_json(report)
     else:
@@ -58,7 +66,7 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
         raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
 
 
-def _run(app: App, sources: tuple[str, ...], options: dict[str, Any]) -> AddReport:
+def _run(app: "App", sources: tuple[str, ...], options: dict[str, Any]) -> AddReport:
     wait = options["wait"] and not options["dry_run"]
     with app.parser() as parser, progress_bar() as progress, working(app, wait=wait) as pool:
         adder = app.adder(parser, _options(app, options))
@@ -69,7 +77,9 @@ def _run(app: App, sources: tuple[str, ...], options: dict[str, Any]) -> AddRepo
     return _with_failed_jobs(app, report)
 
 
-def _add(adder: Adder, sources: tuple[str, ...], progress: "Progress | None") -> AddReport:
+def _add(
+    adder: "Adder | RemoteAdder", sources: tuple[str, ...], progress: "Progress | None"
+) -> AddReport:
     try:
         return adder.add(sources, on_progress=progress.reading if progress else None)
     except KeyboardInterrupt:
@@ -78,51 +88,63 @@ def _add(adder: Adder, sources: tuple[str, ...], progress: "Progress | None") ->
         raise
 
 
-def _options(app: App, options: dict[str, Any]) -> AddOptions:
+def _options(app: "App", options: dict[str, Any]) -> AddOptions:
     said = app.settings.ingest
-    extensions = tuple(filter(None, (options["ext"] or "").replace(" ", "").split(",")))
-    tags = tuple(tag.strip() for tag in (options["tags"] or "").split(",") if tag.strip())
     return AddOptions(
         recursive=options["recursive"],
-        extensions=extensions or said.extensions,
-        wishes=Wishes(
-            title=options["title"],
-            tags=tags if options["tags"] is not None else None,
-            visibility=options["visibility"],
-        ),
+        extensions=_extensions(options, said),
+        wishes=_wishes(options),
         dry_run=options["dry_run"],
         file_bytes_max=said.file_bytes_max,
         home=Path(os.path.realpath(app.paths.root)),
     )
 
 
-def _with_failed_jobs(app: App, report: AddReport) -> AddReport:
-    """Docs that went in but whose jobs ended for good are failures too; the sum stays."""
+def _extensions(options: dict[str, Any], said: IngestSettings) -> tuple[str, ...]:
+    asked = tuple(filter(None, (options["ext"] or "").replace(" ", "").split(",")))
+    return asked or said.extensions
+
+
+def _wishes(options: dict[str, Any]) -> Wishes:
+    tags = tuple(tag.strip() for tag in (options["tags"] or "").split(",") if tag.strip())
+    return Wishes(
+        title=options["title"],
+        tags=tags if options["tags"] is not None else None,
+        visibility=options["visibility"],
+    )
+
+
+def _with_failed_jobs(app: "App", report: AddReport) -> AddReport:
+    """Docs that went in but whose jobs ended for good are failures too."""
     with app.store.read() as txn:
         reasons = {job.doc_id: job.last_error or "unknown" for job in queue.failed(txn)}
-    failed = [line for line in report.docs if line.doc_id in reasons]
-    if not failed:
-        return report
-    moved = {
-        status: sum(1 for line in failed if line.status == status)
-        for status in ("added", "updated", "unchanged", "resurrected")
-    }
-    changes: dict[str, Any] = {status: getattr(report, status) - n for status, n in moved.items()}
-    problems = [
-        Problem(source=line.source, outcome="failed", reason=reasons[line.doc_id])
-        for line in failed
-    ]
-    lines = [
-        msgspec.structs.replace(line, status="failed") if line.doc_id in reasons else line
-        for line in report.docs
-    ]
-    return msgspec.structs.replace(
-        report,
-        failed=report.failed + len(failed),
-        docs=tuple(lines),
-        problems=(*report.problems, *problems),
-        **changes,
+    return with_failed(report, reasons)
+
+
+def _run_remote(
+    ctx: click.Context, wire: "Wire", sources: tuple[str, ...], options: dict[str, Any]
+) -> AddReport:
+    """The same by a server, whose workers are waited for."""
+    import platform
+
+    from kb.client.adding import RemoteAdder
+
+    if options["dry_run"]:
+        raise UsageError("--dry-run looks at a home on this machine; a server takes things in")
+    said = settings_of(ctx, homes_of(ctx)[0].home).ingest
+    naming = Naming(recursive=options["recursive"], extensions=_extensions(options, said))
+    adder = RemoteAdder(
+        wire, naming, _wishes(options), file_bytes_max=said.file_bytes_max, host=platform.node()
     )
+    with progress_bar() as progress:
+        report = _add(adder, sources, progress)
+        if not options["wait"]:
+            return report
+        try:
+            return adder.wait(progress.working if progress else None)
+        except KeyboardInterrupt:
+            warn("every source is in; the server makes the rest findable")
+            raise
 
 
 def _tell(report: AddReport, *, dry_run: bool) -> None:

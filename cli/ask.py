@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
+from cli.asked import reader_of
 from cli.filters import which_docs
-from cli.home import open_spaces
 from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.answers import Answer, Source
-from kb.model.doc import OPERATOR
-from kb.tools.ask import K_DEFAULT, TOKENS_DEFAULT, AskInput
+from kb.model.asking import QuestionAsked
+from kb.tools.ask import K_DEFAULT, TOKENS_DEFAULT
 
 _EXTRACTS = "Extracts from the sources, which no language model has read:"
 
@@ -47,10 +47,10 @@ def command(
     **options: Any,
 ) -> None:
     """Answer a question from what is here, each sentence with its sources."""
-    request = AskInput(**options, with_text=True)
-    spaces = open_spaces(ctx)
+    request = QuestionAsked(**options, with_model=not no_model)
+    reader = reader_of(ctx)
     if raw:
-        print_json(spaces.raw_sources(request, OPERATOR))
+        print_json(reader.sources(request))
         return
     told: list[str] = []
     streams = sys.stdout.isatty() and not as_json
@@ -59,7 +59,7 @@ def command(
         told.append(part)
         _show(part)
 
-    answer = spaces.ask(request, OPERATOR, with_model=not no_model, hear=hear if streams else None)
+    answer = reader.answer(request, hear=hear if streams else None)
     if as_json:
         print_json(answer)
         return

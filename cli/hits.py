@@ -2,6 +2,7 @@
 
 import shlex
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,7 @@ import click
 
 from cli.output import clean, link
 from cli.snippet import Row, snippet
+from kb.model.asking import Mark
 from kb.model.search import Hit, SearchResult
 from kb.model.source import file_lsid
 
@@ -19,33 +21,29 @@ _SAID_OF: Final = {"changed": "changed since it was added", "gone": "no longer t
 
 
 def print_hits(
-    result: SearchResult, *, words: str, whole: bool = False, with_space: bool = False
+    result: SearchResult,
+    marks: Sequence[Sequence[Mark]],
+    *,
+    whole: bool = False,
+    with_space: bool = False,
 ) -> None:
-    """Score, title, place, and the part of the passage around the words, which are marked.
+    """Score, title, place, and the part of the passage around the query's words, marked.
 
-    `whole` shows passages to their end, `with_space` whose store has each. Colours and links are
-    for terminals alone.
+    `marks` has their spans for each hit, or nothing. `whole` shows passages to their end,
+    `with_space` whose store has each. Colours and links are for terminals alone.
     """
     columns = shutil.get_terminal_size().columns
     width = max(_WIDTH_MIN, min(_WIDTH_MAX, columns - len(_INDENT)))
-    wanted = _terms(words)
-    for hit in result.hits:
+    for place, hit in enumerate(result.hits):
         click.echo(_head(hit))
         click.echo(_INDENT + _place(hit, with_space=with_space))
-        for row in snippet(hit.text, wanted, width, rows_max=None if whole else 5):
+        spans = marks[place] if marks else ()
+        for row in snippet(hit.text, spans, width, rows_max=None if whole else 5):
             click.echo(_INDENT + _marked(hit.text, row))
         if hit.explain:
             said = ", ".join(f"{name} {value}" for name, value in hit.explain.items())
             click.echo(_INDENT + click.style(said.replace("_", " "), dim=True))
         click.echo()
-
-
-def _terms(words: str) -> list[str]:
-    if not words:
-        return []
-    from kb.index.words import terms
-
-    return terms(words)
 
 
 def _head(hit: Hit) -> str:
@@ -81,7 +79,10 @@ def _via(hit: Hit) -> str:
 def _linked(hit: Hit, shown: str) -> str:
     if hit.kind == "url" or hit.source.startswith("file://"):
         return link(clean(hit.source), shown)
-    return link(file_lsid(Path(hit.source)), shown) if hit.kind in ("file", "entry") else shown
+    path = Path(hit.source)
+    # What was handed in over HTTP is a file that lies nowhere.
+    is_here = hit.kind in ("file", "entry") and path.is_absolute()
+    return link(file_lsid(path), shown) if is_here else shown
 
 
 def _marked(text: str, row: Row) -> str:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kb.app import HOME_CONFIGS, PROJECT_FOLDER, App, user_config
-from kb.config import Settings, load
-from kb.content.layout import HomePaths
+from kb.config import HOME_CONFIGS, Settings, load, user_config
+from kb.content.layout import PROJECT_FOLDER, HomePaths
+from kb.errors import UsageError
 from kb.model.search import SpaceName
-from kb.spaces.homes import home_written, homes_read
+from kb.spaces.homes import SpaceHome, home_written, homes_read
 
 if TYPE_CHECKING:
+    from kb.app import App
     from kb.spaces.spaces import Spaces
 
 
@@ -20,10 +21,42 @@ def home_of(ctx: click.Context) -> tuple[Path, Settings]:
     """The one home that is meant and the settings in force there."""
     said: dict[str, Any] = ctx.obj
     home = home_written(said["home"], said["space"], here(), os.environ)
-    return home, _settings(said, home)
+    return home, _settings_here(ctx, home)
 
 
-def _settings(said: dict[str, Any], home: Path) -> Settings:
+def homes_of(ctx: click.Context) -> tuple[SpaceHome, ...]:
+    """The homes that a reading command means."""
+    said: dict[str, Any] = ctx.obj
+    return homes_read(said["home"], said["space"], here(), os.environ)
+
+
+def _settings_here(ctx: click.Context, home: Path) -> Settings:
+    """The settings of a home that is worked on here. Raises UsageError where a server is meant."""
+    settings = settings_of(ctx, home)
+    if server_named(ctx, settings):
+        raise UsageError(
+            f"{ctx.command_path} works on a home at this machine, and a server is named; "
+            "say --home, --space or --server ''"
+        )
+    return settings
+
+
+def server_named(ctx: click.Context, settings: Settings) -> str:
+    """The server that is meant: --server, else KB_SERVER, else `client.server`; empty is none.
+
+    Whoever says --home or --space means this machine.
+    """
+    said: dict[str, Any] = ctx.obj
+    if said["server"] is not None:
+        return str(said["server"])
+    if said["home"] is not None or said["space"] is not None:
+        return ""
+    return os.environ.get("KB_SERVER", "") or settings.client.server
+
+
+def settings_of(ctx: click.Context, home: Path) -> Settings:
+    """The settings in force in a home."""
+    said: dict[str, Any] = ctx.obj
     mine = user_config()
     # On some systems the user's settings and the user's home lie in one folder.
     files = dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))
@@ -48,8 +81,10 @@ def here() -> Path:
         return Path("/")
 
 
-def open_app(ctx: click.Context, *, create: bool) -> App:
+def open_app(ctx: click.Context, *, create: bool) -> "App":
     """Open the home; closed when the command ends."""
+    from kb.app import App
+
     os.umask(0o077)
     home, settings = home_of(ctx)
     app = App.open(home, settings, create=create)
@@ -59,8 +94,7 @@ def open_app(ctx: click.Context, *, create: bool) -> App:
 
 def space_of(ctx: click.Context) -> SpaceName:
     """The name of the space that `open_app` opens."""
-    said: dict[str, Any] = ctx.obj
-    return homes_read(said["home"], said["space"], here(), os.environ)[0].name
+    return homes_of(ctx)[0].name
 
 
 def user_space(ctx: click.Context) -> Path:
@@ -70,10 +104,12 @@ def user_space(ctx: click.Context) -> Path:
     return home_written(said["home"], None if named else "user", here(), os.environ)
 
 
-def make_home(ctx: click.Context, home: Path) -> App:
+def make_home(ctx: click.Context, home: Path) -> "App":
     """Open a home, making what is not there; closed when the command ends."""
+    from kb.app import App
+
     os.umask(0o077)
-    app = App.open(home, _settings(ctx.obj, home))
+    app = App.open(home, _settings_here(ctx, home))
     ctx.call_on_close(app.close)
     return app
 
@@ -83,13 +119,13 @@ def open_spaces(ctx: click.Context, *, create: bool = False) -> "Spaces":
 
     With `create` the first one is made where it is not there.
     """
+    from kb.app import App
     from kb.spaces.spaces import Spaces
 
     os.umask(0o077)
-    said: dict[str, Any] = ctx.obj
-    homes = homes_read(said["home"], said["space"], here(), os.environ)
+    homes = homes_of(ctx)
     if create and not HomePaths(homes[0].home).has_store:
-        App.open(homes[0].home, _settings(said, homes[0].home)).close()
-    spaces = Spaces.open(homes, lambda home: _settings(said, home))
+        App.open(homes[0].home, _settings_here(ctx, homes[0].home)).close()
+    spaces = Spaces.open(homes, lambda home: _settings_here(ctx, home))
     ctx.call_on_close(spaces.close)
     return spaces

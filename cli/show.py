@@ -4,7 +4,7 @@ import shutil
 
 import click
 
-from cli.home import open_spaces
+from cli.asked import reader_of
 from cli.output import cells, clean, fitted, print_json, warn
 from kb.tools.entries import Reference
 from kb.tools.kept import PassageInPlace, WholeDoc
@@ -21,12 +21,12 @@ def command(ctx: click.Context, ident: str, as_json: bool) -> None:
 
     Of an entry, whose own id will do, also what it refers to and what refers to it.
     """
-    spaces = open_spaces(ctx)
-    found = spaces.show(ident)
+    reader = reader_of(ctx)
+    found = reader.show(ident)
     for warning in found.warnings:
         warn(warning)
     shown = found.shown
-    if len(spaces.names) > 1 and not as_json:
+    if reader.has_several and not as_json:
         click.echo(click.style(f"from the {found.space} space", dim=True))
     if as_json:
         print_json(shown)

@@ -1,12 +1,13 @@
 """Which part of a passage to show? The rows around its matched words. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from cli.output import cells
+from kb.model.asking import Mark
 
 # What the ellipses before the first and after the last row take.
 _ELLIPSES: Final = 4
@@ -17,17 +18,16 @@ class Row(Struct, frozen=True, kw_only=True):
 
     start: int
     end: int
-    spans: tuple[tuple[int, int], ...] = ()
+    spans: tuple[Mark, ...] = ()
     cut_before: bool = False
     cut_after: bool = False
 
 
-def snippet(text: str, terms: list[str], width: int, *, rows_max: int | None) -> list[Row]:
-    """At most `rows_max` rows of `width` columns, those with most of the terms in their middle.
+def snippet(text: str, spans: Sequence[Mark], width: int, *, rows_max: int | None) -> list[Row]:
+    """At most `rows_max` rows of `width` columns, those with most of the words in their middle.
 
-    `terms` are analysed words. Blank lines are left out.
+    `spans` are those of the words, ascending and disjoint. Blank lines are left out.
     """
-    spans = _spans(text, terms)
     rows = [
         Row(start=start, end=end, spans=_within(spans, start, end))
         for start, end in wrapped(text, width - _ELLIPSES)
@@ -43,15 +43,7 @@ def snippet(text: str, terms: list[str], width: int, *, rows_max: int | None) ->
     return shown
 
 
-def _spans(text: str, terms: list[str]) -> list[tuple[int, int]]:
-    if not terms:
-        return []
-    from kb.index.words import highlight_spans
-
-    return highlight_spans(text, terms)
-
-
-def _within(spans: list[tuple[int, int]], start: int, end: int) -> tuple[tuple[int, int], ...]:
+def _within(spans: Sequence[Mark], start: int, end: int) -> tuple[Mark, ...]:
     return tuple((max(a, start), min(b, end)) for a, b in spans if a < end and b > start)
 
 

@@ -1,7 +1,9 @@
 """What was asked for? Layers of TOML, environment and flags, read once into frozen Settings."""
 
 from kb.config.load import load
+from kb.config.places import HOME_CONFIGS, user_config
 from kb.config.sections import (
+    ClientSettings,
     CompactSettings,
     EmbedSettings,
     FetchSettings,
@@ -16,6 +18,8 @@ from kb.config.sections import (
 )
 
 __all__ = [
+    "HOME_CONFIGS",
+    "ClientSettings",
     "CompactSettings",
     "EmbedSettings",
     "FetchSettings",
@@ -28,4 +32,5 @@ __all__ = [
     "Settings",
     "TopicSettings",
     "load",
+    "user_config",
 ]

@@ -21,7 +21,8 @@ _T = TypeVar("_T")
 _KeyPath = tuple[str, ...]
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
 # Where questions, notes and keys are sent, which addresses are reached, and who reaches this one.
-_PERSONAL: Final = ("llm", "fetch", "serve")
+_PERSONAL: Final = ("llm", "fetch", "serve", "client")
+_PERSONAL_KEYS: Final = (("notebook", "push"),)
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -108,6 +109,10 @@ class _Layers:
             if section in table:
                 said = f"{section} is not for a project to say; set it in your own settings"
                 raise ConfigError(said, place=place((section,)))
+        for section, key in _PERSONAL_KEYS if is_foreign else ():
+            if isinstance(table.get(section), dict) and key in table[section]:
+                said = f"{section}.{key} is not for a project to say; set it in your own settings"
+                raise ConfigError(said, place=place((section, key)))
         self._take(table, place)
 
     def take_assignment(self, whole: str, key: str, operator: str, raw: str) -> None:
@@ -124,6 +129,11 @@ class _Layers:
         for part in parts[:-1]:
             inner = inner.setdefault(part, {})
         inner[parts[-1]] = value
+        client = table.get("client")
+        if isinstance(client, dict) and "token" in client:
+            # Others on the machine see the arguments of a command.
+            detail = "a token is not for the command line; set KB_TOKEN, or say it in a file"
+            raise ConfigError(detail, place="--cfg client.token")
         self._take(table, lambda _: f"--cfg {whole}")
 
     def _take(self, table: dict[str, Any], place: Callable[[_KeyPath], str]) -> None:

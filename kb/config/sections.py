@@ -178,6 +178,8 @@ class NotebookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     path: Annotated[str, Meta(pattern=r"\A[^\0]*\Z", max_length=4_096)] = ""
     """The folder, named from the home where it is not absolute; empty is `notebook`."""
+    push: bool = False
+    """Whether its branch is pushed to its `origin` after commits."""
 
 
 class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,7 +196,15 @@ class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     header_bytes_max: Annotated[int, Meta(ge=1_024, le=1 << 20)] = 32 << 10
     concurrency_max: Annotated[int, Meta(ge=1, le=1_000)] = 32
     """Requests that are worked on at once; others are told to come again."""
+    long_max: Annotated[int, Meta(ge=1, le=1_000)] = 8
+    """As many again that may wait for a language model, a page or a parser."""
     connections_max: Annotated[int, Meta(ge=1, le=10_000)] = 256
+    streams_max: Annotated[int, Meta(ge=1, le=10_000)] = 64
+    """Answers at once that come piece by piece; they are counted apart from the other requests."""
+    stream_s: Annotated[float, Meta(gt=0, le=86_400)] = 600.0
+    """How long one of them lasts."""
+    upload_bytes_max: Annotated[int, Meta(ge=1, le=1 << 30)] = 64 << 20
+    """Largest file that is handed in."""
     head_s: Annotated[float, Meta(gt=0, le=3600)] = 10.0
     """How long a request may take to say what it wants."""
     body_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
@@ -202,6 +212,23 @@ class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How long an answer waits for its reader."""
     idle_s: Annotated[int, Meta(ge=1, le=3600)] = 5
     """How long a connection is kept between two requests."""
+
+
+class ClientSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which server the command line asks, where it is to ask one."""
+
+    server: Annotated[str, Meta(max_length=2_000)] = ""
+    """Its address; empty is the homes on this machine."""
+    token: Annotated[str, Meta(max_length=1_000)] = ""
+    """KB_TOKEN comes before it."""
+    insecure: bool = False
+    """Whether a token may be sent over plain http to another machine."""
+    timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
+    """Without a word from the server, and for an answer as a whole where nothing is uploaded."""
+
+    def __repr__(self) -> str:
+        """Without the token, which is for nobody to read."""
+        return f"ClientSettings(server={self.server!r})"
 
 
 class KbSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -227,4 +254,5 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pack: PackSettings = PackSettings()
     notebook: NotebookSettings = NotebookSettings()
     serve: ServeSettings = ServeSettings()
+    client: ClientSettings = ClientSettings()
     kb: KbSettings = KbSettings()

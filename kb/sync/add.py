@@ -1,7 +1,6 @@
 """`add`: from what a person named to docs in the store, every file accounted for."""
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,15 +14,16 @@ from kb.ingest.request import IngestRequest, Staged, Wishes
 from kb.model.doc import Seen
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.origin import Origin, OriginKind, origin_id
-from kb.model.source import STDIN_NAME, display_name, file_lsid
+from kb.model.source import STDIN_NAME, display_name, file_lsid, owned_lsid
 from kb.store import docs
 from kb.store.records import SOURCES
 from kb.store.store import Store
-from kb.sync.items import Bytes, Item, Left, Member, as_member, extension_of, of_walk
+from kb.sync.items import Bytes, Item, Left, Member, as_member, extension_of, of_stdin, of_walk
+from kb.sync.named import Naming
 from kb.sync.origins import register
 from kb.sync.read import read_file, read_stream, stamp_of
 from kb.sync.report import AddReport, Tally
-from kb.sync.walk import DEFAULT_EXTENSIONS, Found, Passed, walk
+from kb.sync.walk import DEFAULT_EXTENSIONS, Found, Passed
 
 if TYPE_CHECKING:
     from kb.sync.url import UrlSyncer
@@ -44,6 +44,10 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     file_bytes_max: int = 64 << 20
     home: Path | None = None
     """The folder that holds what is taken in: never a source itself."""
+    file_name: str | None = None
+    """Of the file whose bytes standard input is; without it they are a text."""
+    file_place: str = ""
+    """Where that file lies, as whoever hands it in names it: by that it is known again."""
     keep_current: bool = True
     """Whether folders and URLs are registered for `kb sync-all`."""
     revive: bool = True
@@ -64,7 +68,6 @@ class Adder:
     ) -> None:
         self._urls = urls
         self._member_at = member_at
-        self._folders: list[Path] = []
         self.cursors: dict[str, str] = {}
         """By URL that was taken in: how to ask whether it changed."""
         self.error: SourceError | None = None
@@ -90,9 +93,16 @@ class Adder:
         What is committed stays committed if this is interrupted: `report` tells so far. Raises
         StoreFull and its like when the home, not a source, is at fault.
         """
-        self._take_all(list(self._items(sources)), stdin_fd, on_progress)
-        if self._options.keep_current and not self._options.dry_run:
-            self._register()
+        options = self._options
+        naming = Naming(
+            recursive=options.recursive,
+            extensions=options.extensions,
+            home=options.home,
+            stdin_name=options.file_place or options.file_name or STDIN_NAME,
+        )
+        self._take_all(list(naming.items(sources)), stdin_fd, on_progress)
+        if options.keep_current and not options.dry_run:
+            self._register(naming.folders)
         return self.report()
 
     def add_walked(self, seen: Iterable[Found | Passed]) -> AddReport:
@@ -130,14 +140,14 @@ class Adder:
             self._flush()
         self._add_overtaken(stdin_fd)
 
-    def _register(self) -> None:
+    def _register(self, folders: Sequence[Path]) -> None:
         """Have the folders and pages of this call kept current from now on."""
         options = self._options
         places: list[tuple[OriginKind, str]] = [("url", url) for url in self.cursors]
-        places += [("folder", display_name(folder)) for folder in self._folders]
+        places += [("folder", display_name(folder)) for folder in folders]
         for kind, location in places:
             origin = Origin(
-                origin_id=origin_id(kind, location),
+                origin_id=origin_id(kind, location, options.wishes.owner),
                 kind=kind,
                 location=location,
                 extensions=options.extensions if kind == "folder" else (),
@@ -153,52 +163,6 @@ class Adder:
     def report(self) -> AddReport:
         """What became of the sources so far."""
         return self._tally.report()
-
-    def _items(self, sources: Iterable[str]) -> Iterator[Item | Left]:
-        """Every source once: one that is named twice, or named and in a folder, is one source."""
-        folders = self._folders
-        named: dict[str, Item | Left] = {}
-        for source in sources:
-            item = self._named(source)
-            if isinstance(item, Path):
-                folders.append(item)
-            else:
-                named.setdefault(item.name, item)
-        yield from named.values()
-        # What is named itself is that, and not what its folder's rules would make of it.
-        known = set(named)
-        for folder in folders:
-            for seen in walk(folder, self._options.extensions, home=self._options.home):
-                name = display_name(seen.path)
-                if name in known:
-                    continue
-                known.add(name)
-                yield of_walk(seen, name)
-
-    def _named(self, source: str) -> Item | Left | Path:
-        """What a person named; a path where it is a folder to walk."""
-        if source == STDIN_NAME:
-            return Item(STDIN_NAME, None, named=True)
-        if "://" in source[:12]:
-            return self._named_url(source)
-        if not source:
-            return Left(source, "an empty name", failed=True)
-        # The real path, so that a file has one name however it was typed.
-        path = Path(os.path.realpath(os.path.expanduser(source)))
-        if not os.path.isdir(path):
-            return Item(display_name(path), path, named=True)
-        if not self._options.recursive:
-            return Left(display_name(path), "a folder; add it with --recursive", failed=True)
-        return path
-
-    def _named_url(self, source: str) -> Item | Left:
-        from kb.sync.url import url_lsid
-
-        try:
-            url = url_lsid(source).removeprefix("url:")
-        except SourceError as error:
-            return Left(source, error.reason, failed=True)
-        return Item(url, None, named=True, url=url)
 
     def _add_one(self, item: Item, stdin_fd: int) -> None:
         try:
@@ -220,12 +184,7 @@ class Adder:
             return self._read_url(item, item.url)
         if item.path is None:
             data = read_stream(stdin_fd, limit, item.name)
-            digest = sha256_hex(data)
-            # A named note is one thing across edits; an unnamed one is what it says.
-            lsid = Lsid(f"stdin:{self._options.wishes.title or digest}")
-            return Bytes(
-                item=item, lsid=lsid, kind="stdin", data=data, raw_sha256=digest, stamp=None
-            )
+            return of_stdin(item, data, self._options.wishes, self._options.file_name)
         lsid = item.member.lsid if item.member else file_lsid(item.path)
         if self._is_unchanged(item, item.path, lsid, now_ms) or self._stays_out(item, lsid):
             return None
@@ -248,13 +207,13 @@ class Adder:
 
         if self._urls is None:
             raise Refused("nothing is fetched here", source=url)
-        lsid = Lsid(f"url:{url}")
+        wishes = self._options.wishes
+        lsid = owned_lsid(wishes.owner, f"url:{url}")
         if self._stays_out(item, lsid):
             return None
-        wishes = self._options.wishes
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
-            origin = SOURCES.get(txn, origin_id("url", url).encode())
+            origin = SOURCES.get(txn, origin_id("url", url, wishes.owner).encode())
             # Bytes are needed where something else than the page is to be different.
             same = newest and self._ingestor.same_bytes(
                 txn, lsid, newest.raw_sha256, wishes, FINGERPRINT

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from kb.ingest.request import FileStamp, Wishes
 from kb.model.doc import Kind
-from kb.model.ids import DocId, Lsid
+from kb.model.ids import DocId, Lsid, sha256_hex
+from kb.model.source import owned_lsid
 from kb.passages import Ready
 from kb.sync.walk import Found, Passed
 
@@ -86,6 +87,25 @@ def as_member(item: Item, member_at: Callable[[Path], Member | None], wishes: Wi
 def extension_of(path: Path | None, mime: str) -> str:
     """The extension under which the bytes of a source are kept."""
     return path.suffix.lstrip(".") if path else _EXTENSIONS.get(mime, "txt")
+
+
+def of_stdin(item: Item, data: bytes, wishes: Wishes, file_name: str | None) -> Bytes:
+    """What came on standard input: a file's bytes, where it has a name, and else a text.
+
+    A file of a name is one thing across edits, and so is a text with a title; one without is what
+    it says.
+    """
+    digest = sha256_hex(data)
+    named = f"upload:{item.name}" if file_name else f"stdin:{wishes.title or digest}"
+    return Bytes(
+        item=item,
+        lsid=owned_lsid(wishes.owner, named),
+        kind="file" if file_name else "stdin",
+        data=data,
+        raw_sha256=digest,
+        stamp=None,
+        file_name=file_name,
+    )
 
 
 def of_walk(seen: Found | Passed, name: str) -> Item | Left:

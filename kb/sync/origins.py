@@ -100,8 +100,9 @@ def unregister(store: Store, ident: str) -> Origin:
 
 
 def listed(txn: ReadTxn) -> list[Origin]:
-    """Every source, in the order of kind and place."""
-    return sorted((o for _, o in SOURCES.scan(txn)), key=lambda o: (o.kind, o.location))
+    """Every source, in the order of kind and place; of one place the local user's comes first."""
+    origins = (origin for _, origin in SOURCES.scan(txn))
+    return sorted(origins, key=lambda o: (o.kind, o.location, o.owner or ""))
 
 
 def resolve(txn: ReadTxn, ident: str) -> Origin:

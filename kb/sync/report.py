@@ -1,7 +1,9 @@
 """What became of every source that was seen."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from kb.model.ids import DocId
@@ -80,3 +82,33 @@ class Tally:
             docs=tuple(self._docs),
             problems=tuple(self._problems),
         )
+
+
+def with_failed(report: AddReport, reasons: Mapping[DocId, str]) -> AddReport:
+    """The report with the docs that went in, but whose work ended for good, as failures.
+
+    `reasons` says why, by doc. The sum stays.
+    """
+    failed = [line for line in report.docs if line.doc_id in reasons]
+    if not failed:
+        return report
+    moved = {
+        status: sum(1 for line in failed if line.status == status)
+        for status in ("added", "updated", "unchanged", "resurrected")
+    }
+    changes: dict[str, Any] = {status: getattr(report, status) - n for status, n in moved.items()}
+    problems = [
+        Problem(source=line.source, outcome="failed", reason=reasons[line.doc_id])
+        for line in failed
+    ]
+    lines = [
+        msgspec.structs.replace(line, status="failed") if line.doc_id in reasons else line
+        for line in report.docs
+    ]
+    return msgspec.structs.replace(
+        report,
+        failed=report.failed + len(failed),
+        docs=tuple(lines),
+        problems=(*report.problems, *problems),
+        **changes,
+    )

@@ -1,0 +1,71 @@
+"""What a server's problem is here: an error with the exit code that it has at home."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import HeldBack, KbError, NotFound, StoreDamaged, UsageError
+
+_DETAIL_CHARS_MAX: Final = 500
+
+
+class ServerError(KbError):
+    """A server could not be asked, or gave no answer to work with."""
+
+    template = "{place}: {detail}"
+
+
+class NotOnServer(NotFound):
+    """The server has nothing by this id, tag or path, or nothing that may be seen."""
+
+    template = "{detail}"
+
+
+class NotTaken(KbError):
+    """The server will not take this one thing in; others it may."""
+
+
+class TooMuch(NotTaken):
+    """It is larger than the server takes."""
+
+
+class ServerBusy(ServerError):
+    """Others are before us; a later try may succeed."""
+
+
+# By the problem's code; any other is a ServerError.
+_KINDS: Final[Mapping[str, type[KbError]]] = {
+    "not_found": NotOnServer,
+    "ambiguous_id": UsageError,
+    "invalid_input": UsageError,
+    "damaged": StoreDamaged,
+    "held_back": HeldBack,
+    "not_taken_in": NotTaken,
+    "too_large": TooMuch,
+    "busy": ServerBusy,
+}
+_OTHER_KB: Final = "it is of another version of kb, and cannot do this"
+# What a person can do about it here.
+_SAID: Final[Mapping[str, str]] = {
+    "no_such_route": _OTHER_KB,
+    "method_not_allowed": _OTHER_KB,
+    "unauthorized": "it wants a token; set KB_TOKEN to one that it knows",
+}
+
+
+class _Problem(Struct, frozen=True, kw_only=True):
+    code: str
+    detail: str
+
+
+def error_of(status: int, data: bytes, url: str) -> KbError:
+    """The error that a problem document tells of; ServerError where it is none."""
+    try:
+        problem = msgspec.json.decode(data, type=_Problem)
+    except (ValueError, RecursionError):
+        detail = f"it answered {status}, and not as kb does; is it a kb server?"
+        return ServerError(detail, place=url)
+    said = _SAID.get(problem.code, problem.detail[:_DETAIL_CHARS_MAX])
+    return _KINDS.get(problem.code, ServerError)(said, place=url)
