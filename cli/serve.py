@@ -19,6 +19,11 @@ from kb.serve.http_lines import LineFormat
     "--port", type=click.IntRange(0, 65_535), help="Instead of serve.port; 0 takes a free one."
 )
 @click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    help="How many threads work on jobs, instead of work.threads.",
+)
+@click.option(
     "--log",
     "form",
     type=click.Choice(["json", "text"]),
@@ -27,17 +32,26 @@ from kb.serve.http_lines import LineFormat
     help="How a request is told of on standard error.",
 )
 @click.pass_context
-def command(ctx: click.Context, host: str | None, port: int | None, form: LineFormat) -> None:
+def command(
+    ctx: click.Context, host: str | None, port: int | None, workers: int | None, form: LineFormat
+) -> None:
     """Answer over HTTP and work on what is still to do, until stopped (Ctrl-C or SIGTERM)."""
     from kb.serve.http_server import serve
 
+    # Its own threads would wait for each other where many ask at once; read when numpy loads.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     app = open_app(ctx, create=True)
+    if workers is not None:
+        work = msgspec.structs.replace(app.settings.work, threads=workers)
+        app.settings = msgspec.structs.replace(app.settings, work=work)
     said = app.settings.serve
     said = msgspec.structs.replace(
         said, host=said.host if host is None else host, port=said.port if port is None else port
     )
     _tell_faults(form)
     ended = serve(app, space_of(ctx), said, stream=sys.stderr, form=form, told=_say)
+    if not ended.is_heard:
+        os._exit(130 if ended.by == signal.SIGINT else 0)
     if not ended.is_quiet:
         warn("a request or a worker was still busy; a job is done again by the next worker")
         # Its thread uses the store, so that this is not closed under it, and nobody waits for it.

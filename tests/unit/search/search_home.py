@@ -34,13 +34,15 @@ class SearchHome(SmallHome):
         assert doc is not None
         return doc
 
-    def searcher(self, embedder: Embedder | None = None) -> Searcher:
+    def searcher(
+        self, embedder: Embedder | None = None, kind: type[Searcher] = Searcher
+    ) -> Searcher:
         """A searcher under the settings in force."""
         sources = Sources(
             lexical=lambda: self.lexical,
             meaning=lambda: Meaning(embedder=embedder or self.embedder, dense=self.dense),
         )
-        return Searcher(self.store, self.content, sources, self.settings, self.lock_wait_s)
+        return kind(self.store, self.content, sources, self.settings, self.lock_wait_s)
 
     def search(
         self,

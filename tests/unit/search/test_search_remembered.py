@@ -1,0 +1,119 @@
+"""What a searcher remembers, and that nobody can tell but by the clock."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from search_home import SearchHome, titles
+
+from kb.embed.hashing import HashingEmbedder
+from kb.embed.protocol import FloatVector
+from kb.model.doc import OPERATOR, Scope
+from kb.model.ids import Lsid
+from kb.model.search import SearchRequest
+from kb.search import remembered
+from kb.search.remembered import RememberingSearcher
+
+OAK = SearchRequest(query="the keel is oak")
+
+
+class Counting(HashingEmbedder):
+    """Counts the queries, for each that is worked out is embedded once."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim)
+        self.queries = 0
+
+    def embed_query(self, text: str) -> FloatVector:
+        self.queries += 1
+        return super().embed_query(text)
+
+
+@pytest.fixture
+def model(home: SearchHome) -> Counting:
+    home.embedder = Counting(64)
+    home.give("boat.md", "# Boat\n\nThe keel is oak.", visibility="shared", owner="ada")
+    home.give("soup.md", "# Soup\n\nNo oak in it.", visibility="private", owner="ada")
+    return home.embedder
+
+
+def test_an_unchanged_store_is_asked_once(home: SearchHome, model: Counting) -> None:
+    """The second answer is that of any searcher, and nothing was worked out for it."""
+    searcher = home.searcher(kind=RememberingSearcher)
+    first = searcher.search(OAK, OPERATOR)
+    assert model.queries == 1
+    assert searcher.search(OAK, OPERATOR) == first
+    assert model.queries == 1
+    assert first == home.searcher().search(OAK, OPERATOR)
+
+
+def test_each_scope_and_request_has_its_own(home: SearchHome, model: Counting) -> None:
+    """What one may see is never the answer to another, nor to another question."""
+    searcher = home.searcher(kind=RememberingSearcher)
+    for scope in (Scope(user="ada"), Scope(user="bob"), Scope(user=None), OPERATOR):
+        for request in (OAK, msgspec.structs.replace(OAK, k=1)):
+            for _ in range(2):
+                assert searcher.search(request, scope) == home.searcher().search(request, scope)
+    assert titles(searcher.search(OAK, Scope(user="bob"))) == ["Boat"]
+
+
+def test_a_change_is_seen_at_once(home: SearchHome, model: Counting) -> None:
+    """Whatever is committed, by whomever, the next answer is a new one."""
+    searcher = home.searcher(kind=RememberingSearcher)
+    searcher.search(OAK, OPERATOR)
+    home.give("ship.md", "# Ship\n\nThe keel is oak and long.")
+    found = searcher.search(OAK, OPERATOR)
+    assert "Ship" in titles(found)
+    assert found == home.searcher().search(OAK, OPERATOR)
+
+
+def test_a_file_is_looked_at_each_time(home: SearchHome, model: Counting, tmp_path: Path) -> None:
+    """That a source changed or went is no change of the store, and is said all the same."""
+    file = tmp_path / "mast.md"
+    file.write_text("# Mast\n\nA mast of pine.")
+    request = home.request("mast.md", file.read_text())
+    placed = msgspec.structs.replace(request, lsid=Lsid(file.as_uri()), source=str(file))
+    home.commit(home.ingestor.stage(placed))
+    home.work()
+    searcher = home.searcher(kind=RememberingSearcher)
+    pine = SearchRequest(query="pine", mode="lexical")
+
+    def said() -> str:
+        return searcher.search(pine, OPERATOR).hits[0].freshness
+
+    assert said() == "fresh"
+    file.write_text("# Mast\n\nA mast of steel.")
+    assert said() == "changed"
+    file.unlink()
+    assert said() == "gone"
+
+
+def test_what_may_pass_is_not_kept(home: SearchHome, model: Counting) -> None:
+    """An answer with a warning is worked out again."""
+    searcher = home.searcher(kind=RememberingSearcher)
+    asked = msgspec.structs.replace(OAK, require_entities=("#none",))
+    assert searcher.search(asked, OPERATOR).warnings
+    before = model.queries
+    searcher.search(asked, OPERATOR)
+    assert model.queries == before + 1
+
+
+def test_the_room_is_bounded(
+    home: SearchHome, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer that was asked for longest ago goes first; one too large is not kept at all."""
+    monkeypatch.setattr(remembered, "_ANSWERS_MAX", 2)
+    searcher = home.searcher(kind=RememberingSearcher)
+    one, two, three = (SearchRequest(query=f"oak {word}") for word in ("keel", "boat", "soup"))
+    for request in (one, two, one, three):
+        searcher.search(request, OPERATOR)
+    before = model.queries
+    searcher.search(one, OPERATOR)
+    assert model.queries == before
+    searcher.search(two, OPERATOR)
+    assert model.queries == before + 1
+    monkeypatch.setattr(remembered, "_CHARS_MAX", 16)
+    large = SearchRequest(query="oak")
+    for _ in range(2):
+        searcher.search(large, OPERATOR)
+    assert model.queries == before + 3
