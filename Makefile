@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash check fix bench bench-sync bench-registry clean
+.PHONY: help setup setup-st demo test test-crash check fix bench bench-sync bench-registry bench-serve bench-client fuzz-http screenshots clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -17,6 +17,10 @@ help:
 	@echo "make bench       speed and memory, as ratios"
 	@echo "make bench-sync  what keeping 5,000 notes current costs"
 	@echo "make bench-registry  what pulling 1,000 entries costs"
+	@echo "make bench-serve what the server bears, with 100,000 passages"
+	@echo "make bench-client what a search gains by the socket of a server"
+	@echo "make fuzz-http   ask every operation of the server, a few minutes long"
+	@echo "make screenshots  the pictures of the page that the README shows"
 	@echo "make setup-st    add torch and sentence-transformers"
 	@echo "make clean       remove what these made"
 
@@ -58,6 +62,18 @@ bench-sync: $(STAMP)
 
 bench-registry: $(STAMP)
 	$(BIN)/python tests/bench/bench_registry.py
+
+bench-serve: $(STAMP)
+	$(BIN)/python tests/bench/bench_serve.py
+
+bench-client: $(STAMP)
+	$(BIN)/python tests/bench/bench_client.py
+
+fuzz-http: $(STAMP)
+	KB_FUZZ_EXAMPLES=1000 $(BIN)/python -m pytest --timeout 1800 tests/e2e/test_http_contract.py
+
+screenshots: $(STAMP)
+	$(BIN)/python scripts/screenshots.py
 
 clean:
 	rm -rf $(VENV) build dist bench-out .mypy_cache .ruff_cache .hypothesis .import_linter_cache

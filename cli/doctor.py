@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from cli.home import home_of, open_app
 from cli.output import clean, many, print_json
-from kb.check.doctor import Advice, look_around, of_model, of_place, of_store
-from kb.errors import ConfigError, ItemsFailed
+from kb.app import App
+from kb.check.doctor import Advice, look_around, of_model, of_place, of_push, of_store
+from kb.errors import ConfigError, ItemsFailed, NotebookUnfit
 from kb.spaces.homes import enclosing_project
 
 
@@ -58,6 +59,14 @@ def _findings(ctx: click.Context) -> Iterator[Advice]:
     if app.is_made:
         yield from of_place(look_around(app.paths.root))
         yield from of_store(app.store)
+        yield from _of_push(app)
+
+
+def _of_push(app: App) -> Iterator[Advice]:
+    try:
+        yield from of_push(app.notebook.push_report())
+    except NotebookUnfit as error:
+        yield Advice(place="notebook", problem=str(error), mend="mend it, or name another folder")
 
 
 def _nested(home: Path) -> Iterator[Advice]:

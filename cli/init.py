@@ -8,8 +8,8 @@ import click
 
 from cli.home import here, make_home, user_space
 from cli.output import clean, warn
-from kb.app import PROJECT_FOLDER, App
-from kb.content.layout import HomePaths
+from kb.app import App
+from kb.content.layout import PROJECT_FOLDER, HomePaths
 from kb.core_home import FOLDER, put_core
 from kb.errors import ReadOnlyHome, UsageError
 from kb.guide.install import Installed

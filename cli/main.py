@@ -47,6 +47,10 @@ COMMANDS: Final[dict[str, str]] = {
 }
 
 
+# Those that can be sent to a server.
+ASKED_OF_SERVERS: Final = frozenset(("search", "show", "ls", "ask", "add", "note", "job"))
+
+
 class _Commands(click.Group):
     # The signatures are click's, so `ctx` stays though nothing here needs it.
 
@@ -107,6 +111,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     "--home", metavar="DIR", help="The store to use; else KB_HOME, .kb/ upward, the user's."
 )
 @click.option("--space", type=click.Choice(["user", "project", "all"]), help="Which spaces.")
+@click.option("--server", metavar="URL", help="Ask a running server; '' for none.")
 @click.option(
     "--cfg", multiple=True, metavar="KEY=VALUE|KEY+=VALUE|FILE|NAME", help="Set a setting."
 )
@@ -121,14 +126,31 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 )
 @click.pass_context
 def kb(
-    ctx: click.Context, home: str | None, space: str | None, cfg: tuple[str, ...], verbose: int
+    ctx: click.Context,
+    home: str | None,
+    space: str | None,
+    server: str | None,
+    cfg: tuple[str, ...],
+    verbose: int,
 ) -> None:
     """Find what you once read: a local search engine for your files, pages and notes."""
     if os.environ.get("NO_COLOR"):
         ctx.color = False
-    ctx.obj.update(home=home, space=space, cfg=cfg, verbose=verbose)
+    ctx.obj.update(home=home, space=space, server=server, cfg=cfg, verbose=verbose)
+    if server:
+        _check_server(ctx)
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+def _check_server(ctx: click.Context) -> None:
+    """Pass where a server can be asked for the command. Raises UsageError."""
+    said, name = ctx.obj, ctx.invoked_subcommand
+    if said["home"] is not None or said["space"] is not None:
+        raise click.UsageError("--server is another place than --home or --space; say one", ctx)
+    if name is not None and name not in ASKED_OF_SERVERS:
+        able = ", ".join(sorted(ASKED_OF_SERVERS))
+        raise click.UsageError(f"kb {name} asks no server; these do: {able}", ctx)
 
 
 def main() -> None:

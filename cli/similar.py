@@ -23,7 +23,7 @@ def command(ctx: click.Context, ident: str, k: int, as_json: bool) -> None:
     if as_json:
         print_json(result)
         return
-    print_hits(result, words="", with_space=len(spaces.names) > 1)
+    print_hits(result, (), with_space=len(spaces.names) > 1)
     for warning in result.warnings:
         warn(warning)
     if not result.hits and not result.warnings:

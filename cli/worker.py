@@ -6,8 +6,11 @@ import threading
 import click
 
 from cli.home import open_app
-from cli.output import many, warn
+from cli.output import clean, many, warn
+from cli.pushes import said_of
 from cli.work import HURRY_S
+from kb.app import App
+from kb.errors import NotebookUnfit
 from kb.jobs import queue
 
 
@@ -32,7 +35,8 @@ def command(ctx: click.Context, drain: bool, retry_failed: bool) -> None:
         if drain:
             pool.drain()
         else:
-            pool.serve(stop)
+            with app.notebook.pushing():
+                pool.serve(stop)
     except BaseException:
         pool.shutdown(wait_s=HURRY_S)
         raise
@@ -40,6 +44,19 @@ def command(ctx: click.Context, drain: bool, retry_failed: bool) -> None:
         warn("a worker was still busy; its job is done again by the next one")
     for problem in app.catch_up():
         warn(problem)
+    if drain:
+        _push(app)
     with app.store.read() as txn:
         left = queue.counts(txn)
     click.echo(f"{many(left.ready + left.running, 'job')} left, {left.failed:,} failed")
+
+
+def _push(app: App) -> None:
+    """Push the notebook if that is due; the work is done, however it goes."""
+    try:
+        report = app.notebook.push_if_due()
+    except NotebookUnfit as error:
+        warn(str(error))
+        return
+    if report is not None and report.state != "pushed":
+        warn(clean(said_of(report)))

@@ -7,11 +7,11 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from kb.config import Settings
 from kb.content.files import ContentStore
-from kb.content.layout import HomePaths
+from kb.content.layout import PROJECT_FOLDER, HomePaths
 from kb.ingest.ingest import Ingestor
 from kb.model.clock import Clock, SystemClock
 from kb.store import docs
@@ -43,15 +43,6 @@ if TYPE_CHECKING:
     from kb.worker.pool import WorkerPool, WorkerSettings
 
 T = TypeVar("T")
-PROJECT_FOLDER: Final = ".kb"
-HOME_CONFIGS: Final = ("kb.toml", "config.toml")
-
-
-def user_config() -> Path:
-    """The user's own settings file."""
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("kb", appauthor=False)) / "config.toml"
 
 
 def topics_of(home: Path, settings: Settings) -> "tuple[Topic, ...]":
@@ -152,7 +143,8 @@ class App:
     def searcher(self) -> "Searcher":
         """Answers questions."""
         from kb.home_sources import learn_call
-        from kb.search.engine import Searcher, Sources
+        from kb.search.engine import Sources
+        from kb.search.remembered import RememberingSearcher
 
         sources = Sources(
             lexical=lambda: self._locked(lambda: self.lexical),
@@ -160,7 +152,7 @@ class App:
             embed_query=self.models.embed_query,
         )
         wait_s = self.settings.index.lock_wait_ms / 1000
-        return Searcher(
+        return RememberingSearcher(
             self.store,
             self.content,
             sources,

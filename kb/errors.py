@@ -38,6 +38,7 @@ KbError                     1
 │   └── BadAnswer           1   what came cannot be read, is empty or cut short
 ├── NotebookUnfit           1   the folder cannot be the notebook, or not as it is now
 ├── CannotUndo              1   later commits stand on what a note's commit did
+├── NotPushed               1   the notebook's remote does not have its newest commit
 ├── StoreFull               1   the disk or the map has no room
 ├── StoreBusy               1   another process held a lock for too long
 ├── ReadOnlyHome            1   the home cannot be written
@@ -272,6 +273,12 @@ class CannotUndo(KbError):
     """Later commits stand on what a note's commit did; nothing was changed."""
 
     template = "{id} cannot be undone: {detail}"
+
+
+class NotPushed(KbError):
+    """The notebook's remote does not have its newest commit; nothing of the notebook is lost."""
+
+    template = "{place}: not pushed: {detail}"
 
 
 class StoreFull(KbError):

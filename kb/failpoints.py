@@ -57,6 +57,8 @@ NAMES: Final[tuple[str, ...]] = (
     "notebook.before_index",
     "notebook.after_level",
     "notebook.after_intake",
+    "push.before_send",
+    "push.after_send",
 )
 
 

@@ -2,13 +2,16 @@
 
 import stat
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from kb.app import App
+from kb.errors import NotebookUnfit
 from kb.jobs import queue
+from kb.notebook import PushReport
 from kb.store import docs
 from kb.store.records import LEDGER
 
@@ -40,6 +43,8 @@ class Stats(Struct, frozen=True, kw_only=True):
     pages_without_text: int
     store_bytes: int
     disk_bytes: int
+    push: PushReport | None
+    """How far the notebook's remote has come; None where nothing was pushed yet."""
 
 
 def counted(app: App) -> Stats:
@@ -76,7 +81,15 @@ def counted(app: App) -> Stats:
             pages_without_text=without_text,
             store_bytes=app.store.size_bytes(),
             disk_bytes=_disk_bytes(app.paths.root),
+            push=_pushed(app),
         )
+
+
+def _pushed(app: App) -> PushReport | None:
+    """None also of a notebook that cannot be read; whoever works with it says so."""
+    with suppress(NotebookUnfit):
+        return app.notebook.push_report()
+    return None
 
 
 def _disk_bytes(root: Path) -> int:

@@ -12,6 +12,12 @@ from msgspec import Struct
 KB: Final = str(Path(sys.executable).with_name("kb"))
 HASHING: Final = ("--cfg", "embed.kind=hashing")
 TIMEOUT_S: Final = 60
+_SHOW: Final = """
+import atexit, sys
+from cli.main import main
+atexit.register(lambda: print(*sorted({n.partition('.')[0] for n in sys.modules}), file=sys.stderr))
+main()
+"""
 
 
 class Ran(Struct, frozen=True, kw_only=True):
@@ -82,3 +88,10 @@ def accounted(report: dict[str, Any]) -> bool:
     """Whether every source that was scanned has an outcome."""
     names = ("added", "updated", "unchanged", "resurrected", "skipped", "failed")
     return bool(report["scanned"] == sum(report[name] for name in names))
+
+
+def loaded(*args: str) -> set[str]:
+    """Top-level modules that a command has loaded when it ends."""
+    ran = run([sys.executable, "-c", _SHOW, *args])
+    assert ran.code == 0, ran.err
+    return set(ran.err.splitlines()[-1].split())

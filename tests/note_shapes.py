@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kb.notebook import JobReport, TidyReport
+from kb.notebook import JobReport, PushReport, TidyReport
 from kb.notebook.survey import BrokenLink, DeadEntry, Duplicate, OddName
 
 
@@ -10,6 +10,7 @@ def note_shapes() -> list[tuple[str, Any]]:
     """Under each command's name, the records of its document: where, and of which class."""
     return [
         ("add", JobReport),
+        ("push", PushReport),
         ("tidy", TidyReport),
         ("tidy.broken_links", BrokenLink),
         ("tidy.dead_entries", DeadEntry),

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -49,6 +50,7 @@ class NoteHome:
         self.root = folder / "book"
         self.arrivals: list[Arrival] = []
         self.like: list[tuple[str, float]] = []
+        self.apart: set[str] = set()
         self.organizer = Organizer(
             self.home.store,
             self.root,
@@ -65,18 +67,26 @@ class NoteHome:
         self.arrivals.append(arrival)
         return {}
 
-    def hand_in(self, text: str, hint: str | None = None, *tags: str) -> JobId:
+    def hand_in(
+        self, text: str, hint: str | None = None, *tags: str, owner: str | None = None
+    ) -> JobId:
         with self.home.store.write() as txn:
-            return hand_in(txn, self.home.clock, text, hint, tags)
+            return hand_in(txn, self.home.clock, text, hint, tags, owner=owner)
+
+    def together(self, paths: Collection[str]) -> bool:
+        """Whether notes may be merged: those in `apart` are somebody else's."""
+        return len({path in self.apart for path in paths}) == 1
 
     def claims(self) -> list[Claim]:
         with self.home.store.write() as txn:
             clock = self.home.clock
             return queue.claim(txn, clock, ["organize"], limit=64, lease_ms=LEASE_MS)
 
-    def place(self, text: str, hint: str | None = None, *tags: str) -> JobReport:
+    def place(
+        self, text: str, hint: str | None = None, *tags: str, owner: str | None = None
+    ) -> JobReport:
         """Hand a note in, and have it placed."""
-        job = self.hand_in(text, hint, *tags)
+        job = self.hand_in(text, hint, *tags, owner=owner)
         self.organizer.work(self.claims())
         return self.report(job)
 

@@ -29,7 +29,7 @@ def others(paths: HomePaths) -> Iterator[Other]:
 
     Left out are the store and its content, what can be made again, locks, and the backups.
     """
-    known = (paths.store, paths.index, paths.tmp, paths.backups)
+    known = (paths.store, paths.index, paths.tmp, paths.backups, paths.socket.parent)
     passed = {path.name for path in known} | {"raw", "md"}
     waiting = [""]
     while waiting:

@@ -15,6 +15,7 @@ from kb.jobs.holder import is_gone
 from kb.model.doc import Doc
 from kb.model.job import Job
 from kb.model.origin import Origin
+from kb.notebook import PushReport
 from kb.store import docs
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
@@ -32,6 +33,8 @@ _AHEAD_MS: Final = 300_000
 # November 2023: a clock that says less was never set.
 _CLOCK_MS_MIN: Final = 1_700_000_000_000
 _NAMED_MAX: Final = 3
+# A network that is away for a minute is none of a person's business.
+_PUSHES_MIN: Final = 3
 # File systems over a network, where memory maps and locks do not hold what they promise.
 _NETWORK: Final = frozenset(
     (
@@ -151,6 +154,18 @@ def of_store(store: Store) -> Iterator[Advice]:
     yield from _of_clock(active, now_ms)
 
 
+def of_push(report: PushReport | None) -> Iterator[Advice]:
+    """What is amiss with the notebook's remote: it wants a person, or fails again and again."""
+    if report is None or not report.behind:
+        return
+    lacking = f"{report.behind:,} commit{'s' if report.behind > 1 else ''}"
+    problem = f"{report.remote} is {lacking} behind: {report.last_error}"
+    if report.state in ("diverged", "refused"):
+        yield Advice(place="notebook", problem=problem, mend="see to it, then kb note push")
+    elif report.state == "waiting" and report.attempts >= _PUSHES_MIN:
+        yield Advice(place="notebook", problem=problem, mend="kb note push, once it is reached")
+
+
 def _of_jobs(txn: ReadTxn, store: Store) -> Iterator[Advice]:
     counts = queue.counts(txn)
     if counts.failed:
@@ -178,9 +193,8 @@ def _of_source(origin: Origin, now_ms: int) -> Iterator[Advice]:
     elif origin.last_error:
         mend = f"see to it, then kb sync-all --source {name}"
         yield Advice(place=origin.location, problem=origin.last_error, mend=mend)
-    elif now_ms - (origin.synced_ms or 0) > _STALE_MS:
-        days = (now_ms - (origin.synced_ms or origin.added_ms)) // _DAY_MS
-        problem = f"not synced for {days:,} days"
+    elif (age_ms := now_ms - (origin.synced_ms or origin.added_ms)) > _STALE_MS:
+        problem = f"not synced for {age_ms // _DAY_MS:,} days"
         yield Advice(place=origin.location, problem=problem, mend="kb sync-all, as from cron")
 
 

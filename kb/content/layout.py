@@ -13,6 +13,8 @@ from kb.model.ids import sha256_hex
 
 _SLUG_BYTES_MAX: Final = 80
 PACKS_FOLDER: Final = "packs"
+PROJECT_FOLDER: Final = ".kb"
+"""The name of a project's home."""
 _FOLDERS: Final = ("store", "raw", "md", "index", "tmp")
 
 
@@ -62,9 +64,19 @@ class HomePaths(Struct, frozen=True):
         return self.root / "notebook"
 
     @property
+    def socket(self) -> Path:
+        """Where a server of the home is asked from this machine, while there is one."""
+        return self.root / "run" / "kb.sock"
+
+    @property
     def compact_lock(self) -> Path:
         """Held while content files may go, and by whoever needs them to stay."""
         return self.root / "compact.lock"
+
+    @property
+    def push_lock(self) -> Path:
+        """Held while the notebook is pushed."""
+        return self.root / "push.lock"
 
     @property
     def config(self) -> Path:

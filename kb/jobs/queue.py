@@ -11,7 +11,7 @@ The token counts claims. Renew, finish and fail check it in the transaction that
 worker that lost its lease can change nothing.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -136,11 +136,8 @@ def claim(
 def _due(txn: ReadTxn, now_ms: int) -> Iterator[Job]:
     for priority in range(10):
         start = bytes([priority])
-        stop = bytes([priority]) + u64(now_ms + 1)
-        for _, ref in JOBS_READY.scan(txn, start):
-            job = get(txn, ref.job_id)
-            if job is None:
-                continue
+        stop = start + u64(now_ms + 1)
+        for job in _listed(txn, (ref.job_id for _, ref in JOBS_READY.scan(txn, start))):
             if _ready_key(job) >= stop:
                 break
             yield job
@@ -206,12 +203,19 @@ def reclaim(
     return [job.job_id for job in expired]
 
 
-def retry_failed(txn: WriteTxn) -> int:
-    """Make every failed job ready again, attempts counted anew; returns how many."""
-    dead = list(failed(txn))
+def retry_failed(txn: WriteTxn, only: str | None = None) -> int:
+    """Make every failed job, or `only` one, ready again with its attempts; returns how many."""
+    dead = [job for job in failed(txn) if only in (None, job.job_id)]
     for job in dead:
         _moved(txn, job, "retry", attempts=0, not_before_ms=0)
     return len(dead)
+
+
+def of_doc(txn: ReadTxn, doc: DocId) -> Iterator[Job]:
+    """The jobs that a doc waits for before searches find all of it, in any state."""
+    refs = [JOBS_DEDUPE.get(txn, text_key(dedupe_key("chunk", doc)))]
+    refs += [ref for _, ref in JOBS_DEDUPE.scan(txn, f"embed:{doc}:".encode())]
+    yield from _listed(txn, [ref.job_id for ref in refs if ref])
 
 
 def cancel(txn: WriteTxn, doc: DocId) -> int:
@@ -219,9 +223,7 @@ def cancel(txn: WriteTxn, doc: DocId) -> int:
 
     Returns how many. Only for docs that have no further use.
     """
-    refs = [JOBS_DEDUPE.get(txn, text_key(dedupe_key("chunk", doc)))]
-    refs += [ref for _, ref in JOBS_DEDUPE.scan(txn, f"embed:{doc}:".encode())]
-    jobs = list(_listed(txn, [ref.job_id for ref in refs if ref]))
+    jobs = list(of_doc(txn, doc))
     for job in jobs:
         _remove(txn, job)
     return len(jobs)
@@ -317,11 +319,8 @@ def due_in_ms(txn: ReadTxn, clock: Clock) -> int | None:
     return min(waits, default=None)
 
 
-def _listed(txn: ReadTxn, ids: list[JobId]) -> Iterator[Job]:
-    for job in ids:
-        found = get(txn, job)
-        if found is not None:
-            yield found
+def _listed(txn: ReadTxn, ids: Iterable[JobId]) -> Iterator[Job]:
+    yield from (found for job in ids if (found := get(txn, job)) is not None)
 
 
 def _held(txn: ReadTxn, claim: Claim) -> Job:

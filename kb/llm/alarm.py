@@ -10,7 +10,7 @@ _OPENED = frozenset(("connection.connect_tcp.complete", "connection.start_tls.co
 
 
 class Alarm:
-    """Cuts the connection that `trace` was told of, `left_s` seconds after the context began.
+    """Cuts the connection that it was told of, `left_s` seconds after the context began.
 
     The client's own time-outs count from one byte to the next, so a server that sends one now and
     then would outlast them.
@@ -26,9 +26,13 @@ class Alarm:
     def trace(self, name: str, info: Mapping[str, Any]) -> None:
         """Be told by the client what it does (its `trace` extension)."""
         if name in _OPENED:
-            with self._lock:
-                self._socket = info["return_value"].get_extra_info("socket")
-                self._cut()
+            self.watch(info["return_value"].get_extra_info("socket"))
+
+    def watch(self, opened: socket.socket) -> None:
+        """Cut this one, at once where the time is over."""
+        with self._lock:
+            self._socket = opened
+            self._cut()
 
     def _ring(self) -> None:
         with self._lock:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kb.model.doc import Visibility
 from kb.model.ids import sha256_hex
+from kb.model.source import owned_lsid
 
 OriginKind = Literal["folder", "url", "topic", "pack", "entries", "notebook"]
 FOLDERS: Final[tuple[OriginKind, ...]] = ("folder", "notebook")
@@ -42,6 +43,6 @@ class Origin(Struct, frozen=True, kw_only=True):
     """Lease clock."""
 
 
-def origin_id(kind: OriginKind, location: str) -> str:
-    """The same for the same place, so that adding it twice registers it once."""
-    return "s" + sha256_hex(f"{kind}:{location}")[:16]
+def origin_id(kind: OriginKind, location: str, owner: str | None = None) -> str:
+    """The same for the same place and owner, so that adding it twice registers it once."""
+    return "s" + sha256_hex(owned_lsid(owner, f"{kind}:{location}"))[:16]

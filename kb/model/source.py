@@ -4,7 +4,7 @@ import os
 import urllib.parse
 from pathlib import Path
 
-from kb.model.doc import Kind
+from kb.model.doc import LOCAL_USER, Kind
 from kb.model.ids import Lsid
 
 STDIN_NAME = "-"
@@ -40,6 +40,11 @@ def display_name(path: Path) -> str:
     return name
 
 
+def is_within(source: str, place: str) -> bool:
+    """Whether a source is at a place or below it, as paths and addresses are."""
+    return source == place or source.startswith(place.rstrip("/") + "/")
+
+
 def member_lsid(kind: Kind, collection: str, path: str) -> Lsid:
     """A file as a topic or a pack names it, by its path there; with none, how all of them start."""
     return Lsid(f"{kind}:{_quoted(collection)}/{urllib.parse.quote(os.fsencode(path))}")
@@ -48,6 +53,14 @@ def member_lsid(kind: Kind, collection: str, path: str) -> Lsid:
 def entry_lsid(zettel_id: str) -> Lsid:
     """An entry by its id, wherever its file lies; with an empty one, how all of them start."""
     return Lsid(f"entry:{zettel_id}")
+
+
+def owned_lsid(owner: str | None, lsid: str) -> Lsid:
+    """A source as somebody names it from outside: one that everybody else's is apart from.
+
+    The local user's own, and those that nobody is said to own, keep the name they have.
+    """
+    return Lsid(lsid if owner in (None, LOCAL_USER) else f"user:{_quoted(owner)}/{lsid}")
 
 
 def member_of(lsid: Lsid) -> tuple[str, str]:

@@ -47,7 +47,7 @@ def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
 
 
 def _page(txn: ReadTxn, doc: Doc) -> Freshness:
-    origin = SOURCES.get(txn, origin_id("url", doc.source).encode())
+    origin = SOURCES.get(txn, origin_id("url", doc.source, doc.owner).encode())
     if origin is None:
         return "unknown"
     if origin.gone_since_ms:

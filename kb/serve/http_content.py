@@ -14,7 +14,8 @@ from kb.model.source import file_lsid
 from kb.model.token import may
 from kb.notebook import JobReport, read_note, report
 from kb.serve.http_reply import Reply, json_of
-from kb.serve.http_routes import Caller, Route, Served
+from kb.serve.http_routes import Caller, Route, Served, has_model
+from kb.serve.writing import owner_of
 from kb.store import docs
 from kb.tools.ask import AskInput
 
@@ -126,6 +127,7 @@ def content_routes() -> tuple[Route, ...]:
             run=_content,
             input=ContentQuery,
             outputs=(Answered, Content, list[Content]),
+            is_long=_is_long,
         ),
         Route(
             method="GET",
@@ -139,10 +141,15 @@ def content_routes() -> tuple[Route, ...]:
     )
 
 
-def _hand_in(served: Served, request: ContentInput, _: Caller) -> Reply:
+def _hand_in(served: Served, request: ContentInput, caller: Caller) -> Reply:
     data = request.content.encode()
-    job = served.app.notebook.hand_in(data, request.hint, request.tags)
+    owner = owner_of(caller.scope)
+    job = served.app.notebook.hand_in(data, request.hint, request.tags, owner=owner)
     return json_of(Queued(job_id=job), status=202)
+
+
+def _is_long(served: Served, request: ContentQuery) -> bool:
+    return request.query is not None and request.mode != "raw" and has_model(served, request)
 
 
 def _content(served: Served, request: ContentQuery, caller: Caller) -> Reply:
@@ -193,11 +200,17 @@ def _is_seen(served: Served, path: str, scope: Scope) -> bool:
 
 
 def _job(served: Served, request: JobQuery, caller: Caller) -> Reply:
+    return json_of(job_status(served, request.id, caller))
+
+
+def job_status(served: Served, ident: str, caller: Caller) -> JobStatus:
+    """A job as far as the caller may know. Raises NoJob for one that is not for them to know."""
     with served.app.store.read() as txn:
-        found = report(txn, request.id)
-    if found.kind != "organize" and not may(caller.role, "admin"):
-        raise NoJob(id=request.id)
-    return json_of(_shown(served, found, caller))
+        found = report(txn, ident)
+    is_theirs = found.kind == "organize" and caller.scope.user == (found.owner or LOCAL_USER)
+    if not is_theirs and not may(caller.role, "admin"):
+        raise NoJob(id=ident)
+    return _shown(served, found, caller)
 
 
 def _shown(served: Served, job: JobReport, caller: Caller) -> JobStatus:

@@ -5,9 +5,8 @@ the role, the body, a place among those that are worked on. Whoever has no token
 the routes either.
 """
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -17,23 +16,25 @@ from kb.errors import KbError, StoreBusy
 from kb.model.doc import OPERATOR, Scope
 from kb.model.token import may
 from kb.serve import tokens
-from kb.serve.crew import Crew
+from kb.serve.crew import Crews
+from kb.serve.http_body import Bodies
 from kb.serve.http_lines import Line, Lines
 from kb.serve.http_metrics import Metrics
+from kb.serve.http_page import PAGE
 from kb.serve.http_reply import RETRY_AFTER, Refusal, Reply, packed, problem_of, tagged
-from kb.serve.http_routes import Caller, Route, Served, run
-
-_Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from kb.serve.http_routes import Caller, Message, Route, Served, Upload, run
+from kb.serve.http_streams import Receive, Send, Streams
+from kb.serve.own_socket import OWN
 
 _LOCAL_HOSTS: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _REQUEST_ID_BYTES: Final = 8
 _UNKNOWN: Final = "unknown"
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "OPTIONS"))
-# So much more than is allowed is read and dropped, for a client that sends it hears no answer.
-_DROPPED_SHARE: Final = 4
 _CLOSE: Final = ("connection", "close")
 _CORS_S: Final = "600"
+_CORS_HEADERS: Final = (
+    "authorization, content-type, if-none-match, mcp-method, mcp-name, mcp-protocol-version"
+)
 
 
 class Doors(Struct, frozen=True, kw_only=True):
@@ -64,6 +65,8 @@ class _Request(Struct, kw_only=True):
     headers: Mapping[str, Sequence[str]]
     route: Route | None = None
     user: str | None = None
+    is_own: bool = False
+    """It came by the socket in the home, from a program of the home's own user."""
 
     def header(self, name: str) -> str:
         """A header's value; of several, joined."""
@@ -79,30 +82,26 @@ class Gate:
         served: Served,
         doors: Doors,
         metrics: Metrics,
-        crew: Crew,
+        crews: Crews,
         lines: Lines,
+        streams: Streams,
     ) -> None:
         self.routes = tuple(routes)
         self._served = served
         self._doors = doors
         self._said = doors.settings
         self._metrics = metrics
-        self._crew = crew
+        self._crews = crews
         self._lines = lines
+        self._streams = streams
+        self._bodies = Bodies(doors.settings, served.app.paths.tmp)
 
-    async def __call__(
-        self, scope: MutableMapping[str, Any], receive: _Receive, send: _Send
-    ) -> None:
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request. Raises nothing but what the server itself raises."""
         began_s = time.monotonic()
         request = _read(scope, self._doors.draw(_REQUEST_ID_BYTES).hex())
         reply = await self._answered(request, receive)
-        headers = [*reply.headers, *self._always(request)]
-        if reply.status not in (204, 304):
-            headers += [("content-type", reply.media), ("content-length", str(len(reply.body)))]
-        start = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-        await send({"type": "http.response.start", "status": reply.status, "headers": start})
-        await send({"type": "http.response.body", "body": reply.body})
+        sent = await self._sent(request, reply, receive, send)
         took_s = time.monotonic() - began_s
         route = request.route.path if request.route else _UNKNOWN
         method = request.method if request.method in _METHODS else _UNKNOWN
@@ -114,12 +113,31 @@ class Gate:
                 route=route,
                 status=reply.status,
                 took_ms=round(took_s * 1000, 1),
-                bytes=len(reply.body),
+                bytes=sent,
                 user=request.user,
             )
         )
 
-    async def _answered(self, request: _Request, receive: _Receive) -> Reply:
+    async def _sent(self, request: _Request, reply: Reply, receive: Receive, send: Send) -> int:
+        """Send a reply; returns how many bytes its body had."""
+        headers = [*reply.headers, *self._always(request)]
+        if reply.stream is not None:
+            headers += [("content-type", reply.media), ("cache-control", "no-store")]
+        elif reply.status not in (204, 304):
+            headers += [("content-type", reply.media), ("content-length", str(len(reply.body)))]
+        start = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        begin = {"type": "http.response.start", "status": reply.status, "headers": start}
+        if reply.stream is None or request.method == "HEAD":
+            await send(begin)
+            await send({"type": "http.response.body", "body": reply.body})
+            return len(reply.body)
+        try:
+            return await self._streams.send(begin, reply.stream, receive, send)
+        except Exception as error:  # noqa: BLE001  the client sees that the answer was cut short
+            self._lines.failed(request.request_id, error)
+            return 0
+
+    async def _answered(self, request: _Request, receive: Receive) -> Reply:
         try:
             return await self._let_in(request, receive)
         except Refusal as refusal:
@@ -132,7 +150,7 @@ class Gate:
             detail = "this is a defect of the server; its log has the request's id"
             return problem_of(Refusal(500, "defect", detail), request.request_id)
 
-    async def _let_in(self, request: _Request, receive: _Receive) -> Reply:
+    async def _let_in(self, request: _Request, receive: Receive) -> Reply:
         self._check_size(request)
         self._check_origin(request)
         if request.method == "OPTIONS" and (granted := self._preflight(request)):
@@ -142,23 +160,44 @@ class Gate:
         route, ids = self._route(request)
         if route.role is not None and not may(caller.role, route.role):
             raise Refusal(403, "forbidden", f"this wants a token of a {route.role}")
-        body = await self._body(request, receive) if route.method == "POST" else b""
+        if route.method == "POST" and route.takes == "file":
+            said = route.request(ids, request.query, b"")
+            async with self._bodies.file(request.header, receive) as file:
+                return await self._worked(request, route, Upload(said=said, file=file), caller)
+        body = await self._body(request, route, receive)
         asked = route.request(ids, request.query, body)
+        if route.takes == "message":
+            asked = Message(headers=request.headers, body=asked)
+        return await self._worked(request, route, asked, caller)
+
+    async def _body(self, request: _Request, route: Route, receive: Receive) -> bytes:
+        if route.has_json:
+            return await self._bodies.json(request.header, receive)
+        if route.method == "POST":
+            await self._bodies.nothing(request.header, receive)
+        return b""
+
+    async def _worked(self, request: _Request, route: Route, asked: Any, caller: Caller) -> Reply:
+        """What a route answers, by one of the threads, unless too many are asked already."""
 
         def work() -> Reply:
             return _finished(request, run(route, self._served, asked, caller))
 
         if not route.waits:
             return work()
-        if self._metrics.busy >= self._said.concurrency_max:
+        crew = self._crews.long if route.is_long(self._served, asked) else self._crews.short
+        if crew.is_full:
             raise _too_busy()
         self._metrics.busy += 1
         try:
-            return await self._crew.run(work)
+            reply = await crew.run(work)
         except StoreBusy as error:
             raise _too_busy() from error
         finally:
             self._metrics.busy -= 1
+        if reply.stream is not None and self._streams.is_full:
+            raise _too_busy()
+        return reply
 
     def _check_size(self, request: _Request) -> None:
         sizes = (len(n) + len(v) for n, values in request.headers.items() for v in values)
@@ -177,7 +216,9 @@ class Gate:
         is_own = origin.partition("://")[2].lower() == hosts[0].lower()
         is_foreign_page = bool(origin) and not is_own
         if not origin and request.header("sec-fetch-site") == "cross-site":
-            is_foreign_page = True
+            # Elsewhere a link may lead to the page, which is framed nowhere and tells of nothing.
+            is_link = request.header("sec-fetch-dest") == "document"
+            is_foreign_page = not (is_link and request.path == PAGE)
         if is_foreign_page and not is_known:
             raise Refusal(403, "foreign_origin", "pages of other sites may not ask here")
 
@@ -187,7 +228,7 @@ class Gate:
             return None
         headers = (
             ("access-control-allow-methods", "GET, POST"),
-            ("access-control-allow-headers", "authorization, content-type, if-none-match"),
+            ("access-control-allow-headers", _CORS_HEADERS),
             ("access-control-max-age", _CORS_S),
         )
         return Reply(status=204, headers=headers)
@@ -214,9 +255,9 @@ class Gate:
     def _caller(self, request: _Request) -> Caller:
         with self._served.app.store.read() as txn:
             known = tokens.listed(txn)
-        if not known and self._doors.is_loopback:
+        if request.is_own or (not known and self._doors.is_loopback):
             request.user = OPERATOR.user
-            return Caller(scope=OPERATOR, role="admin")
+            return Caller(scope=OPERATOR, role="admin", holds=self._holds(request, OPERATOR))
         scheme, _, secret = request.header("authorization").partition(" ")
         token = tokens.recognised(known, secret.strip()) if scheme.lower() == "bearer" else None
         if token is None:
@@ -224,7 +265,19 @@ class Gate:
             detail = "this wants a token, as `kb token add` makes them"
             raise Refusal(401, "unauthorized", detail, headers=(challenge,))
         request.user = token.user
-        return Caller(scope=Scope(user=token.user), role=token.role)
+        scope = Scope(user=token.user)
+        return Caller(scope=scope, role=token.role, holds=self._holds(request, scope))
+
+    def _holds(self, request: _Request, scope: Scope) -> Callable[[], bool]:
+        """Whether the same request would be let in again as the same caller."""
+
+        def is_let_in() -> bool:
+            try:
+                return self._caller(request).scope == scope
+            except Refusal:
+                return False
+
+        return is_let_in
 
     def _route(self, request: _Request) -> tuple[Route, Mapping[str, str]]:
         method = "GET" if request.method == "HEAD" else request.method
@@ -242,41 +295,11 @@ class Gate:
             raise Refusal(405, "method_not_allowed", "not by this method", headers=(allow,))
         raise Refusal(404, "no_such_route", "there is nothing here; /openapi.json says what is")
 
-    async def _body(self, request: _Request, receive: _Receive) -> bytes:
-        media = request.header("content-type").partition(";")[0].strip().lower()
-        if media != "application/json":
-            detail = "the body must be application/json"
-            raise Refusal(415, "unsupported_media", detail, headers=(_CLOSE,))
-        if request.header("content-encoding"):
-            detail = "the body must not be packed"
-            raise Refusal(415, "unsupported_media", detail, headers=(_CLOSE,))
-        try:
-            async with asyncio.timeout(self._said.body_s):
-                return await self._received(receive)
-        except TimeoutError as error:
-            raise Refusal(408, "too_slow", "the body took too long", headers=(_CLOSE,)) from error
-
-    async def _received(self, receive: _Receive) -> bytes:
-        most = self._said.body_bytes_max
-        body, count = bytearray(), 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Refusal(400, "cut_short", "the client left", headers=(_CLOSE,))
-            part = message.get("body", b"")
-            count += len(part)
-            if count <= most:
-                body += part
-            is_last = not message.get("more_body", False)
-            if count > most and (is_last or count > most * _DROPPED_SHARE):
-                detail = f"the body is over {most} bytes"
-                raise Refusal(413, "too_large", detail, headers=(_CLOSE,))
-            if is_last:
-                return bytes(body)
-
 
 def _finished(request: _Request, reply: Reply) -> Reply:
     """An answer as it is sent: tagged if it is a read, and packed where that is taken."""
+    if reply.stream is not None:
+        return reply
     if request.method != "POST":
         reply = tagged(reply, request.header("if-none-match"))
     return packed(reply, request.header("accept-encoding"))
@@ -292,6 +315,7 @@ def _read(scope: Mapping[str, Any], request_id: str) -> _Request:
         path=scope["path"],
         query=scope["query_string"].decode("latin-1"),
         headers=headers,
+        is_own=scope.get("state", {}).get(OWN, False),
     )
 
 

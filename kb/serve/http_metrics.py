@@ -18,6 +18,8 @@ class Metrics:
         self._sum_s = 0.0
         self.busy = 0
         """Requests that are worked on now."""
+        self.streams = 0
+        """Answers that come piece by piece, and have not ended."""
 
     def observe(self, route: str, method: str, status: int, took_s: float) -> None:
         """One request that has ended; `route` and `method` are names of ours."""
@@ -46,5 +48,7 @@ class Metrics:
                 f"kb_http_request_seconds_count {self._count}",
                 "# TYPE kb_http_busy gauge",
                 f"kb_http_busy {self.busy}",
+                "# TYPE kb_http_streams gauge",
+                f"kb_http_streams {self.streams}",
             ]
         return "\n".join(rows) + "\n"

@@ -6,10 +6,12 @@ from typing import Any, Final
 import msgspec
 
 from kb import __version__
-from kb.serve.http_reply import JSON, PROBLEM, Problem, Reply
+from kb.serve.http_reply import BINARY, EVENTS, JSON, PROBLEM, Problem, Reply
 from kb.serve.http_routes import Caller, Route, Served, properties_of
 
 _Schemas = dict[Any, Any]
+# By the gate, or by whoever reads a request before it.
+_ALWAYS: Final = (400, 403, 408, 414, 421, 431, 500, 503)
 _AT: Final = "#/components/schemas/{name}"
 
 
@@ -35,7 +37,7 @@ def described(routes: Iterable[Route]) -> dict[str, Any]:
     known = tuple(routes)
     types: list[Any] = [Problem]
     for route in known:
-        types += [route.input] if route.method == "POST" and not route.schema else []
+        types += [route.input] if route.has_json and not route.schema else []
         types += route.outputs
     shown, records = msgspec.json.schema_components(types, ref_template=_AT)
     schema_of: _Schemas = dict(zip(types, shown, strict=True))
@@ -59,23 +61,49 @@ def _operation(route: Route, schema_of: _Schemas) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "The answer."}
     if route.outputs:
         schemas = [schema_of[one] for one in route.outputs]
-        answer["content"] = {JSON: {"schema": {"oneOf": schemas} if schemas[1:] else schemas[0]}}
-    said: dict[str, Any] = {
-        "summary": route.summary,
-        "responses": {str(route.status): answer, "default": problem},
-    }
+        answer["content"] = {JSON: {"schema": {"anyOf": schemas} if schemas[1:] else schemas[0]}}
+    elif route.media != JSON:
+        answer["content"] = {route.media: {"schema": {"type": "string"}}}
+    responses = {str(status): problem for status in _problems(route)} | {str(route.status): answer}
+    if route.method == "GET" and route.media != EVENTS:
+        responses["304"] = {"description": "It is as the reader has it already."}
+    said: dict[str, Any] = {"summary": route.summary, "responses": responses}
     if route.role is None:
         said["security"] = []
     if parameters := list(_parameters(route)):
         said["parameters"] = parameters
     if route.method == "POST":
-        body = msgspec.Raw(route.schema) if route.schema else schema_of[route.input]
-        said["requestBody"] = {"required": True, "content": {JSON: {"schema": body}}}
+        said["requestBody"] = _body(route, schema_of)
     return said
 
 
+def _problems(route: Route) -> Iterable[int]:
+    """Every status of a problem that a route may answer with."""
+    yield from _ALWAYS
+    yield from route.refuses
+    if route.role is not None:
+        yield 401
+    if route.input is not None or route.is_raw:
+        yield 422
+    if route.method == "POST":
+        yield from (413, 415)
+
+
+def _body(route: Route, schema_of: _Schemas) -> dict[str, Any]:
+    match route.takes:
+        case "file":
+            schema: object = {"type": "string", "format": "binary"}
+            return {"required": True, "content": {BINARY: {"schema": schema}}}
+        case "nothing":
+            schema = {"type": "object", "maxProperties": 0}
+            return {"required": False, "content": {JSON: {"schema": schema}}}
+        case _:
+            schema = msgspec.Raw(route.schema) if route.schema else schema_of[route.input]
+            return {"required": True, "content": {JSON: {"schema": schema}}}
+
+
 def _parameters(route: Route) -> Iterable[dict[str, Any]]:
-    if route.method == "POST" or route.input is None:
+    if route.input is None or route.has_json:
         return
     shown = {field: name for name, field in route.names}
     wanted = {field.name for field in msgspec.structs.fields(route.input) if field.required}

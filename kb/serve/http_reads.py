@@ -1,19 +1,25 @@
 """`/v1/`: the tools, each at its own address, and what can be read by address alone."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
 from kb.home_stats import Stats, counted
-from kb.jobs import queue
+from kb.index import highlight_spans, terms
+from kb.model.note import NoteStatus
 from kb.model.origin import Origin
-from kb.model.token import may
+from kb.model.search import SearchResult
 from kb.notebook import JobReport, reports
+from kb.serve.http_events import queue_state
 from kb.serve.http_reply import Refusal, Reply, json_of
-from kb.serve.http_routes import Caller, Route, Run, Served, answered
+from kb.serve.http_routes import Caller, Route, Run, Served, answered, has_model, never
 from kb.sync.origins import listed
 from kb.tools import HELP, LEARN, TOOLS, Tool, answer
+from kb.tools.fetch import FetchOutput
+from kb.tools.fields import NO_BUDGET
+from kb.tools.search import SearchInput
 
 _ALL: Final[dict[str, Tool]] = {tool.name: tool for tool in (*TOOLS, HELP, LEARN)}
 _ROWS_MAX: Final = 1_000
@@ -21,10 +27,35 @@ _ROWS_MAX: Final = 1_000
 Limit = Annotated[int, Meta(ge=1, le=_ROWS_MAX, description="How many are wanted.")]
 
 
+class FindInput(SearchInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A search, by an agent or for somebody who looks at what it finds."""
+
+    marks: Annotated[
+        bool,
+        Meta(
+            description="Give each hit by itself, whatever `max_tokens` says, and say where the "
+            "query's words stand in it."
+        ),
+    ] = False
+
+
+class MarkedResult(SearchResult, frozen=True, kw_only=True):
+    """What was found, and where the query's words stand in it."""
+
+    marks: tuple[tuple[tuple[int, int], ...], ...]
+    """For each hit the half-open character spans in its text; ascending, disjoint."""
+
+
 class ListInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many rows are wanted."""
 
     limit: Limit = 50
+
+
+class JobsInput(ListInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs are wanted."""
+
+    state: Annotated[NoteStatus | None, Meta(description="Only those that stand so.")] = None
 
 
 class KnownTopic(Struct, frozen=True, kw_only=True):
@@ -61,9 +92,7 @@ def tool_routes() -> tuple[Route, ...]:
 
 def _tool_route(tool: Tool) -> Route:
     def run(served: Served, body: Any, caller: Caller) -> Reply:
-        if tool is HELP and not may(caller.role, "writer") and _leaves_signal(body):
-            raise Refusal(403, "forbidden", "a token of a reader leaves no signals")
-        return answered(answer(tool.name, body, served.kit, caller.scope))
+        return answered(answer(tool.name, body, served.kit_of(caller), caller.scope))
 
     return Route(
         method="POST",
@@ -75,13 +104,8 @@ def _tool_route(tool: Tool) -> Route:
         schema=tool.schema,
         is_raw=True,
         outputs=(tool.output,),
+        is_long=has_model if tool.name == "kb_ask" else never,
     )
-
-
-def _leaves_signal(body: bytes) -> bool:
-    """Whether this asks `help` to keep something; a checkpoint makes a backup even."""
-    said = msgspec.json.decode(body)
-    return not isinstance(said, dict) or said.get("action") != "guidance"
 
 
 def _by(name: str) -> Run:
@@ -92,15 +116,27 @@ def _by(name: str) -> Run:
     return run
 
 
-def _of_kind(letter: str) -> Run:
-    fetch = _by("kb_fetch")
-
+def _text(*, of_passage: bool) -> Run:
     def run(served: Served, request: Any, caller: Caller) -> Reply:
-        if not request.id.startswith(letter):
+        arguments = msgspec.to_builtins(request)
+        found = answer("kb_fetch", arguments, served.kit, caller.scope)
+        if isinstance(found, FetchOutput) and (found.chunk_id is not None) is not of_passage:
             raise Refusal(404, "not_found", f"nothing here has the id {request.id}")
-        return fetch(served, request, caller)
+        return answered(found)
 
     return run
+
+
+def _found(served: Served, request: FindInput, caller: Caller) -> Reply:
+    if not request.marks:
+        arguments = msgspec.to_builtins(request)
+        del arguments["marks"]
+        return answered(answer("kb_search", arguments, served.kit, caller.scope))
+    alone = msgspec.structs.replace(request, max_tokens=NO_BUDGET)
+    found = served.spaces.search(alone, caller.scope)
+    words = terms(found.query)
+    marks = tuple(tuple(highlight_spans(hit.text, words)) for hit in found.hits)
+    return json_of(MarkedResult(**msgspec.structs.asdict(found), marks=marks))
 
 
 def _topics(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  topics have no owner
@@ -117,23 +153,23 @@ def _sources(served: Served, request: ListInput, _: Caller) -> Reply:
     return json_of(Sources(sources=tuple(found[: request.limit]), total=len(found)))
 
 
-def _jobs(served: Served, request: ListInput, _: Caller) -> Reply:
+def _jobs(served: Served, request: JobsInput, _: Caller) -> Reply:
     with served.app.store.read() as txn:
-        return json_of(Jobs(jobs=tuple(reports(txn, request.limit))))
+        return json_of(Jobs(jobs=tuple(reports(txn, request.limit, request.state))))
 
 
 def _stats(served: Served, _: Any, caller: Caller) -> Reply:
     found = counted(served.app)
     if not caller.scope.operator:
-        # Where the home lies on its machine is for whoever is there.
-        found = msgspec.structs.replace(found, home="")
+        # Where the home lies, and what it is pushed to, is for whoever is there.
+        found = msgspec.structs.replace(found, home="", push=None)
     return json_of(found)
 
 
 def _metrics(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  the role is enough
     with served.app.store.read() as txn:
-        counts = queue.counts(txn)
-        rows = {"docs": txn.count("versions"), "passages": txn.count("chunks")}
+        counts = queue_state(txn)
+    rows = {"docs": counts.docs, "passages": counts.passages}
     lines = ["# TYPE kb_jobs gauge"]
     states = (("ready", counts.ready), ("running", counts.running), ("failed", counts.failed))
     lines += [f'kb_jobs{{state="{state}"}} {count}' for state, count in states]
@@ -146,26 +182,39 @@ def _metrics(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  
 
 def _read(path: str, tool: str, summary: str, **names: str) -> Route:
     known = _ALL[tool]
-    letters = {"/v1/docs/{id}": "d", "/v1/passages/{id}": "c"}
+    passage = {"/v1/docs/{id}": False, "/v1/passages/{id}": True}.get(path)
     return Route(
         method="GET",
         path=path,
         role="reader",
         summary=summary,
-        run=_of_kind(letters[path]) if path in letters else _by(tool),
+        run=_by(tool) if passage is None else _text(of_passage=passage),
         input=known.input,
         names=tuple(names.items()),
         outputs=(known.output,),
     )
 
 
-def read_routes() -> tuple[Route, ...]:
-    """What can be read by address: docs and passages for readers, the state for admins."""
-    limits = {"tag": "tags", "kind": "kinds"}
+def _search_route(limits: Mapping[str, str]) -> Route:
     within = {**limits, "doc": "doc_ids", "pack": "packs"}
     mentions = {"require": "require_entities", "boost": "boost_entities"}
+    return Route(
+        method="GET",
+        path="/v1/search",
+        role="reader",
+        summary="Find passages.",
+        run=_found,
+        input=FindInput,
+        names=tuple({"q": "query", **within, **mentions}.items()),
+        outputs=(SearchResult, MarkedResult),
+    )
+
+
+def read_routes() -> tuple[Route, ...]:
+    """What can be read by address: docs and passages for readers, the state for admins."""
+    limits = {"tag": "tags", "kind": "kinds", "source": "sources"}
     return (
-        _read("/v1/search", "kb_search", "Find passages.", q="query", **within, **mentions),
+        _search_route(limits),
         _read("/v1/docs", "kb_list_docs", "List docs, page by page.", **limits),
         _read("/v1/docs/{id}", "kb_fetch", "Read a doc."),
         _read("/v1/passages/{id}", "kb_fetch", "Read a passage and its neighbours."),
@@ -203,7 +252,7 @@ def read_routes() -> tuple[Route, ...]:
             role="admin",
             summary="List jobs that are not done, and notes that are.",
             run=_jobs,
-            input=ListInput,
+            input=JobsInput,
             outputs=(Jobs,),
         ),
         Route(

@@ -8,9 +8,12 @@ import msgspec
 from msgspec import Struct
 
 from kb.model.ids import sha256_hex
+from kb.serve.http_streams import Pieces
 from kb.tools import ErrorCode, Failed
 
 JSON: Final = "application/json"
+BINARY: Final = "application/octet-stream"
+EVENTS: Final = "text/event-stream"
 PROBLEM: Final = "application/problem+json"
 _GZIP_BYTES_MIN: Final = 1_024
 _GZIP_LEVEL: Final = 6
@@ -22,6 +25,7 @@ STATUSES: Final[Mapping[ErrorCode, int]] = {
     "invalid_input": 422,
     "not_found": 404,
     "ambiguous_id": 409,
+    "forbidden": 403,
     "busy": 503,
     "damaged": 500,
     "unavailable": 503,
@@ -36,6 +40,8 @@ class Reply(Struct, frozen=True, kw_only=True):
     body: bytes = b""
     media: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
+    stream: Pieces | None = None
+    """In the place of a body: sent piece by piece, neither tagged nor packed."""
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import IO, Any, Final, Literal
 from urllib.parse import parse_qs
 
 import msgspec
@@ -11,10 +11,12 @@ from msgspec import Struct
 from kb.app import App
 from kb.errors import KbError
 from kb.model.doc import Scope
-from kb.model.token import Role
-from kb.serve.http_reply import Refusal, Reply, json_of, refusal_of
+from kb.model.token import Role, may
+from kb.serve.http_changes import Changes
+from kb.serve.http_reply import JSON, Refusal, Reply, json_of, refusal_of
 from kb.spaces.spaces import Spaces
-from kb.tools import Failed, ToolKit
+from kb.tools import HELP, Failed, ToolKit
+from kb.tools.help import HelpInput
 from kb.tools.wrong import failed, failed_by
 
 _QUERY_FIELDS_MAX: Final = 256
@@ -25,6 +27,8 @@ class Caller(Struct, frozen=True, kw_only=True):
 
     scope: Scope
     role: Role
+    holds: Callable[[], bool] = lambda: True
+    """Whether they would still be let in; for answers that go on for a while."""
 
 
 class Served(Struct, frozen=True, kw_only=True):
@@ -33,6 +37,8 @@ class Served(Struct, frozen=True, kw_only=True):
     app: App
     spaces: Spaces
     """The same home, read with help and answers."""
+    changes: Changes
+    """When it changed, for answers that go on for a while."""
     is_working: Callable[[], bool]
     """Whether its workers go on; they stop for good at a full disk or a damaged store."""
     counters: Callable[[], str]
@@ -43,8 +49,48 @@ class Served(Struct, frozen=True, kw_only=True):
         """What the tools are asked with."""
         return self.spaces.toolkit
 
+    def kit_of(self, caller: Caller) -> ToolKit:
+        """What a caller asks the tools with: a reader is guided, and leaves no signals."""
+        if may(caller.role, "writer"):
+            return self.kit
+        together = {**self.kit.together, HELP.name: self._guide}
+        return msgspec.structs.replace(self.kit, together=together)
+
+    def _guide(self, request: HelpInput, scope: Scope) -> Struct:
+        if request.action != "guidance":
+            return failed("forbidden", "a token of a reader leaves no signals")
+        return HELP.run(self.kit, request, scope)
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """What was sent to a route that is a protocol of its own."""
+
+    headers: Mapping[str, Sequence[str]]
+    """By names in lower case."""
+    body: bytes
+    """Any JSON."""
+
+
+class Upload(Struct, frozen=True, kw_only=True):
+    """A file that is handed in, and what is said of it."""
+
+    said: Any
+    """The route's input."""
+    file: IO[bytes]
+    """It stands at its start, and has a descriptor."""
+
 
 Run = Callable[[Served, Any, Caller], Reply]
+
+
+def has_model(served: Served, asked: object) -> bool:  # noqa: ARG001  whatever is asked of it
+    """Whether a question is put to a language model here."""
+    return served.app.settings.llm.provider != "none"
+
+
+def never(served: Served, asked: object) -> bool:  # noqa: ARG001  whatever is asked of it
+    """Whether it waits for nobody else: it never does."""
+    return False
 
 
 class Route(Struct, frozen=True, kw_only=True):
@@ -58,7 +104,10 @@ class Route(Struct, frozen=True, kw_only=True):
     summary: str
     run: Run
     input: type[Struct] | None = None
-    """Of a POST the body, of a GET the query and the ids in the path."""
+    """Of a POST of JSON the body, of any other request the query and the ids in the path."""
+    takes: Literal["json", "file", "message", "nothing"] = "json"
+    """What the body of a POST is. Of a file `run` is given an Upload, which it closes, and of
+    JSON with the head of its request a Message."""
     schema: bytes | None = None
     """What a body looks like to who sends it, where that is not what `input` says."""
     is_raw: bool = False
@@ -67,9 +116,21 @@ class Route(Struct, frozen=True, kw_only=True):
     """Query parameters that are called otherwise than their fields."""
     outputs: tuple[Any, ...] = ()
     """The types of what comes back, which is one of them; none for what is no JSON of ours."""
+    media: str = JSON
+    """Of what comes back."""
     status: int = 200
+    refuses: tuple[int, ...] = (404, 409)
+    """Statuses of its own problems, beside those that the gate and any input may have."""
     waits: bool = True
     """Takes one of the places for requests that are worked on."""
+    is_long: Callable[[Served, Any], bool] = never
+    """Whether a request may wait for a language model, a page or a parser, so that it is kept apart
+    from those that do not."""
+
+    @property
+    def has_json(self) -> bool:
+        """Whether its input is a body of JSON."""
+        return self.method == "POST" and self.takes in ("json", "message")
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -91,7 +152,7 @@ class Route(Struct, frozen=True, kw_only=True):
 
     def request(self, ids: Mapping[str, str], query: str, body: bytes) -> Any:
         """What is asked, typed. Raises Refusal, which names the parameter or the field."""
-        if self.method == "POST":
+        if self.has_json:
             return _from_body(None if self.is_raw else self.input, body)
         given = _parsed(query)
         return _from_query(self.input, ids, given, dict(self.names)) if self.input else None

@@ -8,10 +8,11 @@ import logging
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any, Final, TextIO, cast
 
+import msgspec
 from msgspec import Struct
 
 from kb.app import App
@@ -19,15 +20,23 @@ from kb.config import ServeSettings
 from kb.errors import KbError, UsageError
 from kb.model.search import SpaceName
 from kb.serve import tokens
-from kb.serve.crew import Crew
+from kb.serve.crew import Crew, Crews
+from kb.serve.http_changes import Changes
+from kb.serve.http_cli import cli_routes
 from kb.serve.http_content import content_routes
+from kb.serve.http_events import events_route
 from kb.serve.http_gate import Doors, Gate
 from kb.serve.http_health import health_routes
 from kb.serve.http_lines import LineFormat, Lines
+from kb.serve.http_mcp import mcp_routes
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_openapi import openapi_route
+from kb.serve.http_page import page_routes
 from kb.serve.http_reads import read_routes, tool_routes
 from kb.serve.http_routes import Route, Served
+from kb.serve.http_streams import Streams
+from kb.serve.http_writes import write_routes
+from kb.serve.own_socket import own_socket
 from kb.spaces.spaces import Spaces
 
 # Together under ten seconds: requests that are answered, workers, threads that still answer.
@@ -35,6 +44,8 @@ _REQUESTS_S: Final = 3
 _WORKERS_S: Final = 3.0
 _CALLS_S: Final = 0.5
 _BACKLOG: Final = 128
+# Searches compute, and the interpreter lets about one compute at a time: more threads do no more.
+_THREADS: Final = 4
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -44,11 +55,23 @@ class Ended(Struct, frozen=True, kw_only=True):
     """The signal."""
     is_quiet: bool
     """Nothing of it runs any more, so that the home can be closed."""
+    is_heard: bool = True
+    """Its log was taken to the end; else to write to it is to wait."""
 
 
 def all_routes() -> tuple[Route, ...]:
     """Every route that there is."""
-    routes = (*content_routes(), *tool_routes(), *read_routes(), *health_routes())
+    routes = (
+        *content_routes(),
+        *tool_routes(),
+        *read_routes(),
+        *write_routes(),
+        events_route(),
+        *health_routes(),
+        *cli_routes(),
+        *mcp_routes(),
+        *page_routes(),
+    )
     return (*routes, openapi_route(routes))
 
 
@@ -98,36 +121,51 @@ def serve(
     with app.store.read() as txn:
         has_tokens = bool(tokens.listed(txn))
     listener, is_loopback = bound(said, has_tokens=has_tokens)
-    with listener:
+    with listener, own_socket(app.paths.socket) as own:
         doors = Doors(
             settings=said, host=said.host, is_loopback=is_loopback, draw=secrets.token_bytes
         )
         lines = Lines(stream, form, app.store.clock)
-        return _Running(app, name, listener, doors, lines).run(told)
+        listeners = (listener,) if own is None else (listener, own)
+        ended = _Running(app, name, listeners, doors, lines).run(told)
+        return msgspec.structs.replace(ended, is_heard=lines.close(_CALLS_S))
 
 
 class _Running:
     """One server from its start to its end."""
 
     def __init__(
-        self, app: App, name: SpaceName, listener: socket.socket, doors: Doors, lines: Lines
+        self,
+        app: App,
+        name: SpaceName,
+        listeners: Sequence[socket.socket],
+        doors: Doors,
+        lines: Lines,
     ) -> None:
-        self._listener = listener
-        self._crew = Crew()
+        """Of the listeners the first is the one whose address is told."""
+        self._listeners = listeners
+        said = doors.settings
+        self._crews = Crews(
+            short=Crew(_THREADS, said.concurrency_max), long=Crew(said.long_max, said.long_max)
+        )
         self._pool = app.pool()
+        self._pushing = app.notebook.pushing
         self._by = 0
         metrics = Metrics()
+        self._changes = Changes(app.store)
         self._spaces = Spaces.over(name, app)
         served = Served(
             app=app,
             spaces=self._spaces,
+            changes=self._changes,
             is_working=lambda: self._pool.failure is None,
             counters=metrics.lines,
         )
-        gate = Gate(all_routes(), served, doors, metrics, self._crew, lines)
-        self._server = self._uvicorn(gate, doors.settings)
+        streams = Streams(doors.settings.streams_max, metrics)
+        gate = Gate(all_routes(), served, doors, metrics, self._crews, lines, streams)
+        self._server = self._uvicorn(gate, streams, doors.settings)
 
-    def _uvicorn(self, gate: Gate, said: ServeSettings) -> Any:
+    def _uvicorn(self, gate: Gate, streams: Streams, said: ServeSettings) -> Any:
         import uvicorn
 
         from kb.serve.http_wire import Deadlines, TimedProtocol
@@ -162,18 +200,25 @@ class _Running:
                 # They are taken by `run`: uvicorn would end the process by them, workers and all.
                 yield
 
+            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+                # Else it would wait for them as for any answer.
+                streams.stop()
+                await super().shutdown(sockets)
+
         return Server(config)
 
     def run(self, told: Callable[[str], None]) -> Ended:
         """Answer until a signal comes."""
         before = {one: signal.signal(one, self._end) for one in (signal.SIGTERM, signal.SIGINT)}
         self._pool.start()
-        told(_address(self._listener))
+        told(_address(self._listeners[0]))
         try:
-            self._server.run(sockets=[self._listener])
+            with self._pushing():
+                self._server.run(sockets=list(self._listeners))
         finally:
             is_quiet = self._pool.shutdown(wait_s=_WORKERS_S)
-            is_quiet = self._crew.close(_CALLS_S) and is_quiet
+            is_quiet = self._crews.close(_CALLS_S) and is_quiet
+            is_quiet = self._changes.close(_CALLS_S) and is_quiet
             if is_quiet:
                 self._spaces.close()
             for one, handler in before.items():

@@ -7,6 +7,7 @@ many connections there are.
 
 import asyncio
 import http
+import socket
 import sys
 from typing import Any, Final
 
@@ -16,7 +17,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from kb.content.peer import is_own
 from kb.serve.http_reply import PROBLEM, Refusal, problem_of
+from kb.serve.own_socket import OWN
 
 _HINTED: Final = frozenset((400, 431, 501))
 
@@ -50,6 +53,12 @@ class TimedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away where there are too many."""
         super().connection_made(transport)
+        peer = transport.get_extra_info("socket")
+        if peer.family == socket.AF_UNIX:
+            if not is_own(peer):
+                transport.abort()
+                return
+            self.app_state = {**self.app_state, OWN: True}
         if len(self.connections) > self._deadlines.connections_max:
             self._turn_away(503, "busy", "too many are connected; try again")
         else:
@@ -62,6 +71,18 @@ class TimedProtocol(H11Protocol):
             self._watch_head()
         else:
             self._forget_head()
+
+    def pause_writing(self) -> None:
+        """Give the reader its time, also where the answer has no end yet."""
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(self._deadlines.unread_s, self._abort_unread)
+
+    def resume_writing(self) -> None:
+        """The reader goes on; what is left of a whole answer has the time that it had."""
+        super().resume_writing()
+        if not self._is_waiting():
+            self._forget_unread()
 
     def on_response_complete(self) -> None:
         """Give the reader its time, where not all could be sent at once."""

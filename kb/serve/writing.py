@@ -2,22 +2,24 @@
 
 import tempfile
 import threading
-from typing import Annotated, Final
+from typing import IO, Annotated, Final
 
+import msgspec
 from msgspec import Meta, Struct
 
 from kb.app import App
-from kb.errors import EmptySource
+from kb.errors import EmptySource, SourceError
 from kb.ingest.request import Wishes
-from kb.model.doc import Scope
+from kb.model.doc import LOCAL_USER, Scope, Visibility
 from kb.model.ids import DocId
 from kb.model.source import STDIN_NAME
 from kb.notebook import JobReport, report
 from kb.store.records import LEDGER
 from kb.sync.add import AddOptions
 from kb.sync.report import Outcome
-from kb.tools import Tool, ToolKit
+from kb.tools import Failed, Tool, ToolKit
 from kb.tools.fields import Word
+from kb.tools.wrong import failed
 
 _WAIT_S: Final = 10.0
 _LOOK_S: Final = 0.05
@@ -25,21 +27,24 @@ _LOOK_S: Final = 0.05
 GivenTags = Annotated[tuple[Word, ...], Meta(max_length=32, description="Tags for it.")]
 
 
+GivenTitle = (
+    Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=500,
+            description="Its name. A text under a title that is known becomes its new version.",
+        ),
+    ]
+    | None
+)
+
+
 class AddInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to be kept: a text or a page, one of them."""
 
     text: Annotated[str, Meta(description="Markdown or plain text.")] | None = None
-    title: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=500,
-                description="Its name. A text under a title that is known becomes its new version.",
-            ),
-        ]
-        | None
-    ) = None
+    title: GivenTitle = None
     tags: GivenTags = ()
     url: (
         Annotated[
@@ -87,17 +92,23 @@ class NoteInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tags: GivenTags = ()
 
 
-def writers(app: App, stop: threading.Event) -> tuple[Tool, ...]:
-    """`kb_add` and `note_add`, into one home whose jobs somebody does. `stop` ends their waiting.
+def writers(app: App, stop: threading.Event | None = None) -> tuple[Tool, ...]:
+    """`kb_add` and `note_add`, into one home whose jobs somebody does, as the asker's own.
 
-    They are the operator's: a title or an address means one doc of the home, whoever names it.
+    Until `stop` a doc is waited for that searches do not find yet, for some seconds; without one
+    it is not.
     """
 
-    def add(_: ToolKit, request: AddInput, __: Scope) -> AddOutput:
-        return _add(app, request, stop)
+    def add_one(_: ToolKit, request: AddInput, scope: Scope) -> AddOutput | Failed:
+        try:
+            done = add(app, request, owner_of(scope))
+        except SourceError as error:
+            return failed("invalid_input", error.reason)
+        return done if stop is None else _waited(app, done, stop)
 
-    def add_note(_: ToolKit, request: NoteInput, __: Scope) -> JobReport:
-        job = app.notebook.hand_in(request.text.encode(), request.hint, request.tags)
+    def add_note(_: ToolKit, request: NoteInput, scope: Scope) -> JobReport:
+        owner = owner_of(scope)
+        job = app.notebook.hand_in(request.text.encode(), request.hint, request.tags, owner=owner)
         with app.store.read() as txn:
             return report(txn, job)
 
@@ -111,7 +122,7 @@ def writers(app: App, stop: threading.Event) -> tuple[Tool, ...]:
             ),
             input=AddInput,
             output=AddOutput,
-            run=add,
+            run=add_one,
             reads_only=False,
         ),
         Tool(
@@ -129,36 +140,77 @@ def writers(app: App, stop: threading.Event) -> tuple[Tool, ...]:
     )
 
 
-def _add(app: App, request: AddInput, stop: threading.Event) -> AddOutput:
-    """Take it in, and wait a few seconds for it to be found. Raises SourceError."""
-    options = AddOptions(
-        wishes=Wishes(title=request.title, tags=request.tags or None),
-        file_bytes_max=app.settings.ingest.file_bytes_max,
-    )
-    with app.parser() as parser, tempfile.TemporaryFile() as text:
+def add(
+    app: App, request: AddInput, owner: str | None, visibility: Visibility | None = None
+) -> AddOutput:
+    """Take a text or a page in, as `owner`'s own; None for the local user's.
+
+    It is not waited for until searches find it. Raises SourceError.
+    """
+    with tempfile.TemporaryFile() as text:
         text.write((request.text or "").encode())
         text.seek(0)
+        wishes = Wishes(
+            title=request.title, tags=request.tags or None, visibility=visibility, owner=owner
+        )
+        return _taken_in(app, request.url or STDIN_NAME, text, wishes)
+
+
+def add_file(
+    app: App, file: IO[bytes], name: str | None, wishes: Wishes, place: str = ""
+) -> AddOutput:
+    """Take in the bytes of a file of this name, as the owner's that `wishes` names; else as `add`.
+
+    The same place again, or the same name where no place is said, by the same owner, is the same
+    source. Without a name they are taken as standard input is.
+    """
+    return _taken_in(app, STDIN_NAME, file, wishes, name, place)
+
+
+def owner_of(scope: Scope) -> str | None:
+    """Whose a doc is that a scope hands in; None for the local user's."""
+    return None if scope.operator or scope.user == LOCAL_USER else scope.user
+
+
+def _taken_in(
+    app: App,
+    source: str,
+    file: IO[bytes],
+    wishes: Wishes,
+    file_name: str | None = None,
+    file_place: str = "",
+) -> AddOutput:
+    bytes_max = app.settings.ingest.file_bytes_max
+    options = AddOptions(
+        wishes=wishes, file_bytes_max=bytes_max, file_name=file_name, file_place=file_place
+    )
+    with app.parser() as parser:
         adder = app.adder(parser, options)
-        done = adder.add([request.url or STDIN_NAME], stdin_fd=text.fileno())
+        done = adder.add([source], stdin_fd=file.fileno())
     if not done.docs:
         reasons = (problem.reason for problem in done.problems)
-        raise adder.error or EmptySource(next(reasons, "nothing was taken in"), source=STDIN_NAME)
+        raise adder.error or EmptySource(next(reasons, "nothing was taken in"), source=source)
     (doc,) = done.docs
     return AddOutput(
         doc_id=doc.doc_id,
         source=doc.source,
         status=doc.status,
-        indexed=_is_indexed(app, doc.doc_id, stop),
+        indexed=_is_indexed(app, doc.doc_id),
         warnings=tuple(problem.reason for problem in done.problems),
     )
 
 
-def _is_indexed(app: App, doc_id: DocId, stop: threading.Event) -> bool:
+def _is_indexed(app: App, doc_id: DocId) -> bool:
+    with app.store.read() as txn:
+        entry = LEDGER.get(txn, doc_id.encode())
+    return entry is None or entry.state != "pending"
+
+
+def _waited(app: App, done: AddOutput, stop: threading.Event) -> AddOutput:
+    """Wait a few seconds for a doc to be found."""
     for _ in range(int(_WAIT_S / _LOOK_S)):
-        with app.store.read() as txn:
-            entry = LEDGER.get(txn, doc_id.encode())
-        if entry is None or entry.state != "pending":
-            return True
+        if _is_indexed(app, done.doc_id):
+            return msgspec.structs.replace(done, indexed=True)
         if stop.wait(_LOOK_S):
             break
-    return False
+    return done

@@ -38,6 +38,7 @@ TABLES: Final[tuple[str, ...]] = (
     "pulled",
     "notes",
     "note_texts",
+    "pushes",
     "signals",
     "tokens",
     "orphans",
@@ -97,6 +98,10 @@ class Environment(Protocol):
 
     def size_bytes(self) -> int:
         """Bytes in use."""
+        ...
+
+    def last_txn(self) -> int:
+        """A number that every kept change, of any process, makes greater; it costs no look-up."""
         ...
 
     def reap_readers(self) -> int:

@@ -208,6 +208,11 @@ class LmdbEnvironment:
         info, stat = self._env.info(), self._env.stat()
         return int((info["last_pgno"] + 1) * stat["psize"])
 
+    def last_txn(self) -> int:
+        """The number of the newest transaction that was kept."""
+        self._check_usable()
+        return int(self._env.info()["last_txnid"])
+
     def reap_readers(self) -> int:
         """Free the slots of readers that died; returns how many."""
         self._check_usable()

@@ -66,6 +66,7 @@ class MemoryEnvironment:
         self._tables: _Tables = {name: {} for name in TABLES}
         self._writer = threading.Lock()
         self._closed = False
+        self._last_txn = 0
 
     @contextmanager
     def read(self) -> Iterator[ReadTxn]:
@@ -89,11 +90,17 @@ class MemoryEnvironment:
             finally:
                 view.end()
             self._tables = copy
+            self._last_txn += 1
 
     def size_bytes(self) -> int:
         """Bytes of all keys and values."""
         self._check_open()
         return sum(len(k) + len(v) for rows in self._tables.values() for k, v in rows.items())
+
+    def last_txn(self) -> int:
+        """How many writes were kept."""
+        self._check_open()
+        return self._last_txn
 
     def reap_readers(self) -> int:
         """Nothing to reap."""

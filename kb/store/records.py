@@ -11,6 +11,7 @@ from kb.model.job import Job, LogEntry
 from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
+from kb.model.push import Push
 from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.signal import Signal
 from kb.model.text import Chunk, EntityKind
@@ -90,6 +91,7 @@ PULLED: Final = Records("pulled", PulledEntry)
 # By the id of the job that places the note.
 NOTES: Final = Records("notes", Note)
 NOTE_TEXTS: Final = Records("note_texts", NoteText)
+PUSHES: Final = Records("pushes", Push)
 SIGNALS: Final = Records("signals", Signal)
 # By its name.
 TOKENS: Final = Records("tokens", Token)

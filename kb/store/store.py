@@ -81,6 +81,10 @@ class Store:
         """Bytes in use."""
         return self._env.size_bytes()
 
+    def last_txn(self) -> int:
+        """A number that every kept change, of any process, makes greater; it costs no look-up."""
+        return self._env.last_txn()
+
     def reap_readers(self) -> int:
         """Free the slots of readers that died; returns how many."""
         return self._env.reap_readers()

@@ -67,6 +67,18 @@ def test_writer_reads_its_own_writes(env: Environment) -> None:
         assert txn.count("docs") == 3
 
 
+def test_a_kept_change_has_a_greater_number(env: Environment) -> None:
+    """Reading changes no number, nor does a write that is given up."""
+    first = env.last_txn()
+    put(env, b"a")
+    second = env.last_txn()
+    assert second > first
+    assert keys_of(env) == [b"a"]
+    with pytest.raises(KeyError), env.write() as txn:
+        txn.put("no table", b"b", b"v")
+    assert env.last_txn() == second
+
+
 def test_delete_says_whether_it_was_there(env: Environment) -> None:
     """Deleting a key is True once, then False."""
     put(env, b"a")

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import Home, run, surroundings
+from commands import Home, loaded, surroundings
 
 HEAVY = {
     "numpy",
@@ -28,19 +28,6 @@ HEAVY = {
     "mcp",
     "anyio",
 }
-SHOW = """
-import atexit, sys
-from cli.main import main
-atexit.register(lambda: print(*sorted({n.partition('.')[0] for n in sys.modules}), file=sys.stderr))
-main()
-"""
-
-
-def loaded(*args: str) -> set[str]:
-    """Top-level modules that a command has loaded when it ends."""
-    ran = run([sys.executable, "-c", SHOW, *args])
-    assert ran.code == 0, ran.err
-    return set(ran.err.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize("args", [["--help"], ["--version"], []], ids=str)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import KB, TIMEOUT_S, Home, run, surroundings
+from http_server import serving
 
 from kb.errors import KbError
 from kb.store.store import Store
@@ -121,6 +122,24 @@ def test_add_shows_a_bar_on_a_terminal_alone(tmp_path: Path) -> None:
     ran = home.run("add", note)
     assert ran.err == ""
     assert ran.out == "1 updated of 1 scanned\n"
+
+
+def test_a_server_shows_on_a_terminal_what_a_home_does(home: Home, tmp_path: Path) -> None:
+    """The same colours and links by the socket and by --server; and a bar for what is handed in."""
+    here = on_terminal(home.argv("search", "samovar"))
+    with serving(home) as server:
+        assert on_terminal(home.argv("search", "samovar")) == here
+        far = [KB, "--server", f"http://127.0.0.1:{server.port}"]
+        assert on_terminal([*far, "search", "samovar"]) == here
+    other = Home(tmp_path / "home")
+    (tmp_path / "a.md").write_text("one")
+    with serving(other) as server:
+        far = [KB, "--server", f"http://127.0.0.1:{server.port}"]
+        code, shown = on_terminal([*far, "add", str(tmp_path / "a.md")])
+    assert code == 0
+    assert "reading" in shown
+    assert "indexing" in shown
+    assert "1 added of 1 scanned" in shown
 
 
 def test_stdin_on_a_terminal_says_how_to_end(tmp_path: Path) -> None:

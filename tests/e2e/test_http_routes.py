@@ -14,6 +14,7 @@ from kb.app import App
 from kb.config import EmbedSettings, Settings
 from kb.model.doc import OPERATOR
 from kb.serve.http_server import all_routes
+from kb.spaces.spaces import Spaces
 from kb.tools import HELP, LEARN, TOOLS, call
 
 
@@ -77,7 +78,7 @@ def test_each_tool_answers_as_it_does_elsewhere(home: Home, server: Running) -> 
                 assert (got.status, got.json["field"]) == (422, "query")
                 continue
             assert got.status == NO_SUCH.get(name, 200), (name, got.body)
-            expected = call(name, asked, app.toolkit, OPERATOR)
+            expected = call(name, asked, Spaces.over("home", app).toolkit, OPERATOR)
             if got.status == 200:
                 assert got.body == expected
             else:
@@ -99,11 +100,14 @@ def test_each_address_answers(home: Home, server: Running) -> None:
         "/v1/sources": "/v1/sources?limit=1",
         "/v1/stats": "/v1/stats",
         "/v1/jobs": "/v1/jobs?limit=3",
+        "/v1/events": f"/v1/events?doc={doc}",
         "/metrics": "/metrics",
         "/health/live": "/health/live",
         "/health/ready": "/health/ready",
         "/openapi.json": "/openapi.json",
         "/content": "/content?query=keel",
+        "/": "/?any=query",
+        "/page/{name}": "/page/app.js",
     }
     apart = {"/jobs/{id}"}
     assert set(addresses) | apart == {one.path for one in all_routes() if one.method == "GET"}
@@ -115,6 +119,7 @@ def test_each_address_answers(home: Home, server: Running) -> None:
     assert [one["surface"] for one in got["/v1/entities"].json["entities"]] == ["#sails"]
     assert got["/v1/sources"].json["total"] == 1
     assert got["/v1/stats"].json["docs"] == {"active": 3}
+    assert got["/v1/events"].body.endswith(b"event: done\ndata: {}\n\n")
     assert b'kb_jobs{state="ready"} 0\n' in got["/metrics"].body
     assert (
         b'kb_http_requests_total{route="/v1/docs/{id}",method="GET"' in server.get("/metrics").body
@@ -230,8 +235,24 @@ def test_the_description_is_what_the_tools_say(server: Running) -> None:
         assert said == own
     shown = described["paths"]["/v1/search"]["get"]["parameters"]
     names = {field.name for field in msgspec.structs.fields(TOOLS[0].input)}
-    assert len(shown) == len(names)
+    assert len(shown) == len({*names, "marks"})
     assert {"q", "tag"} <= {one["name"] for one in shown}
+
+
+def test_each_status_is_described(server: Running) -> None:
+    """What a route takes and may answer stands in its description: types, parameters, statuses."""
+    paths = server.get("/openapi.json").json["paths"]
+    upload = paths["/v1/files"]["post"]
+    assert set(upload["requestBody"]["content"]) == {"application/octet-stream"}
+    assert {"name", "title", "tag", "visibility"} <= {one["name"] for one in upload["parameters"]}
+    assert {"200", "401", "403", "408", "413", "415", "422", "503"} <= set(upload["responses"])
+    remove = paths["/v1/docs/{id}/remove"]["post"]
+    assert [(one["name"], one["in"]) for one in remove["parameters"]] == [("id", "path")]
+    assert {"200", "404", "409"} <= set(remove["responses"])
+    events = paths["/v1/events"]["get"]
+    assert set(events["responses"]["200"]["content"]) == {"text/event-stream"}
+    assert "304" in paths["/v1/docs"]["get"]["responses"]
+    assert "401" not in paths["/health/live"]["get"]["responses"]
 
 
 def test_topics_are_listed(home: Home, tmp_path: Path) -> None:

@@ -29,12 +29,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_carries_the_model_and_nothing_that_is_not_kb(wheel: Path) -> None:
-    """The model and kb's own entries are in it; top-level names are kb, cli and the metadata."""
+    """The model, kb's own entries and the page; top-level names are kb, cli and the metadata."""
     names = zipfile.ZipFile(wheel).namelist()
     model = {Path(name).name for name in names if name.startswith("kb/embed/models/")}
     entries = {Path(name).name for name in names if name.startswith("kb/guide/core/")}
     tops = {name.split("/")[0] for name in names}
     assert entries == {path.name for path in (ROOT / "kb/guide/core").iterdir()}
+    page = {Path(name).name for name in names if name.startswith("kb/serve/page/")}
+    assert page == {path.name for path in (ROOT / "kb/serve/page").iterdir()}
     assert model == {"model.onnx", "tokenizer.json", "model.json"}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"kb", "cli"}
 

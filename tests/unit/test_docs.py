@@ -160,7 +160,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
     from kb.spaces import answers
     from kb.sync import current
     from kb.sync import report as added
-    from kb.tools import entries, kept
+    from kb.tools import entries, kept, search_entities
     from kb.topics import Knowledge, Learned, LeftOut
 
     return {
@@ -185,7 +185,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         "prompt": [("", Knowledge)],
         "rm": [("", rm.Removed)],
         "entities": [
-            ("", answers.SpaceEntities),
+            ("", search_entities.SearchEntitiesOutput),
             ("entities", search.KnownEntity),
         ],
         "pack": pack_shapes(),

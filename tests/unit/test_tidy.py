@@ -39,6 +39,7 @@ OWNERS = {
     "yaml": "kb/canonicalize",
     "pathspec": "kb/sync",
     "dulwich": "kb/notebook",
+    "urllib3": "kb/notebook",
     "httpx": "kb/sync kb/llm",
     "httpcore": "kb/sync",
     "platformdirs": "kb",

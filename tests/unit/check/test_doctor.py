@@ -108,6 +108,7 @@ def test_sources_that_failed_are_gone_or_were_forgotten(home: SmallHome) -> None
     fields: dict[str, dict[str, object]] = {
         "/well": {"synced_ms": now_ms - 6 * DAY_MS},
         "/old": {"synced_ms": now_ms - 8 * DAY_MS},
+        "/new": {},
         "/failed": {"synced_ms": now_ms, "last_error": "no route"},
         "http://gone": {"synced_ms": 0, "last_error": "404", "gone_since_ms": now_ms},
     }

@@ -186,6 +186,27 @@ def test_retry_makes_failed_jobs_ready(txn: WriteTxn, clock: FakeClock) -> None:
     assert [job.attempts for job in queue.running(txn)] == [1, 1, 1]
 
 
+def test_one_failed_job_is_retried_alone(txn: WriteTxn, clock: FakeClock) -> None:
+    """(f) The others stay failed; a job that has not failed, or is not there, is none of them."""
+    for doc in ("d1", "d2", "d3"):
+        add(txn, clock, doc, attempts_max=1)
+    first, _ = [take_one(txn, clock) for _ in range(2)]
+    queue.fail(txn, clock, first, "no")
+    for ident in ("j9", "j000000000002", ""):
+        assert queue.retry_failed(txn, ident) == 0
+    assert (queue.retry_failed(txn, first.job.job_id), counts(txn)) == (1, (2, 1, 0))
+
+
+def test_the_jobs_of_a_doc_are_found(txn: WriteTxn, clock: FakeClock) -> None:
+    """Whatever their state, and none of another doc whose id begins alike."""
+    for doc, kind in (("d1", "chunk"), ("d1", "embed"), ("d12", "embed")):
+        key = queue.dedupe_key(kind, DocId(doc), "model" if kind == "embed" else "")
+        queue.enqueue(txn, clock, kind, DocId(doc), key=key)
+    queue.fail(txn, clock, take_one(txn, clock), "no", permanent=True)
+    found = [(job.kind, job.state) for job in queue.of_doc(txn, DocId("d1"))]
+    assert found == [("chunk", "failed"), ("embed", "ready")]
+
+
 def test_only_drawn_transitions_exist() -> None:
     """The table holds the five lettered transitions of the drawing and no other."""
     drawn = {("ready", "claim"), ("running", "finish"), ("running", "fail")}

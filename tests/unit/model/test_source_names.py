@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.model.ids import Lsid
-from kb.model.source import display_name, file_lsid, path_of
+from kb.model.origin import origin_id
+from kb.model.source import display_name, file_lsid, owned_lsid, path_of
 from kb.model.text import indexed_text
 
 
@@ -47,3 +48,12 @@ def test_names_for_people() -> None:
 def test_the_text_that_is_indexed(title: str, heading: tuple[str, ...], expected: str) -> None:
     """Title and headings stand in front, each once, and nothing stands in front of nothing."""
     assert indexed_text(title, heading, "x") == expected
+
+
+def test_what_is_handed_in_is_its_owners() -> None:
+    """A source has another id for each user, and the local user's is the one of the machine."""
+    assert owned_lsid(None, "url:a") == owned_lsid("local", "url:a") == "url:a"
+    named = {owned_lsid(user, "url:a") for user in ("ada", "bob", "ada/url:b", "", "a d")}
+    assert len(named) == 5
+    assert owned_lsid("ada", "x/url:a") != owned_lsid("ada/x", "url:a")
+    assert origin_id("url", "a", "local") == origin_id("url", "a") != origin_id("url", "a", "ada")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from commands import Home
 
@@ -15,13 +16,15 @@ from kb.config import EmbedSettings, ServeSettings, Settings
 from kb.errors import KbError, StoreDamaged
 from kb.model.doc import OPERATOR, Scope
 from kb.serve import http_server
-from kb.serve.crew import Crew
+from kb.serve.crew import Crew, Crews
+from kb.serve.http_changes import Changes
 from kb.serve.http_content import content_routes
 from kb.serve.http_gate import Doors, Gate
 from kb.serve.http_lines import Lines
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_reply import Refusal, Reply, json_of, packed, tagged
 from kb.serve.http_routes import Caller, Route, Served, run
+from kb.serve.http_streams import Streams
 from kb.spaces.spaces import Spaces
 
 
@@ -35,6 +38,7 @@ def served_of(app: App, *, is_working: bool = True) -> Served:
     return Served(
         app=app,
         spaces=Spaces.over("home", app),
+        changes=Changes(app.store),
         is_working=lambda: is_working,
         counters=lambda: "",
     )
@@ -46,19 +50,21 @@ def asked(
     path: str,
     *,
     is_working: bool = True,
-    metrics: Metrics | None = None,
+    calls_max: int = 8,
 ) -> tuple[int, Any, str]:
     """Status, JSON and log of one GET through the gate."""
     log = io.StringIO()
-    crew = Crew()
+    lines = Lines(log, "text", app.store.clock)
+    crews, metrics = Crews(short=Crew(1, calls_max), long=Crew(1, 1)), Metrics()
     doors = Doors(settings=ServeSettings(), host="127.0.0.1", is_loopback=True, draw=bytes)
     gate = Gate(
         routes,
         served_of(app, is_working=is_working),
         doors,
-        metrics or Metrics(),
-        crew,
-        Lines(log, "text", app.store.clock),
+        metrics,
+        crews,
+        lines,
+        Streams(1, metrics),
     )
     sent: list[MutableMapping[str, Any]] = []
 
@@ -75,7 +81,8 @@ def asked(
         "headers": [(b"host", b"localhost")],
     }
     asyncio.run(gate(scope, receive, send))
-    assert crew.close(5)
+    assert crews.close(5)
+    assert lines.close(5)
     return sent[0]["status"], json.loads(sent[1]["body"]), log.getvalue()
 
 
@@ -112,22 +119,20 @@ def test_it_is_not_ready_without_its_workers(app: App) -> None:
 
 
 def test_over_the_cap_nothing_is_begun(app: App) -> None:
-    """With every place taken it is 503 at once; a place comes free when its request has ended."""
+    """With every place taken it is 503 at once, and what is long has places of its own."""
     begun: list[bool] = []
 
     def begin(*_: object) -> Reply:
         begun.append(True)
         return json_of(1)
 
-    route = Route(method="GET", path="/x", role="reader", summary="Begins.", run=begin)
-    metrics = Metrics()
-    metrics.busy = ServeSettings().concurrency_max
-    assert asked(app, (route,), "/x", metrics=metrics)[0] == 503
+    short = Route(method="GET", path="/x", role="reader", summary="Begins.", run=begin)
+    long = msgspec.structs.replace(short, is_long=lambda *_: True)
+    assert asked(app, (short,), "/x", calls_max=0)[0] == 503
     assert begun == []
-    metrics.busy -= 1
-    assert asked(app, (route,), "/x", metrics=metrics)[0] == 200
-    assert asked(app, (failing(ValueError()),), "/x", metrics=metrics)[0] == 500
-    assert asked(app, (route,), "/x", metrics=metrics)[0] == 200
+    assert asked(app, (long,), "/x", calls_max=0)[0] == 200
+    assert asked(app, (failing(ValueError()),), "/x", calls_max=1)[0] == 500
+    assert asked(app, (short,), "/x", calls_max=1)[0] == 200
 
 
 def test_a_log_that_is_full_stops_no_answer(app: App) -> None:
@@ -139,10 +144,11 @@ def test_a_log_that_is_full_stops_no_answer(app: App) -> None:
 
     lines = Lines(Full(), "json", app.store.clock)
     lines.failed("0", ValueError())
+    assert lines.close(5)
 
 
 def test_a_job_is_told_of_to_whom_it_concerns(tmp_path: Path) -> None:
-    """Jobs of docs are for admins; of notes a writer hears, but not of causes."""
+    """Jobs of docs are for admins; of a note whoever handed it in hears, but not of causes."""
     home = Home(tmp_path / "home")
     (tmp_path / "a.md").write_text("# A\n\nText.")
     assert home.run("add", "--no-wait", tmp_path / "a.md").code == 0
@@ -156,11 +162,13 @@ def test_a_job_is_told_of_to_whom_it_concerns(tmp_path: Path) -> None:
 
         writer = Caller(scope=Scope(user="ada"), role="writer")
         admin = Caller(scope=Scope(user="ada"), role="admin")
-        assert told(note, writer)["status"] == "queued"
+        mine = Caller(scope=Scope(user="local"), role="writer")
+        assert [told(note, one)["status"] for one in (mine, admin)] == ["queued", "queued"]
         assert told("j000000000001", admin)["kind"] == "chunk"
-        with pytest.raises(Refusal) as refused:
-            told("j000000000001", writer)
-        assert refused.value.status == 404
+        for job, caller in (("j000000000001", writer), ("j000000000001", mine), (note, writer)):
+            with pytest.raises(Refusal) as refused:
+                told(job, caller)
+            assert refused.value.status == 404
         assert told("j000000000001", Caller(scope=OPERATOR, role="admin"))["kind"] == "chunk"
 
 

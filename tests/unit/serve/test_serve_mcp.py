@@ -51,21 +51,18 @@ def crew() -> Iterator[Crew]:
     crew.close(5.0)
 
 
-def test_who_asks_is_found_for_each_request(kit: ToolKit, crew: Crew) -> None:
-    """So that one server object can answer many, as its transport knows them."""
-    users = iter(["ann", "bob"])
+@pytest.mark.parametrize("user", ["ann", None])
+def test_a_server_answers_as_its_scope(kit: ToolKit, crew: Crew, user: str | None) -> None:
+    """Whoever a client says it is, the tools are asked as the scope of the server."""
     asks = tool("who", lambda _, __, scope: Told(user=scope.user))
+    server = make_server(kit, Scope(user=user), crew, [asks])
 
-    def whose(context: Any) -> Scope:
-        return Scope(user=next(users)) if context.method == "tools/call" else OPERATOR
-
-    server = make_server(kit, whose, crew, [asks])
-
-    async def main() -> list[Any]:
+    async def main() -> Any:
         async with Client(server) as client:
-            return [(await client.call_tool("who", {})).structured_content for _ in range(2)]
+            asked = await client.call_tool("who", {}, meta={"user": "eve", "scope": "operator"})
+            return asked.structured_content
 
-    assert anyio.run(main) == [{"user": "ann"}, {"user": "bob"}]
+    assert anyio.run(main) == {"user": user}
 
 
 def test_a_surprise_costs_one_call_and_tells_nothing(kit: ToolKit, crew: Crew) -> None:
@@ -74,7 +71,7 @@ def test_a_surprise_costs_one_call_and_tells_nothing(kit: ToolKit, crew: Crew) -
     def fails(*_: object) -> Told:
         raise RuntimeError("a secret place")
 
-    server = make_server(kit, lambda _: OPERATOR, crew, [tool("fails", fails)])
+    server = make_server(kit, OPERATOR, crew, [tool("fails", fails)])
 
     async def main() -> MCPError:
         async with Client(server) as client:
@@ -98,7 +95,7 @@ def test_a_call_that_is_cancelled_holds_up_no_other(kit: ToolKit, crew: Crew) ->
         ended.set()
         return Told(user=None)
 
-    server = make_server(kit, lambda _: OPERATOR, crew, [tool("slow", slow)])
+    server = make_server(kit, OPERATOR, crew, [tool("slow", slow)])
 
     async def main() -> None:
         async with Client(server) as client:

@@ -6,6 +6,7 @@ from sync_home import SyncHome
 
 from kb.ingest.changes import tombstone
 from kb.ingest.request import Wishes
+from kb.store import docs
 
 MONDAY = "Mon, 13 Nov 2023 08:00:00 GMT"
 HTML = {"Content-Type": "text/html; charset=utf-8"}
@@ -31,6 +32,28 @@ def test_a_page_is_taken_in(kept: SyncHome, site: LoopbackServer) -> None:
     (origin,) = kept.origins()
     assert (origin.kind, origin.location, origin.cursor) == ("url", url, 'etag:"1"')
     assert kept.freshness(doc) == "fresh"
+    assert kept.is_sound()
+
+
+def test_a_page_of_several_is_kept_for_each(kept: SyncHome, site: LoopbackServer) -> None:
+    """Each owner has a doc and an entry of the register of their own, and both are kept current."""
+    site.routes["/page"] = conditional(page("Boats"), etag='"1"')
+    url = site.url("/page")
+    kept.add(url)
+    kept.add(url, wishes=Wishes(owner="ada", visibility="shared"))
+    site.routes["/page"] = conditional(page("Ships"), etag='"2"')
+    report = kept.sync()
+    assert (report.updated, [one.outcome for one in report.sources]) == (2, ["synced", "synced"])
+    with kept.app.store.read() as txn:
+        found = {doc.owner: doc for doc in docs.all_latest(txn)}
+    assert {owner: (doc.title, doc.visibility) for owner, doc in found.items()} == {
+        "local": ("Ships", "private"),
+        "ada": ("Ships", "shared"),
+    }
+    assert [origin.owner for origin in kept.origins()] == [None, "ada"]
+    assert [kept.freshness(doc) for doc in found.values()] == ["fresh", "fresh"]
+    tombstone(kept.app.store, [found["ada"].doc_id])
+    assert kept.sync().skipped == 1
     assert kept.is_sound()
 
 

@@ -1,0 +1,190 @@
+"""`/v1/events`: how it stands with jobs and docs, told as it changes."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.errors import NoJob, NotFound
+from kb.jobs import queue
+from kb.model.doc import LedgerState
+from kb.model.ids import DocId
+from kb.model.token import Role, may
+from kb.search.door import named, open_doc
+from kb.serve.http_content import JobStatus, job_status
+from kb.serve.http_reply import EVENTS, Refusal, Reply
+from kb.serve.http_routes import Caller, Route, Served
+from kb.store.kv import ReadTxn
+from kb.store.records import LEDGER
+
+_IDS_MAX: Final = 64
+_BEAT_S: Final = 15.0
+# For proxies that would keep an answer until it is long enough.
+_UNBUFFERED: Final = ("x-accel-buffering", "no")
+
+Idents = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=64)], ...], Meta(max_length=_IDS_MAX)
+]
+
+
+class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is to be told of; with no id the queue."""
+
+    job: Idents = ()
+    doc: Idents = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for too many ids."""
+        if len(self.job) + len(self.doc) > _IDS_MAX:
+            raise ValueError(f"field `doc`: at most {_IDS_MAX} ids together")
+
+
+class DocState(Struct, frozen=True, kw_only=True):
+    """How far a doc has come."""
+
+    doc_id: DocId
+    state: LedgerState | Literal["failed", "gone"]
+    """Of its newest version: `failed` where the work on it ended for good, `gone` where the caller
+    does not see it any more."""
+    indexed: bool
+    """Whether searches find all of it."""
+
+
+class QueueState(Struct, frozen=True, kw_only=True):
+    """How much there is, and is to do."""
+
+    ready: int
+    running: int
+    failed: int
+    docs: int
+    passages: int
+
+
+class _Told(Struct, frozen=True, kw_only=True):
+    """One thing that is told of, as it is now."""
+
+    event: str
+    ident: str
+    said: JobStatus | DocState | QueueState
+    is_over: bool
+
+
+def events_route() -> Route:
+    """The stream of events."""
+    return Route(
+        method="GET",
+        path="/v1/events",
+        role="reader",
+        summary="Tell of jobs and docs until they have come to their end, or of the queue.",
+        run=_events,
+        input=EventsQuery,
+        media=EVENTS,
+    )
+
+
+def queue_state(txn: ReadTxn) -> QueueState:
+    """How much there is, and is to do."""
+    counts = queue.counts(txn)
+    return QueueState(
+        ready=counts.ready,
+        running=counts.running,
+        failed=counts.failed,
+        docs=txn.count("versions"),
+        passages=txn.count("chunks"),
+    )
+
+
+def _events(served: Served, request: EventsQuery, caller: Caller) -> Reply:
+    wanted: Role = "writer" if request.job else "reader" if request.doc else "admin"
+    if not may(caller.role, wanted):
+        raise Refusal(403, "forbidden", f"this wants a token of a {wanted}")
+    with served.app.store.read() as txn:
+        for ident in request.doc:
+            open_doc(txn, ident, caller.scope)
+        docs = {DocId(named(txn, ident, caller.scope).doc_id) for ident in request.doc}
+    watching = Watching(served, caller, request.job, tuple(sorted(docs)))
+    watching.look()
+    limit_s = served.app.settings.serve.stream_s
+    return Reply(
+        stream=lambda: watching.pieces(limit_s, _BEAT_S), media=EVENTS, headers=(_UNBUFFERED,)
+    )
+
+
+class Watching:
+    """What one caller asked to be told of."""
+
+    def __init__(
+        self, served: Served, caller: Caller, jobs: tuple[str, ...], docs: tuple[DocId, ...]
+    ) -> None:
+        self._served = served
+        self._caller = caller
+        self._jobs = tuple(dict.fromkeys(jobs))
+        self._docs = docs
+        self._known: dict[str, JobStatus] = {}
+
+    async def pieces(self, limit_s: float, beat_s: float) -> AsyncGenerator[bytes, None]:
+        """Events, each when it is new, and the last when all is over; a sign of life between.
+
+        It ends without a last event after `limit_s`, and when the caller is not let in any more.
+        """
+        changes = self._served.changes
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + limit_s
+        before: dict[str, _Told] = {}
+        while self._caller.holds():
+            known = changes.last()
+            now = {one.ident: one for one in await changes.read(self.look)}
+            for ident, one in now.items():
+                if before.get(ident) != one:
+                    yield _event(one.event, one.said)
+            if all(one.is_over for one in now.values()):
+                yield _event("done", {})
+                return
+            before = now
+            while not await changes.after(known, min(beat_s, max(0.0, end_s - loop.time()))):
+                if loop.time() >= end_s:
+                    return
+                yield b": at work\n\n"
+
+    def look(self) -> list[_Told]:
+        """All of it as it is now. Raises NoJob for a job that never was, to this caller."""
+        with self._served.app.store.read() as txn:
+            if not self._jobs and not self._docs:
+                return [_Told(event="queue", ident="", said=queue_state(txn), is_over=False)]
+            docs = [self._doc(txn, ident) for ident in self._docs]
+        return [*(self._job(ident) for ident in self._jobs), *docs]
+
+    def _job(self, ident: str) -> _Told:
+        try:
+            said = job_status(self._served, ident, self._caller)
+        except NoJob:
+            if ident not in self._known:
+                raise
+            # Those of docs are forgotten when they are done.
+            said = msgspec.structs.replace(self._known[ident], status="done")
+        self._known[ident] = said
+        is_over = said.status in ("done", "failed")
+        return _Told(event="job", ident=ident, said=said, is_over=is_over)
+
+    def _doc(self, txn: ReadTxn, ident: DocId) -> _Told:
+        state = self._state(txn, ident)
+        indexed = state not in ("pending", "failed", "gone")
+        said = DocState(doc_id=ident, state=state, indexed=indexed)
+        return _Told(event="doc", ident=ident, said=said, is_over=state != "pending")
+
+    def _state(self, txn: ReadTxn, ident: DocId) -> LedgerState | Literal["failed", "gone"]:
+        try:
+            newest = open_doc(txn, ident, self._caller.scope)
+        except NotFound:
+            return "gone"
+        entry = LEDGER.get(txn, newest.doc_id.encode())
+        if entry is None:
+            return "done"
+        has_failed = any(job.state == "failed" for job in queue.of_doc(txn, newest.doc_id))
+        return "failed" if entry.state == "pending" and has_failed else entry.state
+
+
+def _event(name: str, said: object) -> bytes:
+    return f"event: {name}\ndata: ".encode() + msgspec.json.encode(said) + b"\n\n"
