@@ -92,7 +92,7 @@ class Page:
         with contextlib.suppress(AssertionError):
             until(lambda: holds(self.texts(css)), wait_s=8)
         found = self.texts(css)
-        assert holds(found), found
+        assert holds(found), f"{found}, where the page says: {self.texts('main')}"
         return found
 
     def press(self, *keys: str) -> None:
