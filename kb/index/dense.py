@@ -1,5 +1,7 @@
 """The dense cache: vectors of passages, scanned exactly or, past a size, by a graph."""
 
+# Long because searches, the log and compaction ask one object, which has one set of files.
+
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -20,13 +22,14 @@ from kb.index.dense_files import (
     live_only,
     load_manifest,
     map_segments,
+    marked_again,
     read_rows,
     replaced,
     sweep,
     token_of,
     write_manifest,
 )
-from kb.index.files import CacheDamaged, intact, untouched
+from kb.index.files import CacheDamaged, FileMark, intact, settled, untouched
 from kb.index.follow import CatchUp, Place
 from kb.index.hnsw import Graph, GraphEntry
 from kb.index.lock import file_lock
@@ -58,8 +61,15 @@ class _View(Struct, frozen=True, kw_only=True):
     digest: str
     """Of the manifest; empty for a cache in memory."""
     manifest: DenseManifest | None
+    marks: tuple[FileMark, ...]
+    """How a stat knows the segments' files, which the manifest may not say after a copy."""
     segments: tuple[Segment, ...]
     place: Place
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the files are not known by what the manifest says of them."""
+        return bool(self.manifest and self.manifest.marks(with_graph=False) != self.marks)
 
 
 class DenseIndex:
@@ -152,6 +162,11 @@ class DenseIndex:
         """Whether it is held in memory alone, for want of a place to write."""
         return self._view is not None and self._view.manifest is None
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether a stat did not know the files that are open; see follow.Cache."""
+        return self._view is not None and self._view.has_moved
+
     def stats(self) -> CacheStats:
         """How large the cache is, as this process has it open."""
         view = self._opened()
@@ -174,7 +189,7 @@ class DenseIndex:
         if found is None:
             return ["dense: there is no sound manifest"]
         manifest = found[1]
-        problems = findings(self.folder, manifest, by_hash=True)
+        problems = findings(self.folder, manifest)
         self._unsound = self._unsound or bool(problems)
         graph = manifest.graph
         if graph and not intact(self.folder, graph.file, by_hash=True):
@@ -225,8 +240,7 @@ class DenseIndex:
             return self._view.place if self._view else None
         digest, manifest = found
         view = self._view
-        marks = manifest.marks(with_graph=False)
-        if view and view.digest == digest and all(untouched(self.folder, m) for m in marks):
+        if view and view.digest == digest and all(untouched(self.folder, m) for m in view.marks):
             return view.place
         known = view.segments if view and view.digest != digest else ()
         # Swapped once, at the end: other threads search meanwhile.
@@ -236,14 +250,16 @@ class DenseIndex:
     def _mapped(
         self, digest: str, manifest: DenseManifest, known: tuple[Segment, ...]
     ) -> _View | None:
-        if findings(self.folder, manifest, by_hash=False):
+        found = [settled(self.folder, mark) for mark in manifest.marks(with_graph=False)]
+        marks = tuple(mark for mark in found if mark is not None)
+        if len(marks) < len(found):
             return None
         try:
             parts = map_segments(self.folder, manifest, known)
         except CacheDamaged:
             return None
         place = Place(watermark=manifest.watermark, tail=manifest.tail)
-        return _View(digest=digest, manifest=manifest, segments=parts, place=place)
+        return _View(digest=digest, manifest=manifest, marks=marks, segments=parts, place=place)
 
     def apply(self, store: Store, nos: list[int], place: Place) -> None:
         """Replace the rows of these passages; see follow.Cache."""
@@ -268,10 +284,17 @@ class DenseIndex:
             segment = writer.finish()
             self._record([segment] if segment.live_rows else [], None, place)
 
+    def mark_again(self) -> None:
+        """Record the marks of now; see follow.Cache."""
+        view = self._view
+        if view is not None and view.manifest is not None:
+            write_manifest(self.folder, marked_again(view.manifest, view.marks))
+            self.refresh()
+
     def hold_in_memory(self, store: Store, nos: list[int], place: Place) -> None:
         """Keep all rows in memory; see follow.Cache."""
         rows = _joined([live_only(rows) for rows in self._windows(store, nos)], self.dim)
-        self._view = _View(digest="", manifest=None, segments=(rows,), place=place)
+        self._view = _View(digest="", manifest=None, marks=(), segments=(rows,), place=place)
 
     def _windows(self, store: Store, nos: list[int]) -> Iterator[Segment]:
         for txn, window in follow.windows(store, nos):
@@ -290,7 +313,13 @@ class DenseIndex:
             graph=graph if graph and graph.segment in tokens else None,
         )
         digest = write_manifest(self.folder, manifest)
-        self._view = _View(digest=digest, manifest=manifest, segments=tuple(parts), place=place)
+        self._view = _View(
+            digest=digest,
+            manifest=manifest,
+            marks=manifest.marks(with_graph=False),
+            segments=tuple(parts),
+            place=place,
+        )
 
     @contextmanager
     def _swept(self) -> Iterator[None]:

@@ -3,16 +3,24 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kb.errors import StoreDamaged
 from kb.failpoints import failpoint
-from kb.index.files import FileMark, fsync_folder, intact, read_manifest, seal, write_beside
+from kb.index.files import (
+    FileMark,
+    fsync_folder,
+    intact,
+    read_manifest,
+    seal,
+    write_beside,
+)
 from kb.index.hnsw import GraphEntry
 from kb.index.segments import (
     Segment,
@@ -51,10 +59,10 @@ class DenseManifest(Struct, frozen=True, kw_only=True):
     """Oldest first; the one that has a graph comes before all others."""
     graph: GraphEntry | None
 
-    def marks(self, *, with_graph: bool) -> list[FileMark]:
+    def marks(self, *, with_graph: bool) -> tuple[FileMark, ...]:
         """The files that it names."""
-        marks = [mark for entry in self.segments for mark in (entry.vectors, entry.ids)]
-        return [*marks, self.graph.file] if self.graph and with_graph else marks
+        marks = tuple(mark for entry in self.segments for mark in (entry.vectors, entry.ids))
+        return (*marks, self.graph.file) if self.graph and with_graph else marks
 
 
 def folder_name(fingerprint: str) -> str:
@@ -90,10 +98,20 @@ def load_manifest(folder: Path, fingerprint: str, dim: int) -> tuple[str, DenseM
     return found if stands_for == (SCHEMA_VERSION, METRIC, fingerprint, dim) else None
 
 
-def findings(folder: Path, manifest: DenseManifest, *, by_hash: bool) -> list[str]:
-    """Names of the segments' files that are not as written."""
+def findings(folder: Path, manifest: DenseManifest) -> list[str]:
+    """Names of the segments' files that are not as written, by their hashes."""
     marks = manifest.marks(with_graph=False)
-    return [mark.name for mark in marks if not intact(folder, mark, by_hash=by_hash)]
+    return [mark.name for mark in marks if not intact(folder, mark, by_hash=True)]
+
+
+def marked_again(manifest: DenseManifest, marks: Iterable[FileMark]) -> DenseManifest:
+    """The manifest with other marks for its segments' files."""
+    named = {mark.name: mark for mark in marks}
+    segments = tuple(
+        replace(entry, vectors=named[entry.vectors.name], ids=named[entry.ids.name])
+        for entry in manifest.segments
+    )
+    return replace(manifest, segments=segments)
 
 
 def map_segments(

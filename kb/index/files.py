@@ -77,13 +77,29 @@ def intact(folder: Path, mark: FileMark, *, by_hash: bool = False) -> bool:
 
     With `by_hash` the bytes are read in any case: a disk that rots does not touch the times.
     """
-    if not by_hash and untouched(folder, mark):
-        return True
+    if not by_hash:
+        return settled(folder, mark) is not None
     path = folder / mark.name
     try:
         return path.stat().st_size == mark.size_bytes and sha256_file(path) == mark.sha256
     except OSError:
         return False
+
+
+def settled(folder: Path, mark: FileMark) -> FileMark | None:
+    """The mark by which a stat knows a file that holds what was marked; None where none does.
+
+    It is another one where the file was copied, or came to another disk with its home. Reads the
+    file then.
+    """
+    if untouched(folder, mark):
+        return mark
+    try:
+        # The stamps first: whatever comes after them shows.
+        now = mark_file(folder / mark.name, mark.sha256)
+    except OSError:
+        return None
+    return now if intact(folder, mark, by_hash=True) and untouched(folder, now) else None
 
 
 def fsync_file(path: Path) -> None:

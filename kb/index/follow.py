@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -50,6 +51,11 @@ class Cache(Protocol):
     lock_path: Path
 
     @property
+    def has_moved(self) -> bool:
+        """Whether what `refresh` took up is sound by its hashes, and a stat did not know it."""
+        ...
+
+    @property
     def in_memory(self) -> bool:
         """Whether it is held in memory alone."""
         ...
@@ -74,6 +80,10 @@ class Cache(Protocol):
         """Make the cache anew of these passages, durably."""
         ...
 
+    def mark_again(self) -> None:
+        """Write down how a stat knows the files that were taken up, durably."""
+        ...
+
     def hold_in_memory(self, store: Store, nos: list[int], place: Place) -> None:
         """Make the cache of these passages in memory alone."""
         ...
@@ -87,6 +97,8 @@ def catch_up(cache: Cache, store: Store, wait_s: float, *, anew: bool = False) -
     """
     place = cache.refresh()
     if not anew and place and _is_level(store, place):
+        if cache.has_moved:
+            _settle(cache)
         return CatchUp(watermark=place.watermark, applied=0, rebuilt=False, behind=0, problem=None)
     applied, rebuilt, problem, locked_out = 0, False, None, False
     try:
@@ -104,6 +116,14 @@ def catch_up(cache: Cache, store: Store, wait_s: float, *, anew: bool = False) -
         nos, place = _everything(cache, store)
         cache.hold_in_memory(store, nos, place)
     return _outcome(store, place, applied, rebuilt=rebuilt, problem=problem)
+
+
+def _settle(cache: Cache) -> None:
+    """Spare the next process the hashes of a home that was copied; where that cannot be, let it."""
+    with suppress(OSError, StoreBusy, CacheDamaged), file_lock(cache.lock_path, 0.0):
+        cache.refresh()
+        if cache.has_moved:
+            cache.mark_again()
 
 
 def _outcome(

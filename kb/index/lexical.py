@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kb.errors import StoreDamaged
 from kb.index import follow
-from kb.index.files import CacheDamaged, fsync_folder, untouched
+from kb.index.files import CacheDamaged, FileMark, fsync_folder, settled, untouched
 from kb.index.follow import CatchUp, Place
 from kb.index.joint import Frequencies, rarity
 from kb.index.lexical_engine import best, create_index, engine_errors, open_index, write_passages
@@ -48,9 +48,16 @@ class _View(Struct, frozen=True, kw_only=True):
     digest: str
     """Of the manifest; empty for an index in memory."""
     manifest: LexicalManifest | None
+    marks: tuple[FileMark, ...]
+    """How a stat knows the files, which the manifest may not say after a copy."""
     index: "Index"
     searcher: "Searcher"
     place: Place
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the files are not known by what the manifest says of them."""
+        return bool(self.manifest and self.manifest.files != self.marks)
 
 
 class LexicalIndex:
@@ -169,6 +176,11 @@ class LexicalIndex:
         """Whether it is held in memory alone, for want of a place to write."""
         return self._view is not None and self._view.manifest is None
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether a stat did not know the files that are open; see follow.Cache."""
+        return self._view is not None and self._view.has_moved
+
     def stats(self) -> CacheStats:
         """How large the cache is, as this process has it open."""
         view = self._view
@@ -236,7 +248,7 @@ class LexicalIndex:
             return self._view.place if self._view else None
         digest, manifest = found
         path = generation_path(self.folder, manifest.generation)
-        if view and view.digest == digest and all(untouched(path, m) for m in manifest.files):
+        if view and view.digest == digest and all(untouched(path, m) for m in view.marks):
             return view.place
         # Swapped once, at the end: other threads search meanwhile.
         self._view = self._read(path, digest, manifest)
@@ -246,8 +258,9 @@ class LexicalIndex:
         if findings(self.folder, manifest, by_hash=False):
             return None
         place = Place(watermark=manifest.watermark, tail=manifest.tail)
+        marks = tuple(settled(path, mark) or mark for mark in manifest.files)
         try:
-            return _view_of(open_index(path), digest, manifest, place)
+            return _view_of(open_index(path), digest, manifest, marks, place)
         except CacheDamaged:
             return None
 
@@ -277,12 +290,18 @@ class LexicalIndex:
             kept = load_manifest(self.folder, self.audience)
             drop_other_generations(self.folder, kept[1].generation if kept else "")
 
+    def mark_again(self) -> None:
+        """Record the marks of now; see follow.Cache."""
+        view = self._view
+        if view is not None and view.manifest is not None:
+            self._record(view.manifest.generation, view.place)
+
     def hold_in_memory(self, store: Store, nos: list[int], place: Place) -> None:
         """Index into memory; see follow.Cache."""
         with engine_errors():
             index = create_index(None)
             write_passages(index, store, nos, self.audience, replace=False)
-            self._view = _view_of(index, "", None, place)
+            self._view = _view_of(index, "", None, (), place)
 
     def _record(self, generation: str, place: Place) -> None:
         write_manifest(
@@ -296,11 +315,18 @@ class LexicalIndex:
         self.refresh()
 
 
-def _view_of(index: "Index", digest: str, manifest: LexicalManifest | None, place: Place) -> _View:
+def _view_of(
+    index: "Index",
+    digest: str,
+    manifest: LexicalManifest | None,
+    marks: tuple[FileMark, ...],
+    place: Place,
+) -> _View:
     with engine_errors():
         return _View(
             digest=digest,
             manifest=manifest,
+            marks=marks,
             index=index,
             searcher=index.searcher(),
             place=place,
