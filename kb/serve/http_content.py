@@ -158,13 +158,13 @@ def _content(served: Served, request: ContentQuery, caller: Caller) -> Reply:
     asked = AskInput(question=request.query or "", k=_SOURCES)
     if request.mode == "raw":
         found = served.spaces.raw_sources(asked, caller.scope)
-        rows = [Content(path=_named(served, one.path), content=one.content) for one in found]
+        rows = [Content(path=named_in(served, one.path), content=one.content) for one in found]
         return json_of(rows)
     answer = served.spaces.ask(asked, caller.scope)
     return json_of(
         Answered(
             query=answer.query,
-            sources=tuple(_named(served, one.source) for one in answer.sources),
+            sources=tuple(named_in(served, one.source) for one in answer.sources),
             answer=answer.answer,
             kind=answer.kind,
             found=answer.found,
@@ -231,7 +231,7 @@ def _shown(served: Served, job: JobReport, caller: Caller) -> JobStatus:
     )
 
 
-def _named(served: Served, source: str) -> str:
+def named_in(served: Served, source: str) -> str:
     """A note by its path in the notebook, as it is read by; any other source by its place."""
     path = Path(source)
     root = served.app.notebook.root

@@ -12,13 +12,16 @@ from kb.model.note import NoteStatus
 from kb.model.origin import Origin
 from kb.model.search import SearchResult
 from kb.notebook import JobReport, reports
+from kb.serve.http_content import named_in
 from kb.serve.http_events import queue_state
 from kb.serve.http_reply import Refusal, Reply, json_of
 from kb.serve.http_routes import Caller, Route, Run, Served, answered, has_model, never
 from kb.sync.origins import listed
 from kb.tools import HELP, LEARN, TOOLS, Tool, answer
 from kb.tools.fetch import FetchOutput
-from kb.tools.fields import NO_BUDGET
+from kb.tools.fields import NO_BUDGET, Rows, Tags
+from kb.tools.help import HelpOutput, Question
+from kb.tools.list_docs import Cursor, ListDocsOutput
 from kb.tools.search import SearchInput
 
 _ALL: Final[dict[str, Tool]] = {tool.name: tool for tool in (*TOOLS, HELP, LEARN)}
@@ -44,6 +47,39 @@ class MarkedResult(SearchResult, frozen=True, kw_only=True):
 
     marks: tuple[tuple[tuple[int, int], ...], ...]
     """For each hit the half-open character spans in its text; ascending, disjoint."""
+
+
+class GuideInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What somebody wants to do."""
+
+    query: Annotated[Question, Meta(min_length=1)]
+
+
+class NotesInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which page of the notes is wanted."""
+
+    tags: Tags = ()
+    limit: Rows = 50
+    cursor: Cursor | None = None
+
+
+class KnownNote(Struct, frozen=True, kw_only=True):
+    """A note as it is listed."""
+
+    path: str
+    """In the notebook, as `/content` reads it."""
+    title: str
+    doc_id: str
+    tags: tuple[str, ...]
+    updated_ms: int
+
+
+class Notes(Struct, frozen=True, kw_only=True):
+    """A page of notes, the newest change first."""
+
+    notes: tuple[KnownNote, ...]
+    total: int
+    next_cursor: str | None
 
 
 class ListInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,6 +175,29 @@ def _found(served: Served, request: FindInput, caller: Caller) -> Reply:
     return json_of(MarkedResult(**msgspec.structs.asdict(found), marks=marks))
 
 
+def _guide(served: Served, request: GuideInput, caller: Caller) -> Reply:
+    asked = {"action": "guidance", "query": request.query}
+    return answered(answer("help", asked, served.kit, caller.scope))
+
+
+def _notes(served: Served, request: NotesInput, caller: Caller) -> Reply:
+    asked = {**msgspec.to_builtins(request), "kinds": ["notebook"]}
+    found = answer("kb_list_docs", asked, served.kit, caller.scope)
+    if not isinstance(found, ListDocsOutput):
+        return answered(found)
+    rows = tuple(
+        KnownNote(
+            path=named_in(served, one.source),
+            title=one.title,
+            doc_id=one.doc_id,
+            tags=one.tags,
+            updated_ms=one.updated_ms,
+        )
+        for one in found.docs
+    )
+    return json_of(Notes(notes=rows, total=found.total, next_cursor=found.next_cursor))
+
+
 def _topics(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  topics have no owner
     rows = (
         KnownTopic(id=one.id, title=one.title, introduction=one.introduction)
@@ -212,6 +271,10 @@ def _search_route(limits: Mapping[str, str]) -> Route:
 
 def read_routes() -> tuple[Route, ...]:
     """What can be read by address: docs and passages for readers, the state for admins."""
+    return (*_content_routes(), *_state_routes())
+
+
+def _content_routes() -> tuple[Route, ...]:
     limits = {"tag": "tags", "kind": "kinds", "source": "sources"}
     return (
         _search_route(limits),
@@ -223,12 +286,37 @@ def read_routes() -> tuple[Route, ...]:
         _read("/v1/packs", "kb_pack_list", "List packs, or the docs of one.", tag="tags"),
         Route(
             method="GET",
+            path="/v1/guide",
+            role="reader",
+            summary="Say how something is done, from entries alone.",
+            run=_guide,
+            input=GuideInput,
+            names=(("q", "query"),),
+            outputs=(HelpOutput,),
+        ),
+        Route(
+            method="GET",
+            path="/v1/notes",
+            role="reader",
+            summary="List notes of the notebook, page by page.",
+            run=_notes,
+            input=NotesInput,
+            names=(("tag", "tags"),),
+            outputs=(Notes,),
+        ),
+        Route(
+            method="GET",
             path="/v1/topics",
             role="reader",
             summary="List what can be learned.",
             run=_topics,
             outputs=(Topics,),
         ),
+    )
+
+
+def _state_routes() -> tuple[Route, ...]:
+    return (
         Route(
             method="GET",
             path="/v1/sources",

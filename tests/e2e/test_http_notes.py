@@ -65,6 +65,24 @@ def test_a_note_belongs_to_who_handed_it_in(yard: Yard) -> None:
     assert yard.home.run("job", job, "--json").json["owner"] == "ada"
 
 
+def test_notes_are_listed_for_whom_they_are(yard: Yard) -> None:
+    """By the path that reads them; those of others are not counted either."""
+    paths = [
+        yard.place("ada", f"# List {n}\n\nOne of ada's lists, the one of {n}.\n") for n in "ab"
+    ]
+    rows, cursor = [], ""
+    while cursor is not None:
+        page = yard.server.get(f"/v1/notes?limit=1{cursor}", yard.tokens["ada"]).json
+        rows += page["notes"]
+        cursor = page["next_cursor"] and f"&cursor={page['next_cursor']}"
+    assert page["total"] == len(rows)
+    assert [row["path"] for row in rows][:2] == paths[::-1]
+    for path in paths:
+        assert yard.server.get(f"/content?path={path}", yard.tokens["ada"]).status == 200
+    others = yard.server.get("/v1/notes", yard.tokens["bob"]).json
+    assert not {row["path"] for row in others["notes"]} & set(paths)
+
+
 def test_a_job_is_its_writers(yard: Yard) -> None:
     """Another writer is told what is told of a job that never was; an admin sees how it stands."""
     job = yard.hand_in("ada", "# Griffin\n")

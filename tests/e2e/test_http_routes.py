@@ -97,6 +97,8 @@ def test_each_address_answers(home: Home, server: Running) -> None:
         "/v1/entities": "/v1/entities?prefix=%23",
         "/v1/packs": "/v1/packs?limit=5",
         "/v1/topics": "/v1/topics",
+        "/v1/guide": "/v1/guide?q=how+do+I+add+a+folder",
+        "/v1/notes": "/v1/notes?limit=5",
         "/v1/sources": "/v1/sources?limit=1",
         "/v1/stats": "/v1/stats",
         "/v1/jobs": "/v1/jobs?limit=3",
@@ -117,6 +119,9 @@ def test_each_address_answers(home: Home, server: Running) -> None:
     assert got["/v1/docs/{id}"].json["text"] == "Boat"
     assert got["/v1/passages/{id}"].json["chunk_id"] == passage
     assert [one["surface"] for one in got["/v1/entities"].json["entities"]] == ["#sails"]
+    assert got["/v1/guide"].json["found"] is True
+    assert "kb add" in got["/v1/guide"].json["chunks"][0]["content"]
+    assert got["/v1/notes"].json == {"notes": [], "total": 0, "next_cursor": None}
     assert got["/v1/sources"].json["total"] == 1
     assert got["/v1/stats"].json["docs"] == {"active": 3}
     assert got["/v1/events"].body.endswith(b"event: done\ndata: {}\n\n")
