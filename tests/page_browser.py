@@ -90,7 +90,7 @@ class Page:
     def says(self, css: str, holds: Callable[[list[str]], bool]) -> list[str]:
         """The texts of elements, once they are as wanted."""
         with contextlib.suppress(AssertionError):
-            until(lambda: holds(self.texts(css)), wait_s=8)
+            until(lambda: holds(self.texts(css)), wait_s=WAIT_S)
         found = self.texts(css)
         assert holds(found), f"{found}, where the page says: {self.texts('main')}"
         return found
