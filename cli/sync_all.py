@@ -48,8 +48,6 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     """
     app = open_app(ctx, create=not options["dry_run"])
     report = _run(app, options, loud=not as_json)
-    if (said := app.shortened()) is not None:
-        warn(said)
     if as_json:
         print_json(report)
     elif not report.sources:
