@@ -255,10 +255,12 @@ class LexicalIndex:
         return self._view.place if self._view else None
 
     def _read(self, path: Path, digest: str, manifest: LexicalManifest) -> _View | None:
-        if findings(self.folder, manifest, by_hash=False):
+        found = [settled(path, mark) for mark in manifest.files]
+        # Only what is not as the manifest says wants a closer look: a newer commit is no damage.
+        if None in found and findings(self.folder, manifest, by_hash=False):
             return None
         place = Place(watermark=manifest.watermark, tail=manifest.tail)
-        marks = tuple(settled(path, mark) or mark for mark in manifest.files)
+        marks = tuple(now or mark for now, mark in zip(found, manifest.files, strict=True))
         try:
             return _view_of(open_index(path), digest, manifest, marks, place)
         except CacheDamaged:
