@@ -93,12 +93,15 @@ def bound(said: ServeSettings, *, has_tokens: bool) -> tuple[socket.socket, bool
                 f"{host} is reached from other machines, and there is no token; "
                 "`kb token add NAME` makes one"
             )
-        listener = socket.socket(family, kind, proto)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
+        with contextlib.ExitStack() as held:
+            listener = held.enter_context(socket.socket(family, kind, proto))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+            held.pop_all()
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"cannot listen on {host} port {port}: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot listen on {host} port {port}: {why}") from error
     return listener, is_loopback
 
 
