@@ -23,6 +23,7 @@ from kb.embed.protocol import (
     prefixes_mark,
     without_surrogates,
 )
+from kb.embed.runtime import session_of
 from kb.errors import EmbedError, ModelMissing
 
 if TYPE_CHECKING:
@@ -231,30 +232,12 @@ def _load_tokenizer(model_dir: Path, card: _Card) -> "Tokenizer":
 
 
 def _load_session(model_dir: Path, card: _Card) -> "InferenceSession":
-    # It would count uses for its makers, with an id of this machine in the user's cache folder.
-    # Read by the library as it loads: the call that turns it off comes too late.
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    # One thread for each text: texts run side by side, and no thread waits for another's share.
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    # The graph is written as it should run; looking for more only makes loading slower. So does
-    # planning which buffers to share: 30 ms, for 5 MB in each thread.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.enable_mem_reuse = False
-    options.enable_mem_pattern = False
-    options.log_severity_level = 4
     path = model_dir / _GRAPH
     # Hashing and loading read the same file at the same time: neither waits for the other.
     with ThreadPoolExecutor(1) as pool:
         hashing = pool.submit(_sha256_of, path)
         try:
-            session = onnxruntime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
-            )
-            failure = None
+            session, failure = session_of(str(path)), None
         except Exception as error:  # noqa: BLE001  the runtime has no common class of its own
             session, failure = None, error
         try:

@@ -178,7 +178,7 @@ class DenseIndex:
             rows=self.count,
             dead_rows=sum(entry.dead for entry in entries),
             segments=len(view.segments) if view else 0,
-            size_bytes=sum(e.vectors.size_bytes + e.ids.size_bytes for e in entries),
+            size_bytes=sum(mark.size_bytes for entry in entries for mark in entry.marks),
             mode="hnsw" if view and graph and self._uses_graph(view) else "exact",
             in_memory=self.in_memory,
         )

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 METRIC: Final = "cosine"
 _MANIFEST: Final = "manifest.json"
-_OURS: Final = ("seg-", "ids-", "hnsw-", _MANIFEST + ".new")
+_OURS: Final = ("seg-", "ids-", "cod-", "hnsw-", _MANIFEST + ".new")
 
 
 class DenseManifest(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class DenseManifest(Struct, frozen=True, kw_only=True):
 
     def marks(self, *, with_graph: bool) -> tuple[FileMark, ...]:
         """The files that it names."""
-        marks = tuple(mark for entry in self.segments for mark in (entry.vectors, entry.ids))
+        marks = tuple(mark for entry in self.segments for mark in entry.marks)
         return (*marks, self.graph.file) if self.graph and with_graph else marks
 
 
@@ -108,7 +108,12 @@ def marked_again(manifest: DenseManifest, marks: Iterable[FileMark]) -> DenseMan
     """The manifest with other marks for its segments' files."""
     named = {mark.name: mark for mark in marks}
     segments = tuple(
-        replace(entry, vectors=named[entry.vectors.name], ids=named[entry.ids.name])
+        replace(
+            entry,
+            vectors=named[entry.vectors.name],
+            ids=named[entry.ids.name],
+            codes=named[entry.codes.name] if entry.codes else None,
+        )
         for entry in manifest.segments
     )
     return replace(manifest, segments=segments)

@@ -2,12 +2,15 @@
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from kb.index.result import NO_HITS, Hits
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kb.index.codes import Floats
     from kb.index.hnsw import Graph
     from kb.index.segments import Matrix, Numbers, Segment
 
@@ -16,6 +19,7 @@ _ROUNDING: Final = 1e-5
 _RESCORE_ROWS: Final = 4_096
 # Below this share of rows the passing ones are gathered first instead of scored with the rest.
 _GATHER_SHARE: Final = 0.1
+_GROUP_ROWS: Final = 16
 # Dead rows and rounding take a few of what a graph brings.
 _GRAPH_SPARE: Final = 64
 
@@ -58,12 +62,6 @@ def similarities(
     return found
 
 
-def _rough_cosines(vectors: "Matrix", query: "Matrix") -> "NDArray[np.float32]":
-    """Products of rows with the query in single precision, as fast as memory is read."""
-    scores: NDArray[np.float32] = vectors @ query
-    return scores
-
-
 def passing(
     segment: "Segment", allowed: "Numbers | None", restrict_nos: "Numbers | None"
 ) -> "NDArray[np.bool_] | None":
@@ -78,6 +76,84 @@ def passing(
     return mask
 
 
+class _Looked(Struct, frozen=True, kw_only=True):
+    """A segment's rows at first sight."""
+
+    segment: "Segment"
+    scores: "Floats"
+    """Rough cosines, shape (rows,); minus infinity where a row is not let through."""
+    off: "Floats | None"
+    """By how much each of the first rows may be off; None where all are in single precision."""
+    passing: int
+
+    def near(self, rows: "NDArray[np.intp]", query: "Matrix") -> "Floats":
+        """Cosines of rows in single precision, shape (len(rows),)."""
+        if self.off is None:
+            return self.scores[rows]
+        return _single(self.segment.vectors[rows], query)
+
+    def may_reach(self, floor: float) -> "NDArray[np.intp]":
+        """The rows whose cosine may be that or more, and none that are not let through."""
+        import numpy as np
+
+        highest = self.scores
+        if self.off is not None:
+            highest = highest.copy()
+            highest[: len(self.off)] += self.off
+        return np.flatnonzero(highest >= floor - _ROUNDING)
+
+
+def _single(vectors: "Matrix", query: "Matrix") -> "Floats":
+    """Products of rows with the query in single precision, as fast as memory is read."""
+    scores: Floats = vectors @ query
+    return scores
+
+
+def _looked(
+    segment: "Segment",
+    query: "Matrix",
+    allowed: "Numbers | None",
+    restrict_nos: "Numbers | None",
+) -> _Looked:
+    import numpy as np
+
+    mask = passing(segment, allowed, restrict_nos)
+    count = len(segment.nos) if mask is None else int(np.count_nonzero(mask))
+    if mask is not None and count < _GATHER_SHARE * len(segment.nos):
+        scores = np.full(len(segment.nos), -np.inf, dtype=np.float32)
+        scores[mask] = _single(segment.vectors[mask], query)
+        return _Looked(segment=segment, scores=scores, off=None, passing=count)
+    off = None
+    if segment.codes is None:
+        scores = _single(segment.vectors, query)
+    else:
+        rough, off = segment.codes.products(query)
+        rest = _single(segment.vectors[len(rough) :], query)
+        scores = np.concatenate([rough, rest])
+    if mask is not None:
+        scores[~mask] = -np.inf
+    return _Looked(segment=segment, scores=scores, off=off, passing=count)
+
+
+def _kth(scores: "Floats", k: int) -> float:
+    """The k-th highest of at least k scores."""
+    import numpy as np
+
+    return float(np.partition(scores, len(scores) - k)[len(scores) - k])
+
+
+def _reached_by(scores: "Floats", k: int) -> float:
+    """A score that at least k of them reach, near the k-th highest: of groups the highest ones."""
+    groups = len(scores) // _GROUP_ROWS
+    if groups > k:
+        # As many rows reach the k-th of the groups' heads as there are heads that do, or more.
+        heads = scores[: groups * _GROUP_ROWS].reshape(_GROUP_ROWS, groups).max(axis=0)
+        found = _kth(heads, k)
+        if found > -float("inf"):
+            return found
+    return _kth(scores, k)
+
+
 def candidate_rows(
     segments: "list[Segment]",
     query: "Matrix",
@@ -85,26 +161,24 @@ def candidate_rows(
     allowed: "Numbers | None",
     restrict_nos: "Numbers | None",
 ) -> "list[NDArray[np.intp]]":
-    """Rows of each segment that may be among the best `limit` of all, and few others."""
+    """Rows of each segment that may be among the best `limit` of all, and few others.
+
+    Codes name the rows whose vectors are worth reading; what those of the best that they name
+    score at the least, every other must be able to reach.
+    """
     import numpy as np
 
-    rows: list[NDArray[np.intp]] = []
-    rough: list[NDArray[np.float32]] = []
-    for segment in segments:
-        mask = passing(segment, allowed, restrict_nos)
-        picked = np.arange(len(segment.nos)) if mask is None else np.flatnonzero(mask)
-        if mask is not None and len(picked) < _GATHER_SHARE * len(segment.nos):
-            scores = _rough_cosines(segment.vectors[picked], query)
-        else:
-            scores = _rough_cosines(segment.vectors, query)
-            scores = scores if mask is None else scores[picked]
-        rows.append(picked)
-        rough.append(scores)
-    together = np.concatenate([np.empty(0, dtype=np.float32), *rough])
-    if len(together) <= limit:
-        return rows
-    floor = np.partition(together, len(together) - limit)[len(together) - limit] - _ROUNDING
-    return [picked[scores >= floor] for picked, scores in zip(rows, rough, strict=True)]
+    looked = [_looked(segment, query, allowed, restrict_nos) for segment in segments]
+    if sum(one.passing for one in looked) <= limit:
+        return [np.flatnonzero(one.scores > -np.inf) for one in looked]
+    floor = _reached_by(np.concatenate([one.scores for one in looked]), limit)
+    best = [np.flatnonzero(one.scores >= floor) for one in looked]
+    near = [one.near(rows, query) for one, rows in zip(looked, best, strict=True)]
+    floor = _kth(np.concatenate(near), limit)
+    rows = [one.may_reach(floor) for one in looked]
+    scores = [one.near(some, query) for one, some in zip(looked, rows, strict=True)]
+    floor = _kth(np.concatenate(scores), limit) - _ROUNDING
+    return [some[score >= floor] for some, score in zip(rows, scores, strict=True)]
 
 
 def rank(

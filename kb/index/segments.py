@@ -2,7 +2,8 @@
 
 A segment is `seg-<token>.vec`, rows x dim float32, little endian, row by row, each of length 1;
 and `ids-<token>.bin`, the rows' passage numbers (u64, ascending), then as many source numbers.
-A row whose source number is 0 is dead. Death rewrites the ids file under a new token.
+A row whose source number is 0 is dead. Death rewrites the ids file under a new token. A long one
+has `cod-<token>.bin` besides, the rows in eight bits (kb/index/codes.py).
 """
 
 import os
@@ -14,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kb.failpoints import failpoint
+from kb.index.codes import Codes, map_codes, write_codes
 from kb.index.files import CacheDamaged, FileMark, fsync_file, mark_file
 
 if TYPE_CHECKING:
@@ -34,6 +36,14 @@ class SegmentEntry(Struct, frozen=True, kw_only=True):
     dead: int
     vectors: FileMark
     ids: FileMark
+    codes: FileMark | None
+    """None for a short one."""
+
+    @property
+    def marks(self) -> tuple[FileMark, ...]:
+        """Its files."""
+        both = (self.vectors, self.ids)
+        return (*both, self.codes) if self.codes else both
 
 
 class Segment(Struct, frozen=True, kw_only=True):
@@ -46,6 +56,8 @@ class Segment(Struct, frozen=True, kw_only=True):
     """Shape (rows,); 0 marks a dead row."""
     vectors: "Matrix"
     """Shape (rows, dim)."""
+    codes: Codes | None = None
+    """Of its first rows, where it is long."""
 
     @property
     def live_rows(self) -> int:
@@ -102,7 +114,8 @@ def map_segment(folder: Path, entry: SegmentEntry, dim: int) -> Segment:
         raise CacheDamaged(f"{entry.ids.name}: its size does not fit {rows} rows")
     # As a plain array: the subclass costs a Python call on every slice.
     plain = vectors.view(np.ndarray)
-    return Segment(entry=entry, nos=ids[:rows], sources=ids[rows:], vectors=plain)
+    codes = map_codes(folder / entry.codes.name, rows, dim) if entry.codes else None
+    return Segment(entry=entry, nos=ids[:rows], sources=ids[rows:], vectors=plain, codes=codes)
 
 
 def write_merged(folder: Path, parts: list[Segment], dim: int) -> Segment:
@@ -169,12 +182,21 @@ class SegmentWriter:
         nos = np.concatenate([none, *self._nos])
         sources = np.concatenate([none, *self._sources])
         fsync_file(self._path)
+        if not len(nos):
+            return empty(self._dim)
+        vectors = np.memmap(self._path, dtype="<f4", mode="r", shape=(len(nos), self._dim))
+        codes = write_codes(self._folder, vectors.view(np.ndarray))
         ids = _write_ids(self._folder, nos, sources)
         failpoint("dense.after_segment")
         entry = SegmentEntry(
-            token=self._token, rows=len(nos), dead=0, vectors=mark_file(self._path), ids=ids
+            token=self._token,
+            rows=len(nos),
+            dead=0,
+            vectors=mark_file(self._path),
+            ids=ids,
+            codes=codes,
         )
-        return map_segment(self._folder, entry, self._dim) if len(nos) else empty(self._dim)
+        return map_segment(self._folder, entry, self._dim)
 
 
 def _write_ids(folder: Path, nos: "Numbers", sources: "Numbers") -> FileMark:
