@@ -39,8 +39,11 @@ def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "froz
     among the candidates and not after them.
     """
     limits: list[set[int]] = []
-    if not scope.operator:
-        limits.append(_visible(txn, scope))
+    read = audiences_read(txn, scope)
+    if read != docs.audiences(txn):
+        limits.append(
+            {no for audience in read for no in docs.with_facet(txn, "audience", audience)}
+        )
     limits += [set(docs.with_facet(txn, "tag", tag)) for tag in request.tags]
     if request.kinds:
         limits.append({no for kind in request.kinds for no in docs.with_facet(txn, "kind", kind)})
@@ -52,10 +55,3 @@ def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "froz
         named = [docs.get(txn, doc_id) for doc_id in request.doc_ids]
         limits.append({doc.source_no for doc in named if doc is not None})
     return frozenset(set.intersection(*limits)) if limits else None
-
-
-def _visible(txn: ReadTxn, scope: Scope) -> set[int]:
-    seen: set[int] = set()
-    for audience in audiences_read(txn, scope):
-        seen.update(docs.with_facet(txn, "audience", audience))
-    return seen

@@ -99,6 +99,17 @@ def test_allowed_sources_agree_with_keep_doc(store: Store) -> None:
                 assert allowed == kept
 
 
+def test_who_may_see_every_doc_is_not_limited(store: Store) -> None:
+    """Until there is one that is not theirs."""
+    put(store, make_doc(1, visibility="public"), make_doc(2, visibility="private", owner="bob"))
+    with store.read() as txn:
+        assert allowed_sources(txn, request(), BOB) is None
+        assert allowed_sources(txn, request(), NOBODY) == {1}
+    put(store, make_doc(3, visibility="private", owner="ann"))
+    with store.read() as txn:
+        assert allowed_sources(txn, request(), BOB) == {1, 2}
+
+
 def test_a_doc_filter_cannot_reach_what_is_hidden(store: Store) -> None:
     """Naming a hidden doc lets nothing through."""
     hidden = make_doc(1, visibility="private", owner="ann")
