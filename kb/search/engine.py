@@ -21,7 +21,7 @@ from kb.model.text import Chunk
 from kb.search.answer import Scored, hits_of
 from kb.search.candidates import Candidates, Gate, LearnCalls, gather, unite
 from kb.search.door import open_id
-from kb.search.filters import allowed_sources, audiences_read, has_limits
+from kb.search.filters import KnownAudiences, allowed_sources, audiences_read, has_limits
 from kb.search.mentions import Asked, align, look_up, required
 from kb.search.order import Ordering
 from kb.search.pending import Leg, lag, unfinished
@@ -117,6 +117,7 @@ class Searcher:
         self._settings = settings
         self._lock_wait_s = lock_wait_s
         self._learn = learn
+        self._known_audiences = KnownAudiences()
 
     def search(self, request: SearchRequest, scope: Scope) -> SearchResult:
         """Answer a question for a scope.
@@ -133,7 +134,7 @@ class Searcher:
             warnings += [
                 f"no passage mentions {one.argument}" for one in (*asked, *boosted) if not one.nos
             ]
-            allowed = allowed_sources(txn, request, scope)
+            allowed = allowed_sources(txn, request, scope, self._known_audiences)
             audiences = audiences_read(txn, scope)
         question = _Question(
             request=request,
@@ -246,7 +247,7 @@ class Searcher:
         request = question.request
         with self._store.read() as txn:
             gate = _Elsewhere(txn, request, question.scope, self._learn, seed.place)
-            allowed = allowed_sources(txn, request, question.scope)
+            allowed = allowed_sources(txn, request, question.scope, self._known_audiences)
             found = gather(
                 lambda limit: dense.search(vector, limit, allowed=allowed), gate, question.wanted
             )

@@ -1,10 +1,15 @@
 """What may be found: the caller's limits, and what the caller may see."""
 
+from collections.abc import Callable
+from typing import Final
+
 from kb.model.doc import Audience, Doc, Scope
 from kb.model.search import SearchRequest
 from kb.model.source import is_within
 from kb.store import docs
 from kb.store.kv import ReadTxn
+
+_ASKERS_MAX: Final = 16
 
 
 def keep_doc(doc: Doc, request: SearchRequest, scope: Scope) -> bool:
@@ -32,18 +37,48 @@ def has_limits(request: SearchRequest) -> bool:
     return any((request.tags, request.kinds, request.packs, request.sources, request.doc_ids))
 
 
-def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "frozenset[int] | None":
+def of_audiences(txn: ReadTxn, audiences: tuple[Audience, ...]) -> frozenset[int]:
+    """Numbers of the sources whose docs have one of the audiences; half a microsecond to each."""
+    return frozenset(no for one in audiences for no in docs.with_facet(txn, "audience", one))
+
+
+class KnownAudiences:
+    """`of_audiences`, which does not look twice at the same state of a store; any thread may ask.
+
+    Keeps the sets of the last few askers, 60 bytes to a source.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Audience, ...], tuple[int, frozenset[int]]] = {}
+
+    def __call__(self, txn: ReadTxn, audiences: tuple[Audience, ...]) -> frozenset[int]:
+        """As `of_audiences`."""
+        last_txn = txn.last_txn()
+        known = self._kept.get(audiences)
+        if known is not None and known[0] == last_txn:
+            return known[1]
+        found = of_audiences(txn, audiences)
+        if len(self._kept) >= _ASKERS_MAX:
+            self._kept = {}
+        self._kept[audiences] = (last_txn, found)
+        return found
+
+
+def allowed_sources(
+    txn: ReadTxn,
+    request: SearchRequest,
+    scope: Scope,
+    visible: Callable[[ReadTxn, tuple[Audience, ...]], frozenset[int]] = of_audiences,
+) -> "frozenset[int] | None":
     """Numbers of the sources that can pass `keep_doc`; None where every one can.
 
     From the facets, so that a filter which lets one source in ten thousand through is found
-    among the candidates and not after them.
+    among the candidates and not after them. `visible` gives what `of_audiences` does.
     """
-    limits: list[set[int]] = []
+    limits: list[frozenset[int] | set[int]] = []
     read = audiences_read(txn, scope)
     if read != docs.audiences(txn):
-        limits.append(
-            {no for audience in read for no in docs.with_facet(txn, "audience", audience)}
-        )
+        limits.append(visible(txn, read))
     limits += [set(docs.with_facet(txn, "tag", tag)) for tag in request.tags]
     if request.kinds:
         limits.append({no for kind in request.kinds for no in docs.with_facet(txn, "kind", kind)})
@@ -54,4 +89,8 @@ def allowed_sources(txn: ReadTxn, request: SearchRequest, scope: Scope) -> "froz
     if request.doc_ids:
         named = [docs.get(txn, doc_id) for doc_id in request.doc_ids]
         limits.append({doc.source_no for doc in named if doc is not None})
-    return frozenset(set.intersection(*limits)) if limits else None
+    if not limits:
+        return None
+    first, *rest = limits
+    # One set by itself is not copied.
+    return frozenset(first.intersection(*rest) if rest else first)

@@ -72,6 +72,13 @@ class ReadTxn(Protocol):
         """How many keys the table holds."""
         ...
 
+    def last_txn(self) -> int:
+        """The number of the newest change in this view: equal numbers, equal views.
+
+        While it writes, the number that its own change will have.
+        """
+        ...
+
 
 class WriteTxn(ReadTxn, Protocol):
     """The one writer's view; all of it is kept at the end, or none."""

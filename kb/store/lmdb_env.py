@@ -51,6 +51,9 @@ class _LmdbView:
         txn, db = self._txn, self._dbs[table]
         return int(txn.stat(db)["entries"]) if db is not None else 0
 
+    def last_txn(self) -> int:
+        return int(self._txn.id())
+
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:

@@ -12,8 +12,9 @@ _Tables = dict[str, dict[bytes, bytes]]
 
 
 class _MemoryView:
-    def __init__(self, tables: _Tables) -> None:
+    def __init__(self, tables: _Tables, last_txn: int) -> None:
         self._live: _Tables | None = tables
+        self._last_txn = last_txn
         self._keys: dict[str, list[bytes]] = {}
 
     @property
@@ -30,6 +31,9 @@ class _MemoryView:
 
     def count(self, table: str) -> int:
         return len(self._tables[table])
+
+    def last_txn(self) -> int:
+        return self._last_txn
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
@@ -63,16 +67,16 @@ class MemoryEnvironment:
     """Tables as dictionaries; a write works on a copy that replaces them at its end."""
 
     def __init__(self) -> None:
-        self._tables: _Tables = {name: {} for name in TABLES}
+        # Swapped as one: a reader never has the rows of one change and the number of another.
+        self._kept: tuple[_Tables, int] = ({name: {} for name in TABLES}, 0)
         self._writer = threading.Lock()
         self._closed = False
-        self._last_txn = 0
 
     @contextmanager
     def read(self) -> Iterator[ReadTxn]:
         """A view of the tables as they are now; a later commit replaces them, not their rows."""
         self._check_open()
-        view = _MemoryView(self._tables)
+        view = _MemoryView(*self._kept)
         try:
             yield view
         finally:
@@ -83,24 +87,24 @@ class MemoryEnvironment:
         """Copy, hand out, and swap in when the block ends without an exception."""
         self._check_open()
         with self._writer:
-            copy = {name: dict(rows) for name, rows in self._tables.items()}
-            view = _MemoryTxn(copy)
+            tables, last_txn = self._kept
+            copy = {name: dict(rows) for name, rows in tables.items()}
+            view = _MemoryTxn(copy, last_txn + 1)
             try:
                 yield view
             finally:
                 view.end()
-            self._tables = copy
-            self._last_txn += 1
+            self._kept = (copy, last_txn + 1)
 
     def size_bytes(self) -> int:
         """Bytes of all keys and values."""
         self._check_open()
-        return sum(len(k) + len(v) for rows in self._tables.values() for k, v in rows.items())
+        return sum(len(k) + len(v) for rows in self._kept[0].values() for k, v in rows.items())
 
     def last_txn(self) -> int:
         """How many writes were kept."""
         self._check_open()
-        return self._last_txn
+        return self._kept[1]
 
     def reap_readers(self) -> int:
         """Nothing to reap."""
@@ -112,7 +116,7 @@ class MemoryEnvironment:
         from kb.store.lmdb_env import LmdbEnvironment
 
         self._check_open()
-        tables = self._tables
+        tables, _ = self._kept
         env = LmdbEnvironment(folder)
         try:
             with env.write() as txn:

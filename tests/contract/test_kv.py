@@ -79,6 +79,21 @@ def test_a_kept_change_has_a_greater_number(env: Environment) -> None:
     assert env.last_txn() == second
 
 
+def test_a_view_keeps_the_number_of_its_moment(env: Environment) -> None:
+    """Whatever is kept while it is open; a change has its number while it is written."""
+    put(env, b"a")
+    with env.read() as before:
+        number = before.last_txn()
+        assert number == env.last_txn()
+        with env.write() as txn:
+            txn.put("docs", b"b", b"v")
+            written = txn.last_txn()
+        assert before.last_txn() == number
+        assert [key for key, _ in before.scan("docs")] == [b"a"]
+    with env.read() as after:
+        assert after.last_txn() == written == env.last_txn() > number
+
+
 def test_delete_says_whether_it_was_there(env: Environment) -> None:
     """Deleting a key is True once, then False."""
     put(env, b"a")

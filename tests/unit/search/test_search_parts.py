@@ -13,11 +13,12 @@ from kb.model.doc import OPERATOR, Doc, PackPart, Scope
 from kb.model.ids import sha256_hex
 from kb.model.search import SearchRequest
 from kb.model.source import file_lsid
-from kb.search.filters import allowed_sources, keep_doc
+from kb.search.filters import KnownAudiences, allowed_sources, keep_doc
 from kb.search.freshness import freshness_of
 from kb.search.mentions import align, look_up, required
 from kb.store import chunks, docs
 from kb.store.keys import lsid_key
+from kb.store.kv import ReadTxn
 from kb.store.memory import MemoryEnvironment
 from kb.store.records import SEEN
 from kb.store.store import Store
@@ -108,6 +109,24 @@ def test_who_may_see_every_doc_is_not_limited(store: Store) -> None:
     put(store, make_doc(3, visibility="private", owner="ann"))
     with store.read() as txn:
         assert allowed_sources(txn, request(), BOB) == {1, 2}
+
+
+def test_what_one_may_see_is_looked_up_once_to_a_state(store: Store) -> None:
+    """And anew once the store has changed, also while an older view is open."""
+    put(store, make_doc(1, visibility="shared"), make_doc(2, visibility="private", owner="ann"))
+    known = KnownAudiences()
+
+    def seen(txn: ReadTxn, scope: Scope) -> frozenset[int] | None:
+        return allowed_sources(txn, request(), scope, known)
+
+    with store.read() as before:
+        assert seen(before, BOB) == {1}
+        assert seen(before, BOB) is seen(before, BOB)
+        put(store, make_doc(3, visibility="shared"))
+        with store.read() as after:
+            assert seen(after, BOB) == {1, 3}
+            assert seen(after, NOBODY) == set()
+        assert seen(before, BOB) == {1}
 
 
 def test_a_doc_filter_cannot_reach_what_is_hidden(store: Store) -> None:
