@@ -9,7 +9,6 @@ import click
 from kb.config import HOME_CONFIGS, Settings, load, user_config
 from kb.content.layout import PROJECT_FOLDER, HomePaths
 from kb.errors import UsageError
-from kb.model.search import SpaceName
 from kb.spaces.homes import SpaceHome, home_written, homes_read
 
 if TYPE_CHECKING:
@@ -92,11 +91,6 @@ def open_app(ctx: click.Context, *, create: bool) -> "App":
     return app
 
 
-def space_of(ctx: click.Context) -> SpaceName:
-    """The name of the space that `open_app` opens."""
-    return homes_of(ctx)[0].name
-
-
 def user_space(ctx: click.Context) -> Path:
     """The user's home, or the one that stands in for it: named by --home, else by KB_HOME."""
     said: dict[str, Any] = ctx.obj
@@ -114,10 +108,11 @@ def make_home(ctx: click.Context, home: Path) -> "App":
     return app
 
 
-def open_spaces(ctx: click.Context, *, create: bool = False) -> "Spaces":
+def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False) -> "Spaces":
     """Open the stores that are read together; closed when the command ends.
 
-    With `create` the first one is made where it is not there.
+    With `create` the first one is made where it is not there; with `leads` that is so, too, and it
+    must be one that can be opened.
     """
     from kb.app import App
     from kb.spaces.spaces import Spaces
@@ -126,6 +121,6 @@ def open_spaces(ctx: click.Context, *, create: bool = False) -> "Spaces":
     homes = homes_of(ctx)
     if create and not HomePaths(homes[0].home).has_store:
         App.open(homes[0].home, _settings_here(ctx, homes[0].home)).close()
-    spaces = Spaces.open(homes, lambda home: _settings_here(ctx, home))
+    spaces = Spaces.open(homes, lambda home: _settings_here(ctx, home), leads=leads)
     ctx.call_on_close(spaces.close)
     return spaces

@@ -39,7 +39,7 @@ def command(ctx: click.Context, write: bool, user: str | None) -> None:
 
     check_installed()
     scope = OPERATOR if user is None else Scope(user=user)
-    spaces = open_spaces(ctx, create=True)
+    spaces = open_spaces(ctx, create=True, leads=write)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     crew = Crew()

@@ -8,7 +8,7 @@ import sys
 import click
 import msgspec
 
-from cli.home import open_app, space_of
+from cli.home import open_spaces
 from cli.output import warn
 from kb.serve.http_lines import LineFormat
 
@@ -40,7 +40,8 @@ def command(
 
     # Its own threads would wait for each other where many ask at once; read when numpy loads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    app = open_app(ctx, create=True)
+    spaces = open_spaces(ctx, leads=True)
+    app = spaces.first
     if workers is not None:
         work = msgspec.structs.replace(app.settings.work, threads=workers)
         app.settings = msgspec.structs.replace(app.settings, work=work)
@@ -49,7 +50,7 @@ def command(
         said, host=said.host if host is None else host, port=said.port if port is None else port
     )
     _tell_faults(form)
-    ended = serve(app, space_of(ctx), said, stream=sys.stderr, form=form, told=_say)
+    ended = serve(spaces, said, stream=sys.stderr, form=form, told=_say)
     if not ended.is_heard:
         os._exit(130 if ended.by == signal.SIGINT else 0)
     if not ended.is_quiet:

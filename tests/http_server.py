@@ -8,9 +8,9 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from commands import TIMEOUT_S, Home, surroundings
 from msgspec import Struct
@@ -76,16 +76,31 @@ class Running:
         return self.process.returncode, err
 
 
-def start(home: Home, *args: str) -> Running:
-    """A server on a free port, once it takes requests."""
-    argv = home.argv("serve", "--port", "0", *args)
+class Caller(Protocol):
+    """Knows how the command is called."""
+
+    def argv(self, *args: object) -> list[str]:
+        """The whole command line."""
+        ...
+
+
+def start(
+    home: Caller,
+    *args: str,
+    before: Sequence[str] = (),
+    env: dict[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Running:
+    """A server on a free port, once it takes requests; `before` are options of `kb` itself."""
+    argv = home.argv(*before, "serve", "--port", "0", *args)
     process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=surroundings(),
+        env=env or surroundings(),
+        cwd=cwd,
     )
     assert process.stdout is not None
     line = process.stdout.readline()
@@ -98,9 +113,9 @@ def start(home: Home, *args: str) -> Running:
 
 
 @contextlib.contextmanager
-def serving(home: Home, *args: str) -> Iterator[Running]:
+def serving(home: Caller, *args: str, **options: Any) -> Iterator[Running]:
     """A server for the length of the block."""
-    server = start(home, *args)
+    server = start(home, *args, **options)
     try:
         yield server
     finally:

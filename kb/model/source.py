@@ -45,6 +45,14 @@ def is_within(source: str, place: str) -> bool:
     return source == place or source.startswith(place.rstrip("/") + "/")
 
 
+def place_of(source: str) -> str | None:
+    """The folder of a file, the site of a page; None for what came by itself."""
+    if source.startswith(("http://", "https://")):
+        return "/".join(source.split("/", 3)[:3])
+    folder = source.rpartition("/")[0]
+    return folder if source.startswith("/") and folder else None
+
+
 def member_lsid(kind: Kind, collection: str, path: str) -> Lsid:
     """A file as a topic or a pack names it, by its path there; with none, how all of them start."""
     return Lsid(f"{kind}:{_quoted(collection)}/{urllib.parse.quote(os.fsencode(path))}")

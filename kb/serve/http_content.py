@@ -157,10 +157,10 @@ def _content(served: Served, request: ContentQuery, caller: Caller) -> Reply:
         return json_of(_note(served, request.path, caller.scope))
     asked = AskInput(question=request.query or "", k=_SOURCES)
     if request.mode == "raw":
-        found = served.spaces.raw_sources(asked, caller.scope)
+        found = served.spaces_of(caller).raw_sources(asked, caller.scope)
         rows = [Content(path=named_in(served, one.path), content=one.content) for one in found]
         return json_of(rows)
-    answer = served.spaces.ask(asked, caller.scope)
+    answer = served.spaces_of(caller).ask(asked, caller.scope)
     return json_of(
         Answered(
             query=answer.query,

@@ -6,28 +6,28 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from kb.home_stats import Stats, counted
 from kb.index import highlight_spans, terms
-from kb.model.note import NoteStatus
-from kb.model.origin import Origin
-from kb.model.search import SearchResult
-from kb.notebook import JobReport, reports
+from kb.model.search import SearchResult, SpaceName
 from kb.serve.http_content import named_in
-from kb.serve.http_events import queue_state
 from kb.serve.http_reply import Refusal, Reply, json_of
 from kb.serve.http_routes import Caller, Route, Run, Served, answered, has_model, never
-from kb.sync.origins import listed
+from kb.spaces.answers import SpaceFacets, SpaceListing, SpaceText
+from kb.spaces.homes import SpaceAsked
 from kb.tools import HELP, LEARN, TOOLS, Tool, answer
-from kb.tools.fetch import FetchOutput
 from kb.tools.fields import NO_BUDGET, Rows, Tags
 from kb.tools.help import HelpOutput, Question
 from kb.tools.list_docs import Cursor, ListDocsOutput
 from kb.tools.search import SearchInput
 
 _ALL: Final[dict[str, Tool]] = {tool.name: tool for tool in (*TOOLS, HELP, LEARN)}
-_ROWS_MAX: Final = 1_000
 
-Limit = Annotated[int, Meta(ge=1, le=_ROWS_MAX, description="How many are wanted.")]
+InSpace = Annotated[
+    SpaceAsked, Meta(description="Which of the spaces that you read: one of them, or all.")
+]
+Readable = Annotated[
+    tuple[SpaceName, ...],
+    Meta(description="All that you read, asked or not; first the one that anything new goes to."),
+]
 
 
 class FindInput(SearchInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,6 +40,7 @@ class FindInput(SearchInput, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "query's words stand in it."
         ),
     ] = False
+    space: InSpace = "all"
 
 
 class MarkedResult(SearchResult, frozen=True, kw_only=True):
@@ -47,6 +48,19 @@ class MarkedResult(SearchResult, frozen=True, kw_only=True):
 
     marks: tuple[tuple[tuple[int, int], ...], ...]
     """For each hit the half-open character spans in its text; ascending, disjoint."""
+    spaces: Readable
+
+
+class ListedDocs(SpaceListing, frozen=True, kw_only=True):
+    """A page of docs, the newest change first, and where each is."""
+
+    spaces: Readable
+
+
+class ReadText(SpaceText, frozen=True, kw_only=True):
+    """A text, and where it is."""
+
+    spaces: Readable
 
 
 class GuideInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,16 +96,17 @@ class Notes(Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class ListInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many rows are wanted."""
+class FacetsInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many values of each kind are wanted."""
 
-    limit: Limit = 50
+    limit: Rows = 200
+    space: InSpace = "all"
 
 
-class JobsInput(ListInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which jobs are wanted."""
+class KnownFacets(SpaceFacets, frozen=True, kw_only=True):
+    """What a search can be narrowed to, in the spaces that were asked."""
 
-    state: Annotated[NoteStatus | None, Meta(description="Only those that stand so.")] = None
+    spaces: Readable
 
 
 class KnownTopic(Struct, frozen=True, kw_only=True):
@@ -106,19 +121,6 @@ class Topics(Struct, frozen=True, kw_only=True):
     """What can be learned; `learn` reads it."""
 
     topics: tuple[KnownTopic, ...]
-
-
-class Sources(Struct, frozen=True, kw_only=True):
-    """What is kept current, and how many such there are in all."""
-
-    sources: tuple[Origin, ...]
-    total: int
-
-
-class Jobs(Struct, frozen=True, kw_only=True):
-    """Jobs that are not done, and the newest notes that are."""
-
-    jobs: tuple[JobReport, ...]
 
 
 def tool_routes() -> tuple[Route, ...]:
@@ -145,44 +147,52 @@ def _tool_route(tool: Tool) -> Route:
 
 
 def _by(name: str) -> Run:
-    def run(served: Served, request: Struct, caller: Caller) -> Reply:
+    def run(served: Served, request: Any, caller: Caller) -> Reply:
         arguments = msgspec.to_builtins(request)
-        return answered(answer(name, arguments, served.kit, caller.scope))
+        kit = served.spaces_of(caller, arguments.pop("space")).toolkit
+        return answered(answer(name, arguments, kit, caller.scope))
 
     return run
 
 
 def _text(*, of_passage: bool) -> Run:
     def run(served: Served, request: Any, caller: Caller) -> Reply:
-        arguments = msgspec.to_builtins(request)
-        found = answer("kb_fetch", arguments, served.kit, caller.scope)
-        if isinstance(found, FetchOutput) and (found.chunk_id is not None) is not of_passage:
+        found = served.spaces_of(caller, request.space).agents.text(request, caller.scope)
+        if (found.chunk_id is not None) is not of_passage:
             raise Refusal(404, "not_found", f"nothing here has the id {request.id}")
-        return answered(found)
+        spaces = served.spaces_of(caller).names
+        return json_of(ReadText(**msgspec.structs.asdict(found), spaces=spaces))
 
     return run
 
 
+def _listed(served: Served, request: Any, caller: Caller) -> Reply:
+    found = served.spaces_of(caller, request.space).agents.listing(request, caller.scope)
+    spaces = served.spaces_of(caller).names
+    return json_of(ListedDocs(**msgspec.structs.asdict(found), spaces=spaces))
+
+
 def _found(served: Served, request: FindInput, caller: Caller) -> Reply:
+    asked = served.spaces_of(caller, request.space)
+    alone = msgspec.structs.replace(request, max_tokens=NO_BUDGET) if request.marks else request
+    found = asked.search(alone, caller.scope)
     if not request.marks:
-        arguments = msgspec.to_builtins(request)
-        del arguments["marks"]
-        return answered(answer("kb_search", arguments, served.kit, caller.scope))
-    alone = msgspec.structs.replace(request, max_tokens=NO_BUDGET)
-    found = served.spaces.search(alone, caller.scope)
+        return json_of(found)
     words = terms(found.query)
     marks = tuple(tuple(highlight_spans(hit.text, words)) for hit in found.hits)
-    return json_of(MarkedResult(**msgspec.structs.asdict(found), marks=marks))
+    spaces = served.spaces_of(caller).names
+    return json_of(MarkedResult(**msgspec.structs.asdict(found), marks=marks, spaces=spaces))
 
 
 def _guide(served: Served, request: GuideInput, caller: Caller) -> Reply:
     asked = {"action": "guidance", "query": request.query}
-    return answered(answer("help", asked, served.kit, caller.scope))
+    return answered(answer("help", asked, served.spaces_of(caller).toolkit, caller.scope))
 
 
 def _notes(served: Served, request: NotesInput, caller: Caller) -> Reply:
     asked = {**msgspec.to_builtins(request), "kinds": ["notebook"]}
-    found = answer("kb_list_docs", asked, served.kit, caller.scope)
+    # Of the server's own notebook alone, for `/content` reads no other.
+    found = answer("kb_list_docs", asked, served.spaces.toolkit, caller.scope)
     if not isinstance(found, ListDocsOutput):
         return answered(found)
     rows = tuple(
@@ -198,59 +208,49 @@ def _notes(served: Served, request: NotesInput, caller: Caller) -> Reply:
     return json_of(Notes(notes=rows, total=found.total, next_cursor=found.next_cursor))
 
 
-def _topics(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  topics have no owner
+def _facets(served: Served, request: FacetsInput, caller: Caller) -> Reply:
+    found = served.spaces_of(caller, request.space).facets(request.limit, caller.scope)
+    spaces = served.spaces_of(caller).names
+    return json_of(KnownFacets(**msgspec.structs.asdict(found), spaces=spaces))
+
+
+def _topics(served: Served, _: Any, caller: Caller) -> Reply:
     rows = (
         KnownTopic(id=one.id, title=one.title, introduction=one.introduction)
-        for one in served.kit.topics()
+        for one in served.spaces_of(caller).agents.topics()
     )
     return json_of(Topics(topics=tuple(rows)))
 
 
-def _sources(served: Served, request: ListInput, _: Caller) -> Reply:
-    with served.app.store.read() as txn:
-        found = listed(txn)
-    return json_of(Sources(sources=tuple(found[: request.limit]), total=len(found)))
-
-
-def _jobs(served: Served, request: JobsInput, _: Caller) -> Reply:
-    with served.app.store.read() as txn:
-        return json_of(Jobs(jobs=tuple(reports(txn, request.limit, request.state))))
-
-
-def _stats(served: Served, _: Any, caller: Caller) -> Reply:
-    found = counted(served.app)
-    if not caller.scope.operator:
-        # Where the home lies, and what it is pushed to, is for whoever is there.
-        found = msgspec.structs.replace(found, home="", push=None)
-    return json_of(found)
-
-
-def _metrics(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  the role is enough
-    with served.app.store.read() as txn:
-        counts = queue_state(txn)
-    rows = {"docs": counts.docs, "passages": counts.passages}
-    lines = ["# TYPE kb_jobs gauge"]
-    states = (("ready", counts.ready), ("running", counts.running), ("failed", counts.failed))
-    lines += [f'kb_jobs{{state="{state}"}} {count}' for state, count in states]
-    for name, count in rows.items():
-        lines += [f"# TYPE kb_{name} gauge", f"kb_{name} {count}"]
-    lines += ["# TYPE kb_worker_up gauge", f"kb_worker_up {int(served.is_working())}"]
-    text = served.counters() + "\n".join(lines) + "\n"
-    return Reply(body=text.encode(), media="text/plain; version=0.0.4; charset=utf-8")
-
-
 def _read(path: str, tool: str, summary: str, **names: str) -> Route:
     known = _ALL[tool]
-    passage = {"/v1/docs/{id}": False, "/v1/passages/{id}": True}.get(path)
+    runs: dict[str, tuple[Run, type[Struct]]] = {
+        "/v1/docs": (_listed, ListedDocs),
+        "/v1/docs/{id}": (_text(of_passage=False), ReadText),
+        "/v1/passages/{id}": (_text(of_passage=True), ReadText),
+    }
+    run, output = runs.get(path) or (_by(tool), known.output)
     return Route(
         method="GET",
         path=path,
         role="reader",
         summary=summary,
-        run=_by(tool) if passage is None else _text(of_passage=passage),
-        input=known.input,
+        run=run,
+        input=_in_space(known.input),
         names=tuple(names.items()),
-        outputs=(known.output,),
+        outputs=(output,),
+    )
+
+
+def _in_space(record: type[Struct]) -> type[Struct]:
+    """What a tool takes, and in which space it is to look."""
+    return msgspec.defstruct(
+        f"{record.__name__}InSpace",
+        [("space", InSpace, "all")],
+        bases=(record,),
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
     )
 
 
@@ -270,11 +270,7 @@ def _search_route(limits: Mapping[str, str]) -> Route:
 
 
 def read_routes() -> tuple[Route, ...]:
-    """What can be read by address: docs and passages for readers, the state for admins."""
-    return (*_content_routes(), *_state_routes())
-
-
-def _content_routes() -> tuple[Route, ...]:
+    """What can be read by address, by readers: docs, passages, and what there is to choose from."""
     limits = {"tag": "tags", "kind": "kinds", "source": "sources"}
     return (
         _search_route(limits),
@@ -284,6 +280,15 @@ def _content_routes() -> tuple[Route, ...]:
         _read("/v1/similar/{id}", "kb_similar", "Find passages of other docs that are like it."),
         _read("/v1/entities", "kb_search_entities", "List who and what is mentioned."),
         _read("/v1/packs", "kb_pack_list", "List packs, or the docs of one.", tag="tags"),
+        Route(
+            method="GET",
+            path="/v1/facets",
+            role="reader",
+            summary="List what a search can be narrowed to: the values that docs have, counted.",
+            run=_facets,
+            input=FacetsInput,
+            outputs=(KnownFacets,),
+        ),
         Route(
             method="GET",
             path="/v1/guide",
@@ -311,43 +316,5 @@ def _content_routes() -> tuple[Route, ...]:
             summary="List what can be learned.",
             run=_topics,
             outputs=(Topics,),
-        ),
-    )
-
-
-def _state_routes() -> tuple[Route, ...]:
-    return (
-        Route(
-            method="GET",
-            path="/v1/sources",
-            role="admin",
-            summary="List what is kept current.",
-            run=_sources,
-            input=ListInput,
-            outputs=(Sources,),
-        ),
-        Route(
-            method="GET",
-            path="/v1/stats",
-            role="admin",
-            summary="Count what there is.",
-            run=_stats,
-            outputs=(Stats,),
-        ),
-        Route(
-            method="GET",
-            path="/v1/jobs",
-            role="admin",
-            summary="List jobs that are not done, and notes that are.",
-            run=_jobs,
-            input=JobsInput,
-            outputs=(Jobs,),
-        ),
-        Route(
-            method="GET",
-            path="/metrics",
-            role="admin",
-            summary="The state in numbers, as Prometheus reads it.",
-            run=_metrics,
         ),
     )

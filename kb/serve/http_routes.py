@@ -14,6 +14,7 @@ from kb.model.doc import Scope
 from kb.model.token import Role, may
 from kb.serve.http_changes import Changes
 from kb.serve.http_reply import JSON, Refusal, Reply, json_of, refusal_of
+from kb.spaces.homes import SpaceAsked
 from kb.spaces.spaces import Spaces
 from kb.tools import HELP, Failed, ToolKit
 from kb.tools.help import HelpInput
@@ -36,7 +37,9 @@ class Served(Struct, frozen=True, kw_only=True):
 
     app: App
     spaces: Spaces
-    """The same home, read with help and answers."""
+    """The same home alone, read with help and answers: all that a token lets anybody read."""
+    every: Spaces
+    """That home first, and those beside it: for the person at the machine, and nobody else."""
     changes: Changes
     """When it changed, for answers that go on for a while."""
     is_working: Callable[[], bool]
@@ -44,22 +47,31 @@ class Served(Struct, frozen=True, kw_only=True):
     counters: Callable[[], str]
     """What was asked so far, as lines of the metrics."""
 
-    @property
-    def kit(self) -> ToolKit:
-        """What the tools are asked with."""
-        return self.spaces.toolkit
+    def spaces_of(self, caller: Caller, space: SpaceAsked = "all") -> Spaces:
+        """What a caller reads, or the one space of it that is named.
+
+        Raises Refusal for any other space, hidden or not there, in the same words.
+        """
+        mine = self.every if caller.scope.operator else self.spaces
+        found = mine if space == "all" else mine.only(space)
+        if found is None:
+            detail = f"you read no {space} space here; without `space` all that you read is meant"
+            raise Refusal(400, "no_such_space", detail, field="space")
+        return found
 
     def kit_of(self, caller: Caller) -> ToolKit:
         """What a caller asks the tools with: a reader is guided, and leaves no signals."""
+        kit = self.spaces_of(caller).toolkit
         if may(caller.role, "writer"):
-            return self.kit
-        together = {**self.kit.together, HELP.name: self._guide}
-        return msgspec.structs.replace(self.kit, together=together)
+            return kit
+        together = {**kit.together, HELP.name: functools.partial(_guide, kit)}
+        return msgspec.structs.replace(kit, together=together)
 
-    def _guide(self, request: HelpInput, scope: Scope) -> Struct:
-        if request.action != "guidance":
-            return failed("forbidden", "a token of a reader leaves no signals")
-        return HELP.run(self.kit, request, scope)
+
+def _guide(kit: ToolKit, request: HelpInput, scope: Scope) -> Struct:
+    if request.action != "guidance":
+        return failed("forbidden", "a token of a reader leaves no signals")
+    return HELP.run(kit, request, scope)
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -85,7 +97,7 @@ Run = Callable[[Served, Any, Caller], Reply]
 
 def has_model(served: Served, asked: object) -> bool:  # noqa: ARG001  whatever is asked of it
     """Whether a question is put to a language model here."""
-    return served.app.settings.llm.provider != "none"
+    return served.every.has_model
 
 
 def never(served: Served, asked: object) -> bool:  # noqa: ARG001  whatever is asked of it

@@ -15,10 +15,8 @@ from typing import Any, Final, TextIO, cast
 import msgspec
 from msgspec import Struct
 
-from kb.app import App
 from kb.config import ServeSettings
 from kb.errors import KbError, UsageError
-from kb.model.search import SpaceName
 from kb.serve import tokens
 from kb.serve.crew import Crew, Crews
 from kb.serve.http_changes import Changes
@@ -34,6 +32,7 @@ from kb.serve.http_openapi import openapi_route
 from kb.serve.http_page import page_routes
 from kb.serve.http_reads import read_routes, tool_routes
 from kb.serve.http_routes import Route, Served
+from kb.serve.http_state import state_routes
 from kb.serve.http_streams import Streams
 from kb.serve.http_writes import write_routes
 from kb.serve.own_socket import own_socket
@@ -65,6 +64,7 @@ def all_routes() -> tuple[Route, ...]:
         *content_routes(),
         *tool_routes(),
         *read_routes(),
+        *state_routes(),
         *write_routes(),
         events_route(),
         *health_routes(),
@@ -106,8 +106,7 @@ def bound(said: ServeSettings, *, has_tokens: bool) -> tuple[socket.socket, bool
 
 
 def serve(
-    app: App,
-    name: SpaceName,
+    spaces: Spaces,
     said: ServeSettings,
     *,
     stream: TextIO,
@@ -116,11 +115,13 @@ def serve(
 ) -> Ended:
     """Answer until SIGTERM or SIGINT, and end within ten seconds of it.
 
-    The home's workers work meanwhile. `told` is given the address when requests are taken, `stream`
-    a line to a request. Raises UsageError as `bound` does, and KbError without uvicorn.
+    The home is the first of the spaces, which are left open; its workers work meanwhile. `told` is
+    given the address when requests are taken, `stream` a line to a request. Raises UsageError as
+    `bound` does, and KbError without uvicorn.
     """
     if importlib.util.find_spec("uvicorn") is None:
         raise KbError("the server needs uvicorn; run `pip install 'kb[serve]'`")
+    app = spaces.first
     with app.store.read() as txn:
         has_tokens = bool(tokens.listed(txn))
     listener, is_loopback = bound(said, has_tokens=has_tokens)
@@ -130,7 +131,7 @@ def serve(
         )
         lines = Lines(stream, form, app.store.clock)
         listeners = (listener,) if own is None else (listener, own)
-        ended = _Running(app, name, listeners, doors, lines).run(told)
+        ended = _Running(spaces, listeners, doors, lines).run(told)
         return msgspec.structs.replace(ended, is_heard=lines.close(_CALLS_S))
 
 
@@ -139,15 +140,14 @@ class _Running:
 
     def __init__(
         self,
-        app: App,
-        name: SpaceName,
+        spaces: Spaces,
         listeners: Sequence[socket.socket],
         doors: Doors,
         lines: Lines,
     ) -> None:
         """Of the listeners the first is the one whose address is told."""
         self._listeners = listeners
-        said = doors.settings
+        app, said = spaces.first, doors.settings
         self._crews = Crews(
             short=Crew(_THREADS, said.concurrency_max), long=Crew(said.long_max, said.long_max)
         )
@@ -156,10 +156,12 @@ class _Running:
         self._by = 0
         metrics = Metrics()
         self._changes = Changes(app.store)
-        self._spaces = Spaces.over(name, app)
+        own = spaces.only(spaces.names[0])
+        assert own is not None
         served = Served(
             app=app,
-            spaces=self._spaces,
+            spaces=own,
+            every=spaces,
             changes=self._changes,
             is_working=lambda: self._pool.failure is None,
             counters=metrics.lines,
@@ -222,8 +224,6 @@ class _Running:
             is_quiet = self._pool.shutdown(wait_s=_WORKERS_S)
             is_quiet = self._crews.close(_CALLS_S) and is_quiet
             is_quiet = self._changes.close(_CALLS_S) and is_quiet
-            if is_quiet:
-                self._spaces.close()
             for one, handler in before.items():
                 signal.signal(one, handler)
         return Ended(by=self._by, is_quiet=is_quiet)

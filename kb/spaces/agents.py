@@ -8,12 +8,14 @@ import msgspec
 from msgspec import Struct
 
 from kb.model.doc import Scope
+from kb.model.search import SpaceName
+from kb.spaces.answers import ListedInSpace, SpaceListing, SpaceText
 from kb.spaces.asked import FailedSpace, OpenSpace, ask, warnings_of
 from kb.spaces.having import having, having_pack, text_named
 from kb.tools import fetch, list_docs, packs
 from kb.tools.fetch import FetchInput, FetchOutput
 from kb.tools.kit import ToolKit
-from kb.tools.list_docs import ListDocsInput, ListDocsOutput
+from kb.tools.list_docs import ListDocsInput, ListDocsOutput, Matches
 from kb.tools.packs import (
     PackListInput,
     PackListOutput,
@@ -52,23 +54,55 @@ class ForAgents:
 
         Raises what that raises, and a space's own error where only that one could tell.
         """
+        return self._fetched(request, scope)[1]
+
+    def text(self, request: FetchInput, scope: Scope) -> SpaceText:
+        """As `fetch`, and which space it is of."""
+        space, given = self._fetched(request, scope)
+        return SpaceText(**msgspec.structs.asdict(given), space=space.name)
+
+    def _fetched(self, request: FetchInput, scope: Scope) -> tuple[OpenSpace, FetchOutput]:
         failed = list(self._failed)
         found = having(self._opened, request.id, text_named(request.id, scope), failed)
-        given = fetch.run(self._first_of(found).app.toolkit, request, scope)
-        return _with(given, warnings_of(failed, scope))
+        space = self._first_of(found)
+        given = fetch.run(space.app.toolkit, request, scope)
+        return space, _with(given, warnings_of(failed, scope))
 
     def list_docs(self, request: ListDocsInput, scope: Scope) -> ListDocsOutput:
         """A page of the docs of all spaces, as `kb.tools.list_docs` has it.
 
         Raises a space's own error where none can be read.
         """
+        return self._listed(request, scope)[0]
+
+    def listing(self, request: ListDocsInput, scope: Scope) -> SpaceListing:
+        """As `list_docs`, and which space each doc is of."""
+        page, given = self._listed(request, scope)
+        shown = {row.doc_id for row in page.docs}
+        # Of an id that several have the row is the first one's.
+        spaces: dict[str, SpaceName] = {
+            doc.doc_id: space.name
+            for space, found in reversed(given)
+            for doc in found.docs
+            if doc.doc_id in shown
+        }
+        rows = tuple(
+            ListedInSpace(**msgspec.structs.asdict(row), space=spaces[row.doc_id])
+            for row in page.docs
+        )
+        return SpaceListing(**{**msgspec.structs.asdict(page), "docs": rows})
+
+    def _listed(
+        self, request: ListDocsInput, scope: Scope
+    ) -> tuple[ListDocsOutput, Sequence[tuple[OpenSpace, Matches]]]:
         failed = list(self._failed)
         given = ask(
             self._opened,
             lambda space: list_docs.matches(space.app.toolkit, request, scope),
             failed,
         )
-        return list_docs.page_of([one for _, one in given], request, warnings_of(failed, scope))
+        homes = [found for _, found in given]
+        return list_docs.page_of(homes, request, warnings_of(failed, scope)), given
 
     def pack_list(self, request: PackListInput, scope: Scope) -> PackListOutput:
         """The docs of a pack, or the packs of all spaces by id. Raises as `having_pack` does."""

@@ -3,7 +3,10 @@
 from msgspec import Struct
 
 from kb.model.search import SpaceName
+from kb.search.facets import Facets
+from kb.tools.fetch import FetchOutput
 from kb.tools.kept import KeptDoc, KeptDocs, PassageInPlace, WholeDoc
+from kb.tools.list_docs import ListDocsOutput, ListedDoc
 
 
 class SpaceDoc(KeptDoc, frozen=True, kw_only=True):
@@ -17,6 +20,30 @@ class SpaceDocs(KeptDocs, frozen=True, kw_only=True):
 
     docs: tuple[SpaceDoc, ...]
     warnings: tuple[str, ...]
+
+
+class ListedInSpace(ListedDoc, frozen=True, kw_only=True):
+    """A doc as agents are told of it, and where it is."""
+
+    space: SpaceName
+
+
+class SpaceListing(ListDocsOutput, frozen=True, kw_only=True):
+    """A page of the docs of every space, the newest change first."""
+
+    docs: tuple[ListedInSpace, ...]
+
+
+class SpaceFacets(Facets, frozen=True, kw_only=True):
+    """What the docs of every space can be narrowed to."""
+
+    warnings: tuple[str, ...]
+
+
+class SpaceText(FetchOutput, frozen=True, kw_only=True):
+    """A text that an id names, and where it is."""
+
+    space: SpaceName
 
 
 class ShownDoc(Struct, frozen=True, kw_only=True):

@@ -17,9 +17,17 @@ from kb.core_home import open_core
 from kb.model.clock import Clock
 from kb.model.doc import Scope
 from kb.model.search import NOTHING_HERE, SearchRequest, SearchResult, SpaceName
+from kb.search.facets import Facets, facets_of, merged_facets
 from kb.search.filters import audiences_read
 from kb.spaces.agents import ForAgents
-from kb.spaces.answers import Shown, ShownDoc, ShownPassage, SpaceDoc, SpaceDocs
+from kb.spaces.answers import (
+    Shown,
+    ShownDoc,
+    ShownPassage,
+    SpaceDoc,
+    SpaceDocs,
+    SpaceFacets,
+)
 from kb.spaces.asked import FAILURES, FailedSpace, OpenSpace, ask, warnings_of
 from kb.spaces.having import doc_named, doc_or_passage, having, having_pack
 from kb.spaces.help import Once, desk_of
@@ -68,11 +76,13 @@ class Spaces:
         settings_of: Callable[[Path], Settings],
         *,
         clock: Clock | None = None,
+        leads: bool = False,
     ) -> Self:
         """Open the homes that are there; where none is, the first one as an empty one.
 
-        A model that several of them have is loaded once. Raises the first one's error where every
-        one that is there cannot be opened.
+        With `leads` the first one is opened in any case, and made where it is not there. A model
+        that several of them have is loaded once. Raises the first one's error where every one
+        that is there cannot be opened, and with `leads` where the first one cannot.
         """
         opened: list[OpenSpace] = []
         failed: list[FailedSpace] = []
@@ -83,12 +93,14 @@ class Spaces:
             shared = SharedModels()
         with contextlib.ExitStack() as resources:
 
-            def keep(one: SpaceHome) -> None:
+            def keep(one: SpaceHome, *, create: bool = False) -> None:
                 settings = settings_of(one.home)
-                app = App.open(one.home, settings, create=False, clock=clock, shared=shared)
+                app = App.open(one.home, settings, create=create, clock=clock, shared=shared)
                 opened.append(OpenSpace(name=one.name, app=resources.enter_context(app)))
 
-            for one in homes:
+            if leads:
+                keep(homes[0], create=True)
+            for one in homes[len(opened) :]:
                 try:
                     if HomePaths(one.home).has_store:
                         keep(one)
@@ -101,12 +113,13 @@ class Spaces:
             kept = resources.pop_all()
             return cls(opened, failed, kept, Once(lambda: open_core(kept, shared, clock)))
 
-    @classmethod
-    def over(cls, name: SpaceName, app: App) -> Self:
-        """One home that is open already; closing this leaves it open."""
-        resources = contextlib.ExitStack()
-        core = Once(lambda: open_core(resources, None, app.store.clock))
-        return cls([OpenSpace(name=name, app=app)], [], resources, core)
+    def only(self, name: SpaceName) -> "Spaces | None":
+        """One of them by itself, which knows nothing of the others; None where it is not read.
+
+        It is open as long as these are: closing it does nothing.
+        """
+        found = [space for space in self._opened if space.name == name]
+        return Spaces(found, [], contextlib.ExitStack(), self._core) if found else None
 
     @property
     def names(self) -> tuple[SpaceName, ...]:
@@ -118,19 +131,28 @@ class Spaces:
         """The home that wins, and the one that anything new goes to."""
         return self._opened[0].app
 
+    @property
+    def has_model(self) -> bool:
+        """Whether a question may be put to a language model."""
+        return any(space.app.settings.llm.provider != "none" for space in self._opened)
+
+    @functools.cached_property
+    def agents(self) -> ForAgents:
+        """Texts, lists, packs and topics of all of the spaces."""
+        return ForAgents(self._opened, self._failed)
+
     @functools.cached_property
     def toolkit(self) -> ToolKit:
         """What an agent's calls are answered with: all of the spaces together."""
-        agents = ForAgents(self._opened, self._failed)
         together = {
             "kb_search": self.search,
             "kb_ask": self.ask,
             "kb_similar": self.similar,
             "kb_search_entities": self.entities,
-            **agents.tools(),
+            **self.agents.tools(),
         }
         return msgspec.structs.replace(
-            self.first.toolkit, desk=self.desk, topics=agents.topics, together=together
+            self.first.toolkit, desk=self.desk, topics=self.agents.topics, together=together
         )
 
     @functools.cached_property
@@ -267,6 +289,21 @@ class Spaces:
             total=sum(found.total for _, found in given),
             warnings=warnings_of(failed, scope),
         )
+
+    def facets(self, values_max: int, scope: Scope) -> SpaceFacets:
+        """What a search can be narrowed to, as `kb.search.facets.facets_of` has it in each space.
+
+        Raises a space's own error where none can be read.
+        """
+        failed = list(self._failed)
+
+        def counted(space: OpenSpace) -> Facets:
+            with space.app.store.read() as txn:
+                return facets_of(txn, scope, values_max)
+
+        given = ask(self._opened, counted, failed)
+        found = merged_facets((one for _, one in given), values_max)
+        return SpaceFacets(**msgspec.structs.asdict(found), warnings=warnings_of(failed, scope))
 
     def show(self, ident: str, scope: Scope) -> Shown:
         """What an id names for a scope, in the first space that has it.

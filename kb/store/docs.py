@@ -122,6 +122,15 @@ def with_facet(txn: ReadTxn, name: str, value: str) -> Iterator[SourceNo]:
         yield SourceNo(from_u64(key[-8:]))
 
 
+def facet_values(txn: ReadTxn, name: str) -> Iterator[tuple[str, SourceNo]]:
+    """Each value of a facet with each source that has it, by value; not those kept by hash."""
+    head = name.encode("ascii") + b"\0"
+    for key, _ in txn.scan("facets", head, prefix_stop(head)):
+        value = text_of(key[len(head) : -9])
+        if value is not None:
+            yield value, SourceNo(from_u64(key[-8:]))
+
+
 def within(txn: ReadTxn, place: str) -> set[SourceNo]:
     """Numbers of the active sources at a file, folder or address, or below it.
 

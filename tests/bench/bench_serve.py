@@ -136,12 +136,13 @@ def at(took: list[float], share: float) -> float:
     return sorted(took)[min(len(took) - 1, int(len(took) * share))] * 1000
 
 
-def single(port: int, count: int) -> dict[str, Any]:
-    """One client with queries that are all new."""
-    took, statuses, _ = asyncio.run(asked(port, 1, lambda _: searches(0.0, SEED), count=count))
+def single(port: int, count: int, share_repeated: float) -> dict[str, Any]:
+    """One client with queries that are all new, or all from a few."""
+    paths = searches(share_repeated, SEED)
+    took, statuses, _ = asyncio.run(asked(port, 1, lambda _: paths, count=count))
     return said(
         {
-            "name": "one client",
+            "name": f"one client, {share_repeated:.0%} repeated",
             "p50_ms": statistics.median(took) * 1000,
             "p95_ms": at(took, 0.95),
             "errors": sum(statuses.values()) - statuses[200],
@@ -241,9 +242,11 @@ def main() -> None:
         with server(home) as (port, pid):
             # The model, the caches and their first use are not what is measured.
             asyncio.run(asked(port, 1, lambda _: searches(0.0, SEED - 1), count=20))
-            rows = [single(port, 200)]
+            rows = [single(port, 200, 0.0)]
             alone = rows[0]["p50_ms"]
             rows += [many(port, seconds, share, alone) for share in (0.0, 0.5, 0.9)]
+            rows.append(single(port, 2_000, 1.0))
+            rows.append(many(port, seconds, 1.0, rows[-1]["p50_ms"]))
             rows.append(memory(port, pid, counts))
             rows.append(crowd(port, 2_000))
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -79,6 +79,7 @@ def test_filters_narrow_and_are_taken_off(page: Page) -> None:
     """A tag is chosen from those that there are, stands in the address, and can be taken off."""
     page.open("#/search?q=oak")
     page.says(".hit h2", lambda texts: {"The boat", "The table"} <= set(texts))
+    page.says("#filter-tag option", lambda texts: "sea (1)" in texts)
     page.one("#filter-tag option[value=sea]").click()
     page.says(".hit h2", lambda texts: texts == ["The boat"])
     assert page.place == "#/search?q=oak&tag=sea"

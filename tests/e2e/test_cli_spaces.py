@@ -4,50 +4,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from commands import HASHING, KB, Ran, run, surroundings
+from person import Person
 from test_cli_bad_input import without_rights
 
 from kb.store.meta import set_word
 from kb.store.store import Store
 
 HARBOUR = "The harbour master paints boats in #summer.\n"
-
-
-class Person:
-    """Somebody with a user space, and with a project in whose folder commands are run."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.project = root / "work" / "project"
-        self.user_home = root / "data" / "kb"
-        self.ids: dict[str, str] = {}
-        self.doc_ids: dict[str, str] = {}
-        self.env = surroundings(
-            HOME=str(root), XDG_DATA_HOME=str(root / "data"), XDG_CONFIG_HOME=str(root / "config")
-        )
-
-    @property
-    def project_home(self) -> Path:
-        return self.project / ".kb"
-
-    def kb(self, *args: object, cwd: Path | None = None, **options: Any) -> Ran:
-        """A command without `--home`, in the project's folder unless elsewhere is said."""
-        argv = [*options.pop("prefix", []), KB, *HASHING, *map(str, args)]
-        return run(argv, cwd=cwd or self.project, env=self.env | options.pop("env", {}), **options)
-
-    def home_of(self, space: str) -> Path:
-        return self.user_home if space == "user" else self.project_home
-
-    def hits(self, *args: object, **options: Any) -> list[tuple[str, str]]:
-        """Title and space of each hit of a search for harbours."""
-        ran = self.kb("search", "harbour", "--json", *args, **options)
-        assert ran.code == 0, ran.err
-        assert ran.err == ""
-        self.doc_ids = {hit["title"]: hit["doc_id"] for hit in ran.json["hits"]}
-        return [(hit["title"], hit["source_space"]) for hit in ran.json["hits"]]
 
 
 @pytest.fixture(scope="module")

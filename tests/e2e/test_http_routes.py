@@ -10,10 +10,10 @@ import pytest
 from commands import Home
 from http_server import ConfiguredHome, Running, serving, until
 
-from kb.app import App
 from kb.config import EmbedSettings, Settings
 from kb.model.doc import OPERATOR
 from kb.serve.http_server import all_routes
+from kb.spaces.homes import SpaceHome
 from kb.spaces.spaces import Spaces
 from kb.tools import HELP, LEARN, TOOLS, call
 
@@ -70,7 +70,8 @@ def test_each_tool_answers_as_it_does_elsewhere(home: Home, server: Running) -> 
     """Over HTTP a tool's answer is byte for byte that of `kb.tools.call`, its errors by status."""
     assert set(TOOL_BODIES) == {tool.name for tool in (*TOOLS, HELP, LEARN)}
     doc = doc_id(home, "boat.md")
-    with App.open(home.root, Settings(embed=EmbedSettings(kind="hashing"))) as app:
+    settings = Settings(embed=EmbedSettings(kind="hashing"))
+    with Spaces.open([SpaceHome(name="home", home=home.root)], lambda _: settings) as spaces:
         for name, body in TOOL_BODIES.items():
             asked = {key: doc if value == "D" else value for key, value in body.items()}
             got = server.post(f"/v1/tools/{name}", asked)
@@ -78,7 +79,7 @@ def test_each_tool_answers_as_it_does_elsewhere(home: Home, server: Running) -> 
                 assert (got.status, got.json["field"]) == (422, "query")
                 continue
             assert got.status == NO_SUCH.get(name, 200), (name, got.body)
-            expected = call(name, asked, Spaces.over("home", app).toolkit, OPERATOR)
+            expected = call(name, asked, spaces.toolkit, OPERATOR)
             if got.status == 200:
                 assert got.body == expected
             else:
@@ -96,6 +97,7 @@ def test_each_address_answers(home: Home, server: Running) -> None:
         "/v1/similar/{id}": f"/v1/similar/{doc}?k=1",
         "/v1/entities": "/v1/entities?prefix=%23",
         "/v1/packs": "/v1/packs?limit=5",
+        "/v1/facets": "/v1/facets?limit=1",
         "/v1/topics": "/v1/topics",
         "/v1/guide": "/v1/guide?q=how+do+I+add+a+folder",
         "/v1/notes": "/v1/notes?limit=5",
@@ -119,6 +121,8 @@ def test_each_address_answers(home: Home, server: Running) -> None:
     assert got["/v1/docs/{id}"].json["text"] == "Boat"
     assert got["/v1/passages/{id}"].json["chunk_id"] == passage
     assert [one["surface"] for one in got["/v1/entities"].json["entities"]] == ["#sails"]
+    assert got["/v1/facets"].json["kinds"] == [{"value": "file", "docs": 3}]
+    assert [one["docs"] for one in got["/v1/facets"].json["sources"]] == [3]
     assert got["/v1/guide"].json["found"] is True
     assert "kb add" in got["/v1/guide"].json["chunks"][0]["content"]
     assert got["/v1/notes"].json == {"notes": [], "total": 0, "next_cursor": None}
@@ -240,7 +244,7 @@ def test_the_description_is_what_the_tools_say(server: Running) -> None:
         assert said == own
     shown = described["paths"]["/v1/search"]["get"]["parameters"]
     names = {field.name for field in msgspec.structs.fields(TOOLS[0].input)}
-    assert len(shown) == len({*names, "marks"})
+    assert len(shown) == len({*names, "marks", "space"})
     assert {"q", "tag"} <= {one["name"] for one in shown}
 
 

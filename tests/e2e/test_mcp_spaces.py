@@ -10,7 +10,7 @@ from commands import HASHING, KB, Home
 from http_server import serving
 from mcp import Client
 from mcp_talk import Story, by_stdio, every_page, failed
-from test_cli_spaces import Person
+from person import Person
 
 ENTRY = """\
 ---
@@ -109,7 +109,7 @@ def test_topics_of_the_users_space_are_learned(person: Person) -> None:
 
 
 def test_one_space_alone_where_it_is_named(person: Person) -> None:
-    """`--space`, and `kb serve`, which has one home."""
+    """By `--space`, and by `--home`, here of `kb serve`."""
 
     async def story(client: Client) -> None:
         docs = (await tool(client, "kb_list_docs")())["docs"]
@@ -131,5 +131,21 @@ def test_a_space_that_cannot_be_read_is_left_out(person: Person, tmp_path: Path)
         docs = await tool(client, "kb_list_docs")()
         assert {doc["title"] for doc in docs["docs"]} == {"Boats", "Both"}
         assert "the user space is left out" in docs["warnings"][0]
+
+    talk(copy, story)
+
+
+def test_what_is_written_never_goes_to_another_space(person: Person, tmp_path: Path) -> None:
+    """Where the project's store is damaged, a server that may write there does not start."""
+    shutil.copytree(person.root, tmp_path / "copy", ignore=shutil.ignore_patterns("*.sock"))
+    copy = Person(tmp_path / "copy")
+    (copy.project_home / "store" / "data.mdb").write_bytes(b"no store" * 1_000)
+    refused = copy.kb("mcp", "--write")
+    assert refused.code == 5
+    assert str(copy.project_home) in refused.err
+
+    async def story(client: Client) -> None:
+        docs = await tool(client, "kb_list_docs")()
+        assert "the project space is left out" in docs["warnings"][0]
 
     talk(copy, story)

@@ -5,6 +5,7 @@ import { h } from "./dom.js";
 import { addView, takeDrops } from "./add.js";
 import { askView } from "./ask.js";
 import { docView } from "./doc.js";
+import { forgetFacets } from "./facets.js";
 import { keysDialog, moveFocus } from "./keys.js";
 import { packsView, topicsView } from "./learn.js";
 import { libraryView } from "./library.js";
@@ -185,6 +186,8 @@ document.getElementById("help").addEventListener("click", () => keysDialog(VIEWS
 menu.addEventListener("click", () => menu.setAttribute("aria-expanded", String(menu.getAttribute("aria-expanded") !== "true")));
 document.addEventListener("keydown", pressed);
 document.addEventListener("kb:signed-in", fillNav);
+// Whoever signs in may be somebody else.
+document.addEventListener("kb:signed-in", forgetFacets);
 takeDrops(page);
 window.addEventListener("hashchange", () => {
   // Only a step that is new says nothing of itself.

@@ -1,7 +1,7 @@
 // A document, opened at a passage, with what is like it.
 
 import { get, post } from "./api.js";
-import { announce, confirmed, failure, h, heading, outward, passagePlace, place } from "./dom.js";
+import { announce, confirmed, elsewhere, failure, h, heading, outward, passagePlace, place, spaceName } from "./dom.js";
 import { forgetFacets } from "./facets.js";
 import { rendered } from "./markdown.js";
 import { marked, offsets, shortPlace, spot } from "./text.js";
@@ -9,6 +9,7 @@ import { marked, offsets, shortPlace, spot } from "./text.js";
 // As much of a document as is shown at once, and where it begins before a passage that is far in.
 const TOKENS = 60_000;
 const BEFORE_CHARS = 20_000;
+const SHORT_ID = 12;
 const SIMILAR = 6;
 const SIMILAR_PASSAGES = 20;
 
@@ -16,6 +17,7 @@ export function docView(main, wanted, page) {
   const [id] = wanted.parts;
   const at = wanted.query.get("at");
   const line = wanted.query.get("line");
+  const space = wanted.query.get("space");
   const stop = new AbortController();
   let isSource = false;
   let shown = null;
@@ -26,12 +28,12 @@ export function docView(main, wanted, page) {
 
   async function load(from = null) {
     try {
-      const passage = at ? await get(`/v1/passages/${encodeURIComponent(at)}`, { neighbours: 0 }, stop.signal) : null;
+      const passage = at ? await get(`/v1/passages/${encodeURIComponent(at)}`, { neighbours: 0, space }, stop.signal) : null;
       const begin = from ?? (passage && passage.start > BEFORE_CHARS * 4 ? passage.start - BEFORE_CHARS : 0);
-      const doc = await get(`/v1/docs/${encodeURIComponent(passage?.doc_id ?? id)}`, { max_tokens: TOKENS, start: begin || null }, stop.signal);
+      const doc = await get(`/v1/docs/${encodeURIComponent(passage?.doc_id ?? id)}`, { max_tokens: TOKENS, start: begin || null, space }, stop.signal);
       shown = { doc, passage };
       draw();
-      similar(doc.doc_id);
+      similar(doc);
     } catch (error) {
       if (!stop.signal.aborted) main.replaceChildren(failure(error, error.status === 404 ? null : () => load(from)), h("p", {}, h("a", { href: "#/search" }, "To the search")));
     }
@@ -66,7 +68,8 @@ export function docView(main, wanted, page) {
 
   function head(doc, passage) {
     const where = passage ? spot({ page: passage.page, line }) : null;
-    const facts = [where, ...(passage?.heading ?? []).filter((part) => part !== doc.title), doc.kind, doc.date, { changed: "the source has changed since", gone: "the source is gone" }[doc.freshness]];
+    const facts = [spaceName(doc.space, doc.spaces), where, ...(passage?.heading ?? []).filter((part) => part !== doc.title), doc.kind, doc.date, { changed: "the source has changed since", gone: "the source is gone" }[doc.freshness]];
+    const other = elsewhere(doc.space, doc.spaces);
     const remove = async () => {
       if (!(await confirmed(`Remove “${doc.title}”? It is found no more, and comes back when it is added again.`, "Remove"))) return;
       try {
@@ -85,20 +88,21 @@ export function docView(main, wanted, page) {
         doc.tags.map((tag) => h("a", { class: "chip", href: place(["search"], { tag }) }, `#${tag}`)),
         h("span", { class: "grow" }),
         h("button", { type: "button", class: "plain", click: () => { isSource = !isSource; draw(); } }, isSource ? "Formatted" : "Source text"),
-        h("a", { class: "button plain", href: place(["search"], { doc: doc.doc_id }) }, "Search in it"),
-        h("button", { type: "button", class: "plain danger", id: "remove", click: remove }, "Remove")));
+        h("a", { class: "button plain", href: place(["search"], { doc: doc.doc_id, space: other }) }, "Search in it"),
+        other ? null : h("button", { type: "button", class: "plain danger", id: "remove", click: remove }, "Remove")),
+      other ? h("p", { class: "quiet", id: "elsewhere" }, `It is kept in the ${other} space, which this server only reads. `, h("code", {}, `kb --space ${other} rm ${doc.doc_id.slice(0, SHORT_ID)}`), " removes it.") : null);
   }
 
-  async function similar(docId) {
+  async function similar(doc) {
     try {
-      const found = await get(`/v1/similar/${encodeURIComponent(at ?? docId)}`, { k: SIMILAR_PASSAGES }, stop.signal);
+      const found = await get(`/v1/similar/${encodeURIComponent(at ?? doc.doc_id)}`, { k: SIMILAR_PASSAGES }, stop.signal);
       const best = new Map(found.hits.toReversed().map((hit) => [hit.doc_id, hit]));
       const hits = [...best.values()].toReversed().slice(0, SIMILAR);
       aside.replaceChildren(h("h2", {}, "Like this"),
         hits.length
           ? h("ul", { class: "rows stacked" }, hits.map((hit) => h("li", {},
-              h("a", { href: passagePlace(hit), "data-entry": true }, hit.title),
-              h("span", { class: "path" }, [shortPlace(hit.source), spot(hit)].filter(Boolean).join(" · ")))))
+              h("a", { href: passagePlace(hit, doc.spaces), "data-entry": true }, hit.title),
+              h("span", { class: "path" }, [spaceName(hit.source_space, doc.spaces), shortPlace(hit.source), spot(hit)].filter(Boolean).join(" · ")))))
           : h("p", { class: "quiet" }, "Nothing else is like it."));
     } catch {
       // The document is what was asked for; without this it is still all there.

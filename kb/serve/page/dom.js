@@ -57,9 +57,19 @@ export function place(parts, shown = {}) {
   return `#/${parts.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-/** Where a passage is read: its doc, at the passage. */
-export function passagePlace(hit) {
-  return place(["doc", hit.doc_id], { at: hit.chunk_id, line: hit.line });
+/** Where a passage is read: its doc, at the passage; `spaces` are those that are read here. */
+export function passagePlace(hit, spaces = []) {
+  return place(["doc", hit.doc_id], { at: hit.chunk_id, line: hit.line, space: elsewhere(hit.source_space, spaces) });
+}
+
+/** The space, where it is another than the server's own, the first of those that are read here. */
+export function elsewhere(space, spaces) {
+  return spaces.length > 1 && space !== spaces[0] ? space : null;
+}
+
+/** The space in words, where there are several that it could be. */
+export function spaceName(space, spaces) {
+  return spaces.length > 1 ? `${space} space` : null;
 }
 
 /** Something to say in the place of what is not there. */

@@ -1,4 +1,4 @@
-// What a search can be narrowed to: the kinds, tags, packs and places that there are.
+// What a search can be narrowed to: the spaces, kinds, tags, packs and places that there are.
 
 import { get } from "./api.js";
 
@@ -7,7 +7,7 @@ const ROWS = 200;
 let kept = null;
 let keptMs = -Infinity;
 
-/** Kinds, tags, packs and places, each sorted; of the newest docs, which is enough to choose from. */
+/** Spaces, the server's own first; kinds, tags, packs and places, each sorted; of docs the most common ones, counted. */
 export function facets() {
   const nowMs = performance.now();
   if (!kept || nowMs - keptMs > KEPT_MS) {
@@ -24,20 +24,12 @@ export function forgetFacets() {
 }
 
 async function read() {
-  const [list, packs] = await Promise.all([get("/v1/docs", { limit: ROWS, max_tokens: 100_000 }), get("/v1/packs", { limit: ROWS })]);
-  const sorted = (values) => [...new Set(values)].sort((a, b) => a.localeCompare(b));
+  const [found, packs] = await Promise.all([get("/v1/facets", { limit: ROWS }), get("/v1/packs", { limit: ROWS })]);
   return {
-    kinds: sorted(list.docs.map((doc) => doc.kind)),
-    tags: sorted(list.docs.flatMap((doc) => doc.tags)),
-    packs: sorted(packs.packs.map((pack) => pack.selector ?? pack.pack_id)),
-    sources: sorted(list.docs.flatMap((doc) => placeOf(doc.source))),
+    spaces: found.spaces,
+    kinds: found.kinds,
+    tags: found.tags,
+    packs: packs.packs.map((pack) => ({ value: pack.selector ?? pack.pack_id })),
+    sources: found.sources,
   };
-}
-
-/** The folder of a file, the site of a page; none of what came in by itself. */
-function placeOf(source) {
-  const site = /^https?:\/\/[^/]+/.exec(source);
-  if (site) return [site[0]];
-  const slash = source.lastIndexOf("/");
-  return source.startsWith("/") && slash > 0 ? [source.slice(0, slash)] : [];
 }

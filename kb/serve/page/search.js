@@ -1,7 +1,7 @@
 // The search: a field, its filters, and what is found while one types.
 
 import { get } from "./api.js";
-import { announce, failure, h, notice, passagePlace, place } from "./dom.js";
+import { announce, elsewhere, failure, h, notice, passagePlace, place, spaceName } from "./dom.js";
 import { facets } from "./facets.js";
 import { ago, many, marked, offsets, shortPlace, spot, windowOf } from "./text.js";
 
@@ -10,7 +10,7 @@ const SLOW_MS = 250;
 const SHOWN_CHARS = 420;
 const K = 20;
 const K_MAX = 100;
-const LISTS = ["tag", "kind", "pack", "source", "doc"];
+const LISTS = ["space", "tag", "kind", "pack", "source", "doc"];
 const MODES = { hybrid: "words and meaning", lexical: "words alone", dense: "meaning alone" };
 const FRESHNESS = { changed: "changed since", gone: "source gone", unknown: "not checked", fresh: "up to date" };
 
@@ -20,6 +20,7 @@ let opened = null;
 /** What an address says of a search. */
 function asked(query) {
   const lists = Object.fromEntries(LISTS.map((name) => [name, query.getAll(name)]));
+  lists.space = lists.space.slice(-1);
   const mode = query.get("mode") in MODES ? query.get("mode") : "hybrid";
   const k = Math.min(K_MAX, Math.max(1, Number.parseInt(query.get("k"), 10) || K));
   return { q: query.get("q") ?? "", ...lists, mode, k, explain: query.get("explain") === "1" };
@@ -76,11 +77,11 @@ export function searchView(main, wanted, page) {
   function drawFilters() {
     const focused = document.activeElement?.id;
     const drop = (name, value) => () => change({ [name]: state[name].filter((one) => one !== value) });
-    const label = { doc: () => "this document", pack: (value) => `pack ${value}`, tag: (value) => `#${value}`, kind: (value) => value, source: (value) => value.split("/").pop() };
+    const label = { space: (value) => `${value} space`, doc: () => "this document", pack: (value) => `pack ${value}`, tag: (value) => `#${value}`, kind: (value) => value, source: (value) => value.split("/").pop() };
     const chips = LISTS.flatMap((name) => state[name].map((value) =>
       h("button", { type: "button", class: "chip on", "aria-label": `Remove the filter ${name} ${value}`, click: drop(name, value) }, label[name](value), h("span", { "aria-hidden": "true" }, " ×"))));
     filters.replaceChildren(
-      choice("kind", "Kind", known?.kinds), choice("tag", "Tag", known?.tags), choice("pack", "Pack", known?.packs), choice("source", "Source", known?.sources),
+      choice("space", "Space", known?.spaces.length > 1 ? known.spaces.map((value) => ({ value })) : []), choice("kind", "Kind", known?.kinds), choice("tag", "Tag", known?.tags), choice("pack", "Pack", known?.packs), choice("source", "Source", known?.sources),
       h("select", { id: "mode", "aria-label": "How to search", change: (event) => change({ mode: event.target.value }) },
         Object.entries(MODES).map(([value, text]) => h("option", { value, selected: value === state.mode }, text))),
       h("label", { class: "check", for: "explain" }, h("input", { id: "explain", type: "checkbox", checked: state.explain, change: (event) => change({ explain: event.target.checked }) }), "Explain"),
@@ -90,10 +91,12 @@ export function searchView(main, wanted, page) {
   }
 
   function choice(name, title, values) {
-    const open = (values ?? []).filter((value) => !state[name].includes(value));
+    const open = (values ?? []).filter(({ value }) => !state[name].includes(value));
     if (!open.length) return "";
-    return h("select", { id: `filter-${name}`, "aria-label": `Filter by ${name}`, change: (event) => change({ [name]: [...state[name], event.target.value] }) },
-      h("option", { value: "", selected: true }, title), open.map((value) => h("option", { value }, value)));
+    // A document has many tags, and lies in one space.
+    const before = name === "space" ? [] : state[name];
+    return h("select", { id: `filter-${name}`, "aria-label": `Filter by ${name}`, change: (event) => change({ [name]: [...before, event.target.value] }) },
+      h("option", { value: "", selected: true }, title), open.map(({ value, docs }) => h("option", { value }, docs === undefined ? value : `${value} (${docs})`)));
   }
 
   async function search() {
@@ -119,9 +122,9 @@ export function searchView(main, wanted, page) {
 
   async function start(signal) {
     try {
-      const recent = await get("/v1/docs", { limit: 6 }, signal);
+      const recent = await get("/v1/docs", { limit: 6, space: state.space }, signal);
       if (signal.aborted) return;
-      list.replaceChildren(...(recent.docs.length ? latest(recent) : [welcome()]));
+      list.replaceChildren(...(recent.docs.length ? latest(recent) : [state.space.length ? nothing(state, change) : welcome()]));
       announce("");
     } catch (error) {
       if (!signal.aborted) list.replaceChildren(failure(error, search));
@@ -134,7 +137,7 @@ export function searchView(main, wanted, page) {
     list.replaceChildren(
       ...found.warnings.map((text) => h("p", { class: "warning" }, text)),
       found.hits.length
-        ? h("ol", { class: "hits" }, found.hits.map((hit, i) => row(hit, found.marks[i], state, change)))
+        ? h("ol", { class: "hits" }, found.hits.map((hit, i) => row(hit, found.marks[i], found.spaces, state, change)))
         : nothing(state, change),
       ...(more ? [h("button", { type: "button", click: () => change({ k: Math.min(K_MAX, state.k * 2) }, false) }, "Show more")] : []),
     );
@@ -166,11 +169,11 @@ export function searchView(main, wanted, page) {
   };
 }
 
-function row(hit, marks, state, change) {
-  const where = [spot(hit), ...hit.heading.filter((part) => part !== hit.title)].filter(Boolean);
+function row(hit, marks, spaces, state, change) {
+  const where = [spaceName(hit.source_space, spaces), spot(hit), ...hit.heading.filter((part) => part !== hit.title)].filter(Boolean);
   const tags = hit.tags.map((tag) => h("button", { type: "button", class: "chip", "aria-label": `Only with the tag ${tag}`, click: () => change({ tag: [...new Set([...state.tag, tag])] }) }, `#${tag}`));
   return h("li", { class: "hit" },
-    h("h2", {}, h("a", { href: passagePlace(hit), "data-entry": true }, hit.title)),
+    h("h2", {}, h("a", { href: passagePlace(hit, spaces), "data-entry": true }, hit.title)),
     h("p", { class: "where" }, h("span", { class: "path", title: hit.source }, shortPlace(hit.source)), where.map((part) => h("span", {}, part))),
     passage(hit.text, marks),
     h("div", { class: "meta" }, tags,
@@ -212,8 +215,8 @@ function nothing(state, change) {
   const isLimited = LISTS.some((name) => state[name].length);
   return notice("Nothing was found.",
     isLimited ? "The filters may keep out what you look for." : "Try other words, or fewer. Meaning counts too, unless you search by words alone.",
-    isLimited ? h("button", { type: "button", click: () => change({ tag: [], kind: [], pack: [], doc: [] }) }, "Search without filters") : null,
-    h("p", {}, h("a", { href: place(["ask"], { q: state.q }) }, "Ask it as a question"), " instead."));
+    isLimited ? h("button", { type: "button", click: () => change(Object.fromEntries(LISTS.map((name) => [name, []]))) }, "Search without filters") : null,
+    state.q ? h("p", {}, h("a", { href: place(["ask"], { q: state.q }) }, "Ask it as a question"), " instead.") : null);
 }
 
 function welcome() {
@@ -226,7 +229,7 @@ function latest(recent) {
   return [
     h("p", { class: "lead" }, `${many(recent.total, "document")} to search. The latest:`),
     h("ul", { class: "rows" }, recent.docs.map((doc) => h("li", {},
-      h("a", { href: place(["doc", doc.doc_id]), "data-entry": true }, doc.title),
-      h("span", { class: "path" }, shortPlace(doc.source)), h("span", { class: "when" }, ago(doc.updated_ms, nowMs))))),
+      h("a", { href: place(["doc", doc.doc_id], { space: elsewhere(doc.space, recent.spaces) }), "data-entry": true }, doc.title),
+      h("span", { class: "path" }, [spaceName(doc.space, recent.spaces), shortPlace(doc.source)].filter(Boolean).join(" · ")), h("span", { class: "when" }, ago(doc.updated_ms, nowMs))))),
   ];
 }

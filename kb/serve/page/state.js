@@ -2,6 +2,7 @@
 
 import { events, get, post } from "./api.js";
 import { announce, failure, h, heading, notice } from "./dom.js";
+import { facets } from "./facets.js";
 import { bars, columns } from "./graph.js";
 import { ago, bytes, many } from "./text.js";
 
@@ -100,8 +101,11 @@ export function statsView(main) {
   main.append(heading("Stats"), body);
   const load = async () => {
     try {
-      const [stats, newest] = await Promise.all([get("/v1/stats", {}, stop.signal), get("/v1/docs", { limit: ROWS, max_tokens: 100_000 }, stop.signal)]);
-      body.replaceChildren(...drawn(stats, newest));
+      const { spaces } = await facets();
+      // The counts are those of the server's own home, and so should the rest be.
+      const space = spaces.length > 1 ? spaces[0] : null;
+      const [stats, newest] = await Promise.all([get("/v1/stats", {}, stop.signal), get("/v1/docs", { limit: ROWS, space, max_tokens: 100_000 }, stop.signal)]);
+      body.replaceChildren(space ? h("p", { class: "lead" }, `Of the ${space} space, which this server works on.`) : "", ...drawn(stats, newest));
     } catch (error) {
       if (!stop.signal.aborted) body.replaceChildren(failure(error, load));
     } finally {

@@ -1,6 +1,7 @@
 """The gate and the routes without a socket: what no client can bring about."""
 
 import asyncio
+import contextlib
 import io
 import json
 from collections.abc import Iterator, MutableMapping
@@ -25,6 +26,7 @@ from kb.serve.http_metrics import Metrics
 from kb.serve.http_reply import Refusal, Reply, json_of, packed, tagged
 from kb.serve.http_routes import Caller, Route, Served, run
 from kb.serve.http_streams import Streams
+from kb.spaces.asked import OpenSpace
 from kb.spaces.spaces import Spaces
 
 
@@ -34,10 +36,16 @@ def app(tmp_path: Path) -> Iterator[App]:
         yield opened
 
 
+def spaces_of(app: App) -> Spaces:
+    return Spaces([OpenSpace(name="home", app=app)], [], contextlib.ExitStack())
+
+
 def served_of(app: App, *, is_working: bool = True) -> Served:
+    spaces = spaces_of(app)
     return Served(
         app=app,
-        spaces=Spaces.over("home", app),
+        spaces=spaces,
+        every=spaces,
         changes=Changes(app.store),
         is_working=lambda: is_working,
         counters=lambda: "",
@@ -177,7 +185,7 @@ def test_without_uvicorn_it_says_what_to_install(app: App, monkeypatch: pytest.M
     monkeypatch.setattr(http_server.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(KbError, match=r"pip install 'kb\[serve\]'"):
         http_server.serve(
-            app, "home", ServeSettings(port=0), stream=io.StringIO(), form="text", told=print
+            spaces_of(app), ServeSettings(port=0), stream=io.StringIO(), form="text", told=print
         )
 
 

@@ -1,0 +1,116 @@
+"""How it stands with the server's own home: sources, jobs and counts, for admins."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.home_stats import Stats, counted
+from kb.model.note import NoteStatus
+from kb.model.origin import Origin
+from kb.notebook import JobReport, reports
+from kb.serve.http_events import queue_state
+from kb.serve.http_reply import Reply, json_of
+from kb.serve.http_routes import Caller, Route, Served
+from kb.sync.origins import listed
+
+_ROWS_MAX: Final = 1_000
+
+Limit = Annotated[int, Meta(ge=1, le=_ROWS_MAX, description="How many are wanted.")]
+
+
+class ListInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many rows are wanted."""
+
+    limit: Limit = 50
+
+
+class JobsInput(ListInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs are wanted."""
+
+    state: Annotated[NoteStatus | None, Meta(description="Only those that stand so.")] = None
+
+
+class Sources(Struct, frozen=True, kw_only=True):
+    """What is kept current, and how many such there are in all."""
+
+    sources: tuple[Origin, ...]
+    total: int
+
+
+class Jobs(Struct, frozen=True, kw_only=True):
+    """Jobs that are not done, and the newest notes that are."""
+
+    jobs: tuple[JobReport, ...]
+
+
+def state_routes() -> tuple[Route, ...]:
+    """What is kept current, what is to do, and how much there is."""
+    return (
+        Route(
+            method="GET",
+            path="/v1/sources",
+            role="admin",
+            summary="List what is kept current.",
+            run=_sources,
+            input=ListInput,
+            outputs=(Sources,),
+        ),
+        Route(
+            method="GET",
+            path="/v1/stats",
+            role="admin",
+            summary="Count what there is.",
+            run=_stats,
+            outputs=(Stats,),
+        ),
+        Route(
+            method="GET",
+            path="/v1/jobs",
+            role="admin",
+            summary="List jobs that are not done, and notes that are.",
+            run=_jobs,
+            input=JobsInput,
+            outputs=(Jobs,),
+        ),
+        Route(
+            method="GET",
+            path="/metrics",
+            role="admin",
+            summary="The state in numbers, as Prometheus reads it.",
+            run=_metrics,
+        ),
+    )
+
+
+def _sources(served: Served, request: ListInput, _: Caller) -> Reply:
+    with served.app.store.read() as txn:
+        found = listed(txn)
+    return json_of(Sources(sources=tuple(found[: request.limit]), total=len(found)))
+
+
+def _jobs(served: Served, request: JobsInput, _: Caller) -> Reply:
+    with served.app.store.read() as txn:
+        return json_of(Jobs(jobs=tuple(reports(txn, request.limit, request.state))))
+
+
+def _stats(served: Served, _: Any, caller: Caller) -> Reply:
+    found = counted(served.app)
+    if not caller.scope.operator:
+        # Where the home lies, and what it is pushed to, is for whoever is there.
+        found = msgspec.structs.replace(found, home="", push=None)
+    return json_of(found)
+
+
+def _metrics(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  the role is enough
+    with served.app.store.read() as txn:
+        counts = queue_state(txn)
+    rows = {"docs": counts.docs, "passages": counts.passages}
+    lines = ["# TYPE kb_jobs gauge"]
+    states = (("ready", counts.ready), ("running", counts.running), ("failed", counts.failed))
+    lines += [f'kb_jobs{{state="{state}"}} {count}' for state, count in states]
+    for name, count in rows.items():
+        lines += [f"# TYPE kb_{name} gauge", f"kb_{name} {count}"]
+    lines += ["# TYPE kb_worker_up gauge", f"kb_worker_up {int(served.is_working())}"]
+    text = served.counters() + "\n".join(lines) + "\n"
+    return Reply(body=text.encode(), media="text/plain; version=0.0.4; charset=utf-8")
