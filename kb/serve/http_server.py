@@ -44,7 +44,7 @@ _WORKERS_S: Final = 3.0
 _CALLS_S: Final = 0.5
 _BACKLOG: Final = 128
 # Searches compute, and the interpreter lets about one compute at a time: more threads do no more.
-_THREADS: Final = 4
+_THREADS: Final = 3
 
 
 class Ended(Struct, frozen=True, kw_only=True):
