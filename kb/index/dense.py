@@ -147,6 +147,8 @@ class DenseIndex:
         view = self._opened()
         for segment in view.segments if view else ():
             rows, there = segment.find(wanted)
+            if there.all():
+                return segment.vectors[rows], there
             matrix[there] = segment.vectors[rows[there]]
             present |= there
         return matrix, present

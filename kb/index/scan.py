@@ -45,7 +45,7 @@ def cosines(vectors: "Matrix", query: "Matrix") -> "NDArray[np.float32]":
     wide = query.astype(np.float64)
     for low in range(0, len(vectors), _RESCORE_ROWS):
         block = vectors[low : low + _RESCORE_ROWS]
-        scores[low : low + _RESCORE_ROWS] = (block * wide).sum(axis=1)
+        scores[low : low + _RESCORE_ROWS] = np.einsum("ij,j->i", block.astype(np.float64), wide)
     return scores
 
 
@@ -77,30 +77,28 @@ def passing(
 
 
 class _Looked(Struct, frozen=True, kw_only=True):
-    """A segment's rows at first sight."""
+    """A segment's rows as far as they were looked at for one query."""
 
     segment: "Segment"
     scores: "Floats"
-    """Rough cosines, shape (rows,); minus infinity where a row is not let through."""
-    off: "Floats | None"
-    """By how much each of the first rows may be off; None where all are in single precision."""
+    """Cosines, shape (rows,); minus infinity where a row is not let through."""
+    off: "Floats"
+    """By how much each may be off, shape (rows,); 0 for those in single precision."""
     passing: int
 
     def near(self, rows: "NDArray[np.intp]", query: "Matrix") -> "Floats":
-        """Cosines of rows in single precision, shape (len(rows),)."""
-        if self.off is None:
-            return self.scores[rows]
-        return _single(self.segment.vectors[rows], query)
+        """Cosines of rows in single precision, shape (len(rows),); each is read once."""
+        unread = rows[self.off[rows] > 0]
+        if len(unread):
+            self.scores[unread] = _single(self.segment.vectors[unread], query)
+            self.off[unread] = 0
+        return self.scores[rows]
 
     def may_reach(self, floor: float) -> "NDArray[np.intp]":
         """The rows whose cosine may be that or more, and none that are not let through."""
         import numpy as np
 
-        highest = self.scores
-        if self.off is not None:
-            highest = highest.copy()
-            highest[: len(self.off)] += self.off
-        return np.flatnonzero(highest >= floor - _ROUNDING)
+        return np.flatnonzero(self.scores + self.off >= floor - _ROUNDING)
 
 
 def _single(vectors: "Matrix", query: "Matrix") -> "Floats":
@@ -119,17 +117,16 @@ def _looked(
 
     mask = passing(segment, allowed, restrict_nos)
     count = len(segment.nos) if mask is None else int(np.count_nonzero(mask))
+    off = np.zeros(len(segment.nos), dtype=np.float32)
     if mask is not None and count < _GATHER_SHARE * len(segment.nos):
         scores = np.full(len(segment.nos), -np.inf, dtype=np.float32)
         scores[mask] = _single(segment.vectors[mask], query)
-        return _Looked(segment=segment, scores=scores, off=None, passing=count)
-    off = None
+        return _Looked(segment=segment, scores=scores, off=off, passing=count)
     if segment.codes is None:
         scores = _single(segment.vectors, query)
     else:
-        rough, off = segment.codes.products(query)
-        rest = _single(segment.vectors[len(rough) :], query)
-        scores = np.concatenate([rough, rest])
+        rough, off[: segment.codes.rows] = segment.codes.products(query)
+        scores = np.concatenate([rough, _single(segment.vectors[len(rough) :], query)])
     if mask is not None:
         scores[~mask] = -np.inf
     return _Looked(segment=segment, scores=scores, off=off, passing=count)

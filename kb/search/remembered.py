@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from kb.model.doc import Scope
@@ -20,13 +21,20 @@ _HIT_CHARS: Final = 1_024
 # One answer may take this share of the room, so that no question drives out all others.
 _SHARE_MAX: Final = 1 / 16
 
+_Asked = tuple[SearchRequest, Scope]
+
 
 class _Answer(Struct, frozen=True, kw_only=True):
     last_txn: int
     result: SearchResult
-    files: tuple[tuple[str, Stamp], ...]
-    """Those that the hits are compared with, as they were then."""
-    chars: int
+    files: tuple[tuple[str, Stamp], ...] | None = None
+    """Those that the hits are compared with, as they were; None until it is asked for again."""
+
+    @property
+    def chars(self) -> int:
+        """About how much room it takes."""
+        texts = sum(len(hit.text) + _HIT_CHARS for hit in self.result.hits)
+        return len(self.result.query) + texts
 
 
 class RememberingSearcher(Searcher):
@@ -40,48 +48,48 @@ class RememberingSearcher(Searcher):
 
     def __init__(self, *args: Any, **said: Any) -> None:
         super().__init__(*args, **said)
-        self._answers: OrderedDict[tuple[SearchRequest, Scope], _Answer] = OrderedDict()
+        self._answers: OrderedDict[_Asked, _Answer] = OrderedDict()
         self._chars = 0
         self._lock = threading.Lock()
 
     def search(self, request: SearchRequest, scope: Scope) -> SearchResult:
         """As `Searcher.search`, byte for byte."""
+        asked = (request, scope)
         last_txn = self._store.last_txn()
-        known = self._known(request, scope, last_txn)
-        if known is not None and all(stamp_of(name) == stamp for name, stamp in known.files):
+        known = self._known(asked)
+        if known is not None and known.last_txn == last_txn and self._holds(asked, known):
             return known.result
         result = super().search(request, scope)
-        if not result.warnings:
-            with self._store.read() as txn:
-                files = _files(txn, result)
-                if files is not None and txn.last_txn() == last_txn:
-                    self._keep((request, scope), result, files, last_txn)
+        if not result.warnings and self._store.last_txn() == last_txn:
+            self._keep(asked, _Answer(last_txn=last_txn, result=result))
         return result
 
-    def _known(self, request: SearchRequest, scope: Scope, last_txn: int) -> _Answer | None:
+    def _known(self, asked: _Asked) -> _Answer | None:
         with self._lock:
-            answer = self._answers.get((request, scope))
-            if answer is None or answer.last_txn != last_txn:
-                return None
-            self._answers.move_to_end((request, scope))
+            answer = self._answers.get(asked)
+            if answer is not None:
+                self._answers.move_to_end(asked)
             return answer
 
-    def _keep(
-        self,
-        asked: tuple[SearchRequest, Scope],
-        result: SearchResult,
-        files: tuple[tuple[str, Stamp], ...],
-        last_txn: int,
-    ) -> None:
-        chars = len(result.query) + sum(len(hit.text) + _HIT_CHARS for hit in result.hits)
-        if chars > _CHARS_MAX * _SHARE_MAX:
+    def _holds(self, asked: _Asked, known: _Answer) -> bool:
+        """Whether each hit's file is as fresh as it was."""
+        if known.files is not None:
+            return all(stamp_of(name) == stamp for name, stamp in known.files)
+        with self._store.read() as txn:
+            if txn.last_txn() != known.last_txn:
+                return False
+            files = _files(txn, known.result)
+        if files is not None:
+            self._keep(asked, msgspec.structs.replace(known, files=files))
+        return files is not None
+
+    def _keep(self, asked: _Asked, answer: _Answer) -> None:
+        if answer.chars > _CHARS_MAX * _SHARE_MAX:
             return
         with self._lock:
             before = self._answers.pop(asked, None)
-            self._answers[asked] = _Answer(
-                last_txn=last_txn, result=result, files=files, chars=chars
-            )
-            self._chars += chars - (before.chars if before else 0)
+            self._answers[asked] = answer
+            self._chars += answer.chars - (before.chars if before else 0)
             while len(self._answers) > _ANSWERS_MAX or self._chars > _CHARS_MAX:
                 _, oldest = self._answers.popitem(last=False)
                 self._chars -= oldest.chars
