@@ -49,26 +49,33 @@ class Ordering:
         boosts = np.ones(len(found.nos))
         if boosted:
             boosts = np.array([self._boost(ChunkNo(no), boosted) for no in found.nos])
-        best = np.lexsort((np.array(found.nos), -fused * boosts))[: self._k * _SPREAD_FACTOR]
-        rows: list[Scored] = []
-        for place in best.tolist():
+        scores = fused * boosts
+        best = np.lexsort((np.array(found.nos), -scores))[: self._k * _SPREAD_FACTOR]
+
+        def row(place: int) -> Scored | None:
             no = ChunkNo(found.nos[place])
             seen = gate.look(no)
-            if seen is None:
-                return None
-            rows.append(
-                Scored(
-                    score=float(fused[place] * boosts[place]),
-                    chunk=seen[0],
-                    doc=seen[1],
-                    lexical_rank=found.lexical_rank.get(no),
-                    dense_rank=found.dense_rank.get(no),
-                    fused=float(fused[place]),
-                    boost=float(boosts[place]),
-                )
+            return seen and Scored(
+                score=float(scores[place]),
+                chunk=seen[0],
+                doc=seen[1],
+                lexical_rank=found.lexical_rank.get(no),
+                dense_rank=found.dense_rank.get(no),
+                fused=float(fused[place]),
+                boost=float(boosts[place]),
             )
-        rows.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
-        return self._spread(rows, found)
+
+        # Mostly nothing crowds, and those that come after the first k are not read.
+        first = int((scores[best] >= scores[best[: self._k][-1]]).sum())
+        for count in (first, len(best)):
+            rows = [row(place) for place in best[:count].tolist()]
+            pool = [one for one in rows if one is not None]
+            if len(pool) < len(rows):
+                return None
+            hits, is_crowded = self._spread(pool, found)
+            if not is_crowded:
+                break
+        return hits
 
     def _fused(self, found: Candidates, dense: "NDArray[np.float64]") -> "NDArray[np.float64]":
         import numpy as np
@@ -118,10 +125,12 @@ class Ordering:
                 boost *= self._settings.entity_boost
         return boost
 
-    def _spread(self, pool: list[Scored], found: Candidates) -> list[Scored]:
+    def _spread(self, pool: list[Scored], found: Candidates) -> tuple[list[Scored], bool]:
+        """The k hits of the pool, and whether one of it had to give way."""
         import msgspec
         import numpy as np
 
+        pool.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
         chosen = spread(
             [row.score for row in pool],
             found.vectors[np.searchsorted(found.nos, [row.chunk.no for row in pool])],
@@ -134,4 +143,6 @@ class Ordering:
             msgspec.structs.replace(pool[place], score=round(score, _DIGITS))
             for place, score in chosen
         ]
-        return sorted(hits, key=lambda row: (-row.score, row.chunk.chunk_id))
+        hits.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
+        is_crowded = chosen != [(place, row.score) for place, row in enumerate(pool[: self._k])]
+        return hits, is_crowded

@@ -1,0 +1,89 @@
+"""The order reads no more passages than it must, and none of that shows."""
+
+import msgspec
+import numpy as np
+import pytest
+from builders import make_chunk, make_doc
+
+from kb.config import SearchSettings
+from kb.index.segments import unit_rows
+from kb.model.doc import Doc
+from kb.model.ids import ChunkNo
+from kb.model.text import Chunk
+from kb.search.candidates import Candidates
+from kb.search.diversity import spread
+from kb.search.order import Ordering
+
+K = 5
+SETTINGS = SearchSettings()
+
+
+class Passages:
+    """A gate that lets every passage through and counts those that are read."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.texts = texts
+        self.read: set[int] = set()
+
+    def look(self, no: int) -> tuple[Chunk, Doc] | None:
+        self.read.add(no)
+        return make_chunk(no=ChunkNo(no), text=self.texts[no - 1]), make_doc()
+
+
+def found(vectors: np.ndarray, query: np.ndarray) -> Candidates:
+    """Candidates of the dense leg alone, so that their order is that of their cosines."""
+    cosines = (vectors @ query).astype(np.float64)
+    return Candidates(
+        nos=list(range(1, len(vectors) + 1)),
+        lexical=np.full(len(vectors), np.nan),
+        dense=cosines,
+        vectors=vectors,
+        lexical_rank={},
+        dense_rank={},
+    )
+
+
+def in_full(candidates: Candidates, passages: Passages) -> list[int]:
+    """Numbers of the hits, chosen from three times as many read passages."""
+    order = np.argsort(-candidates.dense, kind="stable")[: 3 * K]
+    scores = Ordering(SETTINGS, K)._fused(candidates, candidates.dense)[order]
+    chosen = spread(
+        scores.tolist(),
+        candidates.vectors[order],
+        [passages.texts[place] for place in order],
+        K,
+        similarity_min=SETTINGS.mmr_similarity,
+        crowd=SETTINGS.mmr_crowd,
+    )
+    best = sorted(chosen, key=lambda one: -one[1])
+    return [candidates.nos[order[place]] for place, _ in best]
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("crowds", [False, True])
+def test_hits_are_those_of_all_that_might_be_read(seed: int, crowds: bool) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((40, 16))
+    if crowds:
+        # A few kinds, each within a hair of one another.
+        rows = rows[rng.integers(4, size=40)] + 0.01 * rows
+    vectors = unit_rows(rows.astype(np.float32))
+    query = unit_rows(rng.standard_normal((1, 16)).astype(np.float32))[0]
+    passages = Passages([f"passage {no}" for no in range(40)])
+    candidates = found(vectors, query)
+    hits = Ordering(SETTINGS, K).order(candidates, None, [], passages)  # type: ignore[arg-type]
+    assert hits is not None
+    assert [hit.chunk.no for hit in hits] == in_full(candidates, passages)
+    if not crowds:
+        assert len(passages.read) == K
+
+
+def test_equals_at_the_end_are_all_weighed() -> None:
+    """Which of equal passages are hits is told by their ids, and not by who is read first."""
+    vectors = unit_rows(np.eye(16, dtype=np.float32)[:12])
+    candidates = msgspec.structs.replace(found(vectors, vectors[0]), dense=np.full(12, 0.5))
+    passages = Passages([f"passage {no}" for no in range(12)])
+    hits = Ordering(SETTINGS, K).order(candidates, None, [], passages)  # type: ignore[arg-type]
+    assert hits is not None
+    ids = sorted(passages.look(no)[0].chunk_id for no in range(1, 13))  # type: ignore[index]
+    assert [hit.chunk.chunk_id for hit in hits] == ids[:K]
