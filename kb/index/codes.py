@@ -86,9 +86,9 @@ def write_codes(folder: Path, vectors: "Floats") -> FileMark | None:
     """
     import numpy as np
 
-    count = len(vectors) // _BLOCK_ROWS * _BLOCK_ROWS
     if len(vectors) < ROWS_MIN:
         return None
+    count = len(vectors) // _BLOCK_ROWS * _BLOCK_ROWS
     figures = np.empty((_FIGURES, count), dtype="<f4")
     path = folder / f"cod-{secrets.token_hex(8)}.bin"
     with open(path, "xb") as file:

@@ -76,9 +76,8 @@ def allowed_sources(
     among the candidates and not after them. `visible` gives what `of_audiences` does.
     """
     limits: list[frozenset[int] | set[int]] = []
-    read = audiences_read(txn, scope)
-    if read != docs.audiences(txn):
-        limits.append(visible(txn, read))
+    if not all(scope.reads(audience) for audience in docs.audiences(txn)):
+        limits.append(visible(txn, audiences_read(txn, scope)))
     limits += [set(docs.with_facet(txn, "tag", tag)) for tag in request.tags]
     if request.kinds:
         limits.append({no for kind in request.kinds for no in docs.with_facet(txn, "kind", kind)})

@@ -41,7 +41,7 @@ class Ordering:
         """
         import numpy as np
 
-        if not found.nos:
+        if not found.nos or self._k < 1:
             return []
         fused = self._fused(found, found.dense)
         if vector is not None and not np.isnan(found.lexical).all():
@@ -67,7 +67,7 @@ class Ordering:
 
         # Mostly nothing crowds, and those that come after the first k are not read.
         first = int((scores[best] >= scores[best[: self._k][-1]]).sum())
-        for count in (first, len(best)):
+        for count in sorted({first, len(best)}):
             rows = [row(place) for place in best[:count].tolist()]
             pool = [one for one in rows if one is not None]
             if len(pool) < len(rows):

@@ -155,21 +155,27 @@ def _by(name: str) -> Run:
     return run
 
 
+def _with_spaces(
+    served: Served, caller: Caller, record: type[Struct], found: Struct, **more: Any
+) -> Reply:
+    """What was found as a record that says, too, which spaces the caller reads."""
+    spaces = served.spaces_of(caller).names
+    return json_of(record(**msgspec.structs.asdict(found), **more, spaces=spaces))
+
+
 def _text(*, of_passage: bool) -> Run:
     def run(served: Served, request: Any, caller: Caller) -> Reply:
         found = served.spaces_of(caller, request.space).agents.text(request, caller.scope)
         if (found.chunk_id is not None) is not of_passage:
             raise Refusal(404, "not_found", f"nothing here has the id {request.id}")
-        spaces = served.spaces_of(caller).names
-        return json_of(ReadText(**msgspec.structs.asdict(found), spaces=spaces))
+        return _with_spaces(served, caller, ReadText, found)
 
     return run
 
 
 def _listed(served: Served, request: Any, caller: Caller) -> Reply:
     found = served.spaces_of(caller, request.space).agents.listing(request, caller.scope)
-    spaces = served.spaces_of(caller).names
-    return json_of(ListedDocs(**msgspec.structs.asdict(found), spaces=spaces))
+    return _with_spaces(served, caller, ListedDocs, found)
 
 
 def _found(served: Served, request: FindInput, caller: Caller) -> Reply:
@@ -180,8 +186,7 @@ def _found(served: Served, request: FindInput, caller: Caller) -> Reply:
         return json_of(found)
     words = terms(found.query)
     marks = tuple(tuple(highlight_spans(hit.text, words)) for hit in found.hits)
-    spaces = served.spaces_of(caller).names
-    return json_of(MarkedResult(**msgspec.structs.asdict(found), marks=marks, spaces=spaces))
+    return _with_spaces(served, caller, MarkedResult, found, marks=marks)
 
 
 def _guide(served: Served, request: GuideInput, caller: Caller) -> Reply:
@@ -210,8 +215,7 @@ def _notes(served: Served, request: NotesInput, caller: Caller) -> Reply:
 
 def _facets(served: Served, request: FacetsInput, caller: Caller) -> Reply:
     found = served.spaces_of(caller, request.space).facets(request.limit, caller.scope)
-    spaces = served.spaces_of(caller).names
-    return json_of(KnownFacets(**msgspec.structs.asdict(found), spaces=spaces))
+    return _with_spaces(served, caller, KnownFacets, found)
 
 
 def _topics(served: Served, _: Any, caller: Caller) -> Reply:

@@ -87,3 +87,11 @@ def test_equals_at_the_end_are_all_weighed() -> None:
     assert hits is not None
     ids = sorted(passages.look(no)[0].chunk_id for no in range(1, 13))  # type: ignore[index]
     assert [hit.chunk.chunk_id for hit in hits] == ids[:K]
+
+
+def test_where_no_hit_is_wanted_none_is_read() -> None:
+    vectors = unit_rows(np.eye(4, dtype=np.float32))
+    passages = Passages(["a", "b", "c", "d"])
+    found_all = found(vectors, vectors[0])
+    assert Ordering(SETTINGS, 0).order(found_all, None, [], passages) == []  # type: ignore[arg-type]
+    assert passages.read == set()
