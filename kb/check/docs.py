@@ -1,24 +1,32 @@
 """Does everything that leads to a doc lead there, and has each what it needs?"""
 
+import os
+
 from kb.check.lookup import find, has_any_job, has_job, is_named
-from kb.check.mends import ByHand, DropRecord, Recut, Refacet, Repoint
+from kb.check.mends import BringBack, ByHand, CountBirths, DropRecord, Recut, Refacet, Repoint
 from kb.check.notes import Notes
+from kb.check.reborn import is_overwritten, names_of
 from kb.jobs import queue
 from kb.model.doc import Doc
-from kb.store import docs
+from kb.model.ids import birth_of
+from kb.model.source import path_of
+from kb.store import births, docs
 from kb.store.codec import from_u64, u64
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn
-from kb.store.records import DOCS, LEDGER, LSIDS, SOURCE_DOCS, VERSIONS
+from kb.store.records import BIRTHS, DOCS, LEDGER, LSIDS, SOURCE_DOCS, VERSIONS
 
 
 def check_docs(txn: ReadTxn, notes: Notes, fingerprint: str) -> None:
     """Docs, their versions, facets and ledger entries."""
     facets = 0
+    counts_births = births.are_kept(txn)
     for key, _ in txn.scan("docs"):
         doc = find(DOCS, txn, key)
         if doc is None:
             continue
+        if counts_births:
+            _check_birth(txn, notes, doc)
         pointer = find(VERSIONS, txn, u64(doc.source_no))
         ref = find(SOURCE_DOCS, txn, u64(doc.source_no) + u64(doc.version))
         named = find(LSIDS, txn, lsid_key(doc.place))
@@ -36,6 +44,13 @@ def check_docs(txn: ReadTxn, notes: Notes, fingerprint: str) -> None:
     if facets != txn.count("facets"):
         check_rows(txn, notes, "facets", "a facet that no doc has")
     _check_pointers(txn, notes)
+
+
+def _check_birth(txn: ReadTxn, notes: Notes, doc: Doc) -> None:
+    place, birth = birth_of(doc.lsid)
+    count = find(BIRTHS, txn, lsid_key(place))
+    if count is None or count.number < birth:
+        notes.add(doc.doc_id, "its birth is not counted", CountBirths())
 
 
 def _check_newest(txn: ReadTxn, notes: Notes, doc: Doc, fingerprint: str) -> int:
@@ -65,6 +80,8 @@ def _check_progress(txn: ReadTxn, notes: Notes, doc: Doc, fingerprint: str) -> N
 def _check_pointers(txn: ReadTxn, notes: Notes) -> None:
     for key, _ in txn.scan("versions"):
         pointer = find(VERSIONS, txn, key)
+        if is_overwritten(txn, from_u64(key)):
+            _note_overwritten(txn, notes, from_u64(key))
         if pointer and txn.get("docs", pointer.doc_id.encode()) is None:
             advice = "restore the home from a backup; adding the source again makes a new doc"
             notes.add(f"source {from_u64(key)}", "its newest doc is missing", ByHand(advice))
@@ -82,6 +99,12 @@ def _check_pointers(txn: ReadTxn, notes: Notes) -> None:
         if txn.get("docs", key) is None:
             mend = DropRecord("ledger", key, stored)
             notes.add(f"ledger/{key.hex()[:16]}", "an entry of a doc that is not there", mend)
+
+
+def _note_overwritten(txn: ReadTxn, notes: Notes, source_no: int) -> None:
+    places = [os.fspath(path_of(name.place) or name.place) for name in names_of(txn, source_no)]
+    problem = "another source's doc has its id, and stands in its place"
+    notes.add(", ".join(places) or f"source {source_no}", problem, BringBack(source_no))
 
 
 def check_rows(txn: ReadTxn, notes: Notes, table: str, problem: str) -> None:

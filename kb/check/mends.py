@@ -63,6 +63,18 @@ class RaiseCounter(Struct, frozen=True):
     at_least: int
 
 
+class CountBirths(Struct, frozen=True):
+    """Count the births that the docs tell of; where counts were `lost`, skip what they had."""
+
+    lost: bool = False
+
+
+class BringBack(Struct, frozen=True):
+    """Take a source in again whose doc was overwritten by another source's."""
+
+    source_no: int
+
+
 class RestoreFile(Struct, frozen=True):
     """Make a content file again from what it came from, where that still says the same."""
 
@@ -86,6 +98,8 @@ Mend: TypeAlias = (
     | Embed
     | Relist
     | RaiseCounter
+    | CountBirths
+    | BringBack
     | RestoreFile
     | Rebuild
 )
@@ -99,12 +113,14 @@ def said(mend: Mend) -> str:
             return advice
         case DropRecord():
             return _REPAIR + "removes the record and makes it again"
-        case Repoint() | Refacet() | Relink() | Relist() | RaiseCounter():
+        case Repoint() | Refacet() | Relink() | Relist() | RaiseCounter() | CountBirths():
             return _REPAIR + "writes it again"
         case Recut():
             return _REPAIR + "asks for the doc's passages anew; then run `kb worker --drain`"
         case Embed():
             return _REPAIR + "asks for its vectors; then run `kb worker --drain`"
+        case BringBack():
+            return _REPAIR + "takes it in again from its raw bytes; else add it again"
         case RestoreFile(part="md"):
             return _REPAIR + "makes it again from the raw bytes"
         case RestoreFile():

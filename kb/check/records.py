@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kb.check.mends import ByHand, DropRecord, Mend, RaiseCounter, Rebuild, Relist
+from kb.check.mends import ByHand, CountBirths, DropRecord, Mend, RaiseCounter, Rebuild, Relist
 from kb.check.notes import Notes
 from kb.errors import StoreDamaged
 from kb.store import records
@@ -41,6 +41,9 @@ def _mends(table: str, key: bytes, stored: bytes) -> tuple[Mend, ...]:
         return (ByHand(_BACKUP),)
     if table.startswith("jobs"):
         return (Relist(),)
+    if table == "births" or (table == "meta" and key == b"counter:birth"):
+        skipped = CountBirths(lost=True)
+        return (DropRecord(table, key, stored), skipped) if table == "births" else (skipped,)
     if table == "meta" and key.startswith(b"counter:"):
         return (RaiseCounter(key.removeprefix(b"counter:").decode(), 0),)
     dropped = DropRecord(table, key, stored)

@@ -11,7 +11,9 @@ from kb.canonicalize import CanonicalizeInput, Parser
 from kb.check.caches import WAIT_S
 from kb.check.lookup import LEADING, find, is_named, newest, passage
 from kb.check.mends import (
+    BringBack,
     ByHand,
+    CountBirths,
     DropRecord,
     Embed,
     Mend,
@@ -24,6 +26,7 @@ from kb.check.mends import (
     Repoint,
     RestoreFile,
 )
+from kb.check.reborn import bring_back
 from kb.content.files import ContentStore
 from kb.entities import extract
 from kb.errors import KbError
@@ -32,24 +35,23 @@ from kb.jobs import queue
 from kb.model.doc import Doc, LedgerEntry, VersionPointer
 from kb.model.ids import sha256_hex
 from kb.model.source import path_of
-from kb.store import docs, log
+from kb.store import births, docs, log
 from kb.store.codec import from_u64, u64
 from kb.store.keys import entity_prefix, lsid_key, text_key
 from kb.store.kv import WriteTxn
+from kb.store.meta import raise_number
 from kb.store.records import (
     CHUNK_IDS,
     DOCS,
     ENTITIES,
     LEDGER,
     LSIDS,
-    META,
     SOURCE_CHUNKS,
     SOURCE_DOCS,
     VERSIONS,
     ChunkRef,
     DocRef,
     Entity,
-    Setting,
     SourceRef,
 )
 from kb.store.store import Store
@@ -84,6 +86,8 @@ class Repairer:
             for mend in mends:
                 if isinstance(mend, RestoreFile):
                     self._restore(mend, parser)
+                elif isinstance(mend, BringBack):
+                    bring_back(self._store, self._content, parser, mend.source_no)
         for mend in mends:
             if isinstance(mend, Rebuild):
                 self._caches[mend.cache].catch_up(self._store, wait_s=WAIT_S, rebuild=True)
@@ -105,9 +109,9 @@ class Repairer:
                 queue.enqueue(txn, self._store.clock, "embed", doc_id, key=work)
             case Relist():
                 queue.relist(txn)
-            case RaiseCounter(name, at_least):
-                _raise_counter(txn, name, at_least)
-            case RestoreFile() | Rebuild() | ByHand():
+            case RaiseCounter() | CountBirths():
+                _count(txn, mend)
+            case BringBack() | RestoreFile() | Rebuild() | ByHand():
                 pass
             case _:
                 assert_never(mend)
@@ -180,6 +184,13 @@ def _drop(txn: WriteTxn, mend: DropRecord) -> None:
         log.append(txn, [from_u64(key)], words=True, vectors=True)
 
 
+def _count(txn: WriteTxn, mend: RaiseCounter | CountBirths) -> None:
+    if isinstance(mend, RaiseCounter):
+        raise_number(txn, mend.name, mend.at_least)
+    else:
+        births.recount(txn, lost=mend.lost)
+
+
 def _repoint(txn: WriteTxn, doc_id: str) -> None:
     doc = find(DOCS, txn, doc_id.encode())
     if doc is None:
@@ -214,9 +225,3 @@ def _relink(txn: WriteTxn, no: int) -> None:
             txn.put("entity_chunks", entity_prefix(mention.key) + u64(no), b"")
             entity = Entity(kind=mention.kind, surface=mention.surface, key=mention.key)
             ENTITIES.put(txn, text_key(mention.key), entity)
-
-
-def _raise_counter(txn: WriteTxn, name: str, at_least: int) -> None:
-    key = b"counter:" + name.encode()
-    known = find(META, txn, key) or Setting()
-    META.put(txn, key, msgspec.structs.replace(known, number=max(known.number, at_least)))

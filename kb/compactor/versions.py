@@ -10,11 +10,10 @@ from msgspec import Struct
 from kb.jobs import queue
 from kb.model.doc import Doc, LedgerState
 from kb.model.ids import DocId, SourceNo
-from kb.store import chunks, docs, log
+from kb.store import births, chunks, docs, log
 from kb.store.codec import u64
-from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.records import DOCS, LEDGER, LSIDS, SEEN, SOURCE_DOCS, VERSIONS
+from kb.store.records import DOCS, LEDGER, SOURCE_DOCS, VERSIONS
 from kb.store.store import Store
 
 RECORDS_PER_TXN: Final = 1_000
@@ -143,6 +142,7 @@ def purge(store: Store, tombstone_days: int, *, dry_run: bool) -> list[SourceNo]
         return old
     while old:
         with store.write() as txn:
+            births.begin(txn)
             purged += _purge_some(txn, old, before_ms)
     return purged
 
@@ -174,6 +174,5 @@ def _purge_one(txn: WriteTxn, doc: Doc) -> int:
     for key, ref in versions:
         _remove_version(txn, key, ref.doc_id)
     VERSIONS.delete(txn, u64(doc.source_no))
-    LSIDS.delete(txn, lsid_key(doc.place))
-    SEEN.delete(txn, lsid_key(doc.place))
+    docs.forget_place(txn, doc)
     return 3 * len(gone) + 3 * len(versions) + 3

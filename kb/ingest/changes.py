@@ -78,8 +78,7 @@ def move(txn: WriteTxn, doc: Doc, place: Lsid, source: str, seen: Seen) -> Doc:
 
     Its title stays as its source last said it. The old place is free for something new.
     """
-    for table in (LSIDS, SEEN):
-        table.delete(txn, lsid_key(doc.place))
+    docs.forget_place(txn, doc)
     moved = msgspec.structs.replace(
         doc, source=source, status="active", moved_to=None if place == doc.lsid else place
     )

@@ -1,5 +1,7 @@
 """The transaction that takes docs in, and the staging before it."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from kb.content.files import ContentStore
@@ -9,9 +11,10 @@ from kb.ingest.changes import was_removed
 from kb.ingest.request import FileStamp, IngestOutcome, IngestRequest, Staged, Wishes
 from kb.jobs import queue
 from kb.model.doc import LOCAL_USER, Doc, LedgerEntry, Seen
-from kb.model.ids import DocId, Lsid, SourceNo, doc_id, sha256_hex
+from kb.model.ids import DocId, Lsid, SourceNo, born, doc_id, sha256_hex
 from kb.passages import cut_of, is_usable, put_vectors, write_cut
 from kb.store import chunks, docs, log
+from kb.store.births import next_birth
 from kb.store.keys import lsid_key, text_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import LEDGER, ORPHANS, SEEN
@@ -69,8 +72,12 @@ class Ingestor:
         self._content.write_if_new(staged.raw_path, staged.request.raw)
         self._content.write_if_new(staged.md_path, staged.request.canonical.markdown.encode())
 
-    def commit(self, batch: list[Staged]) -> list[IngestOutcome | None]:
+    def commit(
+        self, batch: list[Staged], first: Callable[[WriteTxn], None] | None = None
+    ) -> list[IngestOutcome | None]:
         """Take a batch in, in one transaction: all of it is durable on return, or none.
+
+        `first` is done at the start of that transaction.
 
         None stands for a source that was overtaken: after these bytes were read another call took
         a version in, or a person removed it who is not to be overruled. Nothing of it is kept;
@@ -84,6 +91,8 @@ class Ingestor:
             with self._store.write() as txn:
                 lost = [item for item in batch if not self._files_exist(item)]
                 if not lost:
+                    if first is not None:
+                        first(txn)
                     outcomes = [self._commit_one(txn, item) for item in batch]
                     failpoint("ingest.before_commit")
             if not lost:
@@ -113,16 +122,16 @@ class Ingestor:
         return outcome
 
     def _wanted(
-        self, txn: ReadTxn, staged: Staged, source_no: SourceNo, current: Doc | None
+        self, txn: WriteTxn, staged: Staged, source_no: SourceNo, current: Doc | None
     ) -> Doc:
-        """The doc as it would be as the next version."""
+        """The doc as it would be as the next version; a new source's birth is counted."""
         request, said = staged.request, staged.request.canonical
         wishes = _merged(request.wishes, current)
         version = current.version + 1 if current else 1
         now_ms = self._store.clock.now_ms()
         given = wishes.tags or ()
         # A thing that moved keeps its name, and so do its passages.
-        lsid = current.lsid if current else self._free_lsid(txn, request.lsid, source_no)
+        lsid = current.lsid if current else born(request.lsid, next_birth(txn, request.lsid))
         return Doc(
             doc_id=doc_id(lsid, version),
             lsid=lsid,
@@ -155,11 +164,6 @@ class Ingestor:
             entry=wishes.entry,
             pack=wishes.pack,
         )
-
-    def _free_lsid(self, txn: ReadTxn, lsid: Lsid, source_no: SourceNo) -> Lsid:
-        """The name of a new thing: its place's, unless what was there before took it along."""
-        taken = docs.get(txn, doc_id(lsid, 1)) is not None
-        return Lsid(f"{lsid}#{source_no}") if taken else lsid
 
     def _put_version(
         self, txn: WriteTxn, request: IngestRequest, wanted: Doc, current: Doc | None

@@ -14,6 +14,7 @@ SourceNo = NewType("SourceNo", int)
 ID_PREFIX_MIN: Final = 4
 _DOC_HEX = 20
 _CHUNK_HEX = 24
+_BIRTH: Final = "birth:"
 
 
 def sha256_hex(data: bytes | str) -> str:
@@ -31,6 +32,23 @@ def _of_parts(parts: tuple[str, ...], digits: int) -> str:
 def doc_id(lsid: Lsid, version: int) -> DocId:
     """The id of one version of a logical source."""
     return DocId("d" + _of_parts((lsid, str(version)), _DOC_HEX))
+
+
+def born(place: Lsid, birth: int) -> Lsid:
+    """The lsid of the `birth`th source, from 1, that began at a place.
+
+    A place, who owns what is handed in there being part of it, is the birthplace of one source
+    after another; together with `birth` it names one of them. No place starts with `birth:`.
+    """
+    return place if birth == 1 else Lsid(f"{_BIRTH}{birth}:{place}")
+
+
+def birth_of(lsid: Lsid) -> tuple[Lsid, int]:
+    """The birthplace and the birth number that an lsid is made of."""
+    if not lsid.startswith(_BIRTH):
+        return lsid, 1
+    number, _, place = lsid.removeprefix(_BIRTH).partition(":")
+    return Lsid(place), int(number)
 
 
 def chunk_id(lsid: Lsid, text: str, occurrence: int) -> ChunkId:

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kb.errors import AmbiguousId, NotFound
+from kb.errors import AmbiguousId, NotFound, StoreDamaged
 from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
 from kb.model.source import is_within
@@ -18,6 +18,7 @@ from kb.store.records import (
     CHUNKS,
     DOCS,
     LSIDS,
+    SEEN,
     SOURCE_DOCS,
     VERSIONS,
     DocRef,
@@ -74,8 +75,21 @@ def latest_of(txn: ReadTxn, lsid: Lsid) -> Doc | None:
     return latest(txn, number) if number is not None else None
 
 
+def forget_place(txn: WriteTxn, doc: Doc) -> None:
+    """Free the place of a doc, unless another source has taken it since."""
+    if source_no_of(txn, doc.place) == doc.source_no:
+        LSIDS.delete(txn, lsid_key(doc.place))
+        SEEN.delete(txn, lsid_key(doc.place))
+
+
 def put_new_version(txn: WriteTxn, doc: Doc) -> None:
-    """Write a doc and point its source at it; its facets replace those of the version before."""
+    """Write a doc and point its source at it; its facets replace those of the version before.
+
+    Raises StoreDamaged where another source has its id, before anything is written.
+    """
+    known = get(txn, doc.doc_id)
+    if known is not None and known.source_no != doc.source_no:
+        raise StoreDamaged("another source has its id; see `kb check`", place=doc.doc_id)
     previous = latest(txn, doc.source_no)
     if previous:
         _drop_facets(txn, previous)

@@ -15,6 +15,7 @@ KEY_BYTES_MAX: Final = 511
 TABLES: Final[tuple[str, ...]] = (
     "docs",
     "lsids",
+    "births",
     "versions",
     "source_docs",
     "facets",

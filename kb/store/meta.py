@@ -2,9 +2,13 @@
 
 from typing import Final
 
+from kb.errors import StoreDamaged
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import META, Setting
 
+# How the tables are laid out. The one before it had no counts of births.
+FORMAT: Final = "2"
+FORMAT_WITHOUT_BIRTHS: Final = "1"
 # Which chunker's passages the home holds or is working towards.
 CHUNKER: Final = "chunker"
 
@@ -25,6 +29,16 @@ def next_numbers(txn: WriteTxn, counter: str, count: int) -> int:
 def last_number(txn: ReadTxn, counter: str) -> int:
     """The number given out last; 0 before the first."""
     return (META.get(txn, b"counter:" + counter.encode()) or Setting()).number
+
+
+def raise_number(txn: WriteTxn, counter: str, at_least: int) -> None:
+    """Let a counter go on above `at_least`; never lowers it, and replaces one that is damaged."""
+    key = b"counter:" + counter.encode()
+    try:
+        known = META.get(txn, key) or Setting()
+    except StoreDamaged:
+        known = Setting()
+    META.put(txn, key, Setting(number=max(known.number, at_least)))
 
 
 def get_word(txn: ReadTxn, name: str) -> str:

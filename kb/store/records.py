@@ -67,6 +67,8 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 DOCS: Final = Records("docs", Doc)
 LSIDS: Final = Records("lsids", SourceRef)
+# By birthplace: how many sources began there.
+BIRTHS: Final = Records("births", Setting)
 VERSIONS: Final = Records("versions", VersionPointer)
 # source_no + version -> doc id: every version that still has a record.
 SOURCE_DOCS: Final = Records("source_docs", DocRef)

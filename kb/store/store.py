@@ -2,14 +2,12 @@
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from kb.errors import NotFound, ReadOnlyHome, StoreDamaged
 from kb.model.clock import Clock, SystemClock
 from kb.store.kv import Environment, ReadTxn, WriteTxn
-from kb.store.meta import get_word, set_word
-
-FORMAT: Final = "1"
+from kb.store.meta import FORMAT, FORMAT_WITHOUT_BIRTHS, get_word, set_word
 
 
 class Store:
@@ -60,7 +58,8 @@ class Store:
     def _check_format(self) -> None:
         with self.read() as txn:
             found = get_word(txn, "format")
-        if found == FORMAT:
+        # The first transaction that needs counts of births makes them.
+        if found in (FORMAT, FORMAT_WITHOUT_BIRTHS):
             return
         if found:
             detail = f"format {found}, but this program reads format {FORMAT}"

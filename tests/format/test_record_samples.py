@@ -291,6 +291,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     ),
     "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000)),
     "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),
+    "BIRTHS": (lsid_key("file:///notes/a.md"), Setting(number=2, text="")),
     "META": (b"counter:chunk", Setting(number=12, text="")),
 }
 

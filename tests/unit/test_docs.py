@@ -318,10 +318,10 @@ def test_files_that_are_named_are_there(path: Path) -> None:
         assert (ROOT / name).exists(), name
 
 
-def test_the_32_invariants_are_all_there() -> None:
-    """Each has its heading, in order."""
+def test_the_invariants_are_numbered_in_order() -> None:
+    """Each has its heading; the first 32 stay."""
     numbers = re.findall(r"(?m)^### (\d+)\. \S", INVARIANTS)
-    assert numbers == [str(number) for number in range(1, 33)]
+    assert numbers == [str(number) for number in range(1, max(33, len(numbers)) + 1)]
 
 
 def invariants() -> dict[str, str]:

@@ -66,9 +66,9 @@ def test_a_store_that_is_not_there(tmp_path: Path, options: dict[str, bool]) -> 
 def test_another_format_is_refused(tmp_path: Path) -> None:
     """A store of a format to come is StoreDamaged and is left as it was."""
     with Store.open(tmp_path, FakeClock()) as store, store.write() as txn:
-        set_word(txn, "format", "2")
+        set_word(txn, "format", "3")
     for read_only in (False, True):
-        with pytest.raises(StoreDamaged, match="format 2, but this program reads format 1"):
+        with pytest.raises(StoreDamaged, match="format 3, but this program reads format 2"):
             Store.open(tmp_path, FakeClock(), read_only=read_only)
 
 
