@@ -70,7 +70,7 @@ class Records(Generic[T]):
     def get(self, txn: ReadTxn, key: bytes) -> T | None:
         """The record, or None; StoreDamaged where it is not what was written."""
         stored = txn.get(self.table, key)
-        return None if stored is None else self._decode(key, stored)
+        return None if stored is None else self.decode(key, stored)
 
     def put(self, txn: WriteTxn, key: bytes, record: T) -> None:
         """Set the record."""
@@ -87,9 +87,10 @@ class Records(Generic[T]):
         low = max(prefix, start)
         stop = prefix_stop(prefix) if prefix else None
         for key, stored in txn.scan(self.table, low, stop, reverse=reverse):
-            yield key, self._decode(key, stored)
+            yield key, self.decode(key, stored)
 
-    def _decode(self, key: bytes, stored: bytes) -> T:
+    def decode(self, key: bytes, stored: bytes) -> T:
+        """The record as it is stored under `key`; StoreDamaged where it is not what was written."""
         body = unseal(self.table, key, stored)
         try:
             return self._decoder.decode(body)

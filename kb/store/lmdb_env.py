@@ -3,7 +3,7 @@
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, cast
 
@@ -115,7 +115,7 @@ class LmdbEnvironment:
         self._pid = os.getpid()
         self._closed = False
         with self._mapped_errors():
-            self._env = self._open(read_only, locked)
+            self._env = _opened(folder, read_only=read_only, locked=locked)
             try:
                 self._check_length()
                 self._dbs = {name: self._table(name, read_only) for name in TABLES}
@@ -131,24 +131,6 @@ class LmdbEnvironment:
             if name == "meta":
                 raise
             return None
-
-    def _open(self, read_only: bool, locked: bool) -> "lmdb.Environment":
-        last: Exception | None = None
-        for map_bytes in _MAP_BYTES:
-            try:
-                return lmdb.open(
-                    str(self._folder),
-                    map_size=map_bytes,
-                    max_dbs=len(TABLES) + 8,
-                    max_readers=_READERS_MAX,
-                    readonly=read_only,
-                    lock=locked and not (read_only and not os.access(self._folder, os.W_OK)),
-                    writemap=False,
-                    readahead=True,
-                )
-            except (lmdb.MemoryError, MemoryError) as error:
-                last = error
-        raise StoreFull(f"no address space for the map ({last})", place=self._folder)
 
     def _check_length(self) -> None:
         with self._env.begin() as txn:
@@ -251,6 +233,39 @@ class LmdbEnvironment:
             yield
         except lmdb.Error as error:
             raise _translated(error, self._folder) from error
+
+
+def _opened(folder: Path, *, read_only: bool, locked: bool) -> "lmdb.Environment":
+    last: Exception | None = None
+    for map_bytes in _MAP_BYTES:
+        try:
+            return lmdb.open(
+                str(folder),
+                map_size=map_bytes,
+                max_dbs=len(TABLES) + 8,
+                max_readers=_READERS_MAX,
+                readonly=read_only,
+                lock=locked and not (read_only and not os.access(folder, os.W_OK)),
+                writemap=False,
+                readahead=True,
+            )
+        except (lmdb.MemoryError, MemoryError) as error:
+            last = error
+    raise StoreFull(f"no address space for the map ({last})", place=folder)
+
+
+@contextmanager
+def pinned(folder: Path) -> Iterator[int | None]:
+    """Keep writers from using the pages of one transaction again; its number.
+
+    None where LMDB does not open the file. No page but the two roots is touched.
+    """
+    with ExitStack() as stack:
+        number = None
+        with suppress(lmdb.Error, StoreFull):
+            env = stack.enter_context(_opened(folder, read_only=True, locked=True))
+            number = int(stack.enter_context(env.begin()).id())
+        yield number
 
 
 def _translated(error: "lmdb.Error", place: Path) -> KbError:

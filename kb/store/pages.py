@@ -15,15 +15,15 @@ from msgspec import Struct
 
 # struct MDB_page, MDB_meta, MDB_db and MDB_node of LMDB 0.9, 64-bit, as lmdb.h and mdb.c lay
 # them out. The two metas fill the first two pages.
-_HEAD: Final = struct.Struct("=QHHHH")
+HEAD: Final = struct.Struct("=QHHHH")
 _META: Final = struct.Struct("=IIQQ I36xQ 40xQ QQ")
-_NODE: Final = struct.Struct("=HHHH")
-_U64: Final = struct.Struct("=Q")
-_HEAD_BYTES: Final = 16
-_MAGIC: Final = 0xBEEFC0DE
-_NO_PAGE: Final = (1 << 64) - 1
-_BRANCH, _LEAF = 0x01, 0x02
-_BIG, _SUBTREE = 0x01, 0x02
+NODE: Final = struct.Struct("=HHHH")
+U64: Final = struct.Struct("=Q")
+HEAD_BYTES: Final = 16
+MAGIC: Final = 0xBEEFC0DE
+NO_PAGE: Final = (1 << 64) - 1
+BRANCH, LEAF = 0x01, 0x02
+BIG, SUBTREE = 0x01, 0x02
 _ROOT_IN_SUBTREE: Final = 40
 # A short file is rare, for `pad` follows every commit; a bound keeps a huge one openable.
 _PAGES_WALKED_MAX: Final = 1 << 16
@@ -67,11 +67,11 @@ def _meta(fd: int, txn_id: int) -> _Meta | None:
     found: list[_Meta] = []
     offset = 0
     for _ in range(2):
-        raw = os.pread(fd, _HEAD_BYTES + _META.size, offset)
-        if len(raw) < _HEAD_BYTES + _META.size:
+        raw = os.pread(fd, HEAD_BYTES + _META.size, offset)
+        if len(raw) < HEAD_BYTES + _META.size:
             break
-        magic, _, _, _, page_bytes, free, main, last, txn = _META.unpack_from(raw, _HEAD_BYTES)
-        if magic != _MAGIC or page_bytes < _HEAD_BYTES + _META.size:
+        magic, _, _, _, page_bytes, free, main, last, txn = _META.unpack_from(raw, HEAD_BYTES)
+        if magic != MAGIC or page_bytes < HEAD_BYTES + _META.size:
             break
         found.append(_Meta(page_bytes, (free, main), last, txn))
         offset = page_bytes
@@ -80,7 +80,7 @@ def _meta(fd: int, txn_id: int) -> _Meta | None:
 
 
 def _names_page_from(fd: int, meta: _Meta, pages: int) -> bool:
-    waiting = [root for root in meta.roots if root != _NO_PAGE]
+    waiting = [root for root in meta.roots if root != NO_PAGE]
     for _ in range(_PAGES_WALKED_MAX):
         if not waiting:
             return False
@@ -98,19 +98,19 @@ def _names_page_from(fd: int, meta: _Meta, pages: int) -> bool:
 
 def _named(raw: bytes) -> Iterator[tuple[int, bool]]:
     """Numbers of the pages that a page names; True with those that are pages of a tree."""
-    _, _, flags, lower, _ = _HEAD.unpack_from(raw)
-    if not flags & (_BRANCH | _LEAF) or lower > len(raw):
+    _, _, flags, lower, _ = HEAD.unpack_from(raw)
+    if not flags & (BRANCH | LEAF) or lower > len(raw):
         return
-    for (at,) in struct.iter_unpack("=H", raw[_HEAD_BYTES : lower - lower % 2]):
-        if at + _NODE.size > len(raw):
+    for (at,) in struct.iter_unpack("=H", raw[HEAD_BYTES : lower - lower % 2]):
+        if at + NODE.size > len(raw):
             return
-        low, high, node_flags, key_bytes = _NODE.unpack_from(raw, at)
-        data = at + _NODE.size + key_bytes
-        if flags & _BRANCH:
+        low, high, node_flags, key_bytes = NODE.unpack_from(raw, at)
+        data = at + NODE.size + key_bytes
+        if flags & BRANCH:
             yield low | high << 16 | node_flags << 32, True
-        elif node_flags & _SUBTREE and data + _ROOT_IN_SUBTREE + 8 <= len(raw):
-            (root,) = _U64.unpack_from(raw, data + _ROOT_IN_SUBTREE)
-            if root != _NO_PAGE:
+        elif node_flags & SUBTREE and data + _ROOT_IN_SUBTREE + 8 <= len(raw):
+            (root,) = U64.unpack_from(raw, data + _ROOT_IN_SUBTREE)
+            if root != NO_PAGE:
                 yield root, True
-        elif node_flags & _BIG and data + 8 <= len(raw):
-            yield _U64.unpack_from(raw, data)[0], False
+        elif node_flags & BIG and data + 8 <= len(raw):
+            yield U64.unpack_from(raw, data)[0], False

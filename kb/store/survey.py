@@ -1,0 +1,138 @@
+"""Is a store whole? Told by a child process, so that no file can end the process that asks.
+
+For stores that may be damaged, and for those that somebody else made: they are to be surveyed
+before anything here opens them.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from signal import Signals
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import StoreDamaged
+
+WALL_S_MAX: Final = 1_800.0
+# What nothing else says: without these records a doc is lost.
+IRREPLACEABLE: Final = frozenset(("docs", "lsids", "versions", "source_docs"))
+_ENV_KEPT: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
+
+
+class Problem(Struct, frozen=True, kw_only=True, tag="problem"):
+    """One thing in a data file that is not as it should be."""
+
+    place: str
+    """A table, or the part of the file."""
+    problem: str
+
+
+class TableSurvey(Struct, frozen=True, kw_only=True):
+    """How much of one table can be read."""
+
+    name: str
+    records: int
+    """As many as it should have."""
+    readable: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each record can be read."""
+        return self.readable == self.records
+
+
+class LostDoc(Struct, frozen=True, kw_only=True):
+    """A doc whose record cannot be read, as other records name it."""
+
+    doc_id: str
+    place: str = ""
+    """The logical source id, where that can be read."""
+
+
+class StoreSurvey(Struct, frozen=True, kw_only=True, tag="survey"):
+    """What a look at every page and record of a data file found."""
+
+    sound: bool
+    """Every page that the newest root leads to, and every record, is as it should be."""
+    is_safe: bool
+    """LMDB may be let at the file: no page of it can end the process. Records may be damaged."""
+    has_root: bool = False
+    """Whether anything in it can be reached."""
+    device: int = 0
+    inode: int = 0
+    """Of the file that was looked at."""
+    problems: tuple[Problem, ...] = ()
+    problems_left_out: int = 0
+    """Problems past the first thousand."""
+    tables: tuple[TableSurvey, ...] = ()
+    """Those that could be named."""
+    lost_docs: tuple[LostDoc, ...] = ()
+    """The first thousand."""
+    docs_lost: int | None = 0
+    """How many records of docs cannot be read; None where it cannot be told how many there were."""
+
+    @property
+    def needs_salvage(self) -> bool:
+        """Whether it takes a new store to mend it, not a record written again."""
+        damaged = (table.name for table in self.tables if not table.is_whole)
+        return not self.is_safe or not IRREPLACEABLE.isdisjoint(damaged)
+
+
+def survey_store(
+    folder: Path,
+    *,
+    beside_writers: bool = False,
+    salvage_to: Path | None = None,
+    wall_s_max: float = WALL_S_MAX,
+) -> StoreSurvey:
+    """Look at the data file of the store in `folder`, in a child process that only reads it.
+
+    With `beside_writers` others may write to it meanwhile: the child then holds a read transaction,
+    by LMDB, which writes to the lock file beside it; without, no line of LMDB sees the file. With
+    `salvage_to`, an empty folder, every record that can be read becomes a new store there. A file
+    that is no regular file, or makes the child fail, is not sound. Raises StoreDamaged where there
+    is no file, or the child cannot be started or write.
+    """
+    words = [str(folder), "pinned" if beside_writers else "alone", str(salvage_to or "")]
+    env = {key: os.environ[key] for key in _ENV_KEPT if key in os.environ}
+    here = str(Path(__file__).resolve().parents[2])
+    paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
+    try:
+        done = subprocess.run(
+            # -P: the working directory may hold a module of someone else's.
+            [sys.executable, "-P", "-m", "kb.store.surveyor", *words],
+            env=env | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=wall_s_max,
+            start_new_session=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return _failed(f"it takes longer than {wall_s_max:g} s to read")
+    except OSError as error:
+        raise StoreDamaged(f"cannot be looked at ({error.strerror})", place=folder) from error
+    try:
+        answer: StoreSurvey | Problem = msgspec.msgpack.decode(
+            done.stdout, type=StoreSurvey | Problem
+        )
+    except msgspec.DecodeError:
+        return _failed(_ending(done.returncode))
+    if isinstance(answer, Problem):
+        raise StoreDamaged(answer.problem, place=answer.place)
+    return answer
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"its reader ended with status {status}"
+    return f"its reader crashed ({Signals(-status).name})"
+
+
+def _failed(problem: str) -> StoreSurvey:
+    found = Problem(place="store", problem=problem)
+    return StoreSurvey(sound=False, is_safe=False, problems=(found,), docs_lost=None)

@@ -1,0 +1,201 @@
+"""The child that looks at a store: `python -m kb.store.surveyor FOLDER alone|pinned [TO]`.
+
+It answers on standard output, in MessagePack: a `StoreSurvey`, or the `Problem` that it met.
+"""
+
+import os
+import resource
+import signal
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kb.errors import KbError, StoreDamaged
+from kb.store import records
+from kb.store.codec import Records, from_u64, unseal
+from kb.store.kv import TABLES
+from kb.store.survey import LostDoc, Problem, StoreSurvey, TableSurvey
+from kb.store.tree import DataFile, Record, Table
+
+_LISTED_MAX: Final = 1_000
+_MEMORY_BYTES_MAX: Final = 4 << 30
+_RECORDS_PER_TXN: Final = 10_000
+_PINS_MAX: Final = 20
+_ANSWER_FD: Final = 1
+# Their rows have no value, so no checksum; they follow from records.
+_UNSEALED: Final = frozenset(("facets", "entity_chunks"))
+_TYPED: Final[dict[str, Records[Any]]] = {
+    found.table: found for found in vars(records).values() if isinstance(found, Records)
+}
+
+
+class _Surveyor:
+    """One look at one open file."""
+
+    def __init__(self, fd: int, txn_id: int | None) -> None:
+        self._fd = fd
+        self._txn_id = txn_id
+        self._is_safe = True
+        self._problems: dict[Problem, None] = {}
+        self._left_out = 0
+
+    def look(self) -> StoreSurvey:
+        """Read every page that is led to, and every record."""
+        file = DataFile(self._fd, self._note_page, self._txn_id)
+        tables = [self._table(file, table) for table in file.tables()]
+        if file.has_root and not any(table.name == "meta" for table in tables):
+            self._note_page("meta", "the table is not there")
+        docs = next((table for table in tables if table.name == "docs"), None)
+        lost = () if docs and docs.is_whole else tuple(islice(self._lost_docs(), _LISTED_MAX))
+        status = os.fstat(self._fd)
+        return StoreSurvey(
+            sound=not self._problems,
+            is_safe=self._is_safe,
+            has_root=file.has_root,
+            device=status.st_dev,
+            inode=status.st_ino,
+            problems=tuple(self._problems),
+            problems_left_out=self._left_out,
+            tables=tuple(tables),
+            lost_docs=lost,
+            docs_lost=max(0, docs.records - docs.readable) if docs else None,
+        )
+
+    def _table(self, file: DataFile, table: Table) -> TableSurvey:
+        readable = 0
+        for record in file.records(table):
+            problem = _problem_of(table.name, record)
+            readable += problem is None
+            if problem is not None:
+                self._note(f"{table.name}/{record.key.hex()[:16]}", problem)
+        return TableSurvey(name=table.name, records=table.entries, readable=readable)
+
+    def _lost_docs(self) -> Iterator[LostDoc]:
+        """Docs that versions name and that have no record, by what else is known of them."""
+        there = {key.decode() for key, _ in self._readable("docs")}
+        named = (records.LSIDS.decode(*pair) for pair in self._readable("lsids"))
+        places: dict[int, str] = {ref.source_no: ref.lsid for ref in named}
+        for key, value in self._readable("source_docs"):
+            doc_id = records.SOURCE_DOCS.decode(key, value).doc_id
+            if doc_id not in there:
+                there.add(doc_id)
+                yield LostDoc(doc_id=doc_id, place=places.get(from_u64(key[:8]), ""))
+        for key, value in self._readable("versions"):
+            doc_id = records.VERSIONS.decode(key, value).doc_id
+            if doc_id not in there:
+                yield LostDoc(doc_id=doc_id, place=places.get(from_u64(key), ""))
+
+    def _readable(self, name: str) -> Iterator[tuple[bytes, bytes]]:
+        # A table is read once by each `DataFile`: that is how it sees a page that is used twice.
+        file = DataFile(self._fd, lambda *_: None, self._txn_id)
+        for table in file.tables():
+            if table.name == name:
+                yield from _readable(file, table)
+
+    def _note_page(self, place: str, problem: str) -> None:
+        self._is_safe = False
+        self._note(place, problem)
+
+    def _note(self, place: str, problem: str) -> None:
+        if len(self._problems) < _LISTED_MAX:
+            self._problems[Problem(place=place, problem=problem)] = None
+        else:
+            self._left_out += 1
+
+
+def _problem_of(table: str, record: Record) -> str | None:
+    """Why a record is not what was written; None where it is."""
+    if table in _UNSEALED:
+        return None if record.in_sound_page else "it may not be what was written"
+    try:
+        typed = _TYPED.get(table)
+        if typed is not None:
+            typed.decode(record.key, record.value)
+        else:
+            unseal(table, record.key, record.value)
+    except StoreDamaged as error:
+        return str(error.fields["detail"])
+    return None
+
+
+def _readable(file: DataFile, table: Table) -> Iterator[tuple[bytes, bytes]]:
+    for record in file.records(table):
+        if _problem_of(table.name, record) is None:
+            yield record.key, record.value
+
+
+def _salvage(fd: int, txn_id: int | None, to: Path) -> None:
+    """Make a store in `to` of every record that can be read."""
+    from kb.store.lmdb_env import LmdbEnvironment
+
+    file = DataFile(fd, lambda *_: None, txn_id)
+    env = LmdbEnvironment(to)
+    try:
+        for table in file.tables():
+            rows = _readable(file, table) if table.name in TABLES else iter(())
+            while page := list(islice(rows, _RECORDS_PER_TXN)):
+                with env.write() as txn:
+                    for key, value in page:
+                        txn.put(table.name, key, value)
+    finally:
+        env.close()
+
+
+@contextmanager
+def _pin(folder: Path, fd: int) -> Iterator[int | None]:
+    """Hold one transaction, and its root still in the file; None where that cannot be."""
+    from kb.store.lmdb_env import pinned
+
+    with ExitStack() as stack:
+        for _ in range(_PINS_MAX):
+            txn_id = stack.enter_context(pinned(folder))
+            # A root is written over by the change after the next.
+            if txn_id is None or DataFile(fd, lambda *_: None, txn_id).txn_id == txn_id:
+                break
+            stack.close()
+        yield txn_id
+
+
+def main(folder: Path, *, pin: bool, to: Path | None) -> StoreSurvey:
+    """Survey the store, and salvage it into `to`. Raises StoreDamaged, and KbError of `to`."""
+    try:
+        # Neither a pipe nor a device is waited for.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(folder / "data.mdb", flags)
+    except OSError as error:
+        detail = f"cannot be read ({error.strerror})"
+        raise StoreDamaged(detail, place=folder / "data.mdb") from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        raise StoreDamaged("not a regular file", place=folder / "data.mdb")
+    with ExitStack() as stack:
+        txn_id = stack.enter_context(_pin(folder, fd)) if pin else None
+        found = _Surveyor(fd, txn_id).look()
+        if to is not None and found.has_root:
+            _salvage(fd, txn_id, to)
+    return found
+
+
+def _answer(tell: Callable[[bytes], object]) -> None:
+    folder, mode, to = sys.argv[1:]
+    answer: StoreSurvey | Problem
+    try:
+        answer = main(Path(folder), pin=mode == "pinned", to=Path(to) if to else None)
+    except KbError as error:
+        place = str(error.fields.get("place", folder))
+        answer = Problem(place=place, problem=str(error.fields["detail"]) or str(error))
+    tell(msgspec.msgpack.encode(answer))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES_MAX, _MEMORY_BYTES_MAX))
+    with open(_ANSWER_FD, "wb", closefd=False) as answers:
+        _answer(answers.write)
