@@ -341,10 +341,22 @@ class App:
         )
 
     def catch_up(self) -> list[str]:
-        """Bring the caches level with the store; returns what kept them from it, in words."""
+        """Bring the caches level with the store, and write anew what is worn of the words.
+
+        Returns what kept them from it, in words.
+        """
+        return self._caught_up(lambda: self.lexical, lambda: self.dense)
+
+    def catch_up_words(self) -> list[str]:
+        """As `catch_up`, without the vectors, which the next search brings level at little cost."""
+        return self._caught_up(lambda: self.lexical)
+
+    def _caught_up(self, *caches: "Callable[[], LexicalIndexes | DenseIndex]") -> list[str]:
         wait_s = self.settings.index.lock_wait_ms / 1000
-        states = (cache.catch_up(self.store, wait_s=wait_s) for cache in (self.lexical, self.dense))
-        return [state.problem for state in states if state.problem]
+        states = [cache().catch_up(self.store, wait_s=wait_s) for cache in caches]
+        problems = [state.problem for state in states if state.problem]
+        # Last, for all can be found by now.
+        return problems or self.lexical.renew(self.store, wait_s=wait_s)
 
     @functools.cached_property
     def compactor(self) -> "Compactor":

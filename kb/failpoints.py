@@ -41,6 +41,7 @@ NAMES: Final[tuple[str, ...]] = (
     "lexical.before_commit",
     "lexical.after_commit",
     "lexical.after_manifest",
+    "lexical.before_switch",
     "dense.after_segment",
     "dense.before_rename",
     "dense.after_rename",

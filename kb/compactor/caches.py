@@ -15,15 +15,18 @@ ENTRIES_PER_TXN: Final = 1_000
 def level(
     store: Store, lexical: LexicalIndexes, dense: DenseIndex, wait_s: float
 ) -> tuple[int, list[str]]:
-    """Bring the caches level and rewrite what is worn of them.
+    """Bring the caches level and write anew what is worn: of words, whatever lost a passage.
 
     Returns the last log entry that all hold on disk, 0 where one holds none; and what went wrong.
     """
-    words = lexical.merge(store, wait_s=wait_s)
+    words = lexical.catch_up(store, wait_s=wait_s)
+    unwritten = [] if words.problem else lexical.renew(store, wait_s=wait_s, worn_share=0.0)
+    lexical.remove_unused(store)
     vectors = dense.catch_up(store, wait_s=wait_s)
     unmerged = None if vectors.problem else dense.merge(wait_s=wait_s)
     held = min(_held(words, in_memory=lexical.in_memory), _held(vectors, in_memory=dense.in_memory))
-    return held, [said for said in (words.problem, vectors.problem, unmerged) if said]
+    problems = (words.problem, *unwritten, vectors.problem, unmerged)
+    return held, [said for said in problems if said]
 
 
 def _held(state: CatchUp, *, in_memory: bool) -> int:

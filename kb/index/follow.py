@@ -113,7 +113,7 @@ def catch_up(cache: Cache, store: Store, wait_s: float, *, anew: bool = False) -
     place = cache.refresh()
     stale = place is None or (cache.in_memory and not _is_level(store, place))
     if stale and problem and not locked_out:
-        nos, place = _everything(cache, store)
+        nos, place = everything(cache, store)
         cache.hold_in_memory(store, nos, place)
     return _outcome(store, place, applied, rebuilt=rebuilt, problem=problem)
 
@@ -144,21 +144,22 @@ def _outcome(
 def _follow(cache: Cache, store: Store, *, anew: bool) -> tuple[int, bool]:
     """Catch up under the lock; returns passages looked at, and whether all were."""
     place = None if anew else cache.refresh()
-    if place is not None and _can_follow(store, place):
+    if place is not None and can_follow(store, place):
         try:
-            return _apply_log(cache, store, place), False
+            return apply_log(cache, store, place), False
         except CacheDamaged:
             pass
-    nos, place = _everything(cache, store)
+    nos, place = everything(cache, store)
     cache.rebuild(store, nos, place)
-    return len(nos) + _apply_log(cache, store, place), True
+    return len(nos) + apply_log(cache, store, place), True
 
 
-def _apply_log(cache: Cache, store: Store, place: Place) -> int:
+def apply_log(cache: Cache, store: Store, place: Place) -> int:
+    """Apply what came after `place`, where the cache stands; returns passages looked at."""
     applied = 0
     while True:
         with store.read() as txn:
-            nos, following = _next_batch(txn, cache, place)
+            nos, following = next_batch(txn, cache, place)
         if following == place:
             return applied
         cache.apply(store, nos, following)
@@ -166,7 +167,7 @@ def _apply_log(cache: Cache, store: Store, place: Place) -> int:
         place = following
 
 
-def _next_batch(txn: ReadTxn, cache: Cache, place: Place) -> tuple[list[int], Place]:
+def next_batch(txn: ReadTxn, cache: Cache, place: Place) -> tuple[list[int], Place]:
     """The passages touched after `place`, ascending, at least BATCH_NOS where there are more."""
     nos: set[int] = set()
     reached = place.watermark
@@ -191,7 +192,7 @@ def _is_level(store: Store, place: Place) -> bool:
         return place.watermark == log.last_seq(txn) and _same_tail(txn, place)
 
 
-def _can_follow(store: Store, place: Place) -> bool:
+def can_follow(store: Store, place: Place) -> bool:
     """Whether the log still holds all that came after, and is the log that was followed."""
     with store.read() as txn:
         first, last = log.first_seq(txn), log.last_seq(txn)
@@ -204,7 +205,7 @@ def _same_tail(txn: ReadTxn, place: Place) -> bool:
     return not now or not place.tail or now == place.tail
 
 
-def _everything(cache: Cache, store: Store) -> tuple[list[int], Place]:
+def everything(cache: Cache, store: Store) -> tuple[list[int], Place]:
     """All that a cache may have to hold, and the place in the log that goes with it."""
     with store.read() as txn:
         return cache.numbers(txn), _place_at(txn, log.last_seq(txn))

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.index.lexical_query import DocFreq, Rarity
+from kb.index.lexical_query import DocFreq, Holds, Rarity
 
 # As tantivy has it.
 _K1: Final = 1.2
@@ -24,6 +24,8 @@ class Frequencies(Struct, frozen=True, kw_only=True):
     """Dead ones too, as `doc_freq` counts them."""
     doc_freq: DocFreq
     """How many rows hold a term in a field."""
+    holds: Holds
+    """Whether a live row does."""
 
 
 def together(parts: Sequence[Frequencies]) -> Frequencies:
@@ -33,7 +35,10 @@ def together(parts: Sequence[Frequencies]) -> Frequencies:
     def doc_freq(field: str, term: str) -> int:
         return sum(part.doc_freq(field, term) for part in parts)
 
-    return Frequencies(rows=sum(part.rows for part in parts), doc_freq=doc_freq)
+    def holds(field: str, term: str) -> bool:
+        return any(part.holds(field, term) for part in parts)
+
+    return Frequencies(rows=sum(part.rows for part in parts), doc_freq=doc_freq, holds=holds)
 
 
 def rarity(own: Frequencies, joint: Frequencies) -> Rarity:

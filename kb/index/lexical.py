@@ -1,6 +1,7 @@
 """One lexical cache: BM25 over the words of the docs of one audience, on tantivy."""
 
 import secrets
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,15 @@ from kb.index import follow
 from kb.index.files import CacheDamaged, FileMark, fsync_folder, settled, untouched
 from kb.index.follow import CatchUp, Place
 from kb.index.joint import Frequencies, rarity
-from kb.index.lexical_engine import best, create_index, engine_errors, open_index, write_passages
+from kb.index.lexical_engine import (
+    best,
+    create_index,
+    engine_errors,
+    holds_term,
+    on_and_on,
+    open_index,
+    write_passages,
+)
 from kb.index.lexical_files import (
     LexicalManifest,
     drop_other_generations,
@@ -21,9 +30,11 @@ from kb.index.lexical_files import (
     generation_path,
     load_manifest,
     lock_path,
+    read_meta,
     write_manifest,
 )
 from kb.index.lexical_query import as_in_the_index, only_where, words_query
+from kb.index.renewal import WORN_SHARE, renew
 from kb.index.result import NO_HITS, CacheStats, Hits
 from kb.index.threads import run_async
 from kb.index.words import ANALYSIS_VERSION
@@ -38,7 +49,6 @@ if TYPE_CHECKING:
 
 # Up to so many values a filter is part of the query; above, hits are filtered as they come.
 _FILTER_VALUES_MAX: Final = 4_096
-_DEAD_SHARE_MAX: Final = 0.2
 _REPAIR_WAIT_S: Final = 5.0
 
 
@@ -114,20 +124,9 @@ class LexicalIndex:
             self.catch_up(self._store, wait_s=_REPAIR_WAIT_S, rebuild=True)
 
     def frequencies(self) -> Frequencies | None:
-        """How often what occurs; None where nothing does. `doc_freq` may raise CacheDamaged."""
+        """How often what occurs; None where nothing does. Its functions may raise CacheDamaged."""
         view = self._opened()
-        with engine_errors():
-            rows = view.searcher.num_docs if view else 0
-        if view is None or not rows:
-            return None
-        searcher = view.searcher
-
-        def doc_freq(field: str, term: str) -> int:
-            with engine_errors():
-                return searcher.doc_freq(field, term)
-
-        dead = view.manifest.dead_rows if view.manifest else 0
-        return Frequencies(rows=rows + dead, doc_freq=doc_freq)
+        return _frequencies(view) if view else None
 
     def ranked(
         self,
@@ -158,12 +157,14 @@ class LexicalIndex:
             return best(view.searcher, asked, limit, late)
 
     def _asked(self, view: _View, query: str, joint: Frequencies | None) -> "Query | None":
-        own = self.frequencies() if joint else None
+        own = _frequencies(view)
+        if own is None:
+            return None
         return words_query(
             view.index.schema,
-            joint.doc_freq if joint else view.searcher.doc_freq,
+            (joint or own).holds,
             query,
-            rarity(own, joint) if own and joint else as_in_the_index,
+            rarity(own, joint) if joint else as_in_the_index,
         )
 
     def _opened(self) -> _View | None:
@@ -188,7 +189,7 @@ class LexicalIndex:
         return CacheStats(
             watermark=view.place.watermark if view else -1,
             rows=view.searcher.num_docs if view else 0,
-            dead_rows=manifest.dead_rows if manifest else 0,
+            dead_rows=manifest.worn_rows if manifest else 0,
             segments=view.searcher.num_segments if view else 0,
             size_bytes=sum(mark.size_bytes for mark in manifest.files) if manifest else 0,
             mode="bm25",
@@ -208,12 +209,24 @@ class LexicalIndex:
         """As `verify`, in a thread of its own."""
         return run_async(self.verify)
 
-    def merge(self, store: Store, *, wait_s: float) -> CatchUp:
-        """Catch up, and write the index anew where over a fifth of its rows are dead."""
-        outcome = self.catch_up(store, wait_s=wait_s)
-        stats = self.stats()
-        worn = stats.dead_rows > _DEAD_SHARE_MAX * (stats.rows + stats.dead_rows)
-        return self.catch_up(store, wait_s=wait_s, rebuild=True) if worn else outcome
+    def renew(
+        self,
+        store: Store,
+        *,
+        wait_s: float,
+        worn_share: float = WORN_SHARE,
+        goes_on: Callable[[], bool] = on_and_on,
+    ) -> str | None:
+        """Where over a share of its rows is gone, write the index anew beside itself and switch.
+
+        See kb/index/renewal.py. Returns why not, or None.
+        """
+        return renew(self, store, wait_s=wait_s, worn_share=worn_share, goes_on=goes_on)
+
+    @property
+    def manifest(self) -> LexicalManifest | None:
+        """What is open holds; None where nothing is, or in memory alone."""
+        return self._view.manifest if self._view else None
 
     def close(self) -> None:
         """Let go of the files."""
@@ -271,10 +284,16 @@ class LexicalIndex:
         view = self._view
         if view is None or view.manifest is None:
             raise CacheDamaged("the index is not open")
+        manifest = view.manifest
+        path = generation_path(self.folder, manifest.generation)
+        before, added = read_meta(path), 0
         if nos:
             with engine_errors():
-                write_passages(view.index, store, nos, self.audience, replace=True)
-        self._record(view.manifest.generation, place)
+                added = write_passages(view.index, store, nos, self.audience, replace=True)
+        # What a commit removed that its manifest did not live to see, nobody has counted.
+        uncounted = int(before.opstamp != manifest.opstamp)
+        gone = before.rows + added - read_meta(path).rows
+        self.record(manifest.generation, place, removed=manifest.removed + gone + uncounted)
 
     def rebuild(self, store: Store, nos: list[int], place: Place) -> None:
         """Write a new generation beside the old one, then switch; see follow.Cache."""
@@ -287,7 +306,7 @@ class LexicalIndex:
                 write_passages(index, store, nos, self.audience, replace=False)
                 del index
             fsync_folder(self.folder)
-            self._record(generation, place)
+            self.record(generation, place, removed=0)
         finally:
             kept = load_manifest(self.folder, self.audience)
             drop_other_generations(self.folder, kept[1].generation if kept else "")
@@ -296,7 +315,8 @@ class LexicalIndex:
         """Record the marks of now; see follow.Cache."""
         view = self._view
         if view is not None and view.manifest is not None:
-            self._record(view.manifest.generation, view.place)
+            manifest = view.manifest
+            self.record(manifest.generation, view.place, removed=manifest.removed)
 
     def hold_in_memory(self, store: Store, nos: list[int], place: Place) -> None:
         """Index into memory; see follow.Cache."""
@@ -305,16 +325,43 @@ class LexicalIndex:
             write_passages(index, store, nos, self.audience, replace=False)
             self._view = _view_of(index, "", None, (), place)
 
-    def _record(self, generation: str, place: Place) -> None:
+    def record(
+        self,
+        generation: str,
+        place: Place,
+        *,
+        removed: int,
+        hashes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Switch to a generation, or to what it holds now, and open it."""
         write_manifest(
             self.folder,
             generation,
+            place,
             audience=self.audience,
-            watermark=place.watermark,
-            tail=place.tail,
             analysis=ANALYSIS_VERSION,
+            removed=removed,
+            hashes=hashes,
         )
         self.refresh()
+
+
+def _frequencies(view: _View) -> Frequencies | None:
+    with engine_errors():
+        rows = view.searcher.num_docs
+    if not rows:
+        return None
+
+    def doc_freq(field: str, term: str) -> int:
+        with engine_errors():
+            return view.searcher.doc_freq(field, term)
+
+    def holds(field: str, term: str) -> bool:
+        with engine_errors():
+            return holds_term(view.index, view.searcher, field, term)
+
+    dead = view.manifest.dead_rows if view.manifest else 0
+    return Frequencies(rows=rows + dead, doc_freq=doc_freq, holds=holds)
 
 
 def _view_of(

@@ -1,22 +1,21 @@
 """The lexical caches of a home, one to an audience, so that none can tell of another's docs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Final
 
 from kb.index.files import CacheDamaged
 from kb.index.follow import CatchUp
 from kb.index.joint import ceiling, together
 from kb.index.lexical import LexicalIndex
+from kb.index.lexical_engine import on_and_on, ranked
 from kb.index.lexical_files import folder_of, manifest_path, remove_index
+from kb.index.renewal import WORN_SHARE
 from kb.index.result import NO_HITS, CacheStats, Hits
 from kb.index.words import query_words
 from kb.model.doc import Audience
 from kb.store import docs, log
 from kb.store.store import Store
-
-_DIGITS: Final = 4
 
 
 class LexicalIndexes:
@@ -123,13 +122,26 @@ class LexicalIndexes:
             in_memory=self.in_memory,
         )
 
-    def merge(self, store: Store, *, wait_s: float) -> CatchUp:
-        """Catch up, write anew what is worn, and remove the indexes of audiences without docs."""
-        outcomes = [part.merge(store, wait_s=wait_s) for part in self.in_use(store)]
-        self._remove_unused(store)
-        return _worst(store, outcomes)
+    def renew(
+        self,
+        store: Store,
+        *,
+        wait_s: float,
+        worn_share: float = WORN_SHARE,
+        goes_on: Callable[[], bool] = on_and_on,
+    ) -> list[str]:
+        """Write anew which of the indexes in use are worn, one by one, as `LexicalIndex.renew`.
 
-    def _remove_unused(self, store: Store) -> None:
+        Returns why not, a line each.
+        """
+        found = [
+            part.renew(store, wait_s=wait_s, worn_share=worn_share, goes_on=goes_on)
+            for part in self.in_use(store)
+        ]
+        return [problem for problem in found if problem]
+
+    def remove_unused(self, store: Store) -> None:
+        """Remove the indexes of audiences that no doc has."""
         for manifest in self.folder.glob("*/manifest.json"):
             folder = manifest.parent
 
@@ -181,7 +193,5 @@ def _merged(
     for part in filled:
         hits = part.ranked(query, limit, allowed, restrict_nos, joint)
         for no, score in zip(hits.nos, hits.scores, strict=True):
-            # Weights of single precision: what is equal differs in the last digits.
-            best[no] = max(round(score, _DIGITS), best.get(no, 0.0))
-    ordered = sorted((-score, no) for no, score in best.items())[: max(limit, 0)]
-    return Hits(nos=[no for _, no in ordered], scores=[-score for score, _ in ordered])
+            best[no] = max(score, best.get(no, 0.0))
+    return ranked([(score, no) for no, score in best.items()], limit)

@@ -1,7 +1,7 @@
 """tantivy, as far as we need it: open, write, search; its errors come out as ours."""
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -25,6 +25,9 @@ _FETCH_SPARE: Final = 64
 _FETCH_GROWTH: Final = 4
 # Ties are followed past the limit no further than this.
 _TIED_MAX: Final = 20_000
+# Scores as near as this, relative to the higher one, are one score: tantivy adds up the words of a
+# query in an order that depends on its segments, and single precision shows it.
+_TIED: Final = 1e-5
 _FROM_THE_SYSTEM: Final = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
 )
@@ -89,17 +92,36 @@ def _prepared(index: "Index") -> "Index":
     return index
 
 
+class Stopped(CacheDamaged):
+    """An index is not whole, for whoever asked for it has stopped the work."""
+
+
+def on_and_on() -> bool:
+    """Nobody stops the work."""
+    return True
+
+
 def write_passages(
-    index: "Index", store: Store, nos: list[int], audience: Audience, *, replace: bool
-) -> None:
-    """Index what is live of these passages for an audience, in one commit.
+    index: "Index",
+    store: Store,
+    nos: list[int],
+    audience: Audience,
+    *,
+    replace: bool,
+    goes_on: Callable[[], bool] = on_and_on,
+) -> int:
+    """Index what is live of these passages for an audience, in one commit; returns how many.
 
     With `replace` the rest is forgotten, and where nothing of it was there to forget, nothing is
     committed: a commit may merge segments, and so would shift scores for what others changed.
-    On return no merge is under way and nothing more will be written.
+    On return no merge is under way and nothing more will be written. Raises Stopped, with nothing
+    committed, once `goes_on`, which is asked every thousand passages, says no.
     """
     writer = None if replace else index.writer(_HEAP_BYTES, 1)
+    added = 0
     for _, window in follow.windows(store, nos):
+        if not goes_on():
+            raise Stopped("stopped")
         theirs = [found for _, found in window if found and found[1].audience == audience]
         touched = [no for no, _ in window]
         if replace and not theirs and not _holds_any(index, touched):
@@ -109,13 +131,24 @@ def write_passages(
             _delete(index, writer, touched)
         for found in theirs:
             writer.add_document(_document(*found))
+        added += len(theirs)
     if writer is None:
-        return
+        return 0
     failpoint("lexical.before_commit")
     writer.commit()
     writer.wait_merging_threads()
     failpoint("lexical.after_commit")
     index.reload()
+    return added
+
+
+def holds_term(index: "Index", searcher: "Searcher", field: str, term: str) -> bool:
+    """Whether a live passage holds a term; `doc_freq` counts the dead ones, too."""
+    from tantivy import Query
+
+    if not searcher.doc_freq(field, term):
+        return False
+    return bool(searcher.search(Query.term_query(index.schema, field, term), 1, count=False).hits)
 
 
 def _holds_any(index: "Index", nos: list[int]) -> bool:
@@ -153,7 +186,7 @@ def best(
     """The best `limit` hits whose number fields are among the filters' values.
 
     tantivy orders equal scores by place in the index, which differs with its history; so ties at
-    the limit are fetched whole and cut by number.
+    the limit are fetched whole and cut by number, as `ranked` does.
     """
     fetch = limit + _FETCH_SPARE
     while True:
@@ -161,12 +194,31 @@ def best(
         kept = _filtered(searcher, found, filters)
         exhausted = len(found) < fetch
         enough = len(kept) >= limit
-        settled = enough and kept[limit - 1][0] > found[-1][0]
+        settled = enough and not _is_tied(kept[limit - 1][0], found[-1][0])
         if exhausted or settled or (enough and fetch >= _TIED_MAX):
             break
         fetch *= _FETCH_GROWTH
-    ordered = sorted((-score, no) for score, no in kept)[:limit]
-    return Hits(nos=[no for _, no in ordered], scores=[-score for score, _ in ordered])
+    return ranked(kept, limit)
+
+
+def ranked(rows: list[tuple[float, int]], limit: int) -> Hits:
+    """The best `limit` of scores with their numbers, ties by number. Pure.
+
+    What differs only by how single precision was added up gets the highest score among it.
+    """
+    ordered: list[tuple[float, int]] = []
+    top = 0.0
+    for score, no in sorted(rows, reverse=True):
+        if not ordered or not _is_tied(top, score):
+            top = score
+        ordered.append((-top, no))
+    ordered.sort()
+    best_rows = ordered[: max(limit, 0)]
+    return Hits(nos=[no for _, no in best_rows], scores=[-score for score, _ in best_rows])
+
+
+def _is_tied(higher: float, score: float) -> bool:
+    return score >= higher * (1 - _TIED)
 
 
 def _filtered(

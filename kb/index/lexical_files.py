@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -22,9 +22,11 @@ from kb.index.files import (
     mark_file,
     read_manifest,
     seal,
+    sha256_file,
     untouched,
     write_beside,
 )
+from kb.index.follow import Place
 from kb.index.lock import file_lock
 from kb.model.doc import Audience
 
@@ -34,6 +36,7 @@ _DELETIONS: Final = ".del"
 _MANIFEST: Final = "manifest.json"
 _LOCK: Final = "lock"
 _PREFIX: Final = "g-"
+_DRAFT: Final = "new-"
 _FOOTER_MAGIC: Final = 1337
 
 
@@ -50,7 +53,23 @@ class LexicalManifest(Struct, frozen=True, kw_only=True):
     """tantivy's count of operations at that commit; it never goes back."""
     rows: int
     dead_rows: int
+    """Rows that are deleted and that tantivy has not merged away."""
     files: tuple[FileMark, ...]
+    # One that was written before this was counted may have lost rows.
+    removed: int = 1
+    """Rows that went since the generation was made, merged away or not: BM25 still knows of them.
+
+    tantivy sums the lengths of passages anew when it merges, and rounds each.
+    """
+
+    def is_worn(self, share: float) -> bool:
+        """Whether over this share of what its statistics know of is gone."""
+        return self.worn_rows > share * (self.rows + self.worn_rows)
+
+    @property
+    def worn_rows(self) -> int:
+        """Rows that are gone and that its statistics know of."""
+        return max(self.removed, self.dead_rows)
 
 
 class Meta(Struct, frozen=True, kw_only=True):
@@ -86,6 +105,24 @@ def lock_path(folder: Path) -> Path:
 def generation_path(folder: Path, generation: str) -> Path:
     """Where the files of a generation lie."""
     return folder / (_PREFIX + generation)
+
+
+def draft_path(folder: Path, generation: str) -> Path:
+    """Where a generation is written that nothing names yet; only its writer knows of it."""
+    return folder / (_DRAFT + generation)
+
+
+def drop_drafts(folder: Path) -> None:
+    """Remove what writers left that were killed. Its caller holds the lock on the folder itself."""
+    for name in os.listdir(folder):
+        if name.startswith(_DRAFT):
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def hashes_of(generation: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a generation, by name, but for the one that commits replace."""
+    names = _files_of(generation, read_meta(generation))
+    return {name: sha256_file(generation / name) for name in names}
 
 
 def load_manifest(folder: Path, audience: Audience) -> tuple[str, LexicalManifest] | None:
@@ -189,32 +226,34 @@ def _checks_itself(path: Path) -> bool:
 def write_manifest(
     folder: Path,
     generation: str,
+    place: Place,
     *,
     audience: Audience,
-    watermark: int,
-    tail: str,
     analysis: int,
+    removed: int,
+    hashes: Mapping[str, str] | None = None,
 ) -> None:
-    """Record what a generation holds now; hashes of files known before are kept."""
+    """Record what a generation holds now; hashes of files known before, or given, are kept."""
     path = generation_path(folder, generation)
     meta = read_meta(path)
     before = load_manifest(folder, audience)
-    known: dict[str, str] = {}
+    known = dict(hashes or {})
     if before and before[1].generation == generation:
         # Segment files never change once written; a hash made at the time is worth more.
-        known = {mark.name: mark.sha256 for mark in before[1].files if mark.name != META}
+        known |= {mark.name: mark.sha256 for mark in before[1].files if mark.name != META}
     marks = [mark_file(path / name, known.get(name)) for name in sorted(_files_of(path, meta))]
     record = LexicalManifest(
         schema=SCHEMA_VERSION,
         analysis=analysis,
         audience=audience,
         generation=generation,
-        watermark=watermark,
-        tail=tail,
+        watermark=place.watermark,
+        tail=place.tail,
         opstamp=meta.opstamp,
         rows=meta.rows,
         dead_rows=meta.dead_rows,
         files=(*marks, mark_file(path / META)),
+        removed=removed,
     )
     beside = write_beside(manifest_path(folder), seal(record))
     os.replace(beside, manifest_path(folder))
@@ -240,3 +279,5 @@ def remove_index(folder: Path, is_unused: Callable[[], bool] = lambda: True) -> 
         if is_unused():
             manifest_path(folder).unlink(missing_ok=True)
             drop_other_generations(folder, "")
+            with file_lock(folder, 0.0):
+                drop_drafts(folder)

@@ -15,6 +15,7 @@ _FIELDS: Final = (("body", 1.0), ("title", TITLE_WEIGHT))
 HAN: Final = "han"
 
 DocFreq = Callable[[str, str], int]
+Holds = Callable[[str, str], bool]
 Rarity = Callable[[str, Sequence[str]], float]
 
 
@@ -24,13 +25,13 @@ def as_in_the_index(_field: str, _terms: Sequence[str]) -> float:
 
 
 def words_query(
-    schema: "Schema", doc_freq: DocFreq, query: str, rarity: Rarity = as_in_the_index
+    schema: "Schema", holds: Holds, query: str, rarity: Rarity = as_in_the_index
 ) -> "Query | None":
     """Any of the query's words, in body or title, scored by BM25; None where it has no word.
 
     A word counts as often as it is said. Quoted parts score higher where they stand as such.
-    `doc_freq(field, term)` says how many documents hold a term; `rarity(field, terms)` by what
-    the weight of terms that are asked together differs from the one that the index gives them.
+    `holds(field, term)` says whether any passage holds a term; `rarity(field, terms)` by what the
+    weight of terms that are asked together differs from the one that the index gives them.
     """
     from tantivy import Occur, Query
 
@@ -39,7 +40,7 @@ def words_query(
         return None
     clauses = []
     for term, times in list(counts.items())[:TERMS_MAX]:
-        if is_han(term) and not any(doc_freq(field, term) for field, _ in _FIELDS):
+        if is_han(term) and not any(holds(field, term) for field, _ in _FIELDS):
             one = _han_query(schema, term)
             clauses.append((Occur.Should, _weighted(one, rarity(HAN, term))))
             continue
