@@ -1,32 +1,106 @@
 """From the group's options to an open home."""
 
+import contextlib
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kb.config import HOME_CONFIGS, Settings, load, user_config
+from cli.output import warn
+from kb.config import HOME_CONFIGS, ProjectFiles, Settings, load, user_config
 from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.errors import UsageError
-from kb.spaces.homes import SpaceHome, home_written, homes_read
+from kb.errors import HeldBack, UsageError
+from kb.spaces.homes import SpaceHome, home_written, homes_read, user_home
+from kb.trust import Verdict, making, trust_list, verdict_of
 
 if TYPE_CHECKING:
     from kb.app import App
     from kb.spaces.spaces import Spaces
+    from kb.topics import Topic
 
 
 def home_of(ctx: click.Context) -> tuple[Path, Settings]:
-    """The one home that is meant and the settings in force there."""
-    said: dict[str, Any] = ctx.obj
-    home = home_written(said["home"], said["space"], here(), os.environ)
+    """The one home that is meant and the settings in force there.
+
+    Raises HeldBack where it is not the user's and was not accepted: another is never taken for it.
+    """
+    home = _home_written(ctx)
+    _check_counts(ctx, home)
     return home, _settings_here(ctx, home)
 
 
+def texts_of(ctx: click.Context) -> tuple[Path, Settings]:
+    """As `home_of`, for what reads settings and texts alone; no store is opened.
+
+    Where the user did not name the home, their own stands in for one that does not count.
+    """
+    home = _home_written(ctx)
+    verdict = _verdict(ctx, home)
+    if verdict.folder:
+        return home, _settings_here(ctx, home)
+    mine = user_home()
+    if _is_named(ctx) or mine is None:
+        raise HeldBack(verdict.why)
+    _tell(ctx, verdict.why)
+    return mine, _settings_here(ctx, mine)
+
+
 def homes_of(ctx: click.Context) -> tuple[SpaceHome, ...]:
-    """The homes that a reading command means."""
+    """The homes that a reading command means, without those that do not count.
+
+    Raises HeldBack where that leaves none of those the user named.
+    """
     said: dict[str, Any] = ctx.obj
-    return homes_read(said["home"], said["space"], here(), os.environ)
+    homes = homes_read(said["home"], said["space"], here(), os.environ)
+    verdicts = [(one, _verdict(ctx, one.home)) for one in homes]
+    kept = tuple(one for one, verdict in verdicts if verdict.store)
+    left_out = [verdict.why for _, verdict in verdicts if not verdict.store]
+    if left_out and (_is_named(ctx) or not kept):
+        raise HeldBack(left_out[0])
+    for why in left_out:
+        _tell(ctx, f"{why}; until then it is left out")
+    return kept
+
+
+def _home_written(ctx: click.Context) -> Path:
+    said: dict[str, Any] = ctx.obj
+    return home_written(said["home"], said["space"], here(), os.environ)
+
+
+def _is_named(ctx: click.Context) -> bool:
+    """Whether the user named the home, rather than it being found from the working directory."""
+    said: dict[str, Any] = ctx.obj
+    if said["home"] is not None or said["space"] in ("user", "project"):
+        return True
+    return said["space"] is None and bool(os.environ.get("KB_HOME"))
+
+
+def _verdict(ctx: click.Context, home: Path) -> Verdict:
+    verdicts: dict[Path, Verdict] = ctx.obj.setdefault("verdicts", {})
+    if home not in verdicts:
+        try:
+            verdicts[home] = verdict_of(home, trust_list(), user_home())
+        except OSError:
+            # What nobody may look at nobody can open either; that says why.
+            verdicts[home] = Verdict()
+    return verdicts[home]
+
+
+def _check_counts(ctx: click.Context, home: Path) -> None:
+    verdict = _verdict(ctx, home)
+    if not verdict.store:
+        raise HeldBack(verdict.why)
+
+
+def _tell(ctx: click.Context, line: str) -> None:
+    """A warning, once in a command."""
+    told: set[str] = ctx.obj.setdefault("told", set())
+    if line not in told:
+        told.add(line)
+        warn(line)
 
 
 def _settings_here(ctx: click.Context, home: Path) -> Settings:
@@ -59,9 +133,15 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
     mine = user_config()
     # On some systems the user's settings and the user's home lie in one folder.
     files = dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))
-    load_path = [home / "config.d", mine.parent / "config.d"]
-    foreign = [home / name for name in HOME_CONFIGS] if home.name == PROJECT_FOLDER else []
-    settings = load(files, said["cfg"], load_path=load_path, foreign=foreign)
+    load_path = [mine.parent / "config.d", home / "config.d"]
+    project = _project_files(home, mine) if home.name == PROJECT_FOLDER else None
+    settings = load(
+        files,
+        said["cfg"],
+        load_path=load_path,
+        project=project,
+        warn=lambda line: _tell(ctx, line),
+    )
     if said["verbose"]:
         import logging
 
@@ -69,6 +149,15 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
         logging.basicConfig(level=level, format="%(name)s: %(message)s")
         logging.getLogger("cli").info("home %s", home)
     return settings
+
+
+def _project_files(home: Path, mine: Path) -> ProjectFiles:
+    root = Path(os.path.realpath(home))
+    # Of a `.kb` in the folder of all that the user has, only itself is the project's.
+    if not Path(os.path.realpath(mine)).is_relative_to(root.parent):
+        root = root.parent
+    known = trust_list()
+    return ProjectFiles(home=home, root=root, accepts=lambda data: known.has_settings(home, data))
 
 
 def here() -> Path:
@@ -86,7 +175,8 @@ def open_app(ctx: click.Context, *, create: bool) -> "App":
 
     os.umask(0o077)
     home, settings = home_of(ctx)
-    app = App.open(home, settings, create=create)
+    with making(home, trust_list()) if create else contextlib.nullcontext():
+        app = App.open(home, settings, create=create)
     ctx.call_on_close(app.close)
     return app
 
@@ -103,7 +193,9 @@ def make_home(ctx: click.Context, home: Path) -> "App":
     from kb.app import App
 
     os.umask(0o077)
-    app = App.open(home, _settings_here(ctx, home))
+    _check_counts(ctx, home)
+    with making(home, trust_list()):
+        app = App.open(home, _settings_here(ctx, home))
     ctx.call_on_close(app.close)
     return app
 
@@ -118,9 +210,30 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     from kb.spaces.spaces import Spaces
 
     os.umask(0o077)
+    if leads:
+        _check_counts(ctx, _home_written(ctx))
     homes = homes_of(ctx)
-    if create and not HomePaths(homes[0].home).has_store:
-        App.open(homes[0].home, _settings_here(ctx, homes[0].home)).close()
-    spaces = Spaces.open(homes, lambda home: _settings_here(ctx, home), leads=leads)
+    if (create or leads) and not HomePaths(homes[0].home).has_store:
+        with making(homes[0].home, trust_list()):
+            App.open(homes[0].home, _settings_here(ctx, homes[0].home)).close()
+    spaces = Spaces.open(
+        homes,
+        lambda home: _settings_here(ctx, home),
+        leads=leads,
+        texts=_texts_beside(ctx),
+    )
     ctx.call_on_close(spaces.close)
     return spaces
+
+
+def _texts_beside(ctx: click.Context) -> "Callable[[], tuple[Topic, ...]] | None":
+    """The topics of a project whose store does not count; its texts are those of any clone."""
+    said: dict[str, Any] = ctx.obj
+    for one in homes_read(said["home"], said["space"], here(), os.environ):
+        verdict = _verdict(ctx, one.home)
+        if verdict.folder and not verdict.store:
+            from kb.app import topics_of
+
+            settings = _settings_here(ctx, one.home)
+            return functools.partial(topics_of, one.home, settings)
+    return None

@@ -6,7 +6,7 @@ from typing import assert_never
 import click
 from msgspec import Struct
 
-from cli.home import home_of
+from cli.home import texts_of
 from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.app import topics_of
@@ -38,7 +38,7 @@ def command(
     ctx: click.Context, topic: str | None, subjects: tuple[str, ...], max_tokens: int, as_json: bool
 ) -> None:
     """List the topics, the subjects of TOPIC, or print those that a GLOB means."""
-    topics = topics_of(*home_of(ctx))
+    topics = topics_of(*texts_of(ctx))
     limits = Limits(answer_bytes_max=max_tokens * BYTES_PER_TOKEN)
     if topic is None:
         _print_topics(topic_rows(topics, limits.entries_max), as_json=as_json)

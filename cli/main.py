@@ -42,6 +42,7 @@ COMMANDS: Final[dict[str, str]] = {
     "token": "Say who may ask the server.",
     "compact": "Remove what nothing needs any more.",
     "backup": "Copy the whole home, and bring it back.",
+    "trust": "Let a home count that kb did not make for you.",
     "check": "Check that everything is whole.",
     "doctor": "Look at what surrounds the store, and say what to mend.",
 }

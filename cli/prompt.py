@@ -2,7 +2,7 @@
 
 import click
 
-from cli.home import home_of
+from cli.home import texts_of
 from cli.learn import print_text
 from cli.output import print_json, warn
 from cli.words import text
@@ -24,7 +24,7 @@ from kb.topics import knowledge_section, with_learned
 @click.pass_context
 def command(ctx: click.Context, wishes: tuple[str, ...], as_json: bool) -> None:
     """Print the section of a system prompt that tells of topics; nothing where there is none."""
-    found = knowledge_section(with_learned(topics_of(*home_of(ctx)), wishes))
+    found = knowledge_section(with_learned(topics_of(*texts_of(ctx)), wishes))
     if as_json:
         print_json(found)
     else:

@@ -1,7 +1,9 @@
 """What was asked for? Layers of TOML, environment and flags, read once into frozen Settings."""
 
-from kb.config.load import load
+from kb.config.load import accepted_by, load
 from kb.config.places import HOME_CONFIGS, user_config
+from kb.config.project import BYTES_MAX as SETTINGS_BYTES_MAX
+from kb.config.project import ProjectFiles
 from kb.config.sections import (
     ClientSettings,
     CompactSettings,
@@ -19,6 +21,7 @@ from kb.config.sections import (
 
 __all__ = [
     "HOME_CONFIGS",
+    "SETTINGS_BYTES_MAX",
     "ClientSettings",
     "CompactSettings",
     "EmbedSettings",
@@ -27,10 +30,12 @@ __all__ = [
     "LlmSettings",
     "NotebookSettings",
     "PackSettings",
+    "ProjectFiles",
     "SearchSettings",
     "ServeSettings",
     "Settings",
     "TopicSettings",
+    "accepted_by",
     "load",
     "user_config",
 ]

@@ -7,22 +7,28 @@ Later layers win: defaults, the user's config.toml, the home's kb.toml and confi
 import os
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from kb.config.lines import line_of
-from kb.config.sections import TOPIC_KEYS, KbSettings, Settings, TopicSettings
+from kb.config.project import BYTES_MAX, ProjectFiles, acceptable, accepted_values, harmless
+from kb.config.sections import (
+    FILLED_IN,
+    TOPIC_KEYS,
+    KbSettings,
+    Settings,
+    TopicAuthor,
+    TopicSettings,
+)
 from kb.errors import ConfigError
 
 _T = TypeVar("_T")
 _KeyPath = tuple[str, ...]
+_Place = Callable[[_KeyPath], str]
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
-# Where questions, notes and keys are sent, which addresses are reached, and who reaches this one.
-_PERSONAL: Final = ("llm", "fetch", "serve", "client")
-_PERSONAL_KEYS: Final = (("notebook", "push"),)
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -41,21 +47,22 @@ def load(
     overrides: Iterable[str] = (),
     env: Mapping[str, str] | None = None,
     load_path: Sequence[Path] = (),
-    foreign: Collection[Path] = (),
+    project: ProjectFiles | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> Settings:
     """Read the layers into Settings.
 
-    `files` that are absent are passed over; those that are `foreign`, which come with a project
-    and so from whoever wrote that, may not say whom to talk to. `overrides` are KEY=VALUE,
-    KEY+=VALUE, files, or names of files (without `.toml`) in the folders of `load_path`, the first
-    one that has it; KB_CFG holds more of them, parted by newlines. Raises ConfigError that names
-    the layer, the key and, in a file, the line.
+    `files` that are absent are passed over. `overrides` are KEY=VALUE, KEY+=VALUE, names of files
+    (without `.toml`) in the folders of `load_path`, the first one that has it, or files; KB_CFG
+    holds more of them, parted by newlines. Whatever file of them is the `project`'s counts as far
+    as it is harmless, or the user has accepted it; `warn` hears of what does not. Raises
+    ConfigError that names the layer, the key and, in a file, the line.
     """
     env = os.environ if env is None else env
-    layers = _Layers()
+    layers = _Layers(project, warn or (lambda _: None))
     for file in files:
         if file.is_file():
-            layers.take_file(file, is_foreign=file in foreign)
+            layers.take_file(file)
     for override in (*filter(None, env.get("KB_CFG", "").split("\n")), *overrides):
         match = _ASSIGNMENT.fullmatch(override)
         if match is None:
@@ -67,15 +74,15 @@ def load(
 
 def _file_meant(override: str, load_path: Sequence[Path]) -> Path:
     file = os.path.expanduser(override)
-    if os.path.exists(file) and not os.path.isdir(file):
-        return Path(file)
     name = PurePosixPath(f"{override}.toml")
-    # A name leads down from these folders, never up or away.
-    if not name.is_absolute() and ".." not in name.parts:
+    # A name leads down from these folders, never up or away. They come before the working
+    # directory, which may be a stranger's.
+    is_name = file == override and not (override.startswith("./") or name.is_absolute())
+    if is_name and ".." not in name.parts:
         for folder in load_path:
             if os.path.isfile(folder / name):
                 return folder / name
-    if os.path.isdir(file):
+    if os.path.exists(file):
         return Path(file)
     looked = "".join(f", nor {name} in {folder}" for folder in load_path)
     raise ConfigError(f"neither KEY=VALUE nor a file{looked}", place=f"--cfg {override}")
@@ -84,36 +91,51 @@ def _file_meant(override: str, load_path: Sequence[Path]) -> Path:
 class _Layers:
     """What the layers so far say together, and where each topic was said."""
 
-    def __init__(self) -> None:
+    def __init__(self, project: ProjectFiles | None, warn: Callable[[str], None]) -> None:
+        self._project = project
+        self._warn = warn
         self._merged: dict[str, Any] = {}
         self._topics: dict[str, str] = {}
         self._subjects: dict[str, str] = {}
+        self._authors: dict[str, TopicAuthor] = {}
 
-    def take_file(self, file: Path, *, is_foreign: bool = False) -> None:
+    def take_file(self, file: Path) -> None:
         """A file's tables. Raises ConfigError with its line."""
-        try:
-            text = file.read_text("utf-8")
-            table = tomllib.loads(text)
-        except OSError as error:
-            raise ConfigError(f"cannot be read ({error.strerror})", place=file) from error
-        except UnicodeDecodeError as error:
-            raise ConfigError("not UTF-8", place=file) from error
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"not TOML: {error}", place=file) from error
+        project = self._project if self._project and self._project.has(file) else None
+        if project:
+            project.check_inside(file)
+        data = _read(file)
+        table, place = _checked(file, data)
+        if project is None:
+            self._take(table, place, "user")
+        elif project.accepts(data):
+            kept, never = acceptable(table)
+            self._tell(file, never, "is for your own settings alone, so that it does not count")
+            self._take(kept, place, "project")
+        else:
+            kept, left_out = harmless(table)
+            left_out += self._not_theirs(kept)
+            hint = f"comes with the project, and counts only after `kb trust {project.home.parent}`"
+            self._tell(file, left_out, hint)
+            self._take(kept, place, "stranger")
 
-        def place(path: _KeyPath) -> str:
-            line = line_of(text, path)
-            return f"{file}:{line}" if line else str(file)
+    def _not_theirs(self, table: dict[str, Any]) -> list[str]:
+        """Take out topics of the user's own, which a project could show to others or reach by."""
+        topics = _topics(table)
+        known = _topics(self._merged)
+        mine = [
+            name
+            for name in topics
+            if self._authors.get(name, "user") == "user"
+            and not {"subjects", "learned"}.isdisjoint(known.get(name, ()))
+        ]
+        for name in mine:
+            del topics[name]
+        return [f"kb.topic.{name}" for name in mine]
 
-        for section in _PERSONAL if is_foreign else ():
-            if section in table:
-                said = f"{section} is not for a project to say; set it in your own settings"
-                raise ConfigError(said, place=place((section,)))
-        for section, key in _PERSONAL_KEYS if is_foreign else ():
-            if isinstance(table.get(section), dict) and key in table[section]:
-                said = f"{section}.{key} is not for a project to say; set it in your own settings"
-                raise ConfigError(said, place=place((section, key)))
-        self._take(table, place)
+    def _tell(self, file: Path, keys: list[str], why: str) -> None:
+        if keys:
+            self._warn(f"{file}: {', '.join(keys)} {why}")
 
     def take_assignment(self, whole: str, key: str, operator: str, raw: str) -> None:
         """One KEY=VALUE or KEY+=VALUE. Raises ConfigError with the flag as it was typed."""
@@ -134,20 +156,22 @@ class _Layers:
             # Others on the machine see the arguments of a command.
             detail = "a token is not for the command line; set KB_TOKEN, or say it in a file"
             raise ConfigError(detail, place="--cfg client.token")
-        self._take(table, lambda _: f"--cfg {whole}")
 
-    def _take(self, table: dict[str, Any], place: Callable[[_KeyPath], str]) -> None:
-        try:
-            _typed(table)
-        except _Wrong as wrong:
-            # Settings that do not go together: another layer may yet change one of them.
-            if wrong.alone:
-                raise ConfigError(str(wrong), place=place(wrong.path)) from None
+        def place(_: _KeyPath) -> str:
+            return f"--cfg {whole}"
+
+        _check(table, place)
+        self._take(table, place, "user")
+
+    def _take(self, table: dict[str, Any], place: _Place, author: TopicAuthor) -> None:
         for name, said in _topics(table).items():
             if name not in self._topics:
                 self._topics[name] = place(("kb", "topic", name))
             if "subjects" in said:
                 self._subjects[name] = place(("kb", "topic", name, "subjects"))
+            is_strange = self._authors.get(name) == "stranger"
+            if "subjects" in said if author == "user" else not is_strange:
+                self._authors[name] = author
         _merge(self._merged, table)
 
     def settings(self) -> Settings:
@@ -164,7 +188,54 @@ class _Layers:
         if topic.enable and not topic.subjects:
             detail = f"kb.topic.{name}.subjects: say the folder in which its subjects lie"
             raise ConfigError(detail, place=self._topics[name])
-        return msgspec.structs.replace(topic, said_at=self._subjects.get(name, ""))
+        author = self._authors.get(name, "user")
+        return msgspec.structs.replace(topic, said_at=self._subjects.get(name, ""), said_by=author)
+
+
+def accepted_by(file: Path, data: bytes) -> list[str]:
+    """What a settings file of a project, with these bytes, says that counts only once accepted.
+
+    As KEY = VALUE. Raises ConfigError for what is wrong in it.
+    """
+    return accepted_values(_checked(file, data)[0])
+
+
+def _checked(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
+    """A file's tables, and where in it a key stands. Raises ConfigError with the line."""
+    try:
+        text = data.decode()
+        table = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise ConfigError("not UTF-8", place=file) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not TOML: {error}", place=file) from error
+
+    def place(path: _KeyPath) -> str:
+        line = line_of(text, path)
+        return f"{file}:{line}" if line else str(file)
+
+    _check(table, place)
+    return table, place
+
+
+def _check(table: dict[str, Any], place: _Place) -> None:
+    try:
+        _typed(table)
+    except _Wrong as wrong:
+        # Settings that do not go together: another layer may yet change one of them.
+        if wrong.alone:
+            raise ConfigError(str(wrong), place=place(wrong.path)) from None
+
+
+def _read(file: Path) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read(BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read ({error.strerror})", place=file) from error
+    if len(data) > BYTES_MAX:
+        raise ConfigError(f"over the limit of {BYTES_MAX:,} bytes", place=file)
+    return data
 
 
 def _value(raw: str) -> Any:
@@ -202,8 +273,9 @@ def _typed(table: dict[str, Any]) -> Settings:
         path = ("kb", "topic", name)
         if not _TOPIC_ID.fullmatch(name):
             raise _Wrong(path, f"kb.topic.{name}: an id has letters, digits, - and _, at most 64")
-        if isinstance(said, dict) and "said_at" in said:
-            raise _Wrong((*path, "said_at"), f"unknown setting kb.topic.{name}.said_at")
+        for key in FILLED_IN if isinstance(said, dict) else ():
+            if key in said:
+                raise _Wrong((*path, key), f"unknown setting kb.topic.{name}.{key}")
         # By itself, for in the whole its name would be missing from the message.
         _converted(said, TopicSettings, path)
     return _converted(table, Settings)

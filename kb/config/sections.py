@@ -149,6 +149,9 @@ class PackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Public keys in base64: what they signed is good wherever a signature is demanded."""
 
 
+TopicAuthor = Literal["user", "project", "stranger"]
+
+
 class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A topic that can be learned: a folder whose files are its subjects."""
 
@@ -166,10 +169,13 @@ class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     index: bool = True
     """Whether searches find its subjects too."""
     said_at: str = ""
-    """Where `subjects` was said. `load` fills it; no layer may."""
+    """Where `subjects` was said. `load` fills in this and the next; no layer may."""
+    said_by: TopicAuthor = "user"
+    """Whose files say it; `stranger`, where they come with a project that is not trusted."""
 
 
-TOPIC_KEYS: Final = tuple(key for key in TopicSettings.__struct_fields__ if key != "said_at")
+FILLED_IN: Final = ("said_at", "said_by")
+TOPIC_KEYS: Final = tuple(k for k in TopicSettings.__struct_fields__ if k not in FILLED_IN)
 """What a layer may say of a topic."""
 
 

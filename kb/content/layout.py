@@ -3,7 +3,7 @@
 import os
 import re
 import unicodedata
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +16,14 @@ PACKS_FOLDER: Final = "packs"
 PROJECT_FOLDER: Final = ".kb"
 """The name of a project's home."""
 _FOLDERS: Final = ("store", "raw", "md", "index", "tmp")
+_OWN: Final = (*_FOLDERS, "run", "backups", "notebook")
+
+
+def is_kept_by_kb(place: PurePath) -> bool:
+    """Whether a place in a project holds what kb itself has written there, and no source text."""
+    return place.parts == (PROJECT_FOLDER,) or (
+        place.parts[:1] == (PROJECT_FOLDER,) and place.parts[1] in _OWN
+    )
 
 
 class HomePaths(Struct, frozen=True):
@@ -29,9 +37,14 @@ class HomePaths(Struct, frozen=True):
         return self.root / "store"
 
     @property
+    def data_file(self) -> Path:
+        """The one file that a store is."""
+        return self.store / "data.mdb"
+
+    @property
     def has_store(self) -> bool:
         """Whether a store lies there, whatever its state. Raises OSError where none may look."""
-        return (self.store / "data.mdb").exists()
+        return self.data_file.exists()
 
     @property
     def index(self) -> Path:

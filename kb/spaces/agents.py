@@ -34,9 +34,16 @@ Warned = TypeVar(
 class ForAgents:
     """Spaces in the order of precedence: of what several have, that of the first is answered."""
 
-    def __init__(self, opened: Sequence[OpenSpace], failed: Sequence[FailedSpace]) -> None:
+    def __init__(
+        self,
+        opened: Sequence[OpenSpace],
+        failed: Sequence[FailedSpace],
+        texts: Callable[[], tuple[Topic, ...]] | None = None,
+    ) -> None:
+        """`texts` are topics of a folder whose store is not open; of one id they come last."""
         self._opened = tuple(opened)
         self._failed = tuple(failed)
+        self._texts = texts
 
     def tools(self) -> Mapping[str, Callable[[Any, Scope], Struct]]:
         """What answers a tool, by the tool's name."""
@@ -124,7 +131,7 @@ class ForAgents:
         if failed:
             logger.info("the topics of a space cannot be read, and are left out")
         found: dict[str, Topic] = {}
-        for _, topics in given:
+        for topics in (*(each for _, each in given), self._texts() if self._texts else ()):
             for topic in topics:
                 found.setdefault(topic.id, topic)
         return tuple(found.values())

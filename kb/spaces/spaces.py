@@ -44,6 +44,7 @@ from kb.tools.neighbors import with_neighbors
 from kb.tools.search import SearchInput
 from kb.tools.search_entities import SearchEntitiesInput, SearchEntitiesOutput
 from kb.tools.similar import SimilarInput, bounded
+from kb.topics import Topic
 
 if TYPE_CHECKING:
     from kb.guide import Desk
@@ -62,12 +63,17 @@ class Spaces:
         failed: Sequence[FailedSpace],
         resources: contextlib.ExitStack,
         core: Callable[[], App] | None = None,
+        texts: Callable[[], tuple[Topic, ...]] | None = None,
     ) -> None:
-        """`core` opens the home of kb's own entries; without it they are not asked."""
+        """`core` opens the home of kb's own entries; without it they are not asked.
+
+        `texts` are topics of a folder whose store is not opened.
+        """
         self._opened = tuple(opened)
         self._failed = tuple(failed)
         self._resources = resources
         self._core = core
+        self._texts = texts
 
     @classmethod
     def open(
@@ -77,6 +83,7 @@ class Spaces:
         *,
         clock: Clock | None = None,
         leads: bool = False,
+        texts: Callable[[], tuple[Topic, ...]] | None = None,
     ) -> Self:
         """Open the homes that are there; where none is, the first one as an empty one.
 
@@ -111,7 +118,8 @@ class Spaces:
             if not opened:
                 keep(homes[0])
             kept = resources.pop_all()
-            return cls(opened, failed, kept, Once(lambda: open_core(kept, shared, clock)))
+            core = Once(lambda: open_core(kept, shared, clock))
+            return cls(opened, failed, kept, core, texts)
 
     def only(self, name: SpaceName) -> "Spaces | None":
         """One of them by itself, which knows nothing of the others; None where it is not read.
@@ -139,7 +147,7 @@ class Spaces:
     @functools.cached_property
     def agents(self) -> ForAgents:
         """Texts, lists, packs and topics of all of the spaces."""
-        return ForAgents(self._opened, self._failed)
+        return ForAgents(self._opened, self._failed, self._texts)
 
     @functools.cached_property
     def toolkit(self) -> ToolKit:

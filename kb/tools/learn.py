@@ -76,7 +76,7 @@ def run(kit: ToolKit, request: LearnArguments, scope: Scope) -> Learned | Failed
 
 def description(topics: tuple[Topic, ...]) -> str | None:
     """What the tool says of itself; None where there is nothing to learn."""
-    able = learnable(topics, LIMITS.entries_max)
+    able = [topic.for_prompts for topic in learnable(topics, LIMITS.entries_max)]
     if not able:
         return None
     return (

@@ -55,7 +55,7 @@ def knowledge_section(
     listed: list[str] = []
     warnings: list[str] = []
     room = limits.answer_bytes_max
-    for topic in topics:
+    for topic in (one.for_prompts for one in topics):
         try:
             shelf = open_shelf(topic, limits.entries_max)
         except SourceError as error:

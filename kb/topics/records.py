@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
 from msgspec import Struct
 
 BYTES_PER_TOKEN: Final = 4
@@ -24,6 +25,15 @@ class Topic(Struct, frozen=True, kw_only=True):
     disabled: tuple[str, ...] = ()
     index: bool = True
     """Whether searches find its subjects too."""
+    is_strange: bool = False
+    """It comes with a project that is not trusted: a prompt names it, and says no more of it."""
+
+    @property
+    def for_prompts(self) -> "Topic":
+        """As a text may tell of it that a model reads without having asked."""
+        if not self.is_strange:
+            return self
+        return msgspec.structs.replace(self, title=None, introduction=None, description=None)
 
     @property
     def name(self) -> str:

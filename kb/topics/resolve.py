@@ -1,10 +1,12 @@
 """From settings to topics: folders are found, and what is off is left out."""
 
 import os
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from kb.config import KbSettings, TopicSettings
-from kb.errors import ConfigError
+from kb.content.inside import place_inside
+from kb.content.layout import is_kept_by_kb
+from kb.errors import ConfigError, Refused
 from kb.topics.records import Topic
 
 
@@ -20,9 +22,12 @@ def _topic(name: str, said: TopicSettings, root: Path) -> Topic:
     key = f"kb.topic.{name}.subjects"
     place = said.said_at or "the settings"
     try:
-        folder = root / Path(said.subjects).expanduser()
+        folder = _folder(said, root)
     except RuntimeError as error:
         raise ConfigError(f"{key}: {said.subjects} names no user's folder", place=place) from error
+    except Refused as error:
+        detail = f"{key}: {said.subjects} is no folder of the project ({error.reason})"
+        raise ConfigError(detail, place=place) from error
     if not os.path.isdir(folder):
         raise ConfigError(f"{key}: there is no folder {folder}", place=place)
     return Topic(
@@ -34,7 +39,21 @@ def _topic(name: str, said: TopicSettings, root: Path) -> Topic:
         learned=said.learned,
         disabled=said.disabled,
         index=said.index,
+        is_strange=said.said_by == "stranger",
     )
+
+
+def _folder(said: TopicSettings, root: Path) -> Path:
+    """Where subjects lie; those that a project names lie below it, links followed."""
+    if said.said_by == "user":
+        return root / Path(said.subjects).expanduser()
+    named = str(PurePosixPath(said.subjects))
+    if named.startswith("~"):
+        raise Refused("it starts from a user's folder", source=named)
+    place = place_inside(root, named) if named != "." else Path()
+    if is_kept_by_kb(place):
+        raise Refused("kb keeps its own files there", source=named)
+    return Path(os.path.realpath(root)) / place
 
 
 def _line(text: str | None) -> str | None:

@@ -1,11 +1,13 @@
 """Settings: layers, and errors that say where."""
 
+import os
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 
-from kb.config import Settings, load
+from kb.config import LlmSettings, ProjectFiles, SearchSettings, Settings, load
 from kb.config.lines import line_of
 from kb.errors import ConfigError
 
@@ -235,7 +237,7 @@ def test_a_topic_that_is_off_may_be_half_said(tmp_path: Path) -> None:
 
 
 def test_a_name_is_looked_up_on_the_load_path(tmp_path: Path) -> None:
-    """The first folder that has NAME.toml; a file that is there by that very name comes before."""
+    """The first folder that has NAME.toml, or else a file by that very name."""
     one, two = tmp_path / "one", tmp_path / "two"
     for folder, size in ((one, 1), (two, 2)):
         (folder / "sub").mkdir(parents=True)
@@ -260,11 +262,111 @@ def test_a_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
     assert f"in {tmp_path}/config.d" in str(raised.value)
 
 
-@pytest.mark.parametrize("text", ["[llm]\nprovider = 'ollama'\n", "fetch.allow = ['10.0.0.1']\n"])
-def test_a_project_may_not_say_whom_to_talk_to(tmp_path: Path, text: str) -> None:
-    """Settings that come with a folder from elsewhere cannot send anything anywhere."""
-    file = tmp_path / "config.toml"
-    file.write_text(f"# a project\n{text}")
-    load([file], env={})
-    with pytest.raises(ConfigError, match=f"{file}:2: (llm|fetch) is not for a project to say"):
-        load([file], env={}, foreign=[file])
+def _of_project(root: Path, *accepted: bytes) -> ProjectFiles:
+    home = root / ".kb"
+    (home / "config.d").mkdir(parents=True, exist_ok=True)
+    return ProjectFiles(home=home, root=root, accepts=lambda data: data in accepted)
+
+
+_HARMFUL = """\
+[llm]
+provider = "openai"
+base_url = "http://127.0.0.1:1"
+[embed]
+model = ".kb/model"
+[fetch]
+allow = ["10.0.0.1"]
+[notebook]
+path = "/"
+push = true
+[compact]
+tombstone_days = 0
+[search]
+rrf_k = 7
+candidates = 1_000_000
+[kb.topic.x]
+subjects = "docs"
+learned = ["**"]
+"""
+
+
+@pytest.mark.parametrize("way", ["file", "name", "path", "variable"])
+def test_a_project_says_what_is_harmless(tmp_path: Path, way: str) -> None:
+    """By every way that its files are read: the rest is left out and named, but once accepted."""
+    project = _of_project(tmp_path)
+    file = project.home / ("kb.toml" if way == "file" else "config.d/x.toml")
+    file.write_text(_HARMFUL)
+    files = [file] if way == "file" else []
+    overrides = {"name": ["x"], "path": [str(file)]}.get(way, [])
+    env = {"KB_CFG": "x"} if way == "variable" else {}
+    said: list[str] = []
+    path = [project.home / "config.d"]
+
+    def loaded(project: ProjectFiles | None) -> Settings:
+        return load(files, overrides, env, load_path=path, project=project, warn=said.append)
+
+    found = loaded(project)
+    assert found.search == SearchSettings(rrf_k=7)
+    assert (found.kb.topic["x"].learned, found.kb.topic["x"].said_by) == ((), "stranger")
+    plain = structs.replace(found, search=SearchSettings(), kb=Settings().kb)
+    assert plain == Settings()
+    (line,) = said
+    for key in ("llm.base_url", "embed.model", "fetch.allow", "notebook.path", "compact"):
+        assert key in line
+    assert f"`kb trust {tmp_path}`" in line
+    accepted = loaded(_of_project(tmp_path, file.read_bytes()))
+    mine = loaded(None)
+    assert said == [line]
+    assert accepted.llm == mine.llm != LlmSettings()
+    assert accepted.kb.topic["x"].learned == ("**",)
+    assert accepted.kb.topic["x"].said_by == "project"
+
+
+def test_whose_packs_are_good_says_the_user_alone(tmp_path: Path) -> None:
+    """Not even a file that was accepted adds a key."""
+    project = _of_project(tmp_path)
+    file = project.home / "kb.toml"
+    file.write_text(f'[pack]\ntrusted_keys = ["{"A" * 43}="]\n')
+    said: list[str] = []
+    accepting = _of_project(tmp_path, file.read_bytes())
+    for one in (project, accepting):
+        assert load([file], env={}, project=one, warn=said.append).pack.trusted_keys == ()
+    assert len(said) == 2
+
+
+def test_a_name_is_the_users_own_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the project's file of that name nor one in the working directory comes before."""
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for folder, size in ((mine, 1), (theirs, 2)):
+        folder.mkdir()
+        (folder / "x.toml").write_text(f"[search]\nrrf_k = {size}\n")
+    (tmp_path / "x").write_text("[search]\nrrf_k = 3\n")
+    monkeypatch.chdir(tmp_path)
+    assert load([], ["x"], env={}, load_path=[mine, theirs]).search.rrf_k == 1
+    assert load([], ["./x"], env={}, load_path=[mine, theirs]).search.rrf_k == 3
+
+
+def test_a_project_leaves_the_users_topics_alone(tmp_path: Path) -> None:
+    """It cannot point one elsewhere, or show what the user keeps from everyone."""
+    project = _of_project(tmp_path)
+    mine, theirs = tmp_path / "mine.toml", project.home / "kb.toml"
+    mine.write_text('[kb.topic.x]\nsubjects = "/mine"\nlearned = ["*"]\nenable = false\n')
+    theirs.write_text('[kb.topic.x]\nsubjects = "docs"\nenable = true\n')
+    said: list[str] = []
+    files = structs.replace(project, root=project.home)
+    topic = load([mine, theirs], env={}, project=files, warn=said.append).kb.topic["x"]
+    assert (topic.subjects, topic.enable) == ("/mine", False)
+    assert "kb.topic.x comes with the project" in said[0]
+
+
+def test_a_projects_file_is_a_plain_file_of_its_own(tmp_path: Path) -> None:
+    """A link to a file outside is not read, and a FIFO is not waited for."""
+    root = tmp_path / "clone"
+    project = _of_project(root)
+    (tmp_path / "secret.toml").write_text("[search]\nrrf_k = 9\n")
+    (project.home / "kb.toml").symlink_to(tmp_path / "secret.toml")
+    with pytest.raises(ConfigError, match="a link that leads out of the project"):
+        load([project.home / "kb.toml"], env={}, project=project)
+    os.mkfifo(project.home / "config.d/x.toml")
+    with pytest.raises(ConfigError, match="not a regular file"):
+        load([], [str(project.home / "config.d/x.toml")], env={}, project=project)

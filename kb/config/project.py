@@ -1,0 +1,108 @@
+"""What may the settings of a project say?"""
+
+import copy
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kb.errors import ConfigError
+
+BYTES_MAX: Final = 1 << 20
+
+# What only shapes how the project's own text is cut, ranked and listed. Whatever sends, reaches,
+# runs, removes or lifts a bound is not here.
+_HARMLESS: Final = frozenset(
+    (
+        "ingest.extensions",
+        "chunk.tokens_max",
+        "chunk.overlap_tokens",
+        "entry.tokens_max",
+        "entry.overlap_tokens",
+        "search.fusion",
+        "search.rrf_k",
+        "search.lexical_weight",
+        "search.lexical_top_share",
+        "search.feedback_passages",
+        "search.feedback_weight",
+        "search.mmr_similarity",
+        "search.mmr_crowd",
+        "search.entity_boost",
+    )
+)
+# `learned` is not here: it puts texts into system prompts that nobody asked for.
+_HARMLESS_OF_TOPICS: Final = frozenset(
+    ("enable", "title", "introduction", "description", "subjects", "disabled", "index")
+)
+_OF_USERS_ALONE: Final = frozenset(("pack.trusted_keys",))
+
+
+class ProjectFiles(Struct, frozen=True, kw_only=True):
+    """Settings files that come with a project, and so from whoever wrote it."""
+
+    home: Path
+    """The project's `.kb`."""
+    root: Path
+    """What lies below it is the project's; a real path."""
+    accepts: Callable[[bytes], bool]
+    """Whether the user has accepted a file that holds these bytes."""
+
+    def has(self, file: Path) -> bool:
+        """Whether a file is the project's, by its name or by where that leads."""
+        return file.is_relative_to(self.home) or _real(file).is_relative_to(self.root)
+
+    def check_inside(self, file: Path) -> None:
+        """Raise ConfigError for what is no plain file, or one that only a link makes its own."""
+        if not _real(file).is_relative_to(self.root):
+            raise ConfigError("a link that leads out of the project", place=file)
+        if not file.is_file():
+            raise ConfigError("not a regular file", place=file)
+
+
+def _real(file: Path) -> Path:
+    return Path(os.path.realpath(file))
+
+
+def harmless(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What a project's table may say to anyone, and the keys that only the user can let count."""
+    kept, left_out = _kept(table, lambda key: key in _HARMLESS or key == "kb.topic")
+    for name, said in kept.get("kb", {}).get("topic", {}).items():
+        for key in sorted(said.keys() - _HARMLESS_OF_TOPICS):
+            left_out.append(f"kb.topic.{name}.{key}")
+            del said[key]
+    return kept, left_out
+
+
+def acceptable(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What a project's table may say once the user has accepted it, and the keys it never may."""
+    return _kept(table, lambda key: key not in _OF_USERS_ALONE)
+
+
+def accepted_values(table: dict[str, Any]) -> list[str]:
+    """What a project's table says that counts only once it is accepted, as KEY = VALUE."""
+    kept, _ = acceptable(table)
+    _, left_out = harmless(copy.deepcopy(kept))
+    return [f"{key} = {_value(kept, key.split('.'))!r}" for key in left_out]
+
+
+def _value(table: dict[str, Any], path: list[str]) -> Any:
+    found: Any = table
+    for name in path:
+        found = found[name]
+    return found
+
+
+def _kept(
+    table: dict[str, Any], is_kept: Callable[[str], bool]
+) -> tuple[dict[str, Any], list[str]]:
+    kept: dict[str, Any] = {}
+    left_out: list[str] = []
+    for section, said in table.items():
+        for key, value in said.items():
+            if is_kept(f"{section}.{key}"):
+                kept.setdefault(section, {})[key] = value
+            else:
+                left_out.append(f"{section}.{key}")
+    return kept, left_out

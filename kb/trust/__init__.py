@@ -1,0 +1,16 @@
+"""Whose folder is it? Which stores count: those that this user's kb made, or the user accepted."""
+
+from kb.trust.folder import link_out, look_of
+from kb.trust.list import TrustedHome, TrustList, trust_list
+from kb.trust.verdict import Verdict, making, verdict_of
+
+__all__ = [
+    "TrustList",
+    "TrustedHome",
+    "Verdict",
+    "link_out",
+    "look_of",
+    "making",
+    "trust_list",
+    "verdict_of",
+]

@@ -1,0 +1,51 @@
+"""Which file is it, wherever its folder is moved to?"""
+
+import errno
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+_MARK: Final = "user.kb.home"
+_MARK_FORM: Final = re.compile(rb"[0-9a-f]{32}")
+
+
+def identity_of(file: Path) -> str | None:
+    """A word for a file that no other has, now or later; None where there is none.
+
+    It is the inode with a random mark in an extended attribute, which neither git nor an archive
+    brings along: without it a file could inherit the number of one that is gone. A marked file
+    keeps its word when its disk is known by another number. Where there are no such attributes,
+    device, inode and, where the system tells it, the time of birth stand in.
+    """
+    try:
+        found = os.stat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    mark = _mark(file)
+    if mark:
+        return f"{mark}-{found.st_ino:x}"
+    born = int(getattr(found, "st_birthtime", 0))
+    return f"at-{found.st_dev:x}-{found.st_ino:x}-{born:x}"
+
+
+def mark(file: Path) -> None:
+    """Give a file its mark, where it has none and can have one; of several callers one does."""
+    if not hasattr(os, "setxattr") or _mark(file):
+        return
+    word = os.urandom(16).hex().encode()
+    try:
+        os.setxattr(file, _MARK, word, os.XATTR_CREATE)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.EROFS):
+            raise
+
+
+def _mark(file: Path) -> str:
+    if not hasattr(os, "getxattr"):
+        return ""
+    try:
+        said = os.getxattr(file, _MARK)
+    except OSError:
+        return ""
+    return said.decode() if _MARK_FORM.fullmatch(said) else ""
