@@ -22,7 +22,7 @@ _KeyPath = tuple[str, ...]
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
 # Where questions, notes and keys are sent, which addresses are reached, and who reaches this one.
 _PERSONAL: Final = ("llm", "fetch", "serve", "client")
-_PERSONAL_KEYS: Final = (("notebook", "push"),)
+_PERSONAL_KEYS: Final = (("notebook", "push"), ("pack", "trusted_keys"))
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
