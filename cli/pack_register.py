@@ -80,6 +80,7 @@ def tell(warnings: tuple[str, ...]) -> None:
 @click.argument("place", metavar="PATH|URL")
 @click.option("--visibility", type=click.Choice(get_args(Visibility)), help="Who may see the pack.")
 @click.option("--trust", metavar="KEY", help="Refuse an archive that this key has not signed.")
+@click.option("--downgrade", is_flag=True, help="Take a lower version than the registered one.")
 @click.option("--wait/--no-wait", default=True, help="Wait until all of it can be found.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
@@ -88,6 +89,7 @@ def add(
     place: str,
     visibility: Visibility | None,
     trust: str | None,
+    downgrade: bool,
     wait: bool,
     as_json: bool,
 ) -> None:
@@ -95,13 +97,14 @@ def add(
 
     `kb sync-all` keeps the docs of a folder current. An archive is verified as a whole before
     anything is written; its files come to lie in the home, and what is there of an older version
-    is replaced. Its passages and vectors are used where this home would make the same.
+    is replaced. Its passages and vectors are used where this home would make the same. A pack that
+    was signed once is replaced by its signer's only, and none by a lower version unasked.
     """
     app = open_app(ctx, create=False)
     found = app.packs.read(place, trust=trust)
     if not app.is_made:
         app = open_app(ctx, create=True)
-    placed = app.packs.place(found, visibility=visibility)
+    placed = app.packs.place(found, visibility=visibility, downgrade=downgrade)
     report = _taken_in(app, placed, visibility, wait=wait)
     shown = _added(placed, report.sources[0])
     if as_json:

@@ -24,7 +24,8 @@ from kb.model.source import member_lsid
 from kb.packs import register
 from kb.packs.keys import key_bytes
 from kb.packs.load import MANIFEST_JSON, Pack
-from kb.packs.portable import ARCHIVE_BYTES_MAX, Archive, read_archive
+from kb.packs.portable import ARCHIVE_BYTES_MAX, SEAL, Archive, read_archive
+from kb.packs.succession import check_succession
 from kb.passages import Ready
 from kb.store.store import Store
 from kb.sync import origins
@@ -75,9 +76,8 @@ class HomePacks:
     def read(self, said: str, *, trust: str | None = None) -> Pack | Signed:
         """The pack at a place: a folder, a manifest's file, an archive (.tar), or an archive's URL.
 
-        An archive is verified as a whole; nothing is written. `trust` is a public key, by which or
-        by one of the trusted keys it must be signed. Raises UsageError, UnknownPack, and
-        SourceError's children.
+        An archive is verified as a whole; nothing is written. `trust` is a public key, by which and
+        no other it must be signed. Raises UsageError, UnknownPack, and SourceError's children.
         """
         is_url = said.startswith(("https://", "http://"))
         if not is_url and not said.endswith(ARCHIVE_SUFFIX):
@@ -87,22 +87,31 @@ class HomePacks:
         if trust is not None:
             _require_key(trust)
         archive = read_archive(self._bytes(said, is_url=is_url), said)
-        is_trusted = archive.key in (*self._trusted, trust) if archive.key else False
-        if trust is not None and not is_trusted:
+        if trust is not None and archive.key != trust:
             whose = f"signed by {archive.key}" if archive.key else "not signed"
-            raise Refused(f"it is {whose}, and no trusted key has signed it", source=said)
+            raise Refused(f"it is {whose}, and --trust asks for {trust}", source=said)
+        is_trusted = bool(archive.key) and archive.key in (*self._trusted, trust)
         return Signed(archive=archive, is_trusted=is_trusted)
 
-    def place(self, found: Pack | Signed, *, visibility: Visibility | None = None) -> Placed:
+    def place(
+        self,
+        found: Pack | Signed,
+        *,
+        visibility: Visibility | None = None,
+        downgrade: bool = False,
+    ) -> Placed:
         """Register a pack that was read.
 
         The files of an archive come to lie in the home, whole, and only then does the register
-        name them. Raises UsageError where another pack has its id, StoreBusy, StoreFull.
+        name them. Raises UsageError where another pack has its id, Refused where its signer is not
+        the one that the id is known by, HeldBack where its version is lower than the registered
+        one and `downgrade` does not allow that; StoreBusy, StoreFull.
         """
         if isinstance(found, Signed):
-            return self._archive(found, visibility)
-        ident = self._follow(found.manifest.pack_id, found.location)
-        record = register.register(self._store, found, visibility=visibility)
+            return self._archive(found, visibility, downgrade=downgrade)
+        self._check(found, found.location, "", downgrade=downgrade)
+        ident = self._follow(found.manifest.pack_id)
+        record = register.register(self._store, found, visibility=visibility, downgrade=downgrade)
         return Placed(record=record, pack=found, origin_id=ident, ready={}, signed=None)
 
     def _bytes(self, said: str, *, is_url: bool) -> bytes:
@@ -114,19 +123,26 @@ class HomePacks:
         except SourceError as error:
             raise type(error)(error.reason, source=said) from error
 
-    def _archive(self, signed: Signed, visibility: Visibility | None) -> Placed:
+    def _archive(self, signed: Signed, visibility: Visibility | None, *, downgrade: bool) -> Placed:
         archive = signed.archive
         pack_id = archive.pack.manifest.pack_id
         location = register.inner_location(pack_id)
-        ident = self._follow(pack_id, location)
-        # Compaction would take a folder that no record names yet for one that none names any more.
+        # Compaction would take a folder that no record names yet for one that none names any more,
+        # and of two at once the second is held against what the first has registered.
         with file_lock(self._paths.compact_lock, _WAIT_S):
+            self._check(archive.pack, location, archive.key, downgrade=downgrade)
+            ident = self._follow(pack_id)
             folder = self._unpack(archive)
             failpoint("packs.after_unpack")
             self._link(pack_id, folder)
             failpoint("packs.after_link")
             record = register.register(
-                self._store, archive.pack, location=location, visibility=visibility
+                self._store,
+                archive.pack,
+                location=location,
+                visibility=visibility,
+                signed_by=archive.key,
+                downgrade=downgrade,
             )
         failpoint("packs.after_register")
         ready = {member_lsid("pack", pack_id, path): one for path, one in archive.ready.items()}
@@ -138,10 +154,15 @@ class HomePacks:
             signed=signed,
         )
 
-    def _follow(self, pack_id: str, location: str) -> str:
-        """Have the pack's docs kept current; the next sync forgets it where no record follows."""
+    def _check(self, pack: Pack, location: str, signed_by: str, *, downgrade: bool) -> None:
+        """Raise, before anything is written, what registering it will raise."""
+        said = pack.manifest
         with self._store.read() as txn:
-            register.known_at(txn, pack_id, location)
+            known = register.known_at(txn, said.pack_id, location)
+        check_succession(known, said.version, signed_by, downgrade=downgrade)
+
+    def _follow(self, pack_id: str) -> str:
+        """Have the pack's docs kept current; the next sync forgets it where no record follows."""
         ident = origin_id("pack", pack_id)
         now_ms = self._store.clock.now_ms()
         origin = Origin(origin_id=ident, kind="pack", location=pack_id, added_ms=now_ms)
@@ -152,7 +173,7 @@ class HomePacks:
         """Have the archive's files in a folder of their own; the name of that."""
         pack_id = archive.pack.manifest.pack_id
         name = f"{pack_id}@{archive.content_hash[:_HASH_SHOWN]}"
-        files = {MANIFEST_JSON: archive.manifest, **archive.docs}
+        files = {MANIFEST_JSON: archive.manifest, SEAL: archive.seal, **archive.docs}
         if (self._paths.packs / name).exists():
             if _is_whole(self._paths.packs / name, files):
                 return name

@@ -11,7 +11,7 @@ from kb import home_entries, home_notebook
 from kb.config import Settings
 from kb.content.inside import place_inside
 from kb.content.layout import HomePaths
-from kb.errors import ConfigError, NotFound, Refused, SourceError, UsageError
+from kb.errors import ConfigError, HeldBack, NotFound, Refused, SourceError, UsageError
 from kb.ingest.request import Wishes
 from kb.model.doc import OPERATOR, Doc, Kind, PackPart, Visibility
 from kb.model.ids import Lsid
@@ -132,7 +132,7 @@ class HomeSources:
         return _collection(origin, tuple(members), _unsure("topic", topic.id, unsure))
 
     def _pack(self, origin: Origin) -> Collection:
-        from kb.packs.register import listed, open_registered, place_of
+        from kb.packs.register import follow_version, listed, open_registered, place_of
 
         with self._store.read() as txn:
             records = listed(txn, OPERATOR)
@@ -141,7 +141,8 @@ class HomeSources:
             return _collection(origin, is_gone=True)
         try:
             pack = open_registered(record, self._paths.root)
-        except (SourceError, NotFound, UsageError) as error:
+            follow_version(self._store, record, pack, dry_run=self._options.dry_run)
+        except (HeldBack, SourceError, NotFound, UsageError) as error:
             return _collection(origin, amiss=str(error))
         asked = self._options.wishes.visibility
         named = [(doc.source_path, _wishes(record, doc, asked)) for doc in pack.manifest.docs]

@@ -146,7 +146,7 @@ class PackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     trusted_keys: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9+/]{43}=\Z")], ...], Meta(max_length=256)
     ] = ()
-    """Public keys in base64: what they signed is good wherever a signature is demanded."""
+    """Public keys in base64: what they signed is taken without a warning."""
 
 
 TopicAuthor = Literal["user", "project", "stranger"]

@@ -20,8 +20,11 @@ class PackRecord(Struct, frozen=True, kw_only=True):
     selector: str | None = None
     """The name that the pack gives itself, besides its id."""
     version: str = ""
+    """Of the manifest as it was registered or synced last; a lower one has to be asked for."""
     content_hash: str = ""
     """As the manifest said when it was registered."""
+    signed_by: str = ""
+    """The public key that signed its archive; empty where nobody did."""
     visibility: Visibility = "public"
     owner: str = LOCAL_USER
     added_ms: int

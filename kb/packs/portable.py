@@ -32,6 +32,7 @@ PASSAGES_MAX: Final = 500_000
 PASSAGES: Final = "passages.jsonl"
 VECTORS: Final = "vectors.f32"
 SEAL: Final = "seal.json"
+SEAL_BYTES_MAX: Final = 4_096
 DOCS: Final = "docs/"
 
 # Stands before a text that would otherwise lose its beginning as front matter.
@@ -42,7 +43,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # Neighbours overlap; this is more than any chunker lets them.
 _OVERLAP_FACTOR_MAX: Final = 8
 _SIGNED_FOR: Final = b"kb portable pack 1\n"
-_MEMBER_BYTES_MAX: Final = {MANIFEST_JSON: MANIFEST_BYTES_MAX, SEAL: 4_096}
+_MEMBER_BYTES_MAX: Final = {MANIFEST_JSON: MANIFEST_BYTES_MAX, SEAL: SEAL_BYTES_MAX}
 _CACHES: Final = (PASSAGES, VECTORS)
 
 
@@ -98,6 +99,7 @@ class Archive(Struct, frozen=True, kw_only=True):
 
     pack: Pack
     manifest: bytes
+    seal: bytes
     docs: dict[str, bytes]
     """By source path."""
     ready: dict[str, Ready]
@@ -177,7 +179,22 @@ def read_archive(data: bytes, source: str) -> Archive:
         raise Unparsable("its docs are not those of its manifest", source=source)
     docs = {member.name: bytes(member.data) for member in found[1:-3]}
     ready = _ready(docs, portable, found[-3].data, found[-2].data, source)
-    return Archive(pack=pack, manifest=manifest, docs=docs, ready=ready, key=seal.key)
+    return Archive(
+        pack=pack,
+        manifest=manifest,
+        seal=bytes(found[-1].data),
+        docs=docs,
+        ready=ready,
+        key=seal.key,
+    )
+
+
+def signer_of(data: bytes, manifest: bytes, source: str) -> str:
+    """Who signed a manifest by this seal; empty where nobody did.
+
+    Raises Unparsable where the seal is of another manifest, Refused where the signature is wrong.
+    """
+    return _seal(data, manifest, source).key
 
 
 def _seal(data: bytes, manifest: bytes, source: str) -> Seal:

@@ -4,13 +4,17 @@ import os
 from pathlib import Path
 from typing import Final
 
+from msgspec import structs
+
+from kb.content.inside import read_inside
 from kb.content.layout import PACKS_FOLDER
-from kb.errors import AmbiguousId, Unreadable, UsageError
+from kb.errors import AmbiguousId, Refused, SourceError, Unreadable, UsageError
 from kb.model.doc import LOCAL_USER, OPERATOR, Scope, Visibility
 from kb.model.ids import Lsid
 from kb.model.pack import PackRecord
 from kb.model.source import path_of
-from kb.packs.load import MANIFEST_JSON, Pack, UnknownPack, load_pack
+from kb.packs.load import MANIFEST_BYTES_MAX, MANIFEST_JSON, Pack, UnknownPack, load_pack
+from kb.packs.succession import check_succession
 from kb.store.keys import text_key
 from kb.store.kv import ReadTxn
 from kb.store.records import PACKS
@@ -70,16 +74,19 @@ def register(
     location: str | None = None,
     visibility: Visibility | None = None,
     owner: str = LOCAL_USER,
+    signed_by: str = "",
+    downgrade: bool = False,
 ) -> PackRecord:
     """Know a pack by its id from now on; what its manifest says of it now is taken down.
 
     Registered again it keeps its time and, where none is given, who sees it. Raises UsageError
-    where another pack of that id is registered.
+    where another pack of that id is registered, and what `check_succession` raises.
     """
     said, location = pack.manifest, location or pack.location
     key = text_key(said.pack_id)
     with store.write() as txn:
         known = known_at(txn, said.pack_id, location)
+        check_succession(known, said.version, signed_by, downgrade=downgrade)
         record = PackRecord(
             pack_id=said.pack_id,
             location=location,
@@ -87,6 +94,7 @@ def register(
             selector=pack.selector,
             version=said.version,
             content_hash=said.content_hash,
+            signed_by=signed_by,
             visibility=visibility or (known.visibility if known else "public"),
             owner=known.owner if known else owner,
             added_ms=known.added_ms if known else store.clock.now_ms(),
@@ -128,18 +136,52 @@ def resolve(txn: ReadTxn, name: str, scope: Scope) -> PackRecord:
 def open_registered(record: PackRecord, home: Path) -> Pack:
     """A registered pack as it is now.
 
-    Raises what `load_pack` raises, but Unreadable where nothing or another pack is in its place.
+    Raises what `load_pack` raises, but Unreadable where nothing or another pack is in its place,
+    and Refused where its manifest is not signed by the signer of the record.
     """
     mend = f"kb pack rm {record.pack_id}, or put it back"
+    place = place_of(record, home)
     try:
-        pack = load_pack(place_of(record, home))
+        pack = load_pack(place)
     except UnknownPack as error:
         detail = f"{record.location} is not there any more; {mend}"
         raise Unreadable(detail, source=record.pack_id) from error
     if pack.manifest.pack_id != record.pack_id:
         detail = f"{record.location} is the manifest of {pack.manifest.pack_id} now; {mend}"
         raise Unreadable(detail, source=record.pack_id)
+    if record.signed_by and _signer(place.parent, record.pack_id) != record.signed_by:
+        detail = f"{record.location} is not signed by {record.signed_by} any more; {mend}"
+        raise Refused(detail, source=record.pack_id)
     return pack
+
+
+def _signer(folder: Path, pack_id: str) -> str:
+    """Who signed the manifest of an unpacked archive; empty where nobody did."""
+    from kb.packs.portable import SEAL, SEAL_BYTES_MAX, signer_of
+
+    try:
+        seal = read_inside(folder, SEAL, SEAL_BYTES_MAX)
+        manifest = read_inside(folder, MANIFEST_JSON, MANIFEST_BYTES_MAX)
+        return signer_of(seal, manifest, pack_id)
+    except SourceError:
+        return ""
+
+
+def follow_version(store: Store, record: PackRecord, pack: Pack, *, dry_run: bool) -> None:
+    """Take down what the manifest of a registered pack says now, as a sync has found it.
+
+    A dry run writes nothing. Raises HeldBack where its version is lower than the registered one.
+    """
+    said = pack.manifest
+    check_succession(record, said.version, record.signed_by)
+    if dry_run or (record.version, record.content_hash) == (said.version, said.content_hash):
+        return
+    key = text_key(record.pack_id)
+    with store.write() as txn:
+        # Somebody may have added another version meanwhile, or taken the pack off.
+        if PACKS.get(txn, key) == record:
+            changes = {"version": said.version, "content_hash": said.content_hash}
+            PACKS.put(txn, key, structs.replace(record, **changes))
 
 
 def open_pack(store: Store, name: str, home: Path) -> Pack:

@@ -253,17 +253,20 @@ class Syncer:
         if origin.kind not in FOLDERS:
             named = self._reach.collect(origin)
             report = self._reach.take_members(named)
-            vanished = len(gap(self._store, named).vanished)
-            return _line(origin, "synced", report, removed=vanished)
-        found = self._survey(origin)
-        moved = len(moves(self._store, found, self._options.file_bytes_max))
-        report, _ = self._reach.take_in(origin, found.seen)
+            found = gap(self._store, named)
+            held = found.held_back if named.amiss or not self._options.accept_deletions else None
+            outcome: SyncOutcome = "held_back" if held else "synced"
+            removed = 0 if held else len(found.vanished)
+            return _line(origin, outcome, report, removed=removed, reason=held)
+        walked = self._survey(origin)
+        moved = len(moves(self._store, walked, self._options.file_bytes_max))
+        report, _ = self._reach.take_in(origin, walked.seen)
         # What has moved is looked at in its new place, and is unchanged there.
         report = msgspec.structs.replace(
             report, added=report.added - moved, unchanged=report.unchanged + moved
         )
-        vanished = len(found.vanished) - moved
-        held_back = found.held_back if vanished or not found.seen else None
+        vanished = len(walked.vanished) - moved
+        held_back = walked.held_back if vanished or not walked.seen else None
         if self._options.accept_deletions:
             held_back = None
         return _line(

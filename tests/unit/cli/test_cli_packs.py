@@ -9,7 +9,9 @@ import pytest
 from commands import accounted
 from crash_rig import Called, Rig
 from loopback import Answer, serving
-from packs_archive import archive, manifest, written
+from packs_archive import archive, manifest, members, written
+
+from kb.packs.keys import read_key
 
 ALLOW = ("--cfg", 'fetch.allow=["127.0.0.1"]')
 NOTES = {
@@ -184,6 +186,8 @@ def test_signatures(home: Home, other: Home, tmp_path: Path) -> None:
     ran = other.run("pack", "add", path, "--trust", stranger)
     assert (ran.code, public in ran.err, other.root.exists()) == (1, True, False)
     trusted = ("--cfg", f"pack.trusted_keys=['{public}']")
+    ran = other.run(*trusted, "pack", "add", path, "--trust", stranger)
+    assert (ran.code, f"--trust asks for {stranger}" in ran.err) == (1, True)
     for args in (("--trust", public), ()):
         ran = other.run(*trusted, "pack", "add", path, *args, "--json")
         assert (ran.code, ran.json["signed_by"], ran.json["warnings"]) == (0, public, [])
@@ -195,6 +199,85 @@ def test_signatures(home: Home, other: Home, tmp_path: Path) -> None:
     data[-1100] ^= 1
     ran = other.run("pack", "add", written(tmp_path, "bad.tar", bytes(data)))
     assert ran.code == 1
+
+
+def test_an_id_stays_with_its_signer(home: Home, tmp_path: Path) -> None:
+    """No other key, no unsigned archive and no lower version takes a signed pack's place."""
+
+    def added(name: str, key: str, *args: str, version: str = "1.9") -> Called:
+        signer = read_key(tmp_path / key) if key else None
+        data = archive(signer, manifest=manifest(version=version))
+        return home.run("pack", "add", written(tmp_path, f"{name}.tar", data), *args)
+
+    mine, _ = (home.run("pack", "keygen", tmp_path / name).out.strip() for name in ("a", "b"))
+    assert added("first", "").code == 0
+    assert added("mine", "a").code == 0
+    for name, key, said in (("other", "b", "is signed by"), ("none", "", "is not signed")):
+        ran = added(name, key, "--downgrade", version="2.0")
+        assert (ran.code, said in ran.err, "kb pack rm fruit" in ran.err) == (1, True, True), ran
+    assert [one["signed_by"] for one in home.run("pack", "ls", "--json").json["packs"]] == [mine]
+    assert added("later", "a", version="1.10").code == 0
+    ran = added("mine", "a")
+    assert (ran.code, "1.9 is lower than 1.10" in ran.err, "--downgrade" in ran.err) == (
+        6,
+        True,
+        True,
+    )
+    assert added("mine", "a", "--downgrade").code == 0
+    seal = home.root / "packs" / "fruit" / "seal.json"
+    whole = seal.read_bytes()
+    for odd in (archive_seal("b", tmp_path), b"{}"):
+        seal.write_bytes(odd)
+        ran = home.run("sync-all", "--interval-min", 0, "--json")
+        assert (ran.code, mine in ran.json["sources"][0]["reason"]) == (6, True)
+        assert home.run("pack", "list", "fruit").code == 1
+    seal.write_bytes(whole)
+    assert home.run("sync-all", "--interval-min", 0).code == 0
+    assert home.run("pack", "rm", "fruit").code == 0
+    assert added("other", "b").code == 0
+    assert home.run("check").code == 0
+
+
+def archive_seal(key: str, folder: Path) -> bytes:
+    """The seal of an archive that this key has signed."""
+    return bytes(members(read_key(folder / key))[-1].data)
+
+
+def test_a_folder_of_a_lower_version_is_held_back(home: Home, notes: Path) -> None:
+    """A sync takes a pack's newer versions by itself, an older one when it is asked to."""
+    path = notes / "manifest.json"
+    said = json.loads(path.read_text())
+
+    def version(number: str) -> None:
+        path.write_text(json.dumps({**said, "version": number}))
+
+    version("2")
+    assert home.run("pack", "add", notes).code == 0
+    version("10")
+    assert home.run("sync-all", "--interval-min", 0).code == 0
+    (notes / "quince.md").write_text("# Quince\n\nAn old mistake.\n")
+    version("9")
+    for dry in (("--dry-run",), ()):
+        ran = home.run("sync-all", "--interval-min", 0, "--json", *dry)
+        assert "9 is lower than 10" in str(ran.json["sources"][0]["reason"]), dry
+    assert (ran.code, names(home, "mistake", "--mode", "lexical")) == (6, [])
+    assert home.run("pack", "add", notes).code == 6
+    assert home.run("pack", "add", notes, "--downgrade").code == 0
+    assert names(home, "mistake", "--mode", "lexical") == ["quince"]
+    assert home.run("pack", "ls", "--json").json["packs"][0]["version"] == "9"
+
+
+def test_a_project_trusts_nobody(tmp_path: Path) -> None:
+    """Whose packs are good is for the person to say, not for a folder that was cloned."""
+    rig = Rig(tmp_path)
+    rig.home = tmp_path / "clone" / ".kb"
+    rig.home.mkdir(parents=True)
+    (rig.home / "kb.toml").write_text("[pack]\ntrusted_keys = []\n")
+    ran = rig.call("pack", "ls")
+    assert (ran.code, "kb.toml:2: pack.trusted_keys is not for a project to say" in ran.err) == (
+        2,
+        True,
+    )
 
 
 def test_a_pack_is_exported_with_its_links(home: Home, other: Home, notes: Path) -> None:

@@ -1,0 +1,63 @@
+"""May a pack take the place of the one that is registered under its id? Pure."""
+
+import re
+from typing import Final
+
+from kb.errors import HeldBack, Refused
+from kb.model.pack import PackRecord
+
+_PARTS: Final = "([0-9]+)|([a-z]+)"
+_VERSION_CHARS_MAX: Final = 128
+
+
+def check_succession(
+    known: PackRecord | None, version: str, signed_by: str, *, downgrade: bool = False
+) -> None:
+    """Let a pack of this version, signed by this key (empty: by nobody), stand for `known`.
+
+    An id that was signed once stays with its signer. Raises Refused where somebody else or nobody
+    signed this one, HeldBack where its version is lower and `downgrade` does not allow that.
+    """
+    if known is None:
+        return
+    if known.signed_by and signed_by != known.signed_by:
+        whose = f"is signed by {signed_by}" if signed_by else "is not signed"
+        detail = (
+            f"{known.pack_id} is registered as signed by {known.signed_by}, and this one {whose}; "
+            f"if that is right, `kb pack rm {known.pack_id}` makes room for it"
+        )
+        raise Refused(detail, source=known.pack_id)
+    if not downgrade and is_lower(version, known.version):
+        raise HeldBack(
+            f"{known.pack_id}: version {version} is lower than {known.version}, which is "
+            "registered; `kb pack add --downgrade` takes it"
+        )
+
+
+def is_lower(version: str, than: str) -> bool:
+    """Whether a version comes before another: 1.9 before 1.10, 2.0-rc1 before 2.0 and 2.0.0.
+
+    Numbers are compared by value and words by letters; an unsaid version is lower than none.
+    """
+    if not version or not than:
+        return False
+    first, second = _key(version), _key(than)
+    length = max(len(first), len(second))
+    return _filled(first, length) < _filled(second, length)
+
+
+# A word comes before the end, which is as good as 0, and before a number.
+_END: Final = (1, 0, "")
+
+
+def _key(version: str) -> list[tuple[int, int, str]]:
+    said = version[:_VERSION_CHARS_MAX].lower().partition("+")[0]
+    said = re.sub(r"^v(?=[0-9])", "", said)
+    return [
+        (1, int(number), "") if number else (0, 0, word)
+        for number, word in re.findall(_PARTS, said, re.ASCII)
+    ]
+
+
+def _filled(key: list[tuple[int, int, str]], length: int) -> list[tuple[int, int, str]]:
+    return [*key, *[_END] * (length - len(key))]
