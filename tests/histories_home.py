@@ -1,5 +1,6 @@
 """A home that a history is done to, in this process, by what the commands are made of."""
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -41,7 +42,6 @@ from kb.config import EmbedSettings, Settings
 from kb.config.sections import ChunkSettings, WorkSettings
 from kb.embed.hashing import HashingEmbedder
 from kb.embed.protocol import Embedder
-from kb.errors import UsageError
 from kb.home_models import SharedModels
 from kb.ingest.changes import set_visibility, tombstone
 from kb.ingest.request import Wishes
@@ -72,7 +72,7 @@ _STRANGER: Final = Scope(user=None)
 class Models(SharedModels):
     """Hashing embedders of two sizes."""
 
-    def made(self, choice: EmbedderChoice, threads: int) -> Embedder:  # noqa: ARG002
+    def made(self, choice: EmbedderChoice, threads: int) -> Embedder:
         return HashingEmbedder(_DIMS[choice.model])
 
 
@@ -127,10 +127,8 @@ class InProcess:
             case AddAll(folder, visibility, wait):
                 self._add(folder, visibility, wait=wait)
             case Forget(folder):
-                try:
+                with contextlib.suppress(UnknownSource):
                     unregister(self.app.store, str(self.disk.root / folder))
-                except UnknownSource:
-                    pass
             case Remove(place):
                 tombstone(self.app.store, self._ids(place))
             case Show(place, visibility):
@@ -181,9 +179,7 @@ class InProcess:
                 raise AssertionError(op)
 
     def _add(self, place: str, visibility: Visibility | None, *, wait: bool) -> None:
-        options = AddOptions(
-            recursive=True, home=self._home, wishes=Wishes(visibility=visibility)
-        )
+        options = AddOptions(recursive=True, home=self._home, wishes=Wishes(visibility=visibility))
         with self.app.parser() as parser:
             report = self.app.adder(parser, options).add([str(self.disk.root / place)])
         assert report.failed == 0, report
