@@ -1,4 +1,4 @@
-"""The notebook of a project: below its `.kb`, and pushed nowhere that its user has not agreed to."""
+"""The notebook of a project: below its `.kb`, and pushed only where its user agreed."""
 
 import os
 from pathlib import Path

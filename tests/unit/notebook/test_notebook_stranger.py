@@ -269,7 +269,7 @@ def test_a_token_does_not_follow_a_redirect(
 def test_a_large_push_asks_before_it_sends(
     pushing: PushHome, tmp_path: Path, server: LoopbackServer
 ) -> None:
-    """What is streamed can be sent once: where only the sending wants a login, it is asked first."""
+    """What is streamed can be sent once: whether it wants a login is asked before."""
     repo = bare(tmp_path)
     address = host(server, repo)
     take = server.routes[SEND]
