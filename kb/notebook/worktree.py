@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _COMPARED_BYTES_MAX: Final = 64 << 20
 _SEAL_BYTES: Final = 20
+SPLIT: Final = "its index is split or sparse"
 _STEP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -196,7 +197,7 @@ class GitIndex:
         self._entries = dict(entries)
         if file.tell() != len(body):
             # The library stops at a part that a program must understand to write it back.
-            raise NotebookUnfit("its index is split or sparse", place=path)
+            raise NotebookUnfit(SPLIT, place=path)
 
     @property
     def is_merging(self) -> bool:
