@@ -119,6 +119,7 @@ class _Look:
         self._damages: list[Damage] = []
         self._remarks: list[Damage] = []
         self._notes: list[str] = []
+        self._has_commits = False
 
     def taken(self) -> Examined:
         """All of it."""
@@ -129,7 +130,8 @@ class _Look:
             self._step(self._refs)
             if self._deep:
                 self._step(self._objects)
-            self._step(self._contents)
+            if self._has_commits:
+                self._step(self._contents)
         return Examined(
             damages=tuple(self._damages[:FAULTS_MAX]),
             remarks=tuple(self._remarks[:FAULTS_MAX]),
@@ -167,6 +169,7 @@ class _Look:
     def _refs(self) -> None:
         known = refs_of(self._git)
         head = self._branch(known)
+        self._has_commits = head in known
         is_new = not known and not any((self._git / "objects").glob("??/*"))
         if head is not None and head not in known and not is_new:
             advice = f"`git update-ref {head} COMMIT`; `git fsck --lost-found` names commits"
@@ -254,7 +257,7 @@ class _Look:
         if extra:
             problem = f"{_some(extra)} in the folder, and in no commit"
             self._remark("notebook", problem, "`git add` it, and commit")
-        self._notes += [path for path in as_committed if path.endswith(".md")]
+        self._notes += sorted(path for path in as_committed if path.endswith(".md"))
 
     def _index(self, *, is_begun: bool) -> GitIndex | None:
         path = self._git / "index"

@@ -45,7 +45,7 @@ def is_id(said: bytes) -> bool:
 
 
 def faults_of_objects(git: Path) -> Iterator[Fault]:
-    """Every loose object: that it can be unpacked, and is what its name says. In constant memory."""
+    """Every loose object: that it unpacks, and is what its name says. In bounded memory."""
     for folder in sorted((git / "objects").glob("??")):
         for path in sorted(folder.iterdir()):
             # Others are not whole yet, and are no objects to git.
