@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash check fix bench bench-sync bench-registry bench-serve bench-client fuzz-http screenshots clean
+.PHONY: help setup setup-st demo test test-crash test-caches check fix bench bench-sync bench-registry bench-serve bench-client fuzz-http screenshots clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
 	@echo "make demo        add examples/, search them, show what is found"
 	@echo "make test        every test but the long campaigns"
 	@echo "make test-crash  kills, at every step and at random moments"
+	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make check       format, lint, types, import contracts"
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
@@ -43,6 +44,9 @@ test: $(STAMP)
 
 test-crash: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash
+
+test-caches: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/property/test_cache_histories.py
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
