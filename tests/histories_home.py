@@ -156,7 +156,8 @@ class InProcess:
             case Work():
                 self._work()
             case Repair():
-                assert self.app.checker.run(repair=True).findings == ()
+                report = self.app.checker.run(repair=True)
+                assert report.findings == (), report.findings
             case ChangeModel(model):
                 self.app.models.change_to(EmbedderChoice(kind="hashing", model=model))
                 self._work()
@@ -256,7 +257,7 @@ class InProcess:
         }
         if whole:
             report = self.app.checker.run()
-            assert report.findings == ()
+            assert report.findings == (), report.findings
             near = {hit.place for hit in self._found(["These words stand"], mode="dense")}
             assert near <= set(self.library.current())
 

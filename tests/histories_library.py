@@ -136,7 +136,7 @@ class Library:
         match op:
             case Add(place, visibility, wait):
                 self._take_in([place], visibility, revive=True)
-                self._settle(wait=wait)
+                self._settle(wait=wait and place in self.disk.files)
             case AddAll(folder, visibility, wait):
                 self._take_in(self._under(folder), visibility, revive=True)
                 known = self.world.folders.get(folder)
@@ -307,10 +307,11 @@ class Library:
         assert not [place for place, times in places.items() if times > 1], places
         assert not [doc_id for doc_id, times in ids.items() if times > 1], ids
         current = self.current()
-        assert set(places) == set(current)
+        assert set(places) == set(current), (sorted(places), sorted(current))
         for row in rows:
             held = current[row.place]
-            assert (row.place, row.title) == (row.place, title_of(row.place, held.text))
+            title = title_of(row.place, held.text)
+            assert row.title == title, (row, held)
             assert row.visibility in held.visibility, (row, held)
             assert held.doc_id in ("", row.doc_id), (row, held)
             named = self.world.texts.setdefault(row.doc_id, held.text)
@@ -326,7 +327,7 @@ class Library:
                 got[word].append(hit)
         for word, places in self.places_of(asked).items():
             hits = [hit for hit in got[word] if not self._waits(hit.place)]
-            assert (word, sorted(hit.place for hit in hits)) == (word, sorted(places))
+            assert sorted(hit.place for hit in hits) == sorted(places), (word, hits, places)
             for hit in hits:
                 self._judge_hit(hit, self.current()[hit.place])
 
