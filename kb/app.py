@@ -386,9 +386,9 @@ class App:
 
         return Backups(self.paths, self.store)
 
-    @functools.cached_property
+    @property
     def checker(self) -> "Checker":
-        """Compares everything with what names it."""
+        """Compares everything with what names it, under the model that is in use now."""
         from kb.check import Checker
 
         dense = self.dense
