@@ -11,7 +11,7 @@ import click
 
 from cli.output import warn
 from kb.config import HOME_CONFIGS, ProjectFiles, Settings, load, user_config
-from kb.content.layout import PROJECT_FOLDER, HomePaths
+from kb.content.layout import HomePaths, is_project_home
 from kb.errors import HeldBack, UsageError
 from kb.spaces.homes import SpaceHome, home_written, homes_read, user_home
 from kb.trust import Verdict, making, trust_list, verdict_of
@@ -134,7 +134,7 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
     # On some systems the user's settings and the user's home lie in one folder.
     files = dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))
     load_path = [mine.parent / "config.d", home / "config.d"]
-    project = _project_files(home, mine) if home.name == PROJECT_FOLDER else None
+    project = _project_files(home, mine) if is_project_home(home) else None
     settings = load(
         files,
         said["cfg"],

@@ -14,7 +14,7 @@ from cli.home import here
 from cli.output import clean, many, print_json, warn
 from kb.config import HOME_CONFIGS, SETTINGS_BYTES_MAX, accepted_by
 from kb.content.inside import read_inside
-from kb.content.layout import PROJECT_FOLDER, HomePaths
+from kb.content.layout import PROJECT_FOLDER, HomePaths, is_project_home
 from kb.errors import HeldBack, NotFound, SourceError, UsageError
 from kb.trust import TrustedHome, TrustList, link_out, look_of, trust_list
 
@@ -102,7 +102,7 @@ def _trust(home: Path, known: TrustList, *, ask: bool) -> None:
 
 def _settings(home: Path) -> Iterator[tuple[Path, bytes]]:
     """The settings files of a project, as they are now; those of another home count anyway."""
-    if home.name != PROJECT_FOLDER:
+    if not is_project_home(home):
         return
     files = [home / name for name in HOME_CONFIGS]
     for file in (*files, *sorted((home / "config.d").rglob("*.toml"))):

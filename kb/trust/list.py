@@ -103,12 +103,22 @@ class TrustList:
         return tuple(found[home] for home in sorted(found))
 
     def begin(self, home: Path) -> None:
-        """Note that a store is about to be made where there is none. Raises ReadOnlyHome."""
-        self._write(self._named("making", home), _real(home).encode(errors="surrogateescape"))
+        """Note that a store is about to be made in a home, whose folder is made here.
+
+        Raises ReadOnlyHome.
+        """
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ReadOnlyHome(error.strerror or "", place=home) from error
+        self._write(self._named("making", home), _begun(home))
 
     def is_begun(self, home: Path) -> bool:
         """Whether a store was about to be made in a home, by a process that may be dead."""
-        return self._named("making", home).exists()
+        try:
+            return self._named("making", home).read_bytes() == _begun(home)
+        except OSError:
+            return False
 
     def end(self, home: Path) -> None:
         """Forget what `begin` noted."""
@@ -152,6 +162,12 @@ def trust_list() -> TrustList:
     data = Path(platformdirs.user_data_dir("kb", appauthor=False))
     # A place that starts nowhere would lie in the working directory, which may be a stranger's.
     return TrustList(data.with_name(_FOLDER) if data.is_absolute() else Path(os.devnull))
+
+
+def _begun(home: Path) -> bytes:
+    """The very folder: a clone may come to its place."""
+    found = os.stat(home)
+    return f"{found.st_dev:x}-{found.st_ino:x}".encode()
 
 
 def _files(folder: Path) -> list[Path]:

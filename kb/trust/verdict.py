@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.trust.folder import link_out, look_of
+from kb.content.layout import PROJECT_FOLDER, HomePaths, is_project_home
+from kb.trust.folder import inner_link, link_out, look_of
 from kb.trust.list import TrustList
 
 
@@ -70,9 +70,12 @@ def making(home: Path, known: TrustList) -> Iterator[None]:
 
 
 def _came_along(home: Path) -> str:
-    """Caches that lie in a project without a store: of a program's making, and not of this kb's."""
-    if home.name != PROJECT_FOLDER:
+    """What lies in a project without a store, and is not of this kb's making; empty for nothing."""
+    if not is_project_home(home):
         return ""
+    said = inner_link(home)
+    if said is not None:
+        return said
     index = HomePaths(home).index
     try:
         strange = any(any(place.iterdir()) for place in index.iterdir() if place.is_dir())
