@@ -1,5 +1,6 @@
 """The user's list of homes that count: a small file for each, so that no two processes collide."""
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Collection, Iterator
@@ -84,6 +85,37 @@ class TrustList:
         )
         self._write(self._named("folders", home), msgspec.json.encode(said))
 
+    def put_backup(self, home: Path) -> None:
+        """Note that this user's kb made the backup whose copy of a home lies here.
+
+        Those that are gone are forgotten. Raises ReadOnlyHome.
+        """
+        for place in _files(self.root / "backups"):
+            known = _decoded(place, TrustedHome)
+            if known is None or self._store(Path(known.home), "backups") != place:
+                place.unlink(missing_ok=True)
+        mark(HomePaths(home).data_file)
+        here = self._store(home, "backups")
+        if here is not None:
+            self._write(here, msgspec.json.encode(TrustedHome(home=_real(home), how="made")))
+
+    def has_backup(self, home: Path) -> bool:
+        """Whether this user's kb made the backup whose copy of a home lies here."""
+        place = self._store(home, "backups")
+        return place is not None and place.exists()
+
+    def decline(self, home: Path, settings: Collection[bytes]) -> None:
+        """Note that the user was asked about a home as it is now, and said no."""
+        with contextlib.suppress(ReadOnlyHome):
+            self._write(self._named("declined", home), self._state(home, settings))
+
+    def is_declined(self, home: Path, settings: Collection[bytes]) -> bool:
+        """Whether the user was asked about a home that was as it is now, and said no."""
+        try:
+            return self._named("declined", home).read_bytes() == self._state(home, settings)
+        except OSError:
+            return False
+
     def remove(self, home: Path) -> bool:
         """Take a home off the list, by its store and by its place; whether it was on it."""
         places = {self._named("folders", home), self._store(home)}
@@ -124,9 +156,13 @@ class TrustList:
         """Forget what `begin` noted."""
         self._named("making", home).unlink(missing_ok=True)
 
-    def _store(self, home: Path) -> Path | None:
+    def _store(self, home: Path, kind: str = "stores") -> Path | None:
         identity = identity_of(HomePaths(home).data_file)
-        return self.root / "stores" / identity if identity else None
+        return self.root / kind / identity if identity else None
+
+    def _state(self, home: Path, settings: Collection[bytes]) -> bytes:
+        identity = identity_of(HomePaths(home).data_file) or ""
+        return " ".join((identity, *sorted(map(_digest, settings)))).encode()
 
     def _stores(self) -> Iterator[tuple[Path, TrustedHome]]:
         for place in _files(self.root / "stores"):

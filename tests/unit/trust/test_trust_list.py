@@ -9,7 +9,7 @@ import pytest
 from kb.content.layout import HomePaths
 from kb.errors import ReadOnlyHome
 from kb.store.store import Store
-from kb.trust import TrustedHome, TrustList, making, verdict_of
+from kb.trust import TrustedHome, TrustList, making, replacing, verdict_of
 from kb.trust.identity import identity_of
 
 
@@ -63,11 +63,8 @@ def test_a_home_that_kb_makes_is_on_the_list(tmp_path: Path, known: TrustList) -
 def test_a_home_whose_maker_was_killed_counts(tmp_path: Path, known: TrustList) -> None:
     """It had said what it was about to do."""
     home = tmp_path / "work/.kb"
-    with pytest.raises(KeyboardInterrupt), making(home, known):
-        made(home)
-        known.end = lambda _: None  # type: ignore[method-assign]
-        raise KeyboardInterrupt
-    del known.end  # type: ignore[method-assign]
+    known.begin(home)
+    made(home)
     assert counts(home, known)
     assert not known.is_begun(home)
 
@@ -214,3 +211,37 @@ def test_a_list_that_cannot_be_read_is_empty(home: Path, tmp_path: Path) -> None
     assert known.listed() == ()
     with pytest.raises(ReadOnlyHome, match="which homes are yours"):
         known.put_store(home, "trusted")
+
+
+def test_no_is_kept_for_what_was_asked(home: Path, known: TrustList) -> None:
+    """Other settings, or another store, are another question; the answer opens nothing."""
+    known.decline(home, [b"one"])
+    assert known.is_declined(home, [b"one"])
+    assert not known.is_declined(home, [b"two"])
+    assert not counts(home, known)
+    HomePaths(home).data_file.rename(home / "before")
+    made(home)
+    assert not known.is_declined(home, [b"one"])
+
+
+def test_backups_are_known_by_their_file(home: Path, known: TrustList) -> None:
+    """They are no homes that count, and are forgotten once they are gone."""
+    known.put_backup(home)
+    assert known.has_backup(home)
+    assert not counts(home, known)
+    assert known.listed() == ()
+    shutil.move(home, home.with_name("moved"))
+    assert known.has_backup(home.with_name("moved"))
+    known.put_backup(made(home))
+    assert not known.has_backup(home.with_name("moved"))
+
+
+def test_a_store_may_be_put_in_the_place_of_one_that_counts(home: Path, known: TrustList) -> None:
+    """What kb made of it counts, also where it was killed before it could say so."""
+    known.put_store(home, "made")
+    file = HomePaths(home).data_file
+    with replacing(home, known):
+        shutil.copy(file, home / "other")
+        os.replace(home / "other", file)
+        assert counts(home, known)
+    assert counts(home, known)
