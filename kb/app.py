@@ -205,7 +205,7 @@ class App:
         from kb import home_entries, home_notebook
         from kb.sync.add import Adder
 
-        notebook = home_notebook.folder_of(self.paths, self.settings.notebook)
+        notebook = home_notebook.folder_if_fit(self.paths, self.settings.notebook)
 
         def member_at(path: Path) -> "Member | None":
             return home_notebook.member_at(notebook, path) or home_entries.member_at(
