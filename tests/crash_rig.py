@@ -25,7 +25,7 @@ from kb.errors import KbError
 
 KB: Final = Path(sys.executable).with_name("kb")
 CFG: Final = ("embed.kind=hashing", "compact.tombstone_days=0")
-DEADLINE_S: Final = 60.0
+DEADLINE_S: Final = 120.0
 
 
 class Called(Struct, frozen=True, kw_only=True):

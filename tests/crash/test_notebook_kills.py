@@ -259,5 +259,5 @@ def test_random_kills_of_two_workers(tmp_path: Path) -> None:
 
 
 def ended(worker: "subprocess.Popen[str]") -> int:
-    worker.communicate(timeout=60)
+    worker.communicate(timeout=120)
     return worker.returncode
