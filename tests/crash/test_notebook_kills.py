@@ -88,6 +88,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         said = ("llm.provider=ollama", "llm.model=m", f"llm.base_url={server.base_url}")
         model = Rig(root / "model", cfg=(*begun.cfg, *said))
         shutil.copytree(begun.home, model.home)
+        model.trust()
         hand_in(model, {"alpha": "work"})
         untidy = begun.copied(root / "untidy")
         hand_in(untidy, {"zero": "spare", "link": "links"}, link="[zero](../spare/zero.md)")
@@ -216,7 +217,9 @@ def test_every_failpoint_of_the_notebook_fires(story: Story, tmp_path: Path) -> 
 
 def copied(rig: Rig, root: Path) -> Rig:
     shutil.copytree(rig.home, root / "home")
-    return Rig(root, cfg=rig.cfg)
+    copy = Rig(root, cfg=rig.cfg)
+    copy.trust()
+    return copy
 
 
 @pytest.mark.slow
