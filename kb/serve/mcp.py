@@ -160,7 +160,7 @@ class _Handlers:
     async def list_prompts(self, _: Any, __: Any) -> "types.ListPromptsResult":
         from mcp import types
 
-        topics = await self._done(lambda: resources.topics_of(self._kit))
+        topics = await self._done(lambda: resources.topics_of(self._kit, self._scope))
         said = "What is known here about the topics of this knowledge base, and what can be learned"
         prompts = [types.Prompt(name=KNOWLEDGE, description=said)] if topics else []
         return types.ListPromptsResult(prompts=prompts)
@@ -171,7 +171,7 @@ class _Handlers:
         from mcp import MCPError, types
 
         def work() -> str:
-            return knowledge_section(self._kit.topics()).text
+            return knowledge_section(self._kit.topics(self._scope)).text
 
         text = await self._done(work) if params.name == KNOWLEDGE else ""
         if not text:
@@ -182,10 +182,10 @@ class _Handlers:
 
     def _tools(self) -> tuple[Tool, ...]:
         try:
-            tools = tools_of(self._kit)
+            tools = tools_of(self._kit, self._scope)
         except ConfigError:
             logger.warning("the topics cannot be read, so there is no tool to learn them")
-            tools = tools_of(msgspec.structs.replace(self._kit, topics=tuple))
+            tools = tools_of(msgspec.structs.replace(self._kit, topics=lambda _: ()), self._scope)
         return (*tools, *self._writers.values())
 
     async def _done(self, work: Callable[[], T]) -> T:
