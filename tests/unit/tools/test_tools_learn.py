@@ -156,3 +156,17 @@ def test_two_calls_give_equal_bytes(home: ToolsHome, tmp_path: Path) -> None:
     for arguments in ({"topic": "one"}, {"topic": "one", "subjects": ["**"]}):
         first = call("learn", arguments, one, NOBODY)
         assert first == call("learn", arguments, one, OPERATOR)
+
+
+def test_a_hidden_topic_is_one_that_is_not_there(home: ToolsHome, tmp_path: Path) -> None:
+    """In the list of tools, in what the tool says of itself, and in its errors."""
+    shown = topic(tmp_path / "shown", {"a.md": "a"})
+    hidden = topic(tmp_path / "hidden", {"s.md": "secret"}, title="Hush", visibility="private")
+    both, alone = kit(home, hidden, shown), kit(home, shown)
+    assert tools_of(kit(home, hidden), NOBODY) == TOOLS
+    assert tools_of(both, NOBODY)[-1].description == tools_of(alone, NOBODY)[-1].description
+    for name in ("hidden", "Hush", "none", "shown"):
+        for subjects in (None, "s", "**"):
+            said = ask(both, topic=name, subjects=subjects)
+            assert said == ask(alone, topic=name, subjects=subjects)
+    assert ask(both, OPERATOR, topic="hidden", subjects="s")["text"] == "secret"
