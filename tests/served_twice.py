@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import json
+import logging
 import re
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
@@ -87,7 +88,7 @@ class Twice:
                 self._hide(app)
             self._show(app)
             self.work(app)
-            draws = {"reader": b"r", "writer": b"w"}
+            draws: dict[Role, bytes] = {"reader": b"r", "writer": b"w", "admin": b"a"}
             self.tokens = {
                 role: tokens.add(app.store, role, EVE, role, lambda n, d=drawn: d * n)
                 for role, drawn in draws.items()
@@ -165,6 +166,8 @@ class Twice:
         here = SpaceHome(name="home", home=self.home)
         with Spaces.open([here], lambda _: self.settings, clock=self.clock, leads=True) as spaces:
             yield Asked(self, spaces)
+        # As tests find it that come after, in this process.
+        logging.getLogger("mcp").propagate = True
 
 
 class Asked:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from served_twice import EVE, Answer, Asked, Hidden, Twice
 
+from kb.jobs import queue
 from kb.model.doc import Scope
 from kb.model.token import Role
 from kb.serve.crew import InPlace
@@ -232,7 +233,7 @@ def different(one: Told, other: Told) -> list[Any]:
 
 
 def test_what_is_hidden_is_told_nowhere(tmp_path: Path) -> None:
-    """As a reader and as a writer not a byte differs, before what was written is found and after."""
+    """To a reader and a writer not a byte differs, before what was written is found and after."""
     root = tmp_path / "r"
     more = Twice(root, secret=True)
     hidden = more.hidden(Scope(user=EVE))
@@ -248,5 +249,32 @@ def test_what_is_hidden_is_told_nowhere(tmp_path: Path) -> None:
         assert different(first, told(asked, hidden)) == []
         less.work(asked.app)
         assert different(after, told(asked, hidden)) == []
+    assert len(first) + len(after) > 2_000
     statuses = {answer.status for answer in first.values()}
     assert {200, 202, 403, 404} <= statuses
+
+
+def test_an_admin_hears_of_work_and_not_of_what_it_is_about(tmp_path: Path) -> None:
+    """Jobs, the notebook's log, sources and dead letters of others have no path, title or cause."""
+    twice = Twice(tmp_path / "r", secret=True)
+    jobs = twice.hidden(Scope(user=EVE)).jobs
+    with twice.serving() as asked:
+        asked.app.notebook.hand_in(b"# A waiting secret\n", None, ("hush",))
+        with asked.app.store.write() as txn:
+            for claim in queue.claim(txn, twice.clock, ["organize"], limit=1, lease_ms=1_000):
+                queue.fail(txn, twice.clock, claim, "secret.md: no space", permanent=True)
+        calls = [
+            *(("GET", f"/v1/{name}", b"") for name in ("jobs", "sources", "stats")),
+            *(("GET", f"/jobs/{one}", b"") for one in jobs),
+            ("POST", "/v1/cli/log", b'{"limit":20}'),
+            *(("POST", "/v1/cli/job", json.dumps({"id": one}).encode()) for one in jobs),
+        ]
+        for call in calls:
+            answer = asked.ask("admin", *call)
+            assert answer.status == 200, call
+            for word in (b"secret", b"mine.md", b"hush", b"harbour", str(twice.root).encode()):
+                assert word not in answer.body, call
+        log = asked.ask("admin", "POST", "/v1/cli/log", b'{"limit":20}').json
+        assert "from-eve/own/own.md" in {row["path"] for row in log}
+        rows = asked.ask("admin", "GET", "/v1/jobs").json["jobs"]
+        assert sum(row["path"] is None and row["subject"] == "" for row in rows) == 3
