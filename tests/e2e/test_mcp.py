@@ -25,6 +25,7 @@ CONFIG = """\
 kind = "hashing"
 
 [kb.topic.ways]
+visibility = "shared"
 title = "How we work"
 subjects = "ways"
 learned = ["quality"]
