@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 
 from cli.output import warn
 from kb.config import HOME_CONFIGS, ProjectFiles, Settings, load, user_config
-from kb.content.layout import PROJECT_FOLDER, HomePaths
+from kb.content.layout import HomePaths, is_project_home
 from kb.errors import HeldBack, UsageError
 from kb.spaces.homes import SpaceHome, home_written, homes_read, user_home
 from kb.trust import Verdict, making, trust_list, verdict_of
@@ -82,11 +83,22 @@ def _verdict(ctx: click.Context, home: Path) -> Verdict:
     verdicts: dict[Path, Verdict] = ctx.obj.setdefault("verdicts", {})
     if home not in verdicts:
         try:
-            verdicts[home] = verdict_of(home, trust_list(), user_home())
+            verdicts[home] = _judged(home)
         except OSError:
             # What nobody may look at nobody can open either; that says why.
             verdicts[home] = Verdict()
     return verdicts[home]
+
+
+def _judged(home: Path) -> Verdict:
+    known, mine = trust_list(), user_home()
+    verdict = verdict_of(home, known, mine)
+    if verdict.may_count and sys.stdin.isatty():
+        from cli.stranger import is_let_in_now
+
+        if is_let_in_now(home, known):
+            return verdict_of(home, known, mine)
+    return verdict
 
 
 def _check_counts(ctx: click.Context, home: Path) -> None:
@@ -134,14 +146,21 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
     # On some systems the user's settings and the user's home lie in one folder.
     files = dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))
     load_path = [mine.parent / "config.d", home / "config.d"]
-    project = _project_files(home, mine) if home.name == PROJECT_FOLDER else None
-    settings = load(
-        files,
-        said["cfg"],
-        load_path=load_path,
-        project=project,
-        warn=lambda line: _tell(ctx, line),
-    )
+    project = _project_files(home, mine) if is_project_home(home) else None
+
+    def loaded() -> tuple[Settings, list[str]]:
+        left_out: list[str] = []
+        read = load(files, said["cfg"], load_path=load_path, project=project, warn=left_out.append)
+        return read, left_out
+
+    settings, left_out = loaded()
+    if left_out and sys.stdin.isatty():
+        from cli.stranger import is_let_in_now
+
+        if is_let_in_now(home, trust_list()):
+            settings, left_out = loaded()
+    for line in left_out:
+        _tell(ctx, line)
     if said["verbose"]:
         import logging
 

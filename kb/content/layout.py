@@ -21,6 +21,13 @@ _OF_A_STORE: Final = ("raw", "md", "notebook", "backups")
 _OWN: Final = (*_FOLDERS, "run", "backups", "notebook")
 
 
+def is_project_home(home: Path) -> bool:
+    """Whether a home is a project's, by its name or by that of the folder which a link leads to."""
+    return home.name == PROJECT_FOLDER or (
+        os.path.basename(os.path.realpath(home)) == PROJECT_FOLDER
+    )
+
+
 def is_kept_by_kb(place: PurePath) -> bool:
     """Whether a place in a project holds what kb itself has written there, and no source text."""
     return place.parts == (PROJECT_FOLDER,) or (

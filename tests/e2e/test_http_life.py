@@ -80,6 +80,21 @@ def test_ctrl_c_ends_it(home: Home) -> None:
         assert err.endswith("kb: interrupted; what was committed is kept\n")
 
 
+class BackgroundHome(Home):
+    """A home whose commands a shell starts with SIGINT ignored."""
+
+    def argv(self, *args: object) -> list[str]:
+        return ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *super().argv(*args)]
+
+
+def test_ctrl_c_at_the_terminal_leaves_a_background_server_alone(tmp_path: Path) -> None:
+    """Started with SIGINT ignored, it goes on ignoring it, and SIGTERM ends it."""
+    with serving(BackgroundHome(tmp_path / "home")) as server:
+        server.process.send_signal(signal.SIGINT)
+        assert server.get("/health/live").status == 200
+        assert server.stop()[0] == 0
+
+
 def test_what_was_asked_before_the_end_is_answered(home: Home) -> None:
     """A request that is on its way when SIGTERM comes gets its answer."""
     with serving(home) as server:

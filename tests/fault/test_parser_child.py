@@ -202,6 +202,7 @@ def test_child_ignores_interrupts() -> None:
         assert parser.child_pid == pid
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_while_waiting_drops_the_child(
     stub: Callable[..., Parser],
 ) -> None:
