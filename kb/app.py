@@ -93,11 +93,12 @@ class App:
     ) -> Self:
         """Open a home, making it when `create`; without it, a home that is not there is empty.
 
-        Homes that are given the same `shared` models load each of them once. Raises ReadOnlyHome
-        or StoreDamaged.
+        Homes that are given the same `shared` models load each of them once. Raises ReadOnlyHome,
+        StoreDamaged, and StoreMissing for a home that was made before and has lost its store.
         """
         paths = HomePaths(home)
         clock = clock or SystemClock()
+        paths.check_not_lost()
         if not create and not paths.has_store:
             from kb.store.memory import MemoryEnvironment
 
