@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.asked import server_of
-from cli.home import open_app
+from cli.home import open_app, open_to_read
 from cli.output import clean, many, print_json, warn
 from cli.pushes import said_of
 from cli.tidiness import Untidy, findings_of, print_tidy
@@ -96,7 +96,7 @@ def get(ctx: click.Context, path: str) -> None:
 
         data = note(wire, path)
     else:
-        data = read_note(open_app(ctx, create=False).notebook.root, path)
+        data = read_note(open_to_read(ctx).notebook.root, path)
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
@@ -120,7 +120,7 @@ def show_log(ctx: click.Context, limit: int) -> None:
 
         commits = commits_of(wire, limit)
     else:
-        app = open_app(ctx, create=False)
+        app = open_to_read(ctx)
         commits, pushed = log(app.notebook.root, limit), app.notebook.push_report()
     for one in commits:
         when = dt.datetime.fromtimestamp(one.committed_s).astimezone().isoformat(" ", "minutes")

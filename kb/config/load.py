@@ -125,8 +125,7 @@ class _Layers:
         else:
             kept, left_out = harmless(table)
             left_out += self._not_theirs(kept)
-            hint = f"comes with the project, and counts only after `kb trust {project.home.parent}`"
-            self._tell(file, left_out, hint)
+            self._tell(file, left_out, project.hint(file))
             self._take(kept, place, "stranger")
 
     def _not_theirs(self, table: dict[str, Any]) -> list[str]:

@@ -53,6 +53,12 @@ class ProjectFiles(Struct, frozen=True, kw_only=True):
         """Whether a file is the project's, by its name or by where that leads."""
         return file.is_relative_to(self.home) or _real(file).is_relative_to(self.root)
 
+    def hint(self, file: Path) -> str:
+        """Why a key in a file of the project does not count, and what lets it."""
+        if _real(file).is_relative_to(_real(self.home)):
+            return f"comes with the project, and counts only after `kb trust {self.home.parent}`"
+        return f"lies in a project, and counts only from {self.home}/config.d after `kb trust`"
+
     def check_inside(self, file: Path) -> None:
         """Raise ConfigError for what is no plain file, or one that only a link makes its own."""
         if not _real(file).is_relative_to(self.root):

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb import __version__
+from kb.model.doc import Visibility
 from kb.model.embedder import EmbedderKind
 
 _Positive = Annotated[int, Meta(ge=1)]
@@ -168,6 +169,8 @@ class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Slugs and globs of subjects that nobody can learn."""
     index: bool = True
     """Whether searches find its subjects too."""
+    visibility: Visibility = "private"
+    """Who may learn it and find its subjects; private is for the home's own user."""
     said_at: str = ""
     """Where `subjects` was said. `load` fills in this and the next; no layer may."""
     said_by: TopicAuthor = "user"
