@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kb.config import NotebookSettings, Settings
 from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.errors import NotebookUnfit, SourceError
+from kb.errors import NotebookGone, NotebookUnfit, SourceError
 from kb.ingest.changes import vanish
 from kb.ingest.ingest import seen_record
 from kb.ingest.request import Wishes
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kb.llm import Provider
     from kb.notebook import (
         Arrival,
+        Logged,
         Organizer,
         Pusher,
         PushReport,
@@ -152,7 +153,33 @@ class HomeNotebook:
         from kb.notebook import Organizer
 
         complete = self._complete if self._asks_model else None
-        return Organizer(self._store, self.root, self.take_in, self.nearest, complete)
+        return Organizer(
+            self._store,
+            self.root,
+            self.take_in,
+            self.nearest,
+            complete,
+            may_make=lambda: not self._was_made(),
+        )
+
+    def _was_made(self) -> bool:
+        """Whether the home has had notes from this folder."""
+        place = display_name(self.root)
+        with self._store.read() as txn:
+            known = origins.listed(txn)
+        return any(one.kind == "notebook" and one.location == place for one in known)
+
+    def log(self, limit: int) -> "list[Logged]":
+        """The newest commits, the newest first; none without a notebook.
+
+        Raises NotebookGone for one whose repository is no more, NotebookUnfit.
+        """
+        from kb.notebook import log
+        from kb.notebook.opening import GONE
+
+        if not os.path.lexists(self.root / ".git") and self._was_made():
+            raise NotebookGone(GONE, place=self.root)
+        return log(self.root, limit)
 
     def _complete(self, system: str, user: str) -> str:
         return self._engine.llm().complete(system, user)

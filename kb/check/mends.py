@@ -88,6 +88,17 @@ class Rebuild(Struct, frozen=True):
     cache: Literal["lexical", "dense"]
 
 
+class MendNotebook(Struct, frozen=True):
+    """Have the notebook's index anew, its files back, or a change ended that was begun."""
+
+    what: Literal["index", "files", "level"]
+    paths: tuple[str, ...] = ()
+
+
+class SyncNotebook(Struct, frozen=True):
+    """Bring the docs of the notebook level with its notes."""
+
+
 Mend: TypeAlias = (
     ByHand
     | DropRecord
@@ -102,6 +113,8 @@ Mend: TypeAlias = (
     | BringBack
     | RestoreFile
     | Rebuild
+    | MendNotebook
+    | SyncNotebook
 )
 _REPAIR = "`kb check --repair` "
 
@@ -127,5 +140,13 @@ def said(mend: Mend) -> str:
             return _REPAIR + "takes it from its source, where that is unchanged; else restore it"
         case Rebuild():
             return _REPAIR + "rebuilds the cache"
+        case MendNotebook("index"):
+            return _REPAIR + "makes it anew from the newest commit"
+        case MendNotebook("files"):
+            return _REPAIR + "puts it back; if you removed it, commit that"
+        case MendNotebook():
+            return _REPAIR + "ends it"
+        case SyncNotebook():
+            return _REPAIR + "or `kb sync-all` sees to it"
         case _:
             assert_never(mend)

@@ -39,10 +39,7 @@ _LOOK: Final = (
     "`git fetch`"
 )
 _RESET: Final = "`git reset` makes it anew"
-GONE: Final = (
-    "bring it back from a copy, or from its remote (`git clone --no-checkout ADDRESS x`, then move "
-    "x/.git here); `git init` begins a history anew, with the files there"
-)
+_GONE: Final = "bring it back from a copy, or from its remote"
 _TOLD_OTHERWISE: Final = (
     ("shallow", "its history is cut short", "`git fetch --unshallow`"),
     ("info/grafts", "its history is told otherwise by grafts", "remove that file"),
@@ -124,7 +121,7 @@ class _Look:
     def taken(self) -> Examined:
         """All of it."""
         if not os.path.lexists(self._git):
-            self._add(".git", "it is gone, and with it the history of the notes", GONE)
+            self._add(".git", "it is gone, and with it the history of the notes", _GONE)
         elif self._step(self._bounds) and self._step(self._skeleton):
             self._leftovers()
             self._step(self._refs)
@@ -163,7 +160,7 @@ class _Look:
     def _skeleton(self) -> bool:
         lacking = [name for name in ("objects", "refs") if not (self._git / name).is_dir()]
         for name in lacking:
-            self._add(f".git/{name}", "it is gone", GONE)
+            self._add(f".git/{name}", "it is gone", _GONE)
         return not lacking
 
     def _refs(self) -> None:

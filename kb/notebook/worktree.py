@@ -181,12 +181,13 @@ class Places:
 class GitIndex:
     """What is staged, read whole. `data` is what to write back, without what only speeds git up."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
+        """With None, or where there is no such file, nothing is staged."""
         from dulwich.index import read_index_dict_with_version
 
         self._entries: dict[bytes, IndexEntry | ConflictedIndexEntry] = {}
         self._version: int | None = None
-        if not path.exists():
+        if path is None or not path.exists():
             return
         raw = path.read_bytes()
         body, seal = raw[:-_SEAL_BYTES], raw[-_SEAL_BYTES:]
