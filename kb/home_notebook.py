@@ -159,15 +159,14 @@ class HomeNotebook:
             self.take_in,
             self.nearest,
             complete,
-            may_make=lambda: not self._was_made(),
+            may_make=lambda: not self._is_gone(),
         )
 
-    def _was_made(self) -> bool:
-        """Whether the home has had notes from this folder."""
-        place = display_name(self.root)
-        with self._store.read() as txn:
-            known = origins.listed(txn)
-        return any(one.kind == "notebook" and one.location == place for one in known)
+    def _is_gone(self) -> bool:
+        """Whether there was a notebook, and its repository is no more."""
+        from kb.check.notebook import standing
+
+        return standing(self._store, self.root) == "gone"
 
     def log(self, limit: int) -> "list[Logged]":
         """The newest commits, the newest first; none without a notebook.
@@ -177,7 +176,7 @@ class HomeNotebook:
         from kb.notebook import log
         from kb.notebook.opening import GONE
 
-        if not os.path.lexists(self.root / ".git") and self._was_made():
+        if self._is_gone():
             raise NotebookGone(GONE, place=self.root)
         return log(self.root, limit)
 

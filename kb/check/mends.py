@@ -117,10 +117,16 @@ Mend: TypeAlias = (
     | SyncNotebook
 )
 _REPAIR = "`kb check --repair` "
+_RESTORED = {
+    "md": "makes it again from the raw bytes",
+    "raw": "takes it from its source, where that is unchanged; else restore it",
+}
 
 
 def said(mend: Mend) -> str:
     """The mend in words."""
+    if isinstance(mend, MendNotebook | SyncNotebook):
+        return _REPAIR + _of_notebook(mend)
     match mend:
         case ByHand(advice):
             return advice
@@ -134,19 +140,21 @@ def said(mend: Mend) -> str:
             return _REPAIR + "asks for its vectors; then run `kb worker --drain`"
         case BringBack():
             return _REPAIR + "takes it in again from its raw bytes; else add it again"
-        case RestoreFile(part="md"):
-            return _REPAIR + "makes it again from the raw bytes"
-        case RestoreFile():
-            return _REPAIR + "takes it from its source, where that is unchanged; else restore it"
+        case RestoreFile(part=part):
+            return _REPAIR + _RESTORED[part]
         case Rebuild():
             return _REPAIR + "rebuilds the cache"
-        case MendNotebook("index"):
-            return _REPAIR + "makes it anew from the newest commit"
-        case MendNotebook("files"):
-            return _REPAIR + "puts it back; if you removed it, commit that"
-        case MendNotebook():
-            return _REPAIR + "ends it"
-        case SyncNotebook():
-            return _REPAIR + "or `kb sync-all` sees to it"
         case _:
             assert_never(mend)
+
+
+def _of_notebook(mend: MendNotebook | SyncNotebook) -> str:
+    match mend:
+        case SyncNotebook():
+            return "or `kb sync-all` sees to it"
+        case MendNotebook("index"):
+            return "makes it anew from the newest commit"
+        case MendNotebook("files"):
+            return "puts it back; if you removed it, commit that"
+        case _:
+            return "ends it"

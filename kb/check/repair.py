@@ -113,10 +113,9 @@ class Repairer:
                 queue.relist(txn)
             case RaiseCounter() | CountBirths():
                 _count(txn, mend)
-            case BringBack() | RestoreFile() | Rebuild() | ByHand():
-                pass
-            case MendNotebook() | SyncNotebook():
-                # Not of the store's.
+            case (
+                BringBack() | RestoreFile() | Rebuild() | ByHand() | MendNotebook() | SyncNotebook()
+            ):
                 pass
             case _:
                 assert_never(mend)
