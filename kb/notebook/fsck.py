@@ -275,6 +275,8 @@ class _Look:
 
 
 def _problem_of_ref(said: bytes, repository: Repository) -> str | None:
+    from dulwich.objects import ObjectID
+
     if not said:
         return "it is empty"
     if said.startswith(b"ref: "):
