@@ -137,12 +137,14 @@ def terms_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
 
     Only what begins as one of them does is analysed: most words of a text do not.
     """
-    prepared = prepare(text)
-    if prepared.isascii():
-        starts = {word[:_START_CHARS] for word in wanted}
-        words = {word for word in _SPACED_WORD.findall(prepared.lower())}
-        prepared = " ".join(word for word in words if word[:_START_CHARS] in starts)
-    return wanted.intersection(analyzer().analyze(prepared))
+    starts = {word[:_START_CHARS] for word in wanted}
+    words: set[str] = set()
+    for piece in set(prepare(text).lower().split()):
+        if piece.isascii():
+            words.update(w for w in _SPACED_WORD.findall(piece) if w[:_START_CHARS] in starts)
+        else:
+            words.add(piece)
+    return wanted.intersection(analyzer().analyze(" ".join(words)))
 
 
 def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kb.index.words import ANALYSIS_VERSION, is_han, terms, terms_in
 from kb.model.text import indexed_text
@@ -21,24 +21,27 @@ from kb.search.candidates import Candidates
 BACKGROUND: Final = 0.03
 """How near unrelated texts are to each other, to the built-in model."""
 _PRIOR_ROWS: Final = 20
-"""As many passages the corpus is taken to have that are as near as unrelated texts are: in a home of
-five notes the other four say little of what is near there."""
+"""So many unrelated passages a corpus is taken to hold besides its own: in a home of five notes the
+other four say little of how near its passages are to any question."""
 _SAID_WEIGHT: Final = 0.7
 _DIGITS: Final = 4
+_SCORE_DIGITS: Final = 6
+_FIT_MIN: Final = 0.01
+"""What scores are multiplied by at the least, so that they still tell the better from the worse."""
 
 _BUILT_IN: Final = "onnx:all-MiniLM-L6-v2-int8:6b3e72af7bf8"
 NEAR_FLOORS: Final[Mapping[tuple[str, int, str], float]] = {
     (_BUILT_IN, 1, "spaced"): 0.36,
     (_BUILT_IN, 1, "plain"): 0.36,
 }
-"""By the model's fingerprint, the version of the analysis of words, and fusion: the sum of both signs
-from which on a passage fits. `make calibrate` measures them."""
+"""By the model's fingerprint, the version of the analysis of words, and fusion: the sum of both
+signs from which on a passage fits. `make calibrate` measures them."""
 WORDS_FLOORS: Final[Mapping[tuple[int, str], float]] = {
     (1, "spaced"): 0.28,
     (1, "plain"): 0.28,
 }
-"""By analysis and fusion: the share of words from which on a passage fits where nearness says nothing,
-for want of a model, of a vector, or of a measurement of the model."""
+"""By analysis and fusion: the share of words from which on a passage fits where nearness says
+nothing, for want of a model, of a vector, or of a measurement of the model."""
 _WORDS_FLOOR: Final = 0.28
 
 
@@ -103,7 +106,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 def asked(text: str, found: Candidates, rarity: Mapping[str, float]) -> Question:
-    """A question with its candidates; `rarity` has its words, and all are alike where it is empty."""
+    """A question with its candidates; words are alike where `rarity` has none of them."""
     import numpy as np
 
     known = found.dense[~np.isnan(found.dense)]
@@ -136,13 +139,13 @@ def judged(
 ) -> list[Scored]:
     """The rows with their fit, as far as they score `score_min`.
 
-    Where none of them fits, their scores are those of an answer that is this far from fitting: below
-    FITS, in the same proportions.
+    Where none of them fits, all score below FITS, the less the farther the best is from fitting;
+    the proportions stay.
     """
-    fitted = [msgspec.structs.replace(row, fit=rule.fit(question.signs(row))) for row in rows]
+    fitted = [replace(row, fit=rule.fit(question.signs(row))) for row in rows]
     best = max((row.fit or 0.0 for row in fitted), default=1.0)
     if best < FITS:
-        fitted = [
-            msgspec.structs.replace(row, score=round(row.score * best, _DIGITS)) for row in fitted
-        ]
+        best = max(best, _FIT_MIN)
+        scores = [round(row.score * best, _SCORE_DIGITS) for row in fitted]
+        fitted = [replace(row, score=score) for row, score in zip(fitted, scores, strict=True)]
     return [row for row in fitted if row.score >= score_min]
