@@ -97,7 +97,7 @@ def _parts(
 
 def _halves(data: Path, folder: str, language: str, prefix: str) -> Iterator[LabelledSet]:
     docs = [doc for doc in _docs(data / folder) if doc[0].startswith(prefix)]
-    name = f"{folder.split('_')[0]}-{language}"
+    name = f"{folder.split('_', maxsplit=1)[0]}-{language}"
     middle = len(docs) // 2
     for half, mine in (("a", docs[:middle]), ("b", docs[middle:])):
         if mine:

@@ -94,15 +94,15 @@ class Question(Struct, frozen=True, kw_only=True):
 
     def signs(self, row: Scored) -> Signs:
         """What speaks for a passage."""
-        near = None
-        if row.near is not None:
-            near = max(0.0, row.near - self._background_without(row.near))
+        near = None if row.near is None else self.near(row.near)
         text = indexed_text(row.doc.label, row.chunk.heading, row.chunk.text)
         return Signs(near=near, said=said_share(self.weights, text))
 
-    def _background_without(self, near: float) -> float:
-        others = self.near_sum - near + _PRIOR_ROWS * BACKGROUND
-        return max(BACKGROUND, others / (self.near_count - 1 + _PRIOR_ROWS))
+    def near(self, cosine: float) -> float:
+        """How much nearer a candidate is than the others, at least 0."""
+        others = self.near_sum - cosine + _PRIOR_ROWS * BACKGROUND
+        background = max(BACKGROUND, others / (self.near_count - 1 + _PRIOR_ROWS))
+        return max(0.0, cosine - background)
 
 
 def asked(text: str, found: Candidates, rarity: Mapping[str, float]) -> Question:
