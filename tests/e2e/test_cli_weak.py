@@ -89,7 +89,7 @@ def test_a_person_is_told(home: Path) -> None:
 
 
 def test_extracts_are_found_where_they_fit(home: Path) -> None:
-    """Without a model nothing is quoted of weak passages, which are named as sources all the same."""
+    """Without a model no weak passage is quoted; they are named as the nearest there are."""
     none = kb(home, "ask", "--no-model", "who is the president of Mars", "--json").json
     assert (none["found"], none["sentences"]) == (False, [])
     assert none["answer"] == "nothing was found that could answer this"
