@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from person import Person
 from registry_host import entry_text
+from strangers import let_count
 from test_cli_bad_input import without_rights
 
 from kb.store.meta import set_word
@@ -36,6 +37,7 @@ def person(filled: Person, tmp_path: Path) -> Iterator[Person]:
     """The same in a copy, to do with as a test likes."""
     shutil.copytree(filled.root, tmp_path / "copy")
     copy = Person(tmp_path / "copy")
+    copy.trust()
     copy.ids = filled.ids
     yield copy
     for folder in (tmp_path / "copy").rglob("*"):
@@ -256,6 +258,7 @@ def test_which_space_is_meant(filled: Person) -> None:
         assert {space for _, space in filled.hits(env={"KB_HOME": str(home)})} == {name}
     copied = filled.root / "plain"
     shutil.copytree(filled.user_home, copied)
+    let_count(copied, filled.root / "data")
     ran = filled.kb("--home", copied, "search", "harbour", "--json")
     assert {hit["source_space"] for hit in ran.json["hits"]} == {"home"}
     for args in (["add", "boats.md"], ["compact"], ["worker", "--drain"], ["stats"]):

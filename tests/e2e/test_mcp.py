@@ -26,6 +26,7 @@ CONFIG = """\
 kind = "hashing"
 
 [kb.topic.ways]
+visibility = "shared"
 title = "How we work"
 subjects = "ways"
 learned = ["quality"]
