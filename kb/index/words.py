@@ -139,9 +139,10 @@ def terms_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
     """
     starts = {word[:_START_CHARS] for word in wanted}
     words: set[str] = set()
-    for piece in set(prepare(text).lower().split()):
+    for piece in set(prepare(text).split()):
         if piece.isascii():
-            words.update(w for w in _SPACED_WORD.findall(piece) if w[:_START_CHARS] in starts)
+            found = _SPACED_WORD.findall(piece.lower())
+            words.update(word for word in found if word[:_START_CHARS] in starts)
         else:
             words.add(piece)
     return wanted.intersection(analyzer().analyze(" ".join(words)))
