@@ -204,7 +204,9 @@ def test_a_silent_server_is_given_up(openai: LlmServer) -> None:
 
     openai.script = [silent]
     began = time.monotonic()
-    with pytest.raises(ModelUnavailable, match=r"said nothing for 0\.3 s|no whole answer within 0\.9 s"):
+    with pytest.raises(
+        ModelUnavailable, match=r"said nothing for 0\.3 s|no whole answer within 0\.9 s"
+    ):
         openai.provider(timing=real_time(openai), timeout_s=0.3, tries=3).complete("S", "U")
     assert time.monotonic() - began < 60
     assert len(openai.requests) in (1, 2, 3)
