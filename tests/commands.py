@@ -75,7 +75,7 @@ def run(
     """Run a command line to its end, nothing of it a terminal; `options` are of subprocess."""
     env = env or surroundings()
     given = stdin.encode() if isinstance(stdin, str) else stdin
-    words = [os.fspath(word) for word in argv]
+    words = [os.fsdecode(word) for word in argv]
     if words[0] == KB and not options and forked.can_fork(env):
         done = forked.run(words, env=env, timeout_s=TIMEOUT_S, stdin=given, cwd=cwd)
     else:
