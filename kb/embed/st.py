@@ -147,7 +147,9 @@ def _load(name_or_path: str, device: str | None) -> "SentenceTransformer":
         )
     try:
         # A model is data. Code that comes with one is never run.
-        return SentenceTransformer(os.path.expanduser(name_or_path), device=device, trust_remote_code=False)
+        return SentenceTransformer(
+            os.path.expanduser(name_or_path), device=device, trust_remote_code=False
+        )
     except Exception as error:
         raise ModelMissing(
             f"the model {name_or_path} cannot be loaded ({error});"
