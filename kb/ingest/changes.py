@@ -2,12 +2,13 @@
 
 import msgspec
 
-from kb.model.doc import Doc, Seen, Visibility
+from kb.jobs import queue
+from kb.model.doc import Doc, LedgerEntry, Seen, Visibility
 from kb.model.ids import DocId, Lsid
 from kb.store import chunks, docs, log
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.records import LSIDS, SEEN, SourceRef
+from kb.store.records import LEDGER, LSIDS, SEEN, SourceRef
 from kb.store.store import Store
 
 
@@ -73,18 +74,40 @@ def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
     return docs.latest(txn, doc.source_no) if doc else None
 
 
-def move(txn: WriteTxn, doc: Doc, place: Lsid, source: str, seen: Seen) -> Doc:
+def move(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: Seen) -> Doc:
     """Say that a doc's source is somewhere else now: the same doc, the same passages.
 
-    Its title stays as its source last said it. The old place is free for something new.
+    `doc` is as it is to be there: its `source` names the place, and with another title or
+    visibility its passages follow. The old place is free for something new.
     """
-    docs.forget_place(txn, doc)
+    before = docs.latest(txn, doc.source_no) or doc
+    docs.forget_place(txn, before)
     moved = msgspec.structs.replace(
-        doc, source=source, status="active", moved_to=None if place == doc.lsid else place
+        doc, status="active", moved_to=None if place == doc.lsid else place
     )
     docs.replace(txn, moved)
     LSIDS.put(txn, lsid_key(place), SourceRef(source_no=doc.source_no, lsid=place))
     SEEN.put(txn, lsid_key(place), seen)
-    if doc.status == "tombstoned":
+    if before.status == "tombstoned" or before.audience != moved.audience:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
+    if before.label != moved.label:
+        have_cut(txn, store, moved)
     return moved
+
+
+def have_cut(txn: WriteTxn, store: Store, doc: Doc) -> None:
+    """Ask for a doc to be cut."""
+    mark_pending(txn, store, doc)
+    key = queue.dedupe_key("chunk", doc.doc_id)
+    queue.enqueue(txn, store.clock, "chunk", doc.doc_id, key=key)
+
+
+def mark_pending(txn: WriteTxn, store: Store, doc: Doc) -> None:
+    """Keep a doc's files until its passages are there."""
+    entry = LedgerEntry(
+        doc_id=doc.doc_id,
+        state="pending",
+        new_paths=(doc.raw_path, doc.md_path),
+        updated_ms=store.clock.now_ms(),
+    )
+    LEDGER.put(txn, doc.doc_id.encode(), entry)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from homes import DAY_MIN, SmallHome
 
@@ -33,7 +34,8 @@ def rename(home: SmallHome, doc: Doc, name: str) -> None:
     with home.store.write() as txn:
         newest = docs.latest(txn, doc.source_no)
         assert newest is not None
-        move(txn, newest, request.lsid, request.source, seen)
+        moved = msgspec.structs.replace(newest, source=request.source)
+        move(txn, home.store, moved, request.lsid, seen)
 
 
 def compact(home: SmallHome, days: int = 0) -> None:
