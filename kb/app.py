@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from kb.config import Settings
 from kb.content.files import ContentStore
 from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.ingest.ingest import Ingestor
 from kb.model.clock import Clock, SystemClock
 from kb.store import docs
 from kb.store.store import Store
@@ -28,9 +27,11 @@ if TYPE_CHECKING:
     from kb.home_packs import HomePacks
     from kb.home_registries import HomeRegistries
     from kb.index import DenseIndex, LexicalIndexes
+    from kb.ingest.ingest import Ingestor
     from kb.llm import Provider
-    from kb.model.doc import Visibility
+    from kb.model.doc import Doc, Visibility
     from kb.model.ids import Lsid
+    from kb.model.search import LearnCall
     from kb.passages import Ready
     from kb.search.engine import Searcher
     from kb.sync.add import Adder, AddOptions
@@ -135,14 +136,15 @@ class App:
         return self.models.active().dense
 
     @functools.cached_property
-    def ingestor(self) -> Ingestor:
+    def ingestor(self) -> "Ingestor":
         """Takes docs in."""
+        from kb.ingest.ingest import Ingestor
+
         return Ingestor(self.store, self.content)
 
     @functools.cached_property
     def searcher(self) -> "Searcher":
         """Answers questions."""
-        from kb.home_sources import learn_call
         from kb.search.engine import Sources
         from kb.search.remembered import RememberingSearcher
 
@@ -158,8 +160,14 @@ class App:
             sources,
             self.settings.search,
             wait_s,
-            functools.partial(learn_call, self.settings),
+            self._learn_call,
         )
+
+    def _learn_call(self, doc: "Doc") -> "LearnCall | None":
+        # The rooms that read sources are loaded once a hit is a topic's.
+        from kb.home_sources import learn_call
+
+        return learn_call(self.settings, doc)
 
     @functools.cached_property
     def topics(self) -> "tuple[Topic, ...]":
@@ -197,7 +205,7 @@ class App:
         from kb import home_entries, home_notebook
         from kb.sync.add import Adder
 
-        notebook = home_notebook.folder_of(self.paths, self.settings.notebook)
+        notebook = home_notebook.folder_if_fit(self.paths, self.settings.notebook)
 
         def member_at(path: Path) -> "Member | None":
             return home_notebook.member_at(notebook, path) or home_entries.member_at(

@@ -95,7 +95,7 @@ class HomeSources:
             for name, said in self._settings.kb.topic.items()
             if said.enable and said.index
         ]
-        folder = home_notebook.folder_of(self._paths, self._settings.notebook)
+        folder = home_notebook.folder_if_fit(self._paths, self._settings.notebook)
         notebook = home_notebook.declared(folder, now_ms)
         return [*topics, *home_entries.declared(self._paths.knowledge, now_ms), *notebook]
 

@@ -1,8 +1,36 @@
-"""What every test has: a data folder of its own, so that the one of whoever runs them stays."""
+"""What every test has: a data folder of its own, and children that signals end."""
 
+import signal
 from collections.abc import Iterator
+from types import FrameType
 
 import pytest
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def _stay(_number: int, _frame: FrameType | None) -> None:
+    """Take a signal, and go on."""
+
+
+def pytest_configure() -> None:
+    """Let no child of a test inherit that a signal is ignored, as nohup and `&` make it.
+
+    The process of the tests itself is still not ended by what it was to ignore; a handler is not
+    inherited by the program that a child becomes, as ignoring would be.
+    """
+    for number in _ENDING:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, _stay)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt in the process of the test, however that was started."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session", autouse=True)

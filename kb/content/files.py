@@ -57,6 +57,10 @@ class ContentStore:
         if folder in self._made:
             return
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        top = os.path.realpath(self.paths.root)
+        # kb makes no links here: whoever did would have us write where it leads.
+        if os.path.realpath(folder) != os.path.join(top, folder.relative_to(self.paths.root)):
+            raise OSError(errno.ELOOP, "a link lies on the way; remove it")
         # Also where it was there: whoever made it may not have come to this.
         _sync_folder(folder.parent)
         _sync_folder(folder.parent.parent)

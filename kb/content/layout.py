@@ -19,6 +19,13 @@ _FOLDERS: Final = ("store", "raw", "md", "index", "tmp")
 _OWN: Final = (*_FOLDERS, "run", "backups", "notebook")
 
 
+def is_project_home(home: Path) -> bool:
+    """Whether a home is a project's, by its name or by that of the folder which a link leads to."""
+    return home.name == PROJECT_FOLDER or (
+        os.path.basename(os.path.realpath(home)) == PROJECT_FOLDER
+    )
+
+
 def is_kept_by_kb(place: PurePath) -> bool:
     """Whether a place in a project holds what kb itself has written there, and no source text."""
     return place.parts == (PROJECT_FOLDER,) or (

@@ -140,6 +140,10 @@ class LexicalIndexes:
         ]
         return [problem for problem in found if problem]
 
+    def manifests(self) -> list[str]:
+        """The files of those that are open which change with all that they answer by."""
+        return [str(manifest_path(part.folder)) for part in self._opened()]
+
     def remove_unused(self, store: Store) -> None:
         """Remove the indexes of audiences that no doc has."""
         for manifest in self.folder.glob("*/manifest.json"):

@@ -14,6 +14,7 @@ from msgspec import Struct
 from kb.errors import NotebookUnfit, StoreBusy
 from kb.failpoints import failpoint
 from kb.notebook.gitfiles import GitFolder, fill, sync_folder
+from kb.notebook.gitopen import opened
 from kb.notebook.remote import BadRemote
 from kb.notebook.tree import Held, Snapshot
 from kb.notebook.worktree import Change, GitIndex, WorkTree, level, new_file
@@ -122,15 +123,13 @@ class Repository:
     def __init__(self, root: Path) -> None:
         """Raises NotebookUnfit where it is no repository that we can work with."""
         from dulwich.errors import NotGitRepository
-        from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
+        from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 
         self.root = root
         self.tree = WorkTree(root)
         self.git = GitFolder(root / ".git")
-        if self.git.path.is_symlink() or not self.git.path.is_dir():
-            raise NotebookUnfit("its .git is not a folder of its own", place=root)
         try:
-            self._repo = Repo(os.fspath(root))
+            self._repo = opened(root)
         except (NotGitRepository, UnsupportedExtension, UnsupportedVersion, ValueError) as error:
             raise NotebookUnfit(f"git cannot read it ({error})", place=root) from error
         self._check_form()

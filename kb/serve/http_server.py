@@ -214,7 +214,10 @@ class _Running:
 
     def run(self, told: Callable[[str], None]) -> Ended:
         """Answer until a signal comes."""
-        before = {one: signal.signal(one, self._end) for one in (signal.SIGTERM, signal.SIGINT)}
+        # A background job, which a shell starts with SIGINT ignored, goes on ignoring it.
+        taken = [signal.SIGTERM, signal.SIGINT]
+        taken = [one for one in taken if signal.getsignal(one) is not signal.SIG_IGN]
+        before = {one: signal.signal(one, self._end) for one in taken}
         self._pool.start()
         told(_address(self._listeners[0]))
         try:

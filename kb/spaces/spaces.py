@@ -13,7 +13,6 @@ from kb.answers import ask as answered
 from kb.app import App
 from kb.config import Settings
 from kb.content.layout import HomePaths
-from kb.core_home import open_core
 from kb.model.clock import Clock
 from kb.model.doc import Scope
 from kb.model.search import NOTHING_HERE, SearchRequest, SearchResult, SpaceName
@@ -118,7 +117,13 @@ class Spaces:
             if not opened:
                 keep(homes[0])
             kept = resources.pop_all()
-            core = Once(lambda: open_core(kept, shared, clock))
+
+            def own() -> App:
+                from kb.core_home import open_core
+
+                return open_core(kept, shared, clock)
+
+            core = Once(own)
             return cls(opened, failed, kept, core, texts)
 
     def only(self, name: SpaceName) -> "Spaces | None":
