@@ -8,7 +8,8 @@ from kb.model.ids import DocId, Lsid
 from kb.store import chunks, docs, log
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.records import LEDGER, LSIDS, SEEN, SourceRef
+from kb.store.meta import compactions
+from kb.store.records import HOLDS, LEDGER, LSIDS, SEEN, Setting, SourceRef
 from kb.store.store import Store
 
 
@@ -38,9 +39,27 @@ def vanish(store: Store, doc_ids: list[DocId]) -> list[DocId]:
 def was_removed(txn: ReadTxn, lsid: Lsid) -> bool:
     """Whether a person removed what is at this place, and nobody has added it since."""
     doc = docs.latest_of(txn, lsid)
-    if doc is None or doc.status != "tombstoned":
+    if doc is None:
+        return HOLDS.get(txn, lsid_key(lsid)) is not None
+    if doc.status != "tombstoned":
         return False
     return doc.kind in ("url", "stdin") or SEEN.get(txn, lsid_key(lsid)) is not None
+
+
+def forget(txn: WriteTxn, store: Store, doc: Doc) -> None:
+    """Free the place of a tombstone that is purged.
+
+    Where a person removed it, the place is held: its file stays out until it is added again.
+    """
+    is_there = docs.source_no_of(txn, doc.place) == doc.source_no
+    if is_there and was_removed(txn, doc.place):
+        HOLDS.put(txn, lsid_key(doc.place), Setting(number=store.clock.now_ms()))
+    docs.forget_place(txn, doc)
+
+
+def let_in(txn: WriteTxn, place: Lsid) -> None:
+    """Hold a place no longer: what is there has been taken in."""
+    HOLDS.delete(txn, lsid_key(place))
 
 
 def _hide(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
@@ -50,7 +69,11 @@ def _hide(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
         if doc is None or doc.status != "active":
             continue
         now_ms = store.clock.now_ms()
-        docs.replace(txn, msgspec.structs.replace(doc, status="tombstoned", updated_ms=now_ms))
+        run = compactions(txn)
+        hidden_doc = msgspec.structs.replace(
+            doc, status="tombstoned", updated_ms=now_ms, hidden_run=run
+        )
+        docs.replace(txn, hidden_doc)
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
         hidden.append(doc)
     return hidden
@@ -83,7 +106,7 @@ def move(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: Seen) -> Doc:
     before = docs.latest(txn, doc.source_no) or doc
     docs.forget_place(txn, before)
     moved = msgspec.structs.replace(
-        doc, status="active", moved_to=None if place == doc.lsid else place
+        doc, status="active", hidden_run=0, moved_to=None if place == doc.lsid else place
     )
     docs.replace(txn, moved)
     LSIDS.put(txn, lsid_key(place), SourceRef(source_no=doc.source_no, lsid=place))

@@ -7,7 +7,7 @@ import msgspec
 from kb.content.files import ContentStore
 from kb.content.layout import markdown_path, raw_path
 from kb.failpoints import failpoint
-from kb.ingest.changes import have_cut, mark_pending, was_removed
+from kb.ingest.changes import have_cut, let_in, mark_pending, was_removed
 from kb.ingest.request import FileStamp, IngestOutcome, IngestRequest, Staged, Wishes
 from kb.model.doc import LOCAL_USER, Doc, Seen
 from kb.model.ids import DocId, Lsid, SourceNo, born, doc_id, sha256_hex
@@ -108,6 +108,7 @@ class Ingestor:
         request = staged.request
         if _overtaken(txn, staged):
             return None
+        let_in(txn, request.lsid)
         source_no = docs.ensure_source_no(txn, request.lsid)
         current = docs.latest(txn, source_no)
         wanted = self._wanted(txn, staged, source_no, current)

@@ -174,6 +174,8 @@ def follow(store: Store, recognised: list[Move]) -> list[DocId]:
             # A place that has a history of its own keeps it.
             if newest is None or newest != one.doc or docs.latest_of(txn, lsid):
                 continue
+            if was_removed(txn, lsid):
+                continue
             changed = structs.replace(
                 newest,
                 source=display_name(one.path),
