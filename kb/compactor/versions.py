@@ -174,11 +174,11 @@ def _purge_some(
 
 def _purge_one(txn: WriteTxn, store: Store, doc: Doc) -> int:
     """Remove a source; returns about how many records went."""
+    forget(txn, store, doc)
     gone = chunks.delete_all(txn, doc.source_no)
     log.append(txn, [chunk.no for chunk in gone], words=True, vectors=True)
     versions = list(SOURCE_DOCS.scan(txn, u64(doc.source_no)))
     for key, ref in versions:
         _remove_version(txn, key, ref.doc_id)
     VERSIONS.delete(txn, u64(doc.source_no))
-    forget(txn, store, doc)
     return 3 * len(gone) + 3 * len(versions) + 3

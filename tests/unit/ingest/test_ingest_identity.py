@@ -39,6 +39,8 @@ def rename(home: SmallHome, doc: Doc, name: str) -> None:
 
 
 def compact(home: SmallHome, days: int = 0) -> None:
+    for _ in range(2):
+        home.compact(grace_min=0)
     home.wait_min(days * DAY_MIN)
     home.compact(grace_min=0)
 
