@@ -107,3 +107,37 @@ def test_a_backup_of_an_empty_home_removes_none(rig: Rig) -> None:
     assert (made.code, made.json["pruned"], made.json["spared"]) == (0, [], 1)
     assert "no older backup was removed" in made.err
     assert len(rig.call("backup", "list", "--json").json["backups"]) == 2
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_a_rebuild_takes_in_what_raw_holds(rig: Rig, lose: Callable[[Path], None]) -> None:
+    """Asked first; then each file of raw/ is a private doc with the tag `recovered`."""
+    rig.write({"quince.md": text("quince") + "And more."})
+    rig.add()
+    lose(rig.home)
+    held = rig.call("check", "--rebuild")
+    assert held.code == 6
+    assert "4 files of raw/ would be taken in" in held.err
+    assert rig.call("ls").code == 5
+    done = rig.call("check", "--rebuild", "--yes", "--json")
+    assert (done.code, done.json["salvaged"]["recovered"]) == (0, 4), done
+    assert done.json["salvaged"]["lost"] == []
+    rig.drain()
+    rig.check()
+    rows = rig.call("ls", "--json").json["docs"]
+    assert {(row["visibility"], *row["tags"]) for row in rows} == {("private", "recovered")}
+    for word in WORDS:
+        hits = rig.call("search", word, "--json").json["hits"]
+        assert hits[0]["title"] == f"About {word}"
+    # Its file is a source again, and its number of birth is none that was given before.
+    report = rig.add()
+    assert report["added"] == len(WORDS)
+
+
+def test_nothing_is_rebuilt_over_a_store(rig: Rig, tmp_path: Path) -> None:
+    """Where there is one it is mended; where nothing was, nothing is made."""
+    assert rig.call("check", "--rebuild", "--yes").code == 2
+    assert rig.call("check", "--rebuild", "--repair").code == 2
+    empty = Rig(tmp_path / "empty")
+    assert empty.call("check", "--rebuild", "--yes").code == 2
+    assert not empty.home.exists()
