@@ -10,7 +10,7 @@ from cli.home import home_of, open_app
 from cli.output import clean, many, print_json
 from kb.app import App
 from kb.check.doctor import Advice, look_around, of_model, of_place, of_push, of_store
-from kb.errors import ConfigError, ItemsFailed, NotebookUnfit
+from kb.errors import ConfigError, HeldBack, ItemsFailed, NotebookUnfit
 from kb.spaces.homes import enclosing_project
 
 
@@ -52,6 +52,9 @@ def _findings(ctx: click.Context) -> Iterator[Advice]:
     except ConfigError as error:
         # Without its settings a home is not to be opened.
         yield Advice(place="settings", problem=str(error), mend="mend that line, and ask again")
+        return
+    except HeldBack as error:
+        yield Advice(place="home", problem=str(error), mend="until then nothing here opens it")
         return
     app = open_app(ctx, create=False)
     yield from _nested(app.paths.root)

@@ -14,11 +14,12 @@ from cli.output import warn
 from kb.config import HOME_CONFIGS, ProjectFiles, Settings, load, user_config
 from kb.content.layout import HomePaths, is_project_home
 from kb.errors import HeldBack, UsageError
-from kb.spaces.homes import SpaceHome, home_written, homes_read, user_home
+from kb.spaces.homes import SpaceHome, home_written, homes_read, project_at, user_home
 from kb.trust import Verdict, making, trust_list, verdict_of
 
 if TYPE_CHECKING:
     from kb.app import App
+    from kb.model.doc import Scope
     from kb.spaces.spaces import Spaces
     from kb.topics import Topic
 
@@ -39,14 +40,19 @@ def texts_of(ctx: click.Context) -> tuple[Path, Settings]:
     Where the user did not name the home, their own stands in for one that does not count.
     """
     home = _home_written(ctx)
-    verdict = _verdict(ctx, home)
-    if verdict.folder:
-        return home, _settings_here(ctx, home)
+    if not _verdict(ctx, home).folder:
+        home = _stand_in(ctx, home)
+    return home, _settings_here(ctx, home)
+
+
+def _stand_in(ctx: click.Context, home: Path) -> Path:
+    """The user's own home, for one that does not count. Raises HeldBack where they named that."""
+    why = _verdict(ctx, home).why
     mine = user_home()
     if _is_named(ctx) or mine is None:
-        raise HeldBack(verdict.why)
-    _tell(ctx, verdict.why)
-    return mine, _settings_here(ctx, mine)
+        raise HeldBack(why)
+    _tell(ctx, f"{why}; until then it is left out")
+    return mine
 
 
 def homes_of(ctx: click.Context) -> tuple[SpaceHome, ...]:
@@ -146,7 +152,8 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
     # On some systems the user's settings and the user's home lie in one folder.
     files = dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))
     load_path = [mine.parent / "config.d", home / "config.d"]
-    project = _project_files(home, mine) if is_project_home(home) else None
+    nearest = home if is_project_home(home) else project_at(here())
+    project = _project_files(nearest, mine) if nearest else None
 
     def loaded() -> tuple[Settings, list[str]]:
         left_out: list[str] = []
@@ -200,6 +207,23 @@ def open_app(ctx: click.Context, *, create: bool) -> "App":
     return app
 
 
+def open_to_read(ctx: click.Context) -> "App":
+    """As `open_app`, for a command that changes nothing.
+
+    Where the user did not name the home, their own stands in for one that does not count.
+    """
+    from kb.app import App
+
+    os.umask(0o077)
+    home = _home_written(ctx)
+    if not _verdict(ctx, home).store:
+        home = _stand_in(ctx, home)
+        _check_counts(ctx, home)
+    app = App.open(home, _settings_here(ctx, home), create=False)
+    ctx.call_on_close(app.close)
+    return app
+
+
 def user_space(ctx: click.Context) -> Path:
     """The user's home, or the one that stands in for it: named by --home, else by KB_HOME."""
     said: dict[str, Any] = ctx.obj
@@ -245,7 +269,7 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     return spaces
 
 
-def _texts_beside(ctx: click.Context) -> "Callable[[], tuple[Topic, ...]] | None":
+def _texts_beside(ctx: click.Context) -> "Callable[[Scope], tuple[Topic, ...]] | None":
     """The topics of a project whose store does not count; its texts are those of any clone."""
     said: dict[str, Any] = ctx.obj
     for one in homes_read(said["home"], said["space"], here(), os.environ):

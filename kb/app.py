@@ -7,12 +7,13 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kb.config import Settings
 from kb.content.files import ContentStore
 from kb.content.layout import PROJECT_FOLDER, HomePaths
 from kb.model.clock import Clock, SystemClock
+from kb.model.doc import OPERATOR, Scope
 from kb.store import docs
 from kb.store.store import Store
 
@@ -44,16 +45,17 @@ if TYPE_CHECKING:
     from kb.worker.pool import WorkerPool, WorkerSettings
 
 T = TypeVar("T")
+_SCOPES_MAX: Final = 64
 
 
-def topics_of(home: Path, settings: Settings) -> "tuple[Topic, ...]":
-    """What can be learned in a home, its folder named from the project's root if it has one.
+def topics_of(home: Path, settings: Settings, scope: Scope) -> "tuple[Topic, ...]":
+    """What a scope can learn in a home, its folder named from the project's root if it has one.
 
     Raises ConfigError for a topic whose folder is not there.
     """
     from kb.topics import resolved
 
-    return resolved(settings.kb, topics_root(home))
+    return resolved(settings.kb, topics_root(home), scope)
 
 
 def topics_root(home: Path) -> Path:
@@ -170,10 +172,15 @@ class App:
 
         return learn_call(self.settings, doc)
 
+    def topics(self, scope: Scope) -> "tuple[Topic, ...]":
+        """What a scope can learn here. Raises ConfigError for a topic whose folder is not there."""
+        return self._topics(scope)
+
     @functools.cached_property
-    def topics(self) -> "tuple[Topic, ...]":
-        """What can be learned here. Raises ConfigError for a topic whose folder is not there."""
-        return topics_of(self.paths.root, self.settings)
+    def _topics(self) -> "Callable[[Scope], tuple[Topic, ...]]":
+        # Found once: a folder that goes later costs its own topic, and no other.
+        find = functools.partial(topics_of, self.paths.root, self.settings)
+        return functools.lru_cache(_SCOPES_MAX)(find)
 
     @functools.cached_property
     def toolkit(self) -> "ToolKit":
@@ -186,11 +193,11 @@ class App:
             store=self.store,
             content=self.content,
             searcher=lambda: self._locked(lambda: self.searcher),
-            topics=lambda: self.topics,
+            topics=self.topics,
             means=Means(
                 provider=lambda: self.llm,
                 embedder=lambda: self.embedder,
-                knowledge=lambda: knowledge_section(self.topics, with_tool=False).text,
+                knowledge=lambda: knowledge_section(self.topics(OPERATOR), with_tool=False).text,
             ),
         )
 
@@ -206,7 +213,7 @@ class App:
         from kb import home_entries, home_notebook
         from kb.sync.add import Adder
 
-        notebook = home_notebook.folder_of(self.paths, self.settings.notebook)
+        notebook = home_notebook.folder_if_fit(self.paths, self.settings.notebook)
 
         def member_at(path: Path) -> "Member | None":
             return home_notebook.member_at(notebook, path) or home_entries.member_at(

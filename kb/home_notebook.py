@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kb.config import NotebookSettings, Settings
 from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.errors import SourceError
+from kb.errors import NotebookUnfit, SourceError
 from kb.ingest.changes import vanish
 from kb.ingest.ingest import seen_record
 from kb.ingest.request import Wishes
@@ -52,14 +52,34 @@ _LIKE_HITS = 10
 
 
 def folder_of(paths: HomePaths, said: NotebookSettings) -> Path:
-    """The notebook's folder, by its real path; it may not be there."""
-    named = os.path.expanduser(said.path) if said.path else paths.notebook
-    return Path(os.path.realpath(paths.root / named))
+    """The notebook's folder, by its real path; it may not be there.
+
+    Raises NotebookUnfit for a project's that leads out of its `.kb`. An absolute path is the user's
+    own word, for no settings of a project may say one.
+    """
+    named = os.path.expanduser(said.path) if said.path else paths.notebook.name
+    real = Path(os.path.realpath(paths.root / named))
+    is_bound = paths.root.name == PROJECT_FOLDER and not os.path.isabs(named)
+    if is_bound and Path(os.path.realpath(paths.root)) not in real.parents:
+        detail = (
+            f"it leads out of the project, to {real}; if that is right, have your own settings say "
+            "so (notebook.path)"
+        )
+        raise NotebookUnfit(detail, place=paths.root / named)
+    return real
 
 
-def declared(folder: Path, now_ms: int) -> list[Origin]:
+def folder_if_fit(paths: HomePaths, said: NotebookSettings) -> Path | None:
+    """As `folder_of`; None where that refuses, for what has other things to do."""
+    try:
+        return folder_of(paths, said)
+    except NotebookUnfit:
+        return None
+
+
+def declared(folder: Path | None, now_ms: int) -> list[Origin]:
     """The source that a notebook is, once it is there."""
-    if not (folder / ".git").is_dir():
+    if folder is None or not (folder / ".git").is_dir():
         return []
     place = display_name(folder)
     ident = origin_id("notebook", place)
@@ -74,8 +94,10 @@ def declared(folder: Path, now_ms: int) -> list[Origin]:
     ]
 
 
-def member_at(folder: Path, path: Path) -> Member | None:
+def member_at(folder: Path | None, path: Path) -> Member | None:
     """What a file is to the notebook, by whatever way it is taken in; None where it is no note."""
+    if folder is None:
+        return None
     is_note = path.suffix == ".md" and path != folder / NOTEBOOK_INDEX
     if not is_note or not path.is_relative_to(folder):
         return None
@@ -97,14 +119,19 @@ class HomeNotebook:
     def __init__(
         self, store: Store, paths: HomePaths, settings: Settings, engine: NotebookEngine
     ) -> None:
-        self.root = folder_of(paths, settings.notebook)
+        self._paths = paths
+        self._settings = settings.notebook
         self._store = store
         self._file_bytes_max = settings.ingest.file_bytes_max
         self._asks_model = settings.llm.provider != "none"
         # The remote of a project's notebook may have come with the project.
         self.pushes = settings.notebook.push and paths.root.name != PROJECT_FOLDER
-        self._push_lock = paths.push_lock
         self._engine = engine
+
+    @functools.cached_property
+    def root(self) -> Path:
+        """Its folder, by its real path; it may not be there. Raises NotebookUnfit."""
+        return folder_of(self._paths, self._settings)
 
     def hand_in(
         self, data: bytes, hint: str | None, tags: Sequence[str], *, owner: str | None = None
@@ -156,10 +183,29 @@ class HomeNotebook:
         from kb.notebook import Pusher, Sender
 
         sender = Sender()
-        return Pusher(self._store, self.root, self._push_lock, random.random, sender), sender
+        pusher = Pusher(
+            self._store,
+            self.root,
+            self._paths.push_lock,
+            random.random,
+            sender,
+            token_host=self._settings.token_host,
+        )
+        return pusher, sender
+
+    def strange_remote(self) -> str | None:
+        """Where a push would go that nobody has agreed to; None where somebody has.
+
+        The remote of a project's notebook may have come with the project. Raises NotebookUnfit.
+        """
+        is_project = self._paths.root.name == PROJECT_FOLDER
+        return self._pusher[0].new_remote() if is_project else None
 
     def push(self) -> "PushReport":
-        """Push to `origin` now. Raises NotPushed where there is none, NotebookUnfit, StoreBusy."""
+        """Push to `origin` now. Raises NotPushed where there is none, NotebookUnfit, StoreBusy.
+
+        Whoever calls has seen to `strange_remote`.
+        """
         return self._told(self._pusher[0].push())
 
     def push_if_due(self) -> "PushReport | None":
@@ -227,7 +273,8 @@ class HomeNotebook:
         Where it was moved, with its home or by another setting, its docs follow it; those of notes
         that are not in the new place go, and come back when that notebook does.
         """
-        for origin in declared(self.root, self._store.clock.now_ms()):
+        folder = folder_if_fit(self._paths, self._settings)
+        for origin in declared(folder, self._store.clock.now_ms()):
             with self._store.read() as txn:
                 known = [one for one in origins.listed(txn) if one.kind == "notebook"]
             if all(one.origin_id != origin.origin_id for one in known):

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 KB: Final = str(Path(sys.executable).with_name("kb"))
 HASHING: Final = ("--cfg", "embed.kind=hashing")
-TIMEOUT_S: Final = 60
+TIMEOUT_S: Final = 120
 _SHOW: Final = """
 import atexit, sys
 from cli.main import main

@@ -19,13 +19,14 @@ from typing import Any, Final
 
 from click.testing import CliRunner
 from msgspec import Struct
+from strangers import let_count
 
 from cli.main import kb
 from kb.errors import KbError
 
 KB: Final = Path(sys.executable).with_name("kb")
 CFG: Final = ("embed.kind=hashing", "compact.tombstone_days=0")
-DEADLINE_S: Final = 60.0
+DEADLINE_S: Final = 120.0
 
 
 class Called(Struct, frozen=True, kw_only=True):
@@ -54,7 +55,8 @@ class Rig:
     def env(self) -> dict[str, str]:
         """The environment of every command: nothing of the person's own is read or written."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KB_", "XDG_"))}
-        return {**kept, "HOME": str(self.root), "COLUMNS": "100"}
+        data = str(self.root / "data")
+        return {**kept, "HOME": str(self.root), "XDG_DATA_HOME": data, "COLUMNS": "100"}
 
     def args(self, *args: object, cfg: Iterable[str] = ()) -> list[str]:
         options = [part for said in (*self.cfg, *cfg) for part in ("--cfg", said)]
@@ -102,10 +104,16 @@ class Rig:
             raise result.exception
         return Called(code=code, out=result.stdout, err=err)
 
-    def copied(self, root: Path) -> "Rig":
-        """The home as it is now, elsewhere, over the same sources."""
+    def copied(self, root: Path, cfg: Iterable[str] = ()) -> "Rig":
+        """The home as it is now, elsewhere, over the same sources, with `cfg` besides."""
         shutil.copytree(self.home, root / "home", symlinks=True)
-        return Rig(root, self.sources, self.cfg)
+        copy = Rig(root, self.sources, (*self.cfg, *cfg))
+        copy.trust()
+        return copy
+
+    def trust(self) -> None:
+        """Let the home count, which was copied, or made without a command."""
+        let_count(self.home, self.root / "data")
 
     def write(self, files: dict[str, str]) -> None:
         """Put source files in place, each whole at once, as editors do."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _TRIES_MAX: Final = 5
 _AUTHOR: Final = b"kb <kb@localhost>"
 _MESSAGE: Final = re.compile(
-    rb"(?P<verb>store|undo|tidy)\((?P<job>j[0-9]{1,20}|t[0-9a-f]{12})\): (?P<path>[^\n]*)"
+    rb"(?P<verb>store|undo|tidy)\((?P<job>j[0-9a-f]{1,40}|t[0-9a-f]{12})\): (?P<path>[^\n]*)"
 )
 # While one of these is there, a person is in the middle of something on this branch.
 _UNDER_WAY: Final = (

@@ -62,7 +62,7 @@ class Spaces:
         failed: Sequence[FailedSpace],
         resources: contextlib.ExitStack,
         core: Callable[[], App] | None = None,
-        texts: Callable[[], tuple[Topic, ...]] | None = None,
+        texts: Callable[[Scope], tuple[Topic, ...]] | None = None,
     ) -> None:
         """`core` opens the home of kb's own entries; without it they are not asked.
 
@@ -82,7 +82,7 @@ class Spaces:
         *,
         clock: Clock | None = None,
         leads: bool = False,
-        texts: Callable[[], tuple[Topic, ...]] | None = None,
+        texts: Callable[[Scope], tuple[Topic, ...]] | None = None,
     ) -> Self:
         """Open the homes that are there; where none is, the first one as an empty one.
 

@@ -195,12 +195,13 @@ HELP: Final = Tool(
 _BY_NAME: Final[Mapping[str, Tool]] = {tool.name: tool for tool in TOOLS}
 
 
-def tools_of(kit: ToolKit) -> tuple[Tool, ...]:
-    """The tools that a home has: TOOLS, `help` at a desk, `learn` where there is what to learn.
+def tools_of(kit: ToolKit, scope: Scope) -> tuple[Tool, ...]:
+    """The tools that a home has for a scope.
 
-    Raises ConfigError where a topic's folder is not there.
+    TOOLS, `help` at a desk, and `learn` where there is something for the scope to learn. Raises
+    ConfigError where a topic's folder is not there.
     """
-    said = learn.description(kit.topics())
+    said = learn.description(kit.topics(scope))
     tools = TOOLS if kit.desk is None else (*TOOLS, HELP)
     return (*tools, msgspec.structs.replace(LEARN, description=said)) if said else tools
 

@@ -125,6 +125,7 @@ def test_a_space_that_cannot_be_read_is_left_out(person: Person, tmp_path: Path)
     """With a warning in the answer; the other space is read all the same."""
     shutil.copytree(person.root, tmp_path / "copy", ignore=shutil.ignore_patterns("*.sock"))
     copy = Person(tmp_path / "copy")
+    copy.trust()
     (copy.user_home / "store" / "data.mdb").write_bytes(b"no store" * 1_000)
 
     async def story(client: Client) -> None:
@@ -139,6 +140,7 @@ def test_what_is_written_never_goes_to_another_space(person: Person, tmp_path: P
     """Where the project's store is damaged, a server that may write there does not start."""
     shutil.copytree(person.root, tmp_path / "copy", ignore=shutil.ignore_patterns("*.sock"))
     copy = Person(tmp_path / "copy")
+    copy.trust()
     (copy.project_home / "store" / "data.mdb").write_bytes(b"no store" * 1_000)
     refused = copy.kb("mcp", "--write")
     assert refused.code == 5

