@@ -287,8 +287,11 @@ def _of_copy(error: "lmdb.Error", folder: Path, to: Path) -> KbError:
     said = _translated(error, to)
     if not isinstance(said, StoreDamaged):
         return said
-    text = str(error)
-    return StoreFull(text, place=to) if _has_no_room(to) else StoreDamaged(text, place=folder)
+    # A part of a block that found room makes LMDB say that an argument is wrong.
+    if _has_no_room(to):
+        detail = "the disk is full, or the size of files is limited (ulimit -f)"
+        return StoreFull(detail, place=to)
+    return StoreDamaged(str(error), place=folder)
 
 
 def _of_errno(code: int, text: str, place: Path) -> KbError:

@@ -9,6 +9,9 @@ from typing import Final
 import pytest
 from crash_rig import Rig
 
+from kb.store.meta import set_word
+from kb.store.store import Store
+
 WORDS: Final = ("quince", "medlar", "damson")
 
 
@@ -107,6 +110,30 @@ def test_a_backup_of_an_empty_home_removes_none(rig: Rig) -> None:
     assert (made.code, made.json["pruned"], made.json["spared"]) == (0, [], 1)
     assert "no older backup was removed" in made.err
     assert len(rig.call("backup", "list", "--json").json["backups"]) == 2
+
+
+def test_a_store_of_a_later_kb_asks_for_that(rig: Rig) -> None:
+    """Every command says to update kb, none to check what check refuses; nothing changes."""
+    with Store.open(rig.home / "store") as store, store.write() as txn:
+        set_word(txn, "format", "3")
+    before = (rig.home / "store" / "data.mdb").read_bytes()
+    for command in (("search", "quince"), ("check",), ("check", "--repair"), ("compact",)):
+        said = rig.call(*command)
+        assert said.code == 5, command
+        assert "a later kb made it (format 3; this one reads format 2); update kb" in said.err
+        assert "kb check" not in said.err
+    assert (rig.home / "store" / "data.mdb").read_bytes() == before
+
+
+def test_a_damaged_store_of_a_later_kb_is_left_to_that(rig: Rig) -> None:
+    """What this one cannot read is not to be left out of a salvage."""
+    with Store.open(rig.home / "store") as store, store.write() as txn:
+        set_word(txn, "format", "3")
+        key, value = next(iter(txn.scan("docs")))
+        txn.put("docs", key, value[:-1] + b"x")
+    said = rig.call("check", "--repair")
+    assert (said.code, "update kb" in said.err) == (5, True)
+    assert sorted(path.name for path in (rig.home / "store").iterdir()) == ["data.mdb", "lock.mdb"]
 
 
 @pytest.mark.parametrize("lose", LOSSES)
