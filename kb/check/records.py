@@ -1,5 +1,7 @@
 """Can every record be read?"""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from kb.check.mends import ByHand, CountBirths, DropRecord, Mend, RaiseCounter, Rebuild, Relist
@@ -66,6 +68,15 @@ def check_counters(txn: ReadTxn, notes: Notes) -> None:
 
 
 def _highest(txn: ReadTxn, table: str) -> int:
-    for key, _ in txn.scan(table, reverse=True):
-        return int(key[1:]) if table == "jobs" else from_u64(key)
-    return 0
+    if table == "jobs":
+        return max(_orders(txn), default=0)
+    return next((from_u64(key) for key, _ in txn.scan(table, reverse=True)), 0)
+
+
+def _orders(txn: ReadTxn) -> Iterator[int]:
+    """The places of jobs among their equals; what cannot be read is told of elsewhere."""
+    for key, _ in txn.scan("jobs"):
+        with suppress(StoreDamaged):
+            job = records.JOBS.get(txn, key)
+            if job is not None:
+                yield job.order

@@ -118,7 +118,9 @@ def test_nobody_writes_over_anothers(shared: Shared) -> None:
     assert ok(shared.read("ada", answers["ada"][0]["doc_id"]))["text"] == "The plan of ada.\n"
     for doc in (one["doc_id"] for one in answers["ada"]):
         assert shared.read("bob", doc).status == 404
-    origins = shared.server.get("/v1/sources", shared.tokens["eve"]).json["sources"]
+    seen = shared.server.get("/v1/sources", shared.tokens["eve"]).json["sources"]
+    assert page not in {one["location"] for one in seen}
+    origins = shared.home.run("sources", "--json").json["sources"]
     owners = [one["owner"] for one in origins if one["location"] == page]
     assert owners == [None, "ada", "bob"]
     synced = shared.home.run("sync-all", "--interval-min", "0", "--json").json
