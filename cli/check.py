@@ -70,7 +70,7 @@ def _salvaged(ctx: click.Context, paths: HomePaths) -> Salvaged:
     said = home_of(ctx)[1].ingest
     with (
         replacing(paths.root, trust_list()),
-        Parser(memory_bytes_max=said.parse_memory_bytes, wall_s_max=said.parse_wall_s) as parser,
+        Parser(memory_bytes_max=said.parse_memory_bytes, cpu_s_max=said.parse_cpu_s) as parser,
     ):
         return salvage(paths, SystemClock(), parser)
 
@@ -133,7 +133,9 @@ def _line(finding: Finding) -> str:
 
 def _tell_salvaged(done: Salvaged) -> None:
     for table in done.tables:
-        click.echo(clean(f"{table.name}: {table.readable:,} of {table.records:,} records were read"))
+        click.echo(
+            clean(f"{table.name}: {table.readable:,} of {table.records:,} records were read")
+        )
     click.echo(
         f"a new store holds {many(done.docs, 'doc')} of the old one, and {done.recovered:,} taken "
         "in again from raw/ (private, with the tag recovered); run kb worker --drain"
