@@ -306,7 +306,7 @@ class App:
         from kb.canonicalize import Parser
 
         said = self.settings.ingest
-        return Parser(memory_bytes_max=said.parse_memory_bytes, wall_s_max=said.parse_wall_s)
+        return Parser(memory_bytes_max=said.parse_memory_bytes, cpu_s_max=said.parse_cpu_s)
 
     @functools.cached_property
     def notebook(self) -> "HomeNotebook":

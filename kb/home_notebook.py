@@ -27,8 +27,8 @@ from kb.store import chunks, docs
 from kb.store.store import Store
 from kb.sync import origins
 from kb.sync.add import AddOptions
-from kb.sync.folder import Move, Survey, follow, moves
 from kb.sync.items import Member
+from kb.sync.moves import Lost, Move, follow, moves, new_title
 from kb.sync.read import read_file
 from kb.sync.walk import Found, walk
 
@@ -316,14 +316,10 @@ class HomeNotebook:
             known = [doc for no in numbers if (doc := docs.latest(txn, no))]
         left = [doc for doc in known if (path_of(doc.place) or self.root).is_relative_to(old)]
         here = (one.path for one in walk(self.root, _EXTENSIONS) if isinstance(one, Found))
-        found = Survey(
-            seen=(),
-            vanished=left,
-            known=len(left),
-            fresh=[path for path in here if member_at(self.root, path)],
-            held_back=None,
-        )
-        followed = set(follow(self._store, moves(self._store, found, self._file_bytes_max)))
+        fresh = [path for path in here if member_at(self.root, path)]
+        lost = [Lost(doc=doc) for doc in left]
+        found = moves(self._store, fresh, lost, self._file_bytes_max, title_of=self._title_of)
+        followed = set(follow(self._store, found))
         vanish(self._store, [doc.doc_id for doc in left if doc.doc_id not in followed])
         origins.unregister(self._store, origin.origin_id)
 
@@ -340,7 +336,12 @@ class HomeNotebook:
         if sha256_hex(data) != doc.raw_sha256:
             return None
         seen = seen_record(file_lsid(new), doc.doc_id, doc.raw_sha256, stamp)
-        return Move(doc=doc, path=new, seen=seen)
+        title = new_title(doc, new, data, self._title_of)
+        return Move(doc=doc, path=new, seen=seen, title=title)
+
+    def _title_of(self, path: Path, data: bytes) -> str | None:
+        options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
+        return self._engine.adder(options).title_of(path, data)
 
     def _hide(self, paths: list[Path]) -> None:
         with self._store.read() as txn:

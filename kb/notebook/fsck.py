@@ -283,9 +283,8 @@ def _problem_of_ref(said: bytes, repository: Repository) -> str | None:
         return None
     if not is_id(said):
         return "it names no object"
-    return (
-        None if said in repository.objects else f"it names {said.decode()[:10]}, which is missing"
-    )
+    is_there = ObjectID(said) in repository.objects
+    return None if is_there else f"it names {said.decode()[:10]}, which is missing"
 
 
 def _files(path: Path) -> Iterator[Path]:
