@@ -24,6 +24,8 @@ _PRIOR_ROWS: Final = 20
 """So many unrelated passages a corpus is taken to hold besides its own: in a home of five notes the
 other four say little of how near its passages are to any question."""
 _SAID_WEIGHT: Final = 0.7
+_RARITY_POWER: Final = 2
+"""Squared, for a foreign question shares its common words with any text."""
 _DIGITS: Final = 4
 _SCORE_DIGITS: Final = 6
 _FIT_MIN: Final = 0.01
@@ -111,7 +113,8 @@ def asked(text: str, found: Candidates, rarity: Mapping[str, float]) -> Question
 
     known = found.dense[~np.isnan(found.dense)]
     return Question(
-        weights=rarity or dict.fromkeys(terms(text), 1.0),
+        weights={word: rare**_RARITY_POWER for word, rare in rarity.items()}
+        or dict.fromkeys(terms(text), 1.0),
         near_sum=float(known.sum()),
         near_count=len(known),
     )
