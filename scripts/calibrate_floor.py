@@ -8,10 +8,10 @@ other's questions. A set of several subjects or languages is taken apart by its 
 alone in its language is halved, and each half is asked the questions of the other.
 
 Every question is asked through the engine that users run. `explain` gives the fit of each hit, and
-with it the sum of signs that the floor is set for. The floor is the lowest one with FOREIGN_WEAK
-of the foreign questions having weak hits alone, each pair of sets counting alike. For the report each
-set is left out in turn, as corpus and as questions, and judged by the floor of the others. Skips
-what is not there, and says so.
+with it the sum of signs that the floor is set for. The floor is the lowest one at which a share of
+the foreign questions, FOREIGN_WEAK, has weak hits alone, each pair of sets counting alike. For the
+report each set is left out in turn, as corpus and as questions, and judged by the floor of the
+others. Skips what is not there, and says so.
 """
 
 import argparse
