@@ -20,9 +20,9 @@ from kb.search.candidates import Candidates
 
 BACKGROUND: Final = 0.03
 """How near unrelated texts are to each other, to the built-in model."""
-_PRIOR_ROWS: Final = 20
+OTHERS: Final = 20
 """So many unrelated passages a corpus is taken to hold besides its own: in a home of five notes the
-other four say little of how near its passages are to any question."""
+other four say little of what is near to a question there, and of which words are common."""
 _SAID_WEIGHT: Final = 0.7
 _RARITY_POWER: Final = 2
 """Squared, for a foreign question shares its common words with any text."""
@@ -102,8 +102,8 @@ class Question(Struct, frozen=True, kw_only=True):
 
     def near(self, cosine: float) -> float:
         """How much nearer a candidate is than the others, at least 0."""
-        others = self.near_sum - cosine + _PRIOR_ROWS * BACKGROUND
-        background = max(BACKGROUND, others / (self.near_count - 1 + _PRIOR_ROWS))
+        others = self.near_sum - cosine + OTHERS * BACKGROUND
+        background = max(BACKGROUND, others / (self.near_count - 1 + OTHERS))
         return max(0.0, cosine - background)
 
 
