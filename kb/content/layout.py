@@ -62,12 +62,16 @@ class HomePaths(Struct, frozen=True):
         """
         if self.has_store:
             return
-        left = [name for name in _OF_A_STORE if _holds_any(self.root / name)]
+        left = self.left_over()
         # Another process may have made the store, and all the rest, since it was looked for.
         if left and not self.has_store:
             names = " and ".join(f"{name}/" for name in left)
             there = "lies" if len(left) == 1 else "lie"
             raise StoreMissing(f"{names} {there}", place=self.data_file)
+
+    def left_over(self) -> list[str]:
+        """Names of the folders here that nothing but a home with a store fills."""
+        return [name for name in _OF_A_STORE if _holds_any(self.root / name)]
 
     @property
     def index(self) -> Path:

@@ -11,6 +11,12 @@ from kb.store.kv import Environment, ReadTxn, WriteTxn
 from kb.store.meta import FORMAT, FORMAT_WITHOUT_BIRTHS, get_word, set_word
 
 
+def check_not_newer(said: str, place: Path | str) -> None:
+    """Raise StoreTooNew where a store says that it has a later format than this program reads."""
+    if said.isdecimal() and int(said) > int(FORMAT):
+        raise StoreTooNew(f"format {said}; this one reads format {FORMAT}", place=place)
+
+
 class Store:
     """Transactions over one environment. Close it, or use it as a context manager."""
 
@@ -72,9 +78,7 @@ class Store:
         # The first transaction that needs counts of births makes them.
         if found in (FORMAT, FORMAT_WITHOUT_BIRTHS):
             return
-        if found.isdecimal() and int(found) > int(FORMAT):
-            detail = f"format {found}; this one reads format {FORMAT}"
-            raise StoreTooNew(detail, place=self._place)
+        check_not_newer(found, self._place)
         if found or has_docs:
             raise StoreDamaged("its format is not known", place=self._place)
         if not self.read_only:

@@ -9,6 +9,9 @@ from typing import Final
 import pytest
 from crash_rig import Rig
 
+from kb.store.meta import set_word
+from kb.store.store import Store
+
 WORDS: Final = ("quince", "medlar", "damson")
 
 
@@ -107,3 +110,61 @@ def test_a_backup_of_an_empty_home_removes_none(rig: Rig) -> None:
     assert (made.code, made.json["pruned"], made.json["spared"]) == (0, [], 1)
     assert "no older backup was removed" in made.err
     assert len(rig.call("backup", "list", "--json").json["backups"]) == 2
+
+
+def test_a_store_of_a_later_kb_asks_for_that(rig: Rig) -> None:
+    """Every command says to update kb, none to check what check refuses; nothing changes."""
+    with Store.open(rig.home / "store") as store, store.write() as txn:
+        set_word(txn, "format", "3")
+    before = (rig.home / "store" / "data.mdb").read_bytes()
+    for command in (("search", "quince"), ("check",), ("check", "--repair"), ("compact",)):
+        said = rig.call(*command)
+        assert said.code == 5, command
+        assert "a later kb made it (format 3; this one reads format 2); update kb" in said.err
+        assert "kb check" not in said.err
+    assert (rig.home / "store" / "data.mdb").read_bytes() == before
+
+
+def test_a_damaged_store_of_a_later_kb_is_left_to_that(rig: Rig) -> None:
+    """What this one cannot read is not to be left out of a salvage."""
+    with Store.open(rig.home / "store") as store, store.write() as txn:
+        set_word(txn, "format", "3")
+        key, value = next(iter(txn.scan("docs")))
+        txn.put("docs", key, value[:-1] + b"x")
+    said = rig.call("check", "--repair")
+    assert (said.code, "update kb" in said.err) == (5, True)
+    assert sorted(path.name for path in (rig.home / "store").iterdir()) == ["data.mdb", "lock.mdb"]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_a_rebuild_takes_in_what_raw_holds(rig: Rig, lose: Callable[[Path], None]) -> None:
+    """Asked first; then each file of raw/ is a private doc with the tag `recovered`."""
+    rig.write({"quince.md": text("quince") + "And more."})
+    rig.add()
+    lose(rig.home)
+    held = rig.call("check", "--rebuild")
+    assert held.code == 6
+    assert "4 files of raw/ would be taken in" in held.err
+    assert rig.call("ls").code == 5
+    done = rig.call("check", "--rebuild", "--yes", "--json")
+    assert (done.code, done.json["salvaged"]["recovered"]) == (0, 4), done
+    assert done.json["salvaged"]["lost"] == []
+    rig.drain()
+    rig.check()
+    rows = rig.call("ls", "--json").json["docs"]
+    assert {(row["visibility"], *row["tags"]) for row in rows} == {("private", "recovered")}
+    for word in WORDS:
+        hits = rig.call("search", word, "--json").json["hits"]
+        assert hits[0]["title"] == f"About {word}"
+    # Its file is a source again, and its number of birth is none that was given before.
+    report = rig.add()
+    assert report["added"] == len(WORDS)
+
+
+def test_nothing_is_rebuilt_over_a_store(rig: Rig, tmp_path: Path) -> None:
+    """Where there is one it is mended; where nothing was, nothing is made."""
+    assert rig.call("check", "--rebuild", "--yes").code == 2
+    assert rig.call("check", "--rebuild", "--repair").code == 2
+    empty = Rig(tmp_path / "empty")
+    assert empty.call("check", "--rebuild", "--yes").code == 2
+    assert not empty.home.exists()
