@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TextIO, cast
 
 # What the interpreter itself reads when it starts.
 _AT_START: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_", "OPENBLAS", "OMP")
@@ -73,8 +73,8 @@ class Process:
         self.returncode: int | None = None
         read_out, out = os.pipe()
         read_err, err = os.pipe()
-        self.stdout = open(read_out, encoding="utf-8")
-        self.stderr = open(read_err, encoding="utf-8")
+        self.stdout = os.fdopen(read_out, encoding="utf-8")
+        self.stderr = os.fdopen(read_err, encoding="utf-8")
         with open(os.devnull, "rb") as nothing:
             self.pid, self._answer = _forked(argv, env, cwd, (nothing.fileno(), out, err))
         os.close(out)
@@ -235,6 +235,9 @@ def _become(fds: list[int]) -> dict[str, Any]:
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
+    sys.stdin = _text(0, "r", sys.stdin)
+    sys.stdout = _text(1, "w", sys.stdout)
+    sys.stderr = _text(2, "w", sys.stderr)
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
@@ -243,6 +246,13 @@ def _become(fds: list[int]) -> dict[str, Any]:
     tempfile.tempdir = None
     importlib.reload(sys.modules["kb.failpoints"])
     return asked
+
+
+def _text(fd: int, mode: str, before: TextIO) -> TextIO:
+    """A standard stream as the interpreter makes it, on what the descriptor is now."""
+    lines = 1 if before is sys.stderr else -1
+    file = open(fd, mode, lines, before.encoding, before.errors, closefd=False)  # noqa: SIM115
+    return cast("TextIO", file)
 
 
 def _run() -> None:

@@ -91,10 +91,14 @@ def start(
     before: Sequence[str] = (),
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
+    forks: bool = True,
 ) -> Running:
-    """A server on a free port, once it takes requests; `before` are options of `kb` itself."""
+    """A server on a free port, once it takes requests; `before` are options of `kb` itself.
+
+    One that does not fork has loaded nothing but what it needs.
+    """
     argv = home.argv(*before, "serve", "--port", "0", *args)
-    process = _started(argv, env or surroundings(), cwd)
+    process = _started(argv, env or surroundings(), cwd, forks=forks)
     assert process.stdout is not None
     line = process.stdout.readline()
     found = re.fullmatch(rf"kb answers at http://{HOST}:(\d+)\n", line)
@@ -106,9 +110,9 @@ def start(
 
 
 def _started(
-    argv: list[str], env: dict[str, str], cwd: Path | None
+    argv: list[str], env: dict[str, str], cwd: Path | None, *, forks: bool
 ) -> "subprocess.Popen[str] | forked.Process":
-    if argv[0] == KB and forked.can_fork(env):
+    if forks and argv[0] == KB and forked.can_fork(env):
         return forked.Process(argv, env=env, cwd=cwd)
     return subprocess.Popen(
         argv,
