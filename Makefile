@@ -2,16 +2,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DATA ?= ../shared/data
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash check fix bench bench-sync bench-registry bench-serve bench-client fuzz-http screenshots clean
+.PHONY: help setup setup-st demo test test-crash test-caches check fix bench bench-sync bench-registry bench-serve bench-client bench-start calibrate fuzz-http screenshots clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
 	@echo "make demo        add examples/, search them, show what is found"
 	@echo "make test        every test but the long campaigns"
 	@echo "make test-crash  kills, at every step and at random moments"
+	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make check       format, lint, types, import contracts"
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
@@ -19,6 +21,8 @@ help:
 	@echo "make bench-registry  what pulling 1,000 entries costs"
 	@echo "make bench-serve what the server bears, with 100,000 passages"
 	@echo "make bench-client what a search gains by the socket of a server"
+	@echo "make bench-start a cold search beside that of BEFORE, a revision"
+	@echo "make calibrate   from which score on the guide answers, and a passage fits; with DATA=DIR"
 	@echo "make fuzz-http   ask every operation of the server, a few minutes long"
 	@echo "make screenshots  the pictures of the page that the README shows"
 	@echo "make setup-st    add torch and sentence-transformers"
@@ -44,6 +48,9 @@ test: $(STAMP)
 test-crash: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash
 
+test-caches: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/property/test_cache_histories.py
+
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -68,6 +75,13 @@ bench-serve: $(STAMP)
 
 bench-client: $(STAMP)
 	$(BIN)/python tests/bench/bench_client.py
+
+bench-start: $(STAMP)
+	$(BIN)/python tests/bench/bench_start.py $(BEFORE)
+
+calibrate: $(STAMP)
+	$(BIN)/python scripts/calibrate_guide.py
+	$(BIN)/python scripts/calibrate_floor.py $(DATA)
 
 fuzz-http: $(STAMP)
 	KB_FUZZ_EXAMPLES=1000 $(BIN)/python -m pytest --timeout 1800 tests/e2e/test_http_contract.py

@@ -1,5 +1,6 @@
 """`kb backup`: copies of the whole home, as a group of commands."""
 
+import contextlib
 import datetime as dt
 from collections.abc import Iterable
 from itertools import islice
@@ -12,9 +13,10 @@ from msgspec import Struct
 from cli.home import home_of, open_app
 from cli.output import clean, many, print_json, size, warn
 from cli.words import text
-from kb.backup import Backup, Flaw, Shelf, Verified
+from kb.backup import HOME, Backup, Flaw, Shelf, Verified
 from kb.content.layout import HomePaths
-from kb.errors import BackupDamaged, ItemsFailed
+from kb.errors import BackupDamaged, ItemsFailed, ReadOnlyHome
+from kb.trust import trust_list
 
 _LINES_MAX: Final = 20
 
@@ -49,6 +51,9 @@ def create(
     app = open_app(ctx, create=False)
     made = app.backups.create(reason, keep=keep, to=Path(to) if to is not None else None)
     backup = made.backup
+    with contextlib.suppress(ReadOnlyHome):
+        # Without it a home that is restored from this one counts after `kb trust`.
+        trust_list().put_backup(Path(backup.path) / HOME)
     if as_json:
         print_json(made)
     else:
@@ -56,6 +61,8 @@ def create(
         click.echo(clean(f"{backup.path if to is not None else backup.name}: {held}"))
         for name in made.pruned:
             click.echo(f"{name}: removed")
+    if made.spared:
+        warn("the home holds no docs, so no older backup was removed")
     _tell(backup.problems)
     if backup.problems:
         kept = "; no older backup was removed" if keep else ""
@@ -113,13 +120,22 @@ def verify(ctx: click.Context, ident: str | None, as_json: bool) -> None:
 @click.pass_context
 def restore(ctx: click.Context, ident: str, to: str, as_json: bool) -> None:
     """Make a home of a backup, in another place. Nothing is there unless all of it is."""
-    restored = _shelf(ctx).restore(ident, Path(to))
+    shelf, known = _shelf(ctx), trust_list()
+    is_own = known.has_backup(shelf.find(ident) / HOME)
+    restored = shelf.restore(ident, Path(to))
+    if is_own:
+        known.put_store(Path(restored.home), "made")
     if as_json:
         print_json(restored)
     else:
         backup = restored.backup
         held = f"{many(backup.docs, 'doc')} of {backup.name}"
         click.echo(clean(f"{restored.home}: {held}; use it by kb --home, or move it in place"))
+    if not is_own:
+        warn(
+            f"this user's kb did not make {restored.backup.name}, so what is restored of it counts "
+            f"only after `kb trust {restored.home}`"
+        )
     _tell(_said(restored.flaws))
     if restored.flaws:
         raise ItemsFailed(

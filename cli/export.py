@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cli.home import open_app
+from cli.home import open_to_read
 from cli.output import clean
 from kb.content.layout import slug
 from kb.errors import UsageError
@@ -21,7 +21,7 @@ from kb.store import docs
 @click.pass_context
 def command(ctx: click.Context, ident: str, target: str, raw: bool, force: bool) -> None:
     """Write what a doc says, as markdown, to a file."""
-    app = open_app(ctx, create=False)
+    app = open_to_read(ctx)
     with app.store.read() as txn:
         doc = docs.require(txn, docs.resolve_doc(txn, ident))
     if raw:

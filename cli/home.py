@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,14 @@ import click
 
 from cli.output import warn
 from kb.config import HOME_CONFIGS, ProjectFiles, Settings, load, user_config
-from kb.content.layout import PROJECT_FOLDER, HomePaths
+from kb.content.layout import HomePaths, is_project_home
 from kb.errors import HeldBack, UsageError
-from kb.spaces.homes import SpaceHome, home_written, homes_read, user_home
+from kb.spaces.homes import SpaceHome, home_written, homes_read, project_at, user_home
 from kb.trust import Verdict, making, trust_list, verdict_of
 
 if TYPE_CHECKING:
     from kb.app import App
+    from kb.model.doc import Scope
     from kb.spaces.spaces import Spaces
     from kb.topics import Topic
 
@@ -38,14 +40,19 @@ def texts_of(ctx: click.Context) -> tuple[Path, Settings]:
     Where the user did not name the home, their own stands in for one that does not count.
     """
     home = _home_written(ctx)
-    verdict = _verdict(ctx, home)
-    if verdict.folder:
-        return home, _settings_here(ctx, home)
+    if not _verdict(ctx, home).folder:
+        home = _stand_in(ctx, home)
+    return home, _settings_here(ctx, home)
+
+
+def _stand_in(ctx: click.Context, home: Path) -> Path:
+    """The user's own home, for one that does not count. Raises HeldBack where they named that."""
+    why = _verdict(ctx, home).why
     mine = user_home()
     if _is_named(ctx) or mine is None:
-        raise HeldBack(verdict.why)
-    _tell(ctx, verdict.why)
-    return mine, _settings_here(ctx, mine)
+        raise HeldBack(why)
+    _tell(ctx, f"{why}; until then it is left out")
+    return mine
 
 
 def homes_of(ctx: click.Context) -> tuple[SpaceHome, ...]:
@@ -82,11 +89,22 @@ def _verdict(ctx: click.Context, home: Path) -> Verdict:
     verdicts: dict[Path, Verdict] = ctx.obj.setdefault("verdicts", {})
     if home not in verdicts:
         try:
-            verdicts[home] = verdict_of(home, trust_list(), user_home())
+            verdicts[home] = _judged(home)
         except OSError:
             # What nobody may look at nobody can open either; that says why.
             verdicts[home] = Verdict()
     return verdicts[home]
+
+
+def _judged(home: Path) -> Verdict:
+    known, mine = trust_list(), user_home()
+    verdict = verdict_of(home, known, mine)
+    if verdict.may_count and sys.stdin.isatty():
+        from cli.stranger import is_let_in_now
+
+        if is_let_in_now(home, known):
+            return verdict_of(home, known, mine)
+    return verdict
 
 
 def _check_counts(ctx: click.Context, home: Path) -> None:
@@ -134,14 +152,22 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
     # On some systems the user's settings and the user's home lie in one folder.
     files = dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))
     load_path = [mine.parent / "config.d", home / "config.d"]
-    project = _project_files(home, mine) if home.name == PROJECT_FOLDER else None
-    settings = load(
-        files,
-        said["cfg"],
-        load_path=load_path,
-        project=project,
-        warn=lambda line: _tell(ctx, line),
-    )
+    nearest = home if is_project_home(home) else project_at(here())
+    project = _project_files(nearest, mine) if nearest else None
+
+    def loaded() -> tuple[Settings, list[str]]:
+        left_out: list[str] = []
+        read = load(files, said["cfg"], load_path=load_path, project=project, warn=left_out.append)
+        return read, left_out
+
+    settings, left_out = loaded()
+    if left_out and sys.stdin.isatty():
+        from cli.stranger import is_let_in_now
+
+        if is_let_in_now(home, trust_list()):
+            settings, left_out = loaded()
+    for line in left_out:
+        _tell(ctx, line)
     if said["verbose"]:
         import logging
 
@@ -177,6 +203,23 @@ def open_app(ctx: click.Context, *, create: bool) -> "App":
     home, settings = home_of(ctx)
     with making(home, trust_list()) if create else contextlib.nullcontext():
         app = App.open(home, settings, create=create)
+    ctx.call_on_close(app.close)
+    return app
+
+
+def open_to_read(ctx: click.Context) -> "App":
+    """As `open_app`, for a command that changes nothing.
+
+    Where the user did not name the home, their own stands in for one that does not count.
+    """
+    from kb.app import App
+
+    os.umask(0o077)
+    home = _home_written(ctx)
+    if not _verdict(ctx, home).store:
+        home = _stand_in(ctx, home)
+        _check_counts(ctx, home)
+    app = App.open(home, _settings_here(ctx, home), create=False)
     ctx.call_on_close(app.close)
     return app
 
@@ -226,7 +269,7 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     return spaces
 
 
-def _texts_beside(ctx: click.Context) -> "Callable[[], tuple[Topic, ...]] | None":
+def _texts_beside(ctx: click.Context) -> "Callable[[Scope], tuple[Topic, ...]] | None":
     """The topics of a project whose store does not count; its texts are those of any clone."""
     said: dict[str, Any] = ctx.obj
     for one in homes_read(said["home"], said["space"], here(), os.environ):

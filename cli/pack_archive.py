@@ -9,7 +9,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from cli.home import open_app
+from cli.home import open_to_read
 from cli.output import clean, many, print_json, size
 from cli.pack_register import tell
 from cli.words import text
@@ -75,7 +75,7 @@ def export_pack(
     if not target.endswith(".tar"):
         raise UsageError(f"{target}: the name of an archive ends in .tar")
     key = read_key(Path(key_file)) if key_file else None
-    app = open_app(ctx, create=False)
+    app = open_to_read(ctx)
     meant = _meant(app, options)
     open_docs = [doc for doc in meant.docs if options["doc_ids"] or not doc.is_private]
     private = len(meant.docs) - len(open_docs)

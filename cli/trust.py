@@ -1,24 +1,18 @@
 """`kb trust`: say which homes count that this user's kb did not make."""
 
-import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import click
 from msgspec import Struct
 
 from cli.home import here
-from cli.output import clean, many, print_json, warn
-from kb.config import HOME_CONFIGS, SETTINGS_BYTES_MAX, accepted_by
-from kb.content.inside import read_inside
-from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.errors import HeldBack, NotFound, SourceError, UsageError
-from kb.trust import TrustedHome, TrustList, link_out, look_of, trust_list
-
-_SHOWN_MAX: Final = 50
+from cli.output import clean, print_json, warn
+from cli.stranger import let_in, settings_in, what_it_says
+from kb.content.layout import PROJECT_FOLDER
+from kb.errors import HeldBack, NotFound, UsageError
+from kb.trust import TrustedHome, TrustList, link_out, trust_list
 
 
 class NotTrusted(NotFound):
@@ -51,6 +45,8 @@ def command(
     known = trust_list()
     if listing != (folder is None) or (listing and remove):
         raise UsageError("give DIR, or --list")
+    if as_json and not listing:
+        raise UsageError("--json goes with --list")
     if ctx.obj["home"] is not None or ctx.obj["space"] is not None:
         raise UsageError("kb trust takes the folder as DIR; leave out --home and --space")
     if folder is None:
@@ -89,52 +85,10 @@ def _trust(home: Path, known: TrustList, *, ask: bool) -> None:
     if not home.is_dir():
         raise NotTrusted(id=f"{home} is no folder")
     click.echo(clean(str(home)))
-    settings = dict(_settings(home))
-    for line in _what_it_says(home, settings):
+    settings = settings_in(home)
+    for line in what_it_says(home, settings):
         click.echo(clean(f"  {line}"))
     if ask and not click.confirm("Let all of this count?", err=True):
         raise HeldBack("nothing was changed")
-    known.put_folder(home, tuple(settings.values()))
-    if HomePaths(home).has_store:
-        known.put_store(home, "trusted")
+    let_in(home, known, settings)
     click.echo("it counts from now on")
-
-
-def _settings(home: Path) -> Iterator[tuple[Path, bytes]]:
-    """The settings files of a project, as they are now; those of another home count anyway."""
-    if home.name != PROJECT_FOLDER:
-        return
-    files = [home / name for name in HOME_CONFIGS]
-    for file in (*files, *sorted((home / "config.d").rglob("*.toml"))):
-        # What is no file, or leads out, is refused wherever it is read.
-        with contextlib.suppress(SourceError):
-            yield file, read_inside(home, str(file.relative_to(home)), SETTINGS_BYTES_MAX)
-
-
-def _what_it_says(home: Path, settings: dict[Path, bytes]) -> Iterator[str]:
-    """What comes with the home that could do something. Raises StoreDamaged."""
-    amiss = look_of(home)
-    if amiss is not None:
-        yield amiss
-    for file, data in settings.items():
-        for line in accepted_by(file, data):
-            yield f"{file.relative_to(home)}: {line}"
-    if not HomePaths(home).has_store:
-        return
-    from kb.check.stranger import look_at
-
-    found = look_at(HomePaths(home).store)
-    yield f"{many(found.docs, 'doc')}"
-    if found.findings:
-        yield f"{many(found.findings, 'record')} not as they should be; `kb check` names them"
-    for text, places in (
-        ("sync-all reads", found.sources),
-        ("embedded by", found.models),
-        ("pulls from", found.registries),
-    ):
-        for place in places[:_SHOWN_MAX]:
-            yield f"{text} {place}"
-        if len(places) > _SHOWN_MAX:
-            yield f"{text} {len(places) - _SHOWN_MAX:,} more"
-    if found.tokens:
-        yield f"{many(found.tokens, 'token')} may ask a server of it"

@@ -15,27 +15,27 @@ from histories import (
     BackUp,
     ChangeModel,
     Compact,
-    Disk,
     Forget,
-    Found,
-    Library,
     LoseIndex,
     MoveHome,
     OnFiles,
     OnHome,
+    OnSources,
+    OnWhole,
     Op,
     PackAdd,
     PackRemove,
     Remove,
     Repair,
     Restore,
-    Row,
     Show,
     Sync,
     Tick,
     Work,
     Write,
 )
+from histories_disk import Disk
+from histories_library import Found, Library, Row
 
 from kb.app import App
 from kb.config import EmbedSettings, Settings
@@ -120,10 +120,17 @@ class InProcess:
         self.look(whole=self._steps % check_every == 0)
 
     def _do(self, op: OnHome) -> None:
+        if isinstance(op, OnSources):
+            self._do_sources(op)
+        elif isinstance(op, Restore | MoveHome | BackUp | LoseIndex):
+            self._do_folder(op)
+        else:
+            self._do_whole(op)
+
+    def _do_sources(self, op: OnSources) -> None:
         match op:
             case Add(place, visibility, wait):
-                if place in self.disk.files:
-                    self._add(place, visibility, wait=wait)
+                self._add(place, visibility, wait=wait)
             case AddAll(folder, visibility, wait):
                 self._add(folder, visibility, wait=wait)
             case Forget(folder):
@@ -132,22 +139,15 @@ class InProcess:
             case Remove(place):
                 tombstone(self.app.store, self._ids(place))
             case Show(place, visibility):
-                for doc_id in self._ids(place):
-                    set_visibility(self.app.store, doc_id, visibility)
+                self._show(place, visibility)
             case Sync(accept_deletions):
                 self._sync(SyncOptions(interval_min=0, accept_deletions=accept_deletions))
             case PackAdd(visibility):
-                placed = self.app.packs.place(
-                    self.app.packs.read(str(self.disk.root / PACK)), visibility=visibility
-                )
-                self._sync(SyncOptions(only=placed.origin_id), revive=True, visibility=visibility)
+                self._pack_add(visibility)
             case PackRemove():
                 self._pack_remove()
-            case _:
-                self._keep(op)
 
-    def _keep(self, op: OnHome) -> None:
-        """What is done to the home as a whole."""
+    def _do_whole(self, op: OnWhole) -> None:
         match op:
             case Compact(grace_min):
                 assert self.app.compactor.run(grace_min=grace_min).problems == ()
@@ -156,7 +156,17 @@ class InProcess:
             case Work():
                 self._work()
             case Repair():
-                assert self.app.checker.run(repair=True).findings == ()
+                report = self.app.checker.run(repair=True)
+                assert report.findings == (), report.findings
+            case ChangeModel(model):
+                self.app.models.change_to(EmbedderChoice(kind="hashing", model=model))
+                self._work()
+            case _:
+                raise AssertionError(op)
+
+    def _do_folder(self, op: OnWhole) -> None:
+        """What is done to the home's folder."""
+        match op:
             case LoseIndex():
                 self.app.close()
                 shutil.rmtree(self.app.paths.index)
@@ -172,19 +182,22 @@ class InProcess:
                 before, self._home = self._home, self._next_home()
                 before.rename(self._home)
                 self._open()
-            case ChangeModel(model):
-                self.app.models.change_to(EmbedderChoice(kind="hashing", model=model))
-                self._work()
             case _:
                 raise AssertionError(op)
 
     def _add(self, place: str, visibility: Visibility | None, *, wait: bool) -> None:
+        if not (self.disk.root / place).exists():
+            return
         options = AddOptions(recursive=True, home=self._home, wishes=Wishes(visibility=visibility))
         with self.app.parser() as parser:
             report = self.app.adder(parser, options).add([str(self.disk.root / place)])
         assert report.failed == 0, report
         if wait:
             self._work()
+
+    def _show(self, place: str, visibility: Visibility) -> None:
+        for doc_id in self._ids(place):
+            set_visibility(self.app.store, doc_id, visibility)
 
     def _sync(
         self, options: SyncOptions, *, revive: bool = False, visibility: Visibility | None = None
@@ -194,6 +207,11 @@ class InProcess:
             report = syncer.run()
         assert not [line for line in report.sources if line.outcome in ("failed", "busy")]
         self._work()
+
+    def _pack_add(self, visibility: Visibility | None) -> None:
+        pack = self.app.packs.read(str(self.disk.root / PACK))
+        placed = self.app.packs.place(pack, visibility=visibility)
+        self._sync(SyncOptions(only=placed.origin_id), revive=True, visibility=visibility)
 
     def _pack_remove(self) -> None:
         try:
@@ -239,7 +257,7 @@ class InProcess:
         }
         if whole:
             report = self.app.checker.run()
-            assert report.findings == ()
+            assert report.findings == (), report.findings
             near = {hit.place for hit in self._found(["These words stand"], mode="dense")}
             assert near <= set(self.library.current())
 

@@ -5,7 +5,17 @@ on another one. Not for the history of a doc: versions are the store's business.
 """
 
 from kb.backup.create import Backups, Created
-from kb.backup.manifest import Backup, Flaw
+from kb.backup.manifest import HOME, Backup, Flaw
 from kb.backup.shelf import Listed, Restored, Shelf, Verified
 
-__all__ = ["Backup", "Backups", "Created", "Flaw", "Listed", "Restored", "Shelf", "Verified"]
+__all__ = [
+    "HOME",
+    "Backup",
+    "Backups",
+    "Created",
+    "Flaw",
+    "Listed",
+    "Restored",
+    "Shelf",
+    "Verified",
+]

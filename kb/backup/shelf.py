@@ -16,9 +16,11 @@ from kb.content.layout import HomePaths
 from kb.errors import AmbiguousId, BackupDamaged, NoBackup, Unreadable, UsageError
 from kb.store import embedders
 from kb.store.store import Store
+from kb.store.survey import survey_store
 
 _FLAWS_MAX: Final = 1_000
 _CANDIDATES_SHOWN: Final = 4
+_TOLD_MAX: Final = 3
 
 
 class Listed(Struct, frozen=True, kw_only=True):
@@ -82,9 +84,13 @@ class Shelf:
         checked = Checked()
         # Pages that are not what was written are not to be mapped.
         if STORE_FILE not in places:
-            report = _checked(folder / HOME)
-            checked = report.checked
-            flaws += [flaw for flaw in _flaws(report) if flaw.place not in places]
+            try:
+                report = _checked(folder / HOME)
+            except BackupDamaged as error:
+                flaws.append(Flaw(place=STORE_FILE, problem=str(error.fields["detail"])))
+            else:
+                checked = report.checked
+                flaws += [flaw for flaw in _flaws(report) if flaw.place not in places]
         return Verified(
             backup=manifest.described(folder, held),
             sound=not flaws,
@@ -171,7 +177,15 @@ def _bring(folder: Path, file: StoredFile, to: Path) -> None:
 
 
 def _checked(home: Path) -> CheckReport:
+    """Raises BackupDamaged for a store that could end the process which opens it.
+
+    That the manifest names its bytes says only that whoever wrote both wanted them so.
+    """
     paths = HomePaths(home)
+    survey = survey_store(paths.store)
+    if not survey.is_safe:
+        told = "; ".join(f"{one.place}: {one.problem}" for one in survey.problems[:_TOLD_MAX])
+        raise BackupDamaged(f"the store is not sound ({told})", place=STORE_FILE)
     with Store.open(paths.store, create=False, read_only=True, locked=False) as store:
         with store.read() as txn:
             known = embedders.in_use(txn)

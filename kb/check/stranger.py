@@ -15,13 +15,24 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import KbError, StoreDamaged
+from kb.store.survey import survey_store
 
 _WALL_S: Final = 600
 _MEMORY_BYTES: Final = 4 << 30
 _NAMED_MAX: Final = 1_000
+_SHOWN_MAX: Final = 3
 _SAID_BYTES_MAX: Final = 2 << 20
 _TEXT_CHARS_MAX: Final = 1_000
 _ENV_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH")
+
+
+class NotSound(StoreDamaged):
+    """A store that nobody vouches for cannot be let count: to read it could end the process."""
+
+    template = (
+        "{place}: {detail}, so it cannot count; bring back a backup of it, or remove it and take "
+        "its sources in again"
+    )
 
 
 class Strange(Struct, frozen=True, kw_only=True):
@@ -42,8 +53,21 @@ class Strange(Struct, frozen=True, kw_only=True):
 def look_at(store: Path) -> Strange:
     """Read every record of a store in a process of its own, which writes nothing.
 
-    Raises StoreDamaged where that process dies of it, or cannot read it.
+    Before LMDB sees the file another process has read every page of it. Raises NotSound where one
+    of them dies of it, or cannot read it.
     """
+    survey = survey_store(store)
+    if not survey.is_safe:
+        detail = "; ".join(f"{one.place}: {one.problem}" for one in survey.problems[:_SHOWN_MAX])
+        raise NotSound(f"it is damaged ({detail[:_TEXT_CHARS_MAX]})", place=store)
+    found = _looked(store)
+    now = os.stat(store / "data.mdb")
+    if (now.st_dev, now.st_ino) != (survey.device, survey.inode):
+        raise NotSound("another file took its place meanwhile", place=store)
+    return found
+
+
+def _looked(store: Path) -> Strange:
     try:
         ran = subprocess.run(
             [sys.executable, "-P", "-m", "kb.check.stranger", os.fspath(store)],
@@ -54,13 +78,13 @@ def look_at(store: Path) -> Strange:
             timeout=_WALL_S,
         )
     except subprocess.TimeoutExpired:
-        raise StoreDamaged("to read it takes too long", place=store) from None
+        raise NotSound("to read it takes too long", place=store) from None
     if ran.returncode == 0:
         with contextlib.suppress(msgspec.MsgspecError):
             return msgspec.json.decode(ran.stdout, type=Strange)
     said = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2][:_TEXT_CHARS_MAX]
     detail = said or "the process that read it died"
-    raise StoreDamaged(f"it is not sound ({detail})", place=store)
+    raise NotSound(f"it is not sound ({detail})", place=store)
 
 
 def _env() -> dict[str, str]:
@@ -117,6 +141,7 @@ def _main(folder: Path) -> int:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, _SAID_BYTES_MAX),
         (resource.RLIMIT_CPU, _WALL_S),
+        (resource.RLIMIT_DATA, _MEMORY_BYTES),
     ):
         resource.setrlimit(what, (limit, resource.getrlimit(what)[1]))
     try:

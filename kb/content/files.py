@@ -34,7 +34,7 @@ class ContentStore:
             _sync_folder(target.parent)
             length = _length(target)
         except OSError as error:
-            raise _translated(error, target) from error
+            raise translated(error, target) from error
         if length not in (None, len(data)):
             raise StoreDamaged("another file has this name", place=relative)
         return made
@@ -57,6 +57,10 @@ class ContentStore:
         if folder in self._made:
             return
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        top = os.path.realpath(self.paths.root)
+        # kb makes no links here: whoever did would have us write where it leads.
+        if os.path.realpath(folder) != os.path.join(top, folder.relative_to(self.paths.root)):
+            raise OSError(errno.ELOOP, "a link lies on the way; remove it")
         # Also where it was there: whoever made it may not have come to this.
         _sync_folder(folder.parent)
         _sync_folder(folder.parent.parent)
@@ -103,7 +107,8 @@ def _length(path: Path) -> int | None:
         return None
 
 
-def _translated(error: OSError, place: Path) -> StoreFull | ReadOnlyHome | StoreDamaged:
+def translated(error: OSError, place: Path) -> StoreFull | ReadOnlyHome | StoreDamaged:
+    """The error of this program that says what the system said."""
     detail = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreFull(detail, place=place)

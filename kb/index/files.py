@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 # Coarser than any file system's clock tick: a later write to a settled file shows in its times.
 _SETTLE_NS: Final = 20_000_000
+# A file of that name is what a kill has left; a link of it would lead the bytes elsewhere.
+_ANEW: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class CacheDamaged(Exception):
@@ -130,7 +132,7 @@ def write_beside(path: Path, content: bytes) -> Path:
     """Write `content` next to `path`, durable, under the name that `os.replace` moves over it."""
     beside = path.with_name(path.name + ".new")
     try:
-        with open(beside, "wb") as file:
+        with open(os.open(beside, _ANEW, 0o666), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -1,5 +1,6 @@
 """How a cache catches up: from its place in the change log to the end, or anew from the store."""
 
+import errno
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -102,7 +103,7 @@ def catch_up(cache: Cache, store: Store, wait_s: float, *, anew: bool = False) -
         return CatchUp(watermark=place.watermark, applied=0, rebuilt=False, behind=0, problem=None)
     applied, rebuilt, problem, locked_out = 0, False, None, False
     try:
-        cache.lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_folder(cache.lock_path.parent)
         with file_lock(cache.lock_path, wait_s):
             applied, rebuilt = _follow(cache, store, anew=anew)
     except StoreBusy as busy:
@@ -116,6 +117,13 @@ def catch_up(cache: Cache, store: Store, wait_s: float, *, anew: bool = False) -
         nos, place = everything(cache, store)
         cache.hold_in_memory(store, nos, place)
     return _outcome(store, place, applied, rebuilt=rebuilt, problem=problem)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a cache's folder. Raises OSError for a link, which would have us write elsewhere."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, "a link is no folder of a cache; remove it", str(folder))
 
 
 def _settle(cache: Cache) -> None:

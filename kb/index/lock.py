@@ -20,7 +20,9 @@ def file_lock(path: Path, wait_s: float) -> Iterator[None]:
     The file is made where it is missing and never removed: a lock on a deleted file excludes
     nobody. Raises StoreBusy after `wait_s` seconds, OSError where it cannot be opened.
     """
-    flags = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    # A link could have us make a file elsewhere.
+    anew = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    flags = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else anew
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
         _acquire(descriptor, path, time.monotonic() + wait_s)

@@ -10,7 +10,7 @@ import time
 import urllib.parse
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from kb.errors import StoreBusy
@@ -82,8 +82,10 @@ class GitFolder:
         if not self.own.is_dir():
             return
         for own in list(self.own.iterdir()):
-            target = self.path / urllib.parse.unquote(own.name)
-            if own != self.intent:
+            name = PurePosixPath(urllib.parse.unquote(own.name))
+            is_inside = not name.is_absolute() and ".." not in name.parts
+            if own != self.intent and is_inside and not own.is_dir():
+                target = self.path / name
                 _let_go(own, target.with_name(target.name + _LOCK))
 
     def temporary(self) -> Path:
@@ -147,6 +149,9 @@ def make_git_folder(root: Path, branch: str) -> None:
 
     staging = root / STAGING
     shutil.rmtree(staging, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        # A link, which leads elsewhere.
+        os.unlink(staging)
     for inner in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (staging / inner).mkdir(parents=True)
     config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"

@@ -13,6 +13,7 @@ from kb.canonicalize.title import one_line
 SCAFFOLD: Final = (
     "# Index\n\n<!-- One line to a note, kept by kb. Text of your own may stand between. -->\n"
 )
+_OWN: Final = frozenset(line for line in SCAFFOLD.splitlines() if line)
 DESCRIPTION_CHARS_MAX: Final = 160
 # A longer line is text, whatever it looks like, so that no line costs more than it is worth.
 _LINE_CHARS_MAX: Final = 4_000
@@ -65,13 +66,13 @@ class Listing:
         return found
 
     def others(self) -> list[str]:
-        """The lines that are neither entries, nor headings, nor blank, without white space."""
+        """The lines of a person's: neither entries, headings, blank nor kb's own; stripped."""
         listed = {entry.line for entry in self.entries()}
         headings = {number for number, _ in self._headings()}
         return [
             line.strip()
             for number, line in enumerate(self._lines)
-            if line.strip() and number not in listed | headings
+            if line.strip() and line.strip() not in _OWN and number not in listed | headings
         ]
 
     def with_entry(self, path: str, title: str, description: str) -> "Listing":

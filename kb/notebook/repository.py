@@ -14,6 +14,7 @@ from msgspec import Struct
 from kb.errors import NotebookUnfit, StoreBusy
 from kb.failpoints import failpoint
 from kb.notebook.gitfiles import GitFolder, fill, sync_folder
+from kb.notebook.gitopen import opened
 from kb.notebook.remote import BadRemote
 from kb.notebook.tree import Held, Snapshot
 from kb.notebook.worktree import Change, GitIndex, WorkTree, level, new_file
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from dulwich.config import ConfigFile
+    from dulwich.object_store import BaseObjectStore
     from dulwich.objects import Commit, ObjectID, ShaFile
     from dulwich.pack import UnpackedObject
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 _TRIES_MAX: Final = 5
 _AUTHOR: Final = b"kb <kb@localhost>"
 _MESSAGE: Final = re.compile(
-    rb"(?P<verb>store|undo|tidy)\((?P<job>j[0-9]{1,20}|t[0-9a-f]{12})\): (?P<path>[^\n]*)"
+    rb"(?P<verb>store|undo|tidy)\((?P<job>j[0-9a-f]{1,40}|t[0-9a-f]{12})\): (?P<path>[^\n]*)"
 )
 # While one of these is there, a person is in the middle of something on this branch.
 _UNDER_WAY: Final = (
@@ -122,15 +124,13 @@ class Repository:
     def __init__(self, root: Path) -> None:
         """Raises NotebookUnfit where it is no repository that we can work with."""
         from dulwich.errors import NotGitRepository
-        from dulwich.repo import Repo, UnsupportedExtension, UnsupportedVersion
+        from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 
         self.root = root
         self.tree = WorkTree(root)
         self.git = GitFolder(root / ".git")
-        if self.git.path.is_symlink() or not self.git.path.is_dir():
-            raise NotebookUnfit("its .git is not a folder of its own", place=root)
         try:
-            self._repo = Repo(os.fspath(root))
+            self._repo = opened(root)
         except (NotGitRepository, UnsupportedExtension, UnsupportedVersion, ValueError) as error:
             raise NotebookUnfit(f"git cannot read it ({error})", place=root) from error
         self._check_form()
@@ -138,6 +138,11 @@ class Repository:
     def close(self) -> None:
         """Let go of the files."""
         self._repo.close()
+
+    @property
+    def objects(self) -> "BaseObjectStore":
+        """All that was ever committed."""
+        return self._repo.object_store
 
     @property
     def author(self) -> bytes:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 FILE: Final = 0o100644
 _FOLDER: Final = 0o040000
+_STEPS_OUT: Final = frozenset((b"", b".", b"..", b".git"))
 
 
 class Held(Struct, frozen=True):
@@ -120,7 +121,11 @@ class Snapshot:
 
         found = self._objects[tree]
         assert isinstance(found, Tree)
-        return {name: Held(mode, sha) for name, mode, sha in found.iteritems()}
+        held = {name: Held(mode, sha) for name, mode, sha in found.iteritems()}
+        # A path is followed step by step: such a step would lead out, or into git's own folder.
+        if any(b"/" in name or name.lower() in _STEPS_OUT for name in held):
+            raise ValueError("a tree has a name that no file can have")
+        return held
 
     def _below(self, folder: _Folder, above: bytes) -> Iterator[tuple[str, Held]]:
         for name, held in sorted(folder.held.items()):

@@ -1,6 +1,7 @@
 """A pulled file comes to its place whole, and never over what somebody wrote meanwhile."""
 
 import datetime as dt
+import errno
 import itertools
 import os
 from pathlib import Path
@@ -57,6 +58,8 @@ def _put_aside(path: Path, now_ms: int) -> Path:
     """Give a file a second name, outside of what is taken in."""
     folder = path.parent / _ASIDE
     folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, f"{_ASIDE} is a link; remove it")
     date = dt.datetime.fromtimestamp(now_ms / 1000, dt.UTC).date().isoformat()
     for number in itertools.count(1):
         again = "" if number == 1 else f"-{number}"
@@ -76,7 +79,9 @@ def _changed(path: Path) -> SourceError:
 
 
 def _write(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    # A file of that name is what a kill has left; a link of it would lead the bytes elsewhere.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()

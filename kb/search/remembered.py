@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -22,12 +23,15 @@ _HIT_CHARS: Final = 1_024
 _SHARE_MAX: Final = 1 / 16
 
 _Asked = tuple[SearchRequest, Scope]
+_Stamps = tuple[tuple[str, Stamp], ...]
 
 
 class _Answer(Struct, frozen=True, kw_only=True):
     last_txn: int
+    words: "_Stamps"
+    """Of the indexes of words: one that is written anew orders otherwise, in an unchanged store."""
     result: SearchResult
-    files: tuple[tuple[str, Stamp], ...] | None = None
+    files: "_Stamps | None" = None
     """Those that the hits are compared with, as they were; None until it is asked for again."""
 
     @property
@@ -38,7 +42,7 @@ class _Answer(Struct, frozen=True, kw_only=True):
 
 
 class RememberingSearcher(Searcher):
-    """A searcher that keeps its answers, by request and scope, until the store changes.
+    """A searcher that keeps its answers, by request and scope, until the store or an index changes.
 
     What is kept is bounded, and the oldest goes first. Each hit's file is looked at each time, for
     no store tells of that; where one has moved on, or its bytes had to be read, the answer is
@@ -61,7 +65,8 @@ class RememberingSearcher(Searcher):
             return known.result
         result = super().search(request, scope)
         if not result.warnings and self._store.last_txn() == last_txn:
-            self._keep(asked, _Answer(last_txn=last_txn, result=result))
+            words = _stamps(self._sources.lexical().manifests())
+            self._keep(asked, _Answer(last_txn=last_txn, words=words, result=result))
         return result
 
     def _known(self, asked: _Asked) -> _Answer | None:
@@ -72,9 +77,11 @@ class RememberingSearcher(Searcher):
             return answer
 
     def _holds(self, asked: _Asked, known: _Answer) -> bool:
-        """Whether each hit's file is as fresh as it was."""
+        """Whether the indexes of words are as they were, and each hit's file as fresh."""
+        if not _are_now(known.words):
+            return False
         if known.files is not None:
-            return all(stamp_of(name) == stamp for name, stamp in known.files)
+            return _are_now(known.files)
         with self._store.read() as txn:
             if txn.last_txn() != known.last_txn:
                 return False
@@ -95,7 +102,15 @@ class RememberingSearcher(Searcher):
                 self._chars -= oldest.chars
 
 
-def _files(txn: ReadTxn, result: SearchResult) -> tuple[tuple[str, Stamp], ...] | None:
+def _stamps(names: Iterable[str]) -> _Stamps:
+    return tuple((name, stamp_of(name)) for name in names)
+
+
+def _are_now(stamps: _Stamps) -> bool:
+    return all(stamp_of(name) == stamp for name, stamp in stamps)
+
+
+def _files(txn: ReadTxn, result: SearchResult) -> _Stamps | None:
     """The hits' files as they are; None where this alone does not tell how fresh a hit is."""
     files: dict[str, Stamp] = {}
     for hit in result.hits:

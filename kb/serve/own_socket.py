@@ -52,7 +52,7 @@ def own_socket(path: Path) -> Iterator[socket.socket | None]:
 def _bound(path: Path, held: contextlib.ExitStack) -> socket.socket:
     """Raises StoreBusy where another server has it, and OSError."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    path.parent.chmod(0o700)
+    _keep_to_owner(path.parent)
     held.enter_context(file_lock(path.with_suffix(".lock"), 0.0))
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -67,3 +67,12 @@ def _bound(path: Path, held: contextlib.ExitStack) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def _keep_to_owner(folder: Path) -> None:
+    """Let nobody else into a folder. Raises OSError for a link: what it leads to is not ours."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(fd, 0o700)
+    finally:
+        os.close(fd)

@@ -13,7 +13,6 @@ from kb.answers import ask as answered
 from kb.app import App
 from kb.config import Settings
 from kb.content.layout import HomePaths
-from kb.core_home import open_core
 from kb.model.clock import Clock
 from kb.model.doc import Scope
 from kb.model.search import NOTHING_HERE, SearchRequest, SearchResult, SpaceName
@@ -63,7 +62,7 @@ class Spaces:
         failed: Sequence[FailedSpace],
         resources: contextlib.ExitStack,
         core: Callable[[], App] | None = None,
-        texts: Callable[[], tuple[Topic, ...]] | None = None,
+        texts: Callable[[Scope], tuple[Topic, ...]] | None = None,
     ) -> None:
         """`core` opens the home of kb's own entries; without it they are not asked.
 
@@ -83,7 +82,7 @@ class Spaces:
         *,
         clock: Clock | None = None,
         leads: bool = False,
-        texts: Callable[[], tuple[Topic, ...]] | None = None,
+        texts: Callable[[Scope], tuple[Topic, ...]] | None = None,
     ) -> Self:
         """Open the homes that are there; where none is, the first one as an empty one.
 
@@ -109,6 +108,7 @@ class Spaces:
                 keep(homes[0], create=True)
             for one in homes[len(opened) :]:
                 try:
+                    HomePaths(one.home).check_not_lost()
                     if HomePaths(one.home).has_store:
                         keep(one)
                 except FAILURES as error:
@@ -118,7 +118,13 @@ class Spaces:
             if not opened:
                 keep(homes[0])
             kept = resources.pop_all()
-            core = Once(lambda: open_core(kept, shared, clock))
+
+            def own() -> App:
+                from kb.core_home import open_core
+
+                return open_core(kept, shared, clock)
+
+            core = Once(own)
             return cls(opened, failed, kept, core, texts)
 
     def only(self, name: SpaceName) -> "Spaces | None":
@@ -210,6 +216,7 @@ class Spaces:
         )
         limits = Limits(
             k=request.k,
+            min_score=request.min_score,
             tokens_max=request.max_tokens,
             scope=scope,
             docs=None if named else within,

@@ -2,7 +2,7 @@
 
 from kb.trust.folder import link_out, look_of
 from kb.trust.list import TrustedHome, TrustList, trust_list
-from kb.trust.verdict import Verdict, making, verdict_of
+from kb.trust.verdict import Verdict, making, replacing, verdict_of
 
 __all__ = [
     "TrustList",
@@ -11,6 +11,7 @@ __all__ = [
     "link_out",
     "look_of",
     "making",
+    "replacing",
     "trust_list",
     "verdict_of",
 ]

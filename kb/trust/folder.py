@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from kb.content.layout import PROJECT_FOLDER
+from kb.content.layout import is_project_home
 
 # Where kb reads or writes by a name of its own.
 _NAMES: Final = (
@@ -29,12 +29,13 @@ _NAMES: Final = (
     "compact.lock",
     "push.lock",
 )
+_FILLED: Final = ("store", "raw", "md", "index", "tmp", "run")
 _OWNED: Final = ("", "store", "store/data.mdb")
 
 
 def link_out(home: Path) -> str | None:
     """What of a project's home is a link that leads out of it, in words; None where nothing is."""
-    if home.name != PROJECT_FOLDER:
+    if not is_project_home(home):
         return None
     if home.is_symlink():
         return f"{home} is a link; name the home it leads to by --home"
@@ -44,6 +45,21 @@ def link_out(home: Path) -> str | None:
             os.path.realpath(home)
         ):
             return f"{place} is a link that leads out of the project; remove it"
+    return None
+
+
+def inner_link(home: Path) -> str | None:
+    """A link in a folder that kb alone fills, in words; None where there is none.
+
+    kb makes no links there: it would write through one. Reads every folder, so this is for homes in
+    which nothing has been made yet.
+    """
+    for name in _FILLED:
+        for folder, folders, files in os.walk(home / name):
+            for inner in (*folders, *files):
+                place = Path(folder) / inner
+                if place.is_symlink():
+                    return f"{place} is a link, and kb makes none there; remove it"
     return None
 
 

@@ -1,6 +1,6 @@
 """Which file is it, wherever its folder is moved to?"""
 
-import errno
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -34,11 +34,8 @@ def mark(file: Path) -> None:
     if not hasattr(os, "setxattr") or _mark(file):
         return
     word = os.urandom(16).hex().encode()
-    try:
+    with contextlib.suppress(OSError):
         os.setxattr(file, _MARK, word, os.XATTR_CREATE)
-    except OSError as error:
-        if error.errno not in (errno.EEXIST, errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.EROFS):
-            raise
 
 
 def _mark(file: Path) -> str:

@@ -1,5 +1,6 @@
 """The user's list of homes that count: a small file for each, so that no two processes collide."""
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Collection, Iterator
@@ -84,6 +85,37 @@ class TrustList:
         )
         self._write(self._named("folders", home), msgspec.json.encode(said))
 
+    def put_backup(self, home: Path) -> None:
+        """Note that this user's kb made the backup whose copy of a home lies here.
+
+        Those that are gone are forgotten. Raises ReadOnlyHome.
+        """
+        for place in _files(self.root / "backups"):
+            known = _decoded(place, TrustedHome)
+            if known is None or self._store(Path(known.home), "backups") != place:
+                place.unlink(missing_ok=True)
+        mark(HomePaths(home).data_file)
+        here = self._store(home, "backups")
+        if here is not None:
+            self._write(here, msgspec.json.encode(TrustedHome(home=_real(home), how="made")))
+
+    def has_backup(self, home: Path) -> bool:
+        """Whether this user's kb made the backup whose copy of a home lies here."""
+        place = self._store(home, "backups")
+        return place is not None and place.exists()
+
+    def decline(self, home: Path, settings: Collection[bytes]) -> None:
+        """Note that the user was asked about a home as it is now, and said no."""
+        with contextlib.suppress(ReadOnlyHome):
+            self._write(self._named("declined", home), self._state(home, settings))
+
+    def is_declined(self, home: Path, settings: Collection[bytes]) -> bool:
+        """Whether the user was asked about a home that was as it is now, and said no."""
+        try:
+            return self._named("declined", home).read_bytes() == self._state(home, settings)
+        except OSError:
+            return False
+
     def remove(self, home: Path) -> bool:
         """Take a home off the list, by its store and by its place; whether it was on it."""
         places = {self._named("folders", home), self._store(home)}
@@ -103,20 +135,34 @@ class TrustList:
         return tuple(found[home] for home in sorted(found))
 
     def begin(self, home: Path) -> None:
-        """Note that a store is about to be made where there is none. Raises ReadOnlyHome."""
-        self._write(self._named("making", home), _real(home).encode(errors="surrogateescape"))
+        """Note that a store is about to be made in a home, whose folder is made here.
+
+        Raises ReadOnlyHome.
+        """
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ReadOnlyHome(error.strerror or "", place=home) from error
+        self._write(self._named("making", home), _begun(home))
 
     def is_begun(self, home: Path) -> bool:
         """Whether a store was about to be made in a home, by a process that may be dead."""
-        return self._named("making", home).exists()
+        try:
+            return self._named("making", home).read_bytes() == _begun(home)
+        except OSError:
+            return False
 
     def end(self, home: Path) -> None:
         """Forget what `begin` noted."""
         self._named("making", home).unlink(missing_ok=True)
 
-    def _store(self, home: Path) -> Path | None:
+    def _store(self, home: Path, kind: str = "stores") -> Path | None:
         identity = identity_of(HomePaths(home).data_file)
-        return self.root / "stores" / identity if identity else None
+        return self.root / kind / identity if identity else None
+
+    def _state(self, home: Path, settings: Collection[bytes]) -> bytes:
+        identity = identity_of(HomePaths(home).data_file) or ""
+        return " ".join((identity, *sorted(map(_digest, settings)))).encode()
 
     def _stores(self) -> Iterator[tuple[Path, TrustedHome]]:
         for place in _files(self.root / "stores"):
@@ -152,6 +198,12 @@ def trust_list() -> TrustList:
     data = Path(platformdirs.user_data_dir("kb", appauthor=False))
     # A place that starts nowhere would lie in the working directory, which may be a stranger's.
     return TrustList(data.with_name(_FOLDER) if data.is_absolute() else Path(os.devnull))
+
+
+def _begun(home: Path) -> bytes:
+    """The very folder: a clone may come to its place."""
+    found = os.stat(home)
+    return f"{found.st_dev:x}-{found.st_ino:x}".encode()
 
 
 def _files(folder: Path) -> list[Path]:

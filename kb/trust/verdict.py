@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.trust.folder import link_out, look_of
+from kb.content.layout import PROJECT_FOLDER, HomePaths, is_project_home
+from kb.trust.folder import inner_link, link_out, look_of
 from kb.trust.list import TrustList
 
 
@@ -20,6 +20,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     store: bool = True
     """Its store may be opened, or made where there is none."""
     why: str = ""
+    may_count: bool = False
+    """`kb trust` would let it."""
 
 
 def verdict_of(home: Path, known: TrustList, mine: Path | None) -> Verdict:
@@ -32,7 +34,7 @@ def verdict_of(home: Path, known: TrustList, mine: Path | None) -> Verdict:
         return Verdict(folder=False, store=False, why=said)
     said = look_of(home)
     if said is not None and not known.has_folder(home):
-        return Verdict(folder=False, store=False, why=f"{said}; {_ask(home)}")
+        return Verdict(folder=False, store=False, why=f"{said}; {_ask(home)}", may_count=True)
     if not HomePaths(home).has_store:
         came = _came_along(home)
         # Looked at again: another process may have made all of it meanwhile.
@@ -41,7 +43,7 @@ def verdict_of(home: Path, known: TrustList, mine: Path | None) -> Verdict:
     if _is_listed(home, known) or (mine is not None and _is_same(home, mine)):
         return Verdict()
     why = f"this user's kb did not make the store in {home}, so it is not opened"
-    return Verdict(store=False, why=f"{why}; {_ask(home)}")
+    return Verdict(store=False, why=f"{why}; {_ask(home)}", may_count=True)
 
 
 def _is_listed(home: Path, known: TrustList) -> bool:
@@ -61,6 +63,13 @@ def making(home: Path, known: TrustList) -> Iterator[None]:
     if HomePaths(home).has_store:
         yield
         return
+    with replacing(home, known):
+        yield
+
+
+@contextmanager
+def replacing(home: Path, known: TrustList) -> Iterator[None]:
+    """As `making`, where the block puts another store in the place of one that counts."""
     known.begin(home)
     try:
         yield
@@ -70,15 +79,19 @@ def making(home: Path, known: TrustList) -> Iterator[None]:
 
 
 def _came_along(home: Path) -> str:
-    """Caches that lie in a project without a store: of a program's making, and not of this kb's."""
-    if home.name != PROJECT_FOLDER:
+    """What lies in a project without a store, and is not of this kb's making; empty for nothing."""
+    if not is_project_home(home):
         return ""
+    said = inner_link(home)
+    if said is not None:
+        return said
     index = HomePaths(home).index
     try:
         strange = any(any(place.iterdir()) for place in index.iterdir() if place.is_dir())
     except (FileNotFoundError, NotADirectoryError):
         return ""
-    if not strange:
+    # A home that has lost its store is refused as such.
+    if not strange or HomePaths(home).left_over():
         return ""
     return f"{index} came with the folder, without the store that it is of; remove it"
 

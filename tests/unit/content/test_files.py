@@ -216,3 +216,13 @@ def test_a_home_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ReadOnlyHome):
         HomePaths(tmp_path / "file" / "home").make()
+
+
+def test_nothing_is_written_through_a_link(content: ContentStore, tmp_path: Path) -> None:
+    """A folder that is a link is refused, and where it leads stays empty."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (content.paths.root / NAME).parent.symlink_to(outside)
+    with pytest.raises(StoreDamaged, match="a link lies on the way"):
+        content.write_if_new(NAME, DATA)
+    assert list(outside.iterdir()) == []

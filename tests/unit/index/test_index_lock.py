@@ -46,3 +46,11 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
         child.kill()
     with file_lock(tmp_path / "lock", 1):
         assert (tmp_path / "lock").exists()
+
+
+def test_a_link_is_no_lock(tmp_path: Path) -> None:
+    """Nothing is made where it leads."""
+    (tmp_path / "lock").symlink_to(tmp_path / "outside")
+    with pytest.raises(OSError, match="symbolic links"), file_lock(tmp_path / "lock", 0):
+        pass
+    assert not (tmp_path / "outside").exists()

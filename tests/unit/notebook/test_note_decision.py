@@ -9,6 +9,7 @@ import pytest
 from notebooks import NoteHome, commit_file, needs_git
 
 from kb.errors import BadAnswer, ModelUnavailable
+from kb.notebook.listing import SCAFFOLD
 
 LIST = "# Index\n\n## Fruit\n- [Apple](fruit/apple.md) — Red.\n"
 
@@ -145,6 +146,26 @@ def test_a_list_with_what_nobody_asked_for(home: NoteHome, model: Scripted, line
     done = home.place("# Pear\n\nGreen.\n", "fruit")
     assert done.reason is not None
     assert line not in index_of(home)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_kbs_own_comment_is_not_a_persons(home: NoteHome, model: Scripted, is_kept: bool) -> None:
+    """A model may leave it out or bring it back; a line that a person wrote stays needed."""
+    own = SCAFFOLD.splitlines()[-1]
+    index = index_of(home)
+    assert own in index
+    first = index.replace(own + "\n", "")
+    model.answers = [answer(first)]
+    assert home.place("# Pear\n\nGreen.\n", "fruit").reason is None
+    assert own not in index_of(home)
+    theirs = "Mine: do not lose.\n"
+    commit_file(home.root, "INDEX.md", index_of(home) + theirs)
+    told = index_of(home) if is_kept else index_of(home).replace(theirs, "")
+    plum = answer(f"{own}\n{told}", "fruit/plum.md", title="Plum")
+    model.answers = [plum, plum]
+    found = home.place("# Plum\n\nBlue.\n", "fruit")
+    assert (found.reason is None) == is_kept
+    assert theirs in index_of(home)
 
 
 def test_the_second_answer_counts(home: NoteHome, model: Scripted) -> None:

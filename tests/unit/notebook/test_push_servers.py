@@ -45,6 +45,7 @@ def test_pushed_over_http(
     found = home.tried(address)
     assert (found.state, found.behind) == ("refused", 1)
     assert "KB_NOTEBOOK_TOKEN" in (found.last_error or "")
+    home.bound_to(f"127.0.0.1:{server.port}")
     monkeypatch.setenv("KB_NOTEBOOK_USER", "ada")
     monkeypatch.setenv("KB_NOTEBOOK_TOKEN", "wrong")
     assert home.tried(address).state == "refused"

@@ -9,9 +9,11 @@ from fakes import FakeClock
 
 from kb.embed.hashing import HashingEmbedder
 from kb.entries import Fault, parse
-from kb.errors import Unparsable
+from kb.errors import StoreFull, Unparsable
+from kb.model.ids import sha256_hex
 from kb.registry.front import Embedding, with_embedding, without_embedding
 from kb.registry.index import VectorSet, parse_index
+from kb.registry.landing import land
 from kb.registry.place import FolderPlace
 from kb.registry.publish import publish
 from kb.registry.vectors import Pipeline, markdown_of, read_vectors
@@ -136,3 +138,20 @@ def test_vectors_that_are_not_those_of_the_text_are_refused(tmp_path: Path, spoi
     assert read_vectors(files[path], entry, "another reading", made_by, "a") is None
     with pytest.raises(Unparsable):
         read_vectors(spoilt(files[path]), entry, markdown, made_by, "a")
+
+
+def test_an_entry_lands_through_no_link(tmp_path: Path) -> None:
+    """Neither the file it is written to first nor the folder of what was put aside is followed."""
+    (tmp_path / "outside").write_text("mine")
+    (tmp_path / "aside").mkdir()
+    folder = tmp_path / "knowledge"
+    folder.mkdir()
+    (folder / ".a.md.pulled").symlink_to(tmp_path / "outside")
+    with pytest.raises(StoreFull):
+        land(folder / "a.md", b"theirs", expected=None, aside_ms=None)
+    (folder / "b.md").write_text("old")
+    (folder / ".mine").symlink_to(tmp_path / "aside")
+    with pytest.raises(StoreFull, match="is a link"):
+        land(folder / "b.md", b"theirs", expected=sha256_hex(b"old"), aside_ms=0)
+    assert (tmp_path / "outside").read_text() == "mine"
+    assert list((tmp_path / "aside").iterdir()) == []

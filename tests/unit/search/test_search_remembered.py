@@ -98,6 +98,20 @@ def test_a_file_is_looked_at_each_time(home: SearchHome, model: Counting, tmp_pa
     assert (said(), said()) == (("gone", 1), ("gone", 0))
 
 
+def test_an_index_written_anew_is_asked(home: SearchHome, model: Counting) -> None:
+    """BM25 forgets what is gone then: scores may be others, in a store that has not changed."""
+    searcher = home.searcher(kind=RememberingSearcher)
+    searcher.search(OAK, OPERATOR)
+    home.give("boat.md", "# Boat\n\nThe keel is oak, and so are the ribs.", visibility="shared")
+    worn = searcher.search(OAK, OPERATOR)
+    before = model.queries
+    assert searcher.search(OAK, OPERATOR) == worn
+    assert model.queries == before
+    assert home.lexical.renew(home.store, wait_s=1.0, worn_share=0.0) == []
+    assert searcher.search(OAK, OPERATOR) == home.searcher().search(OAK, OPERATOR)
+    assert model.queries == before + 2
+
+
 def placed(home: SearchHome, file: Path, text: str) -> None:
     """Write a file and take it in, with what was seen of it."""
     file.write_text(text)

@@ -1,0 +1,158 @@
+"""Opening `.git` so that nothing of it leads elsewhere: it may have come from a stranger.
+
+Of git's settings only those count that say who commits, where `origin` is, and what kb refuses. No
+file is included. No part that kb reads or writes may be a link, a pipe or a device, nor may objects
+be taken from another repository.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kb.errors import NotebookUnfit
+
+if TYPE_CHECKING:
+    from dulwich.config import ConfigFile
+    from dulwich.objects import ShaFile
+    from dulwich.repo import Repo
+
+OBJECT_BYTES_MAX: Final = 512 << 20
+_CONFIG_BYTES_MAX: Final = 1 << 20
+# What kb reads in `.git`; hooks, logs and the like are not looked at, and may be anything.
+_FILES: Final = ("HEAD", "config", "index", "packed-refs", "shallow")
+_FOLDERS: Final = ("objects", "refs", "info", "kb")
+_ELSEWHERE: Final = {
+    "commondir": "its refs and objects lie in another folder (commondir)",
+    "objects/info/alternates": (
+        "it takes objects from another repository (objects/info/alternates); "
+        "`git repack -a -d`, then remove that file"
+    ),
+}
+# Settings that count, by section; what the others say changes nothing.
+_COUNT: Final = {
+    b"core": (b"repositoryformatversion", b"bare", b"worktree"),
+    b"user": (b"name", b"email"),
+    b"remote": (b"url", b"pushurl"),
+    b"url": (b"insteadof", b"pushinsteadof"),
+}
+
+
+def check_bounds(git: Path, root: Path) -> None:
+    """Raise NotebookUnfit where something of `.git` leads elsewhere, or is no plain file."""
+    if git.is_symlink() or not git.is_dir():
+        raise NotebookUnfit("its .git is not a folder of its own", place=root)
+    for name, why in _ELSEWHERE.items():
+        if os.path.lexists(git / name):
+            raise NotebookUnfit(why, place=root)
+    odd = next(_odd(git), None)
+    if odd is not None:
+        detail = f"in its .git {odd} is a link, or neither a file nor a folder"
+        raise NotebookUnfit(detail, place=root)
+
+
+def _odd(git: Path) -> Iterator[str]:
+    """What is not as it should be, by its name in `.git`. Of loose objects only the folders."""
+    for name in _FILES:
+        if not _is_plain(git / name, stat.S_ISREG):
+            yield name
+    pending = [name for name in _FOLDERS if os.path.lexists(git / name)]
+    yield from (name for name in pending if not _is_plain(git / name, stat.S_ISDIR))
+    while pending:
+        folder = pending.pop()
+        # Objects are too many to look at; each is looked at when it is read.
+        is_objects = folder == "objects"
+        with os.scandir(git / folder) as entries:
+            for entry in entries:
+                name = f"{folder}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    is_loose = is_objects and len(entry.name) == 2
+                    pending += [] if is_loose else [name]
+                elif entry.is_symlink() or not entry.is_file():
+                    yield name
+
+
+def _is_plain(path: Path, is_kind: Callable[[int], bool]) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return True
+    return is_kind(mode)
+
+
+def settings_of(git: Path, root: Path) -> "ConfigFile":
+    """The settings of a repository that count. Raises NotebookUnfit, and ValueError for no such."""
+    from dulwich.config import ConfigFile
+
+    whole = ConfigFile.from_file(
+        BytesIO(_bounded(git / "config", root, _CONFIG_BYTES_MAX)), expand_includes=False
+    )
+    kept = ConfigFile()
+    for section in whole.sections():
+        names = _COUNT.get(section[0].lower(), ())
+        for name, value in whole.items(section):
+            if section[0].lower() == b"extensions" or name.lower() in names:
+                kept.add(section, name, value)
+    # Caches beside the objects, which may say otherwise than they.
+    for name in (b"commitGraph", b"multiPackIndex"):
+        kept.set((b"core",), name, b"false")
+    return kept
+
+
+def _bounded(path: Path, root: Path, bytes_max: int) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    with os.fdopen(fd, "rb") as file:
+        data = file.read(bytes_max + 1)
+    if len(data) > bytes_max:
+        raise NotebookUnfit(f"its .git/{path.name} is over {bytes_max:,} bytes", place=root)
+    return data
+
+
+def opened(root: Path) -> "Repo":
+    """The repository of a folder. Raises NotebookUnfit, and whatever the library raises of it."""
+    from dulwich.config import ConfigFile
+    from dulwich.object_store import DiskObjectStore
+    from dulwich.objects import ObjectID, ShaFile
+    from dulwich.repo import Repo
+
+    git = root / ".git"
+    check_bounds(git, root)
+    said = settings_of(git, root)
+
+    class Objects(DiskObjectStore):
+        """Reads loose objects from plain files alone."""
+
+        def _get_loose_object(self, sha: ObjectID) -> ShaFile | None:
+            name = sha.decode("ascii") if len(sha) == 40 else sha.hex()
+            return loose_object(git, name)
+
+    class Bounded(Repo):
+        """A repository of which only some settings count."""
+
+        def get_config(self) -> ConfigFile:
+            return said
+
+    return Bounded(os.fspath(root), object_store=Objects.from_config(git / "objects", said))
+
+
+def loose_object(git: Path, name: str) -> "ShaFile | None":
+    """A loose object by its id in hexadecimal; None where there is no such plain file."""
+    from dulwich.objects import ObjectID, ShaFile
+
+    path = git / "objects" / name[:2] / name[2:]
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("a loose object is no plain file")
+        if found.st_size > OBJECT_BYTES_MAX:
+            raise ValueError("a loose object is too large")
+        return ShaFile.from_file(file, ObjectID(name.encode()), max_size=OBJECT_BYTES_MAX)

@@ -1,0 +1,38 @@
+"""A home's caches write where they lie, and through no link."""
+
+from pathlib import Path
+
+import pytest
+from index_home import DIM, FINGERPRINT, LOCAL, memory_store, put
+
+from kb.index import DenseIndex, LexicalIndex
+from kb.index.files import write_beside
+
+
+@pytest.mark.parametrize("kind", ["dense", "lexical"])
+def test_a_folder_that_is_a_link_is_not_written_to(tmp_path: Path, kind: str) -> None:
+    """The cache is kept in memory, says why, and where the link leads nothing is made."""
+    store = memory_store()
+    put(store, "one", ["one"])
+    (tmp_path / "outside").mkdir()
+    index = (
+        DenseIndex(tmp_path / "caches", FINGERPRINT, DIM)
+        if kind == "dense"
+        else LexicalIndex(tmp_path / "caches", LOCAL)
+    )
+    folder = index.lock_path.parent
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.symlink_to(tmp_path / "outside")
+    state = index.catch_up(store, wait_s=1.0)
+    assert "a link is no folder of a cache" in (state.problem or "")
+    assert list((tmp_path / "outside").iterdir()) == []
+    index.close()
+
+
+def test_a_manifest_replaces_a_file_alone(tmp_path: Path) -> None:
+    """The name that it is written under first may be a link; what that leads to stays."""
+    (tmp_path / "outside").write_text("mine")
+    (tmp_path / "manifest.json.new").symlink_to(tmp_path / "outside")
+    with pytest.raises(OSError, match="symbolic links"):
+        write_beside(tmp_path / "manifest.json", b"theirs")
+    assert (tmp_path / "outside").read_text() == "mine"
