@@ -62,7 +62,8 @@ def can_fork(env: Mapping[str, str]) -> bool:
     """Whether a process with this environment starts as the server did."""
     said = {key: env[key] for key in env if key.startswith(_AT_START)}
     ours = {key: os.environ[key] for key in os.environ if key.startswith(_AT_START)}
-    return sys.platform == "linux" and said == ours
+    is_like = said == ours and sys.getfilesystemencoding() == "utf-8"
+    return sys.platform == "linux" and is_like
 
 
 class Process:
