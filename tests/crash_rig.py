@@ -55,8 +55,9 @@ class Rig:
     def env(self) -> dict[str, str]:
         """The environment of every command: nothing of the person's own is read or written."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KB_", "XDG_"))}
-        data = self.root / "data"
-        return {**kept, "HOME": str(self.root), "XDG_DATA_HOME": str(data), "COLUMNS": "100"}
+        # That of the tests: threads that call a command here see the same as a process does.
+        data = os.environ["XDG_DATA_HOME"]
+        return {**kept, "HOME": str(self.root), "XDG_DATA_HOME": data, "COLUMNS": "100"}
 
     def args(self, *args: object, cfg: Iterable[str] = ()) -> list[str]:
         options = [part for said in (*self.cfg, *cfg) for part in ("--cfg", said)]
@@ -113,7 +114,7 @@ class Rig:
 
     def trust(self) -> None:
         """Let the home count, which was copied, or made without a command."""
-        let_count(self.home, self.root / "data")
+        let_count(self.home, Path(os.environ["XDG_DATA_HOME"]))
 
     def write(self, files: dict[str, str]) -> None:
         """Put source files in place, each whole at once, as editors do."""
