@@ -15,8 +15,8 @@ from cli.tidiness import Untidy, findings_of, print_tidy
 from cli.words import text as as_text
 from cli.work import drain, progress_bar, working
 from kb.app import App
-from kb.errors import KbError, NotPushed
-from kb.notebook import JobReport, PushReport, log, read_note, report
+from kb.errors import HeldBack, KbError, NotPushed
+from kb.notebook import JobReport, PushReport, read_note, report
 from kb.notebook.notes import TEXT_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def show_log(ctx: click.Context, limit: int) -> None:
         commits = commits_of(wire, limit)
     else:
         app = open_to_read(ctx)
-        commits, pushed = log(app.notebook.root, limit), app.notebook.push_report()
+        commits, pushed = app.notebook.log(limit), app.notebook.push_report()
     for one in commits:
         when = dt.datetime.fromtimestamp(one.committed_s).astimezone().isoformat(" ", "minutes")
         click.echo(f"{click.style(one.commit[:10], fg='cyan')}  {when}  {clean(one.subject)}")
@@ -132,14 +132,23 @@ def show_log(ctx: click.Context, limit: int) -> None:
 
 
 @command.command(name="push")
+@click.option("-y", "--yes", is_flag=True, help="Push to a project's remote without asking.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def push(ctx: click.Context, as_json: bool) -> None:
+def push(ctx: click.Context, yes: bool, as_json: bool) -> None:
     """Push the notebook's branch to its remote `origin`, now. Never forced.
 
-    With the setting notebook.push `kb worker` and `kb serve` do it after commits.
+    With the setting notebook.push `kb worker` and `kb serve` do it after commits. The remote of a
+    project's notebook may have come with the project: the first push there asks.
     """
     app = open_app(ctx, create=True)
+    strange = None if yes else app.notebook.strange_remote()
+    if strange is not None:
+        told = clean(f"{strange} may have come with the project")
+        if not sys.stdin.isatty():
+            raise HeldBack(f"{told}; if you mean it, say --yes")
+        if not click.confirm(f"{told}. Push the notes there?", err=True):
+            raise HeldBack("nothing was pushed")
     found = app.notebook.push()
     if as_json:
         print_json(found)

@@ -83,6 +83,10 @@ class HomeSources:
         cursor = adder.cursors.get(origin.location, origin.cursor)
         return report, structs.replace(origin, cursor=cursor)
 
+    def title_of(self, path: Path, data: bytes) -> str | None:
+        """What a file of these bytes is called where it is now; None where it cannot be read."""
+        return self._adder(self._options).title_of(path, data)
+
     def declared(self) -> list[Origin]:
         """The topics that the settings name and want to have searched, entries and notebook."""
         now_ms = self._store.clock.now_ms()
@@ -91,7 +95,7 @@ class HomeSources:
             for name, said in self._settings.kb.topic.items()
             if said.enable and said.index
         ]
-        folder = home_notebook.folder_of(self._paths, self._settings.notebook)
+        folder = home_notebook.folder_if_fit(self._paths, self._settings.notebook)
         notebook = home_notebook.declared(folder, now_ms)
         return [*topics, *home_entries.declared(self._paths.knowledge, now_ms), *notebook]
 
@@ -115,7 +119,7 @@ class HomeSources:
         if said is None or not (said.enable and said.index):
             return _collection(origin, is_gone=True)
         try:
-            (topic,) = resolved(KbSettings(topic={name: said}), self._topics_root)
+            (topic,) = resolved(KbSettings(topic={name: said}), self._topics_root, OPERATOR)
             return self._subjects(origin, topic)
         except (ConfigError, SourceError) as error:
             return _collection(origin, amiss=str(error))
@@ -125,7 +129,8 @@ class HomeSources:
 
         shelf = open_shelf(topic, _ENTRIES_MAX)
         found = [subject for subject in shelf.subjects if not subject.is_hidden]
-        sound = [(subject.path, Wishes()) for subject in found if not subject.problem]
+        shown = Wishes(visibility=topic.visibility)
+        sound = [(subject.path, shown) for subject in found if not subject.problem]
         unsure = [subject.path for subject in found if subject.problem]
         folder = Path(os.path.realpath(topic.folder))
         members = _members("topic", topic.id, folder, sound)

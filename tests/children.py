@@ -27,7 +27,7 @@ def finished(code: str, *args: object, **env: str) -> "subprocess.CompletedProce
     child = start(code, *args, **env)
     with child:
         try:
-            stdout, stderr = child.communicate(timeout=60)
+            stdout, stderr = child.communicate(timeout=120)
         except subprocess.TimeoutExpired:
             child.kill()
             raise

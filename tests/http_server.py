@@ -16,7 +16,7 @@ from commands import TIMEOUT_S, Home, surroundings
 from msgspec import Struct
 
 HOST: Final = "127.0.0.1"
-END_S: Final = 10.0
+END_S: Final = 60.0
 
 
 class Got(Struct, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ class ConfiguredHome(Home):
         return [first, *self._options, *rest]
 
 
-def until(holds: Callable[[], Any], wait_s: float = 20.0) -> Any:
+def until(holds: Callable[[], Any], wait_s: float = 120.0) -> Any:
     """What `holds` says, once it is true."""
     end_s = time.monotonic() + wait_s
     while not (found := holds()):

@@ -36,7 +36,7 @@ _HARMLESS: Final = frozenset(
 _HARMLESS_OF_TOPICS: Final = frozenset(
     ("enable", "title", "introduction", "description", "subjects", "disabled", "index")
 )
-_OF_USERS_ALONE: Final = frozenset(("pack.trusted_keys",))
+_OF_USERS_ALONE: Final = frozenset(("pack.trusted_keys", "notebook.token_host"))
 
 
 class ProjectFiles(Struct, frozen=True, kw_only=True):
@@ -84,6 +84,16 @@ def harmless(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 def acceptable(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """What a project's table may say once the user has accepted it, and the keys it never may."""
     return _kept(table, lambda key: key not in _OF_USERS_ALONE)
+
+
+def leads_out(table: dict[str, Any]) -> tuple[str, ...] | None:
+    """The key of a path that leads out of the project's `.kb`, accepted or not; None where none.
+
+    Links are looked at where the folder is opened.
+    """
+    said = table.get("notebook", {}).get("path", "")
+    is_out = os.path.isabs(said) or said.startswith("~") or ".." in Path(said).parts
+    return ("notebook", "path") if is_out else None
 
 
 def accepted_values(table: dict[str, Any]) -> list[str]:

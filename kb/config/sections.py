@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb import __version__
+from kb.model.doc import Visibility
 from kb.model.embedder import EmbedderKind
 
 _Positive = Annotated[int, Meta(ge=1)]
@@ -20,7 +21,7 @@ class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     file_bytes_max: _Positive = 64 << 20
     extensions: tuple[str, ...] = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
-    parse_wall_s: _Positive = 60
+    parse_cpu_s: _Positive = 60
     parse_memory_bytes: _Positive = 2 << 30
 
 
@@ -168,6 +169,8 @@ class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Slugs and globs of subjects that nobody can learn."""
     index: bool = True
     """Whether searches find its subjects too."""
+    visibility: Visibility = "private"
+    """Who may learn it and find its subjects; private is for the home's own user."""
     said_at: str = ""
     """Where `subjects` was said. `load` fills in this and the next; no layer may."""
     said_by: TopicAuthor = "user"
@@ -186,6 +189,10 @@ class NotebookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The folder, named from the home where it is not absolute; empty is `notebook`."""
     push: bool = False
     """Whether its branch is pushed to its `origin` after commits."""
+    token_host: Annotated[
+        str, Meta(pattern=r"\A(?:\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::[0-9]{1,5})?\Z", max_length=300)
+    ] = ""
+    """The one host, as HOST or HOST:PORT, that may have KB_NOTEBOOK_TOKEN when it asks for it."""
 
 
 class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -90,7 +90,8 @@ def _came_along(home: Path) -> str:
         strange = any(any(place.iterdir()) for place in index.iterdir() if place.is_dir())
     except (FileNotFoundError, NotADirectoryError):
         return ""
-    if not strange:
+    # A home that has lost its store is refused as such.
+    if not strange or HomePaths(home).left_over():
         return ""
     return f"{index} came with the folder, without the store that it is of; remove it"
 

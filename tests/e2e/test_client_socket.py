@@ -153,7 +153,7 @@ def test_a_wrong_or_hung_server_is_passed_over(home: Home, known: Ran, said: byt
     with _Listening(place(home), said):
         began_s = time.monotonic()
         assert home.run(*ASKED) == known
-        assert time.monotonic() - began_s < 10
+        assert time.monotonic() - began_s < 60
 
 
 class _Listening:

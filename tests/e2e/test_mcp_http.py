@@ -286,7 +286,7 @@ def test_a_call_that_is_cancelled_holds_up_no_other(asked: Asked, mode: str) -> 
 
     def slow(handler: Handler) -> None:
         begun.set()
-        let_go.wait(30)
+        let_go.wait(240)
         page = b"<p>The elm of the cancelled.</p>"
         reply(handler, Answer(page, headers={"Content-Type": "text/html"}))
 

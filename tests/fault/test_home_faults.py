@@ -1,5 +1,6 @@
 """Homes on disks that are full, read-only or rotten."""
 
+import copy
 import json
 import random
 import shutil
@@ -12,11 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import lmdb
 import pytest
 from children import finished
-from crash_rig import Called, Rig, assert_one_clear_line
+from crash_rig import KB, Called, Rig, assert_one_clear_line
 from strangers import let_count
 
+from kb.errors import StoreDamaged, StoreFull
+from kb.store.lmdb_env import LmdbEnvironment
 from kb.trust import TrustList
 
 SEED: Final = 20_240_611
@@ -87,6 +91,62 @@ def test_a_source_larger_than_the_room(rig: Rig) -> None:
     assert rig.content_files() == before
     assert list((rig.home / "tmp").iterdir()) == []
     rig.check()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6])
+def test_a_backup_under_a_limit_blames_the_limit(rig: Rig, share: float) -> None:
+    """Nothing is said of the store, which is sound; nothing is left, and older backups stay."""
+    fill(rig)
+    assert rig.call("backup", "create").code == 0
+    limit = int((rig.home / "store" / "data.mdb").stat().st_size * share)
+    said = rig.run("backup", "create", "--keep", 1, under=limited(limit))
+    assert_one_clear_line(said)
+    assert said.code == 1
+    assert "no room left" in said.err
+    assert "ulimit -f" in said.err
+    assert "kb check" not in said.err
+    assert len(list((rig.home / "backups").iterdir())) == 1
+    rig.check()
+
+
+def test_a_copy_that_fails_blames_the_place_that_has_no_room(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LMDB does not always say why; the store is damaged only where there is room for its copy."""
+    fill(rig)
+
+    class Failing:
+        def copy(self, *_: object, **__: object) -> None:
+            raise lmdb.Error("mdb_env_copy3: something")
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(env._env, name)
+
+    env = LmdbEnvironment(rig.home / "store")
+    (rig.root / "to").mkdir()
+    for has_no_room, error in ((True, StoreFull), (False, StoreDamaged)):
+        monkeypatch.setattr("kb.store.lmdb_env._has_no_room", lambda _, said=has_no_room: said)
+        failing = copy.copy(env)
+        failing._env = Failing()
+        with pytest.raises(error):
+            failing.copy_to(rig.root / "to")
+    env.close()
+
+
+def test_an_answer_that_finds_no_room_says_what_has_none(rig: Rig) -> None:
+    """A search into a file that may not grow names neither the store nor nothing at all."""
+    fill(rig)
+    command = [*limited(16), str(KB), *rig.args("search", "quince")]
+    with open(rig.root / "answer", "wb") as answer:
+        ran = subprocess.run(
+            command, stdout=answer, stderr=subprocess.PIPE, env=rig.env(), text=True
+        )
+    assert ran.returncode == 1
+    (line,) = ran.stderr.splitlines()
+    assert line == (
+        "kb: a file that was written to may not grow any more: "
+        "the size of files is limited (ulimit -f)"
+    )
 
 
 @contextmanager

@@ -277,7 +277,7 @@ model = ".kb/model"
 [fetch]
 allow = ["10.0.0.1"]
 [notebook]
-path = "/"
+path = "store"
 push = true
 [compact]
 tombstone_days = 0

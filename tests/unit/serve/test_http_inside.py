@@ -15,6 +15,7 @@ from commands import Home
 from kb.app import App
 from kb.config import EmbedSettings, ServeSettings, Settings
 from kb.errors import KbError, StoreDamaged
+from kb.jobs import queue
 from kb.model.doc import OPERATOR, Scope
 from kb.serve import http_server
 from kb.serve.crew import Crew, Crews
@@ -172,12 +173,15 @@ def test_a_job_is_told_of_to_whom_it_concerns(tmp_path: Path) -> None:
         admin = Caller(scope=Scope(user="ada"), role="admin")
         mine = Caller(scope=Scope(user="local"), role="writer")
         assert [told(note, one)["status"] for one in (mine, admin)] == ["queued", "queued"]
-        assert told("j000000000001", admin)["kind"] == "chunk"
-        for job, caller in (("j000000000001", writer), ("j000000000001", mine), (note, writer)):
+        with app.store.read() as txn:
+            (cut,) = queue.pending(txn, "chunk")
+        doc_job = cut.job_id
+        assert told(doc_job, admin)["kind"] == "chunk"
+        for job, caller in ((doc_job, writer), (doc_job, mine), (note, writer)):
             with pytest.raises(Refusal) as refused:
                 told(job, caller)
             assert refused.value.status == 404
-        assert told("j000000000001", Caller(scope=OPERATOR, role="admin"))["kind"] == "chunk"
+        assert told(doc_job, Caller(scope=OPERATOR, role="admin"))["kind"] == "chunk"
 
 
 def test_without_uvicorn_it_says_what_to_install(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
