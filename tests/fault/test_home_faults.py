@@ -287,6 +287,7 @@ def test_a_read_only_home(open_rig: Rig, tmp_path: Path, with_index: bool) -> No
     assert (shown.code, shown.json["doc"]["doc_id"]) == (0, doc)
     assert (counted.code, counted.json["jobs"]["failed"]) == (0, 0)
     # Without caches and without a place for them, a check has to say so.
+    assert checked.out, checked
     assert (checked.code, checked.json["sound"]) == ((0, True) if with_index else (5, False))
     for answer in refused:
         assert_one_clear_line(answer)
