@@ -133,7 +133,9 @@ def _line(finding: Finding) -> str:
 
 def _tell_salvaged(done: Salvaged) -> None:
     for table in done.tables:
-        click.echo(clean(f"{table.name}: {table.readable:,} of {table.records:,} records were read"))
+        click.echo(
+            clean(f"{table.name}: {table.readable:,} of {table.records:,} records were read")
+        )
     click.echo(
         f"a new store holds {many(done.docs, 'doc')} of the old one, and {done.recovered:,} taken "
         "in again from raw/ (private, with the tag recovered); run kb worker --drain"

@@ -337,4 +337,6 @@ def test_names_that_the_locale_cannot_say(home: Home, tmp_path: Path) -> None:
         found = home.run("search", "Grüße quince", "--json", env=env)
         assert {hit["title"] for hit in found.json["hits"]} == {"Grüße", "Kaffee"}
     assert home.run("add", "-r", folder, "--json").json["unchanged"] == 2
-    assert home.run("add", folder / "Grüße – 漢字.md", env=plain).out == "1 unchanged of 1 scanned\n"
+    assert (
+        home.run("add", folder / "Grüße – 漢字.md", env=plain).out == "1 unchanged of 1 scanned\n"
+    )
