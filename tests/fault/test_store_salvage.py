@@ -122,9 +122,10 @@ def test_a_salvage_that_ends_early_is_done_again(
     def end(*_: object, **__: object) -> None:
         raise EndedError
 
-    with monkeypatch.context() as patch, pytest.raises(EndedError):
+    with monkeypatch.context() as patch:
         patch.setattr(step, end)
-        damaged.call("check", "--repair")
+        with pytest.raises(EndedError):
+            damaged.call("check", "--repair")
     assert (damaged.home / "store" / "data.mdb").read_bytes() == before
     assert damaged.call("check", "--repair").code == 0
     damaged.drain()
