@@ -70,7 +70,7 @@ def _salvaged(ctx: click.Context, paths: HomePaths) -> Salvaged:
     said = home_of(ctx)[1].ingest
     with (
         replacing(paths.root, trust_list()),
-        Parser(memory_bytes_max=said.parse_memory_bytes, wall_s_max=said.parse_wall_s) as parser,
+        Parser(memory_bytes_max=said.parse_memory_bytes, cpu_s_max=said.parse_cpu_s) as parser,
     ):
         return salvage(paths, SystemClock(), parser)
 

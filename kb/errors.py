@@ -287,6 +287,13 @@ class NotebookUnfit(KbError):
     template = "{place} cannot be the notebook: {detail}"
 
 
+class NotebookGone(NotebookUnfit):
+    """There was a notebook, and its repository is no more."""
+
+    template = "{place}: {detail}"
+    exit_code = 5
+
+
 class CannotUndo(KbError):
     """Later commits stand on what a note's commit did; nothing was changed."""
 

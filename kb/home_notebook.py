@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kb.config import NotebookSettings, Settings
 from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.errors import NotebookUnfit, SourceError
+from kb.errors import NotebookGone, NotebookUnfit, SourceError
 from kb.ingest.changes import vanish
 from kb.ingest.ingest import seen_record
 from kb.ingest.request import Wishes
@@ -27,8 +27,8 @@ from kb.store import chunks, docs
 from kb.store.store import Store
 from kb.sync import origins
 from kb.sync.add import AddOptions
-from kb.sync.folder import Move, Survey, follow, moves
 from kb.sync.items import Member
+from kb.sync.moves import Lost, Move, follow, moves, new_title
 from kb.sync.read import read_file
 from kb.sync.walk import Found, walk
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kb.llm import Provider
     from kb.notebook import (
         Arrival,
+        Logged,
         Organizer,
         Pusher,
         PushReport,
@@ -152,7 +153,32 @@ class HomeNotebook:
         from kb.notebook import Organizer
 
         complete = self._complete if self._asks_model else None
-        return Organizer(self._store, self.root, self.take_in, self.nearest, complete)
+        return Organizer(
+            self._store,
+            self.root,
+            self.take_in,
+            self.nearest,
+            complete,
+            may_make=lambda: not self._is_gone(),
+        )
+
+    def _is_gone(self) -> bool:
+        """Whether there was a notebook, and its repository is no more."""
+        from kb.check.notebook import standing
+
+        return standing(self._store, self.root) == "gone"
+
+    def log(self, limit: int) -> "list[Logged]":
+        """The newest commits, the newest first; none without a notebook.
+
+        Raises NotebookGone for one whose repository is no more, NotebookUnfit.
+        """
+        from kb.notebook import log
+        from kb.notebook.opening import GONE
+
+        if self._is_gone():
+            raise NotebookGone(GONE, place=self.root)
+        return log(self.root, limit)
 
     def _complete(self, system: str, user: str) -> str:
         return self._engine.llm().complete(system, user)
@@ -290,14 +316,10 @@ class HomeNotebook:
             known = [doc for no in numbers if (doc := docs.latest(txn, no))]
         left = [doc for doc in known if (path_of(doc.place) or self.root).is_relative_to(old)]
         here = (one.path for one in walk(self.root, _EXTENSIONS) if isinstance(one, Found))
-        found = Survey(
-            seen=(),
-            vanished=left,
-            known=len(left),
-            fresh=[path for path in here if member_at(self.root, path)],
-            held_back=None,
-        )
-        followed = set(follow(self._store, moves(self._store, found, self._file_bytes_max)))
+        fresh = [path for path in here if member_at(self.root, path)]
+        lost = [Lost(doc=doc) for doc in left]
+        found = moves(self._store, fresh, lost, self._file_bytes_max, title_of=self._title_of)
+        followed = set(follow(self._store, found))
         vanish(self._store, [doc.doc_id for doc in left if doc.doc_id not in followed])
         origins.unregister(self._store, origin.origin_id)
 
@@ -314,7 +336,12 @@ class HomeNotebook:
         if sha256_hex(data) != doc.raw_sha256:
             return None
         seen = seen_record(file_lsid(new), doc.doc_id, doc.raw_sha256, stamp)
-        return Move(doc=doc, path=new, seen=seen)
+        title = new_title(doc, new, data, self._title_of)
+        return Move(doc=doc, path=new, seen=seen, title=title)
+
+    def _title_of(self, path: Path, data: bytes) -> str | None:
+        options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
+        return self._engine.adder(options).title_of(path, data)
 
     def _hide(self, paths: list[Path]) -> None:
         with self._store.read() as txn:

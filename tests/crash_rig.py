@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import forked
 from click.testing import CliRunner
 from msgspec import Struct
 from strangers import let_count
@@ -80,18 +81,28 @@ class Rig:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={
-                **self.env(),
-                "KB_FAILPOINTS": armed,
-                "KB_FAILPOINTS_LOG": str(self.hits_log),
-                **env,
-            },
+            env=self._armed(armed, env),
         )
 
-    def run(self, *args: object, **options: Any) -> Called:
-        """The real command, to its end."""
-        with self.start(*args, **options) as process:
-            return ended(process)
+    def run(
+        self,
+        *args: object,
+        armed: str = "",
+        cfg: Iterable[str] = (),
+        under: Iterable[str] = (),
+        **env: str,
+    ) -> Called:
+        """The real command, to its end, in a process of its own."""
+        if under or not forked.can_fork(self.env() | env):
+            with self.start(*args, armed=armed, cfg=cfg, under=under, **env) as process:
+                return ended(process)
+        argv = [str(KB), *self.args(*args, cfg=cfg)]
+        done = forked.run(argv, env=self._armed(armed, env), timeout_s=DEADLINE_S)
+        return Called(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
+
+    def _armed(self, armed: str, more: dict[str, str]) -> dict[str, str]:
+        said = {"KB_FAILPOINTS": armed, "KB_FAILPOINTS_LOG": str(self.hits_log)}
+        return {**self.env(), **said, **more}
 
     def call(self, *args: object, cfg: Iterable[str] = ()) -> Called:
         """The command in this process, which costs no start; never armed."""

@@ -28,7 +28,7 @@ from kb.model.asking import (
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.token import Role
-from kb.notebook import JobReport, log
+from kb.notebook import JobReport
 from kb.notebook.repository import Logged
 from kb.search.door import open_doc
 from kb.serve.http_content import is_seen_at, job_report

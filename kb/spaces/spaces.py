@@ -216,6 +216,7 @@ class Spaces:
         )
         limits = Limits(
             k=request.k,
+            min_score=request.min_score,
             tokens_max=request.max_tokens,
             scope=scope,
             docs=None if named else within,

@@ -40,6 +40,7 @@ COMPACT: Final[dict[str, tuple[int, ...]]] = {
     "store.after_commit": (1, 2, 3, 4, 5, 6, 7, 8),
     "lexical.before_commit": (1, 2),
     "lexical.after_manifest": (1, 2),
+    "lexical.before_switch": (1,),
     "dense.before_rename": (1,),
     "dense.after_rename": (1,),
     "compact.after_mark": (1,),

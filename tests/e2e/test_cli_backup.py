@@ -171,6 +171,7 @@ def test_made_while_others_write(tmp_path: Path) -> None:
     backup = verified.json["backups"][len(counts) // 2]["backup"]
     other = Rig(tmp_path / "other", rig.sources)
     assert rig.call("backup", "restore", backup["name"], "--to", other.home).code == 0
+    other.trust()
     other.check()
     other.drain()
     other.check()

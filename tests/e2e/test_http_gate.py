@@ -254,7 +254,7 @@ def test_a_place_that_others_reach_wants_a_token(tmp_path: Path) -> None:
     project.mkdir(parents=True)
     (project / "kb.toml").write_text('[serve]\nhost = "0.0.0.0"\nhosts = ["evil.example"]\n')
     with serving(Home(project)) as server:
-        assert server.get("/v1/stats", host="evil.example").status == 403
+        assert server.get("/v1/stats", host="evil.example").status == 421
         _, err = server.stop()
     assert "serve.host, serve.hosts comes with the project, and counts only after" in err
 
