@@ -183,7 +183,7 @@ class Asked:
             spaces=spaces,
             every=spaces,
             changes=Changes(self.app.store),
-            is_working=lambda: True,
+            trouble=lambda: None,
             counters=metrics.lines,
         )
         said = ServeSettings(stream_s=0.5)

@@ -120,6 +120,6 @@ def _metrics(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  
     lines += [f'kb_jobs{{state="{state}"}} {count}' for state, count in states]
     for name, count in rows.items():
         lines += [f"# TYPE kb_{name} gauge", f"kb_{name} {count}"]
-    lines += ["# TYPE kb_worker_up gauge", f"kb_worker_up {int(served.is_working())}"]
+    lines += ["# TYPE kb_worker_up gauge", f"kb_worker_up {int(served.trouble() is None)}"]
     text = served.counters() + "\n".join(lines) + "\n"
     return Reply(body=text.encode(), media="text/plain; version=0.0.4; charset=utf-8")
