@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from crash_rig import Called, Rig
@@ -147,7 +148,7 @@ def test_what_is_lost_is_said_and_left(home: Rig) -> None:
 
 def test_whoever_looks_may_die_of_it(home: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The look is a process of its own: its death is a finding."""
-    monkeypatch.setattr("kb.notebook.fsck.sys.executable", "/bin/false")
+    monkeypatch.setattr("kb.notebook.fsck.sys", SimpleNamespace(executable="/bin/false"))
     assert found(home) == ["notebook/.git: whoever reads it dies of it"]
 
 
