@@ -90,9 +90,14 @@ def start(
     before: Sequence[str] = (),
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
+    wants_token: bool = False,
 ) -> Running:
-    """A server on a free port, once it takes requests; `before` are options of `kb` itself."""
-    argv = home.argv(*before, "serve", "--port", "0", *args)
+    """A server on a free port, once it takes requests; `before` are options of `kb` itself.
+
+    Unless it `wants_token`, whoever asks is the operator.
+    """
+    open_door = () if wants_token else ("--no-token",)
+    argv = home.argv(*before, "serve", "--port", "0", *open_door, *args)
     process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
