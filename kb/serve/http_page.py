@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from kb.serve.http_reply import Refusal, Reply, json_of
+from kb.serve.http_reply import Refusal, Reply
 from kb.serve.http_routes import Caller, Route, Served
 
 PAGE: Final = "/"
@@ -28,23 +28,11 @@ _POLICY: Final = (
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-_HEADERS: Final = (
+PAGE_HEADERS: Final = (
     ("content-security-policy", _POLICY),
     ("referrer-policy", "no-referrer"),
     ("x-frame-options", "DENY"),
 )
-
-
-class OpenInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which link it is."""
-
-    link: Annotated[str, Meta(min_length=1, max_length=128)]
-
-
-class Link(Struct, frozen=True, kw_only=True):
-    """A way into the page that opens once, within an hour."""
-
-    path: str
 
 
 class PageInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,7 +45,7 @@ class PageInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def page_files() -> Mapping[str, Reply]:
     """The files of the page by name, as they are sent."""
     return {
-        path.name: Reply(body=path.read_bytes(), media=_MEDIA[path.suffix], headers=_HEADERS)
+        path.name: Reply(body=path.read_bytes(), media=_MEDIA[path.suffix], headers=PAGE_HEADERS)
         for path in sorted(_FOLDER.iterdir())
         if path.suffix in _MEDIA
     }
@@ -93,42 +81,4 @@ def page_routes() -> tuple[Route, ...]:
             input=PageInput,
             waits=False,
         ),
-        Route(
-            method="GET",
-            path="/open/{link}",
-            role=None,
-            summary="Open the page by a link, which is good for once.",
-            run=_opened,
-            input=OpenInput,
-            media="text/html; charset=utf-8",
-            status=303,
-            refuses=(403,),
-            waits=False,
-        ),
-        Route(
-            method="POST",
-            path="/v1/links",
-            role="admin",
-            summary="Make a link that opens the page once, for the operator.",
-            run=_link,
-            takes="nothing",
-            outputs=(Link,),
-            refuses=(403,),
-        ),
     )
-
-
-def _opened(served: Served, asked: OpenInput, _: Caller) -> Reply:
-    cookie = served.sessions.opened(asked.link)
-    if cookie is None:
-        detail = "this link was used or is too old; `kb token link` prints another"
-        raise Refusal(403, "link_used", detail)
-    said = f"{served.cookie}={cookie}; Path=/; HttpOnly; SameSite=Strict"
-    headers = (("location", PAGE), ("set-cookie", said), *_HEADERS)
-    return Reply(status=303, media=_MEDIA[".html"], headers=headers)
-
-
-def _link(served: Served, _: Any, caller: Caller) -> Reply:
-    if not caller.scope.operator:
-        raise Refusal(403, "forbidden", "a link is for the person at the machine")
-    return json_of(Link(path=f"/open/{served.sessions.link()}"))

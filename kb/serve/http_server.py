@@ -26,6 +26,7 @@ from kb.serve.http_events import events_route
 from kb.serve.http_gate import Doors, Gate
 from kb.serve.http_health import health_routes
 from kb.serve.http_lines import LineFormat, Lines
+from kb.serve.http_links import link_routes
 from kb.serve.http_mcp import mcp_routes
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_openapi import openapi_route
@@ -77,6 +78,7 @@ def all_routes() -> tuple[Route, ...]:
         *cli_routes(),
         *mcp_routes(),
         *page_routes(),
+        *link_routes(),
     )
     return (*routes, openapi_route(routes))
 
