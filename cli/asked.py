@@ -30,10 +30,10 @@ def server_of(ctx: click.Context) -> "Wire | None":
     return _wire(named, settings)
 
 
-def own_server(ctx: click.Context) -> "Wire":
-    """The server that the settings have the home here served by."""
+def own_server(ctx: click.Context, port: int | None) -> "Wire":
+    """The server on this machine that the settings name, at another port where one is said."""
     settings = settings_of(ctx, homes_of(ctx)[0].home)
-    host, port = settings.serve.host, settings.serve.port
+    host, port = settings.serve.host, settings.serve.port if port is None else port
     return _wire(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", settings)
 
 

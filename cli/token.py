@@ -6,7 +6,7 @@ import sys
 import click
 from msgspec import Struct
 
-from cli.asked import own_server, server_of
+from cli.asked import own_server
 from cli.home import open_app
 from cli.output import clean, print_json, warn
 from cli.words import text
@@ -93,10 +93,13 @@ def own() -> None:
 
 
 @command.command(name="link")
+@click.option(
+    "--port", type=click.IntRange(1, 65_535), help="Where it listens, instead of serve.port."
+)
 @click.pass_context
-def link(ctx: click.Context) -> None:
-    """Print a link that opens the page of a running server in a browser, once."""
-    wire = server_of(ctx) or own_server(ctx)
+def link(ctx: click.Context, port: int | None) -> None:
+    """Print a link that opens the page of your running server in a browser, once."""
+    wire = own_server(ctx, port)
     click.echo(clean(wire.server.url + wire.post("/v1/links", Body(data=b"{}"), Link).path))
 
 
