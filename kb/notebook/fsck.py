@@ -25,6 +25,7 @@ from kb.notebook.opening import whole
 from kb.notebook.repository import Repository
 from kb.notebook.worktree import SPLIT, GitIndex, WorkTree
 
+_MODULE: Final = "kb.notebook.fsck"
 FAULTS_MAX: Final = 200
 _NOTES_MAX: Final = 100_000
 _WALL_S: Final = 900
@@ -77,7 +78,7 @@ def examined(root: Path) -> Examined:
     paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     try:
         ran = subprocess.run(
-            [sys.executable, "-P", "-m", "kb.notebook.fsck", os.fspath(root)],
+            [sys.executable, "-P", "-m", _MODULE, os.fspath(root)],
             check=False,
             env=env | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
             stdin=subprocess.DEVNULL,
