@@ -56,7 +56,8 @@ class Rig:
     def env(self) -> dict[str, str]:
         """The environment of every command: nothing of the person's own is read or written."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KB_", "XDG_"))}
-        data = str(self.root / "data")
+        # That of the tests: threads that call a command here see the same as a process does.
+        data = os.environ["XDG_DATA_HOME"]
         return {**kept, "HOME": str(self.root), "XDG_DATA_HOME": data, "COLUMNS": "100"}
 
     def args(self, *args: object, cfg: Iterable[str] = ()) -> list[str]:
@@ -124,7 +125,7 @@ class Rig:
 
     def trust(self) -> None:
         """Let the home count, which was copied, or made without a command."""
-        let_count(self.home, self.root / "data")
+        let_count(self.home, Path(os.environ["XDG_DATA_HOME"]))
 
     def write(self, files: dict[str, str]) -> None:
         """Put source files in place, each whole at once, as editors do."""

@@ -105,7 +105,7 @@ def _all_subjects(kit: ToolKit, scope: Scope) -> Iterator[Resource]:
             continue
         for slug in slugs:
             uri = f"{SUBJECT}{topic.id}/{quote(slug)}"
-            yield Resource(uri=uri, name=slug, description=f"A subject of {topic.name}")
+            yield Resource(uri=uri, name=slug, description=f"A subject of {topic.for_prompts.name}")
 
 
 def _read_subject(kit: ToolKit, uri: str, scope: Scope) -> Text:

@@ -40,7 +40,7 @@ def verdict_of(home: Path, known: TrustList, mine: Path | None) -> Verdict:
         # Looked at again: another process may have made all of it meanwhile.
         if not HomePaths(home).has_store:
             return Verdict(store=not came, why=came)
-    if _is_listed(home, known) or (mine is not None and _is_same(home, mine)):
+    if (mine is not None and _is_same(home, mine)) or _is_listed(home, known):
         return Verdict()
     why = f"this user's kb did not make the store in {home}, so it is not opened"
     return Verdict(store=False, why=f"{why}; {_ask(home)}", may_count=True)

@@ -239,6 +239,7 @@ def test_an_agent_is_told_no_more(visited: Visit, tmp_path: Path) -> None:
         told.append(repr(client.server_info) + repr(client.instructions))
         told.append(repr(await client.list_tools()))
         told.append(repr(await client.get_prompt("knowledge")))
+        told.append(repr(await client.list_resources()))
         asked = {"topic": "team", "subjects": "rules"}
         told.append(repr(await client.call_tool("learn", asked)))
 
@@ -282,6 +283,9 @@ def test_trust_shows_what_it_lets_in(tmp_path: Path) -> None:
     def kb(*args: str) -> Ran:
         return run([KB, "--cfg", "client.server=", *args], env=env, cwd=clone.root)
 
+    # Not even an accepted project has its notebook elsewhere.
+    said = (clone.home / "kb.toml").read_text()
+    (clone.home / "kb.toml").write_text(said.replace(f'path = "{clone.outside}"\n', ""))
     trusted = kb("trust", ".")
     assert trusted.code == 0, trusted.err
     for line in (

@@ -17,9 +17,11 @@ import lmdb
 import pytest
 from children import finished
 from crash_rig import KB, Called, Rig, assert_one_clear_line
+from strangers import let_count
 
 from kb.errors import StoreDamaged, StoreFull
 from kb.store.lmdb_env import LmdbEnvironment
+from kb.trust import TrustList
 
 SEED: Final = 20_240_611
 PAGE: Final = 4096
@@ -253,6 +255,10 @@ def test_a_read_only_home(open_rig: Rig, tmp_path: Path, with_index: bool) -> No
         shutil.rmtree(rig.home / "index")
         (rig.home / "index").mkdir()
     rig.copied(tmp_path / "copy")
+    # Theirs is another list, on which the home of another user has to be.
+    for home in (rig.home, tmp_path / "copy" / "home"):
+        TrustList(rig.root / "data" / "kb-trust").put_folder(home, [])
+        let_count(home, rig.root / "data")
     allow(rig.root, writing=False)
     reading = [
         ["search", "quince words", "--json"],
@@ -271,6 +277,7 @@ def test_a_read_only_home(open_rig: Rig, tmp_path: Path, with_index: bool) -> No
         commands,
         HOME=str(rig.root),
         XDG_CONFIG_HOME=str(rig.root),
+        XDG_DATA_HOME=str(rig.root / "data"),
     )
     assert child.returncode == 0, child.stderr
     said = [Called(code=code, out=out, err=err) for code, out, err in json.loads(child.stdout)]
@@ -280,6 +287,7 @@ def test_a_read_only_home(open_rig: Rig, tmp_path: Path, with_index: bool) -> No
     assert (shown.code, shown.json["doc"]["doc_id"]) == (0, doc)
     assert (counted.code, counted.json["jobs"]["failed"]) == (0, 0)
     # Without caches and without a place for them, a check has to say so.
+    assert checked.out, checked
     assert (checked.code, checked.json["sound"]) == ((0, True) if with_index else (5, False))
     for answer in refused:
         assert_one_clear_line(answer)
