@@ -10,7 +10,7 @@ from cli.home import open_to_read
 from cli.output import clean
 from kb.content.layout import slug
 from kb.errors import UsageError
-from kb.store import docs
+from kb.tools.entries import doc_named
 
 
 @click.command(name="export")
@@ -23,7 +23,7 @@ def command(ctx: click.Context, ident: str, target: str, raw: bool, force: bool)
     """Write what a doc says, as markdown, to a file."""
     app = open_to_read(ctx)
     with app.store.read() as txn:
-        doc = docs.require(txn, docs.resolve_doc(txn, ident))
+        doc = doc_named(txn, ident)
     if raw:
         data, suffix = app.content.read(doc.raw_path, doc.raw_sha256), Path(doc.raw_path).suffix
     else:

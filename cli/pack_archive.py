@@ -25,6 +25,7 @@ from kb.packs.keys import new_key, read_key
 from kb.packs.manifest import PackDoc
 from kb.store import docs
 from kb.store.kv import ReadTxn
+from kb.tools.entries import doc_named
 from kb.tools.fields import NO_BUDGET
 from kb.tools.search import SearchInput, run
 
@@ -124,7 +125,7 @@ def _meant(app: App, options: dict[str, Any]) -> _Meant:
         if options["tag"]:
             found = [docs.latest(txn, no) for no in docs.with_facet(txn, "tag", options["tag"])]
         else:
-            named = (docs.require(txn, docs.resolve_doc(txn, one)) for one in ids)
+            named = (doc_named(txn, one) for one in ids)
             found = [docs.latest(txn, doc.source_no) for doc in named]
     return _Meant(docs=_active(found))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 _TESTS: Final = Path(__file__).resolve().parent
-_PATH: Final = os.pathsep.join([str(_TESTS.parent), str(_TESTS)])
+TESTS_PATH: Final = os.pathsep.join([str(_TESTS.parent), str(_TESTS)])
 
 
 def start(code: str, *args: object, **env: str) -> "subprocess.Popen[str]":
@@ -18,7 +18,7 @@ def start(code: str, *args: object, **env: str) -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": _PATH, **env},
+        env={**os.environ, "PYTHONPATH": TESTS_PATH, **env},
     )
 
 

@@ -22,15 +22,16 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TextIO, cast
 
-_ANSWERS_MAX: Final = 1 << 20
 # What the interpreter itself reads when it starts.
 _AT_START: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_", "OPENBLAS", "OMP")
 _LIBRARIES: Final = (
     *("click", "lmdb", "msgspec", "numpy", "tantivy", "yaml", "platformdirs", "tomllib"),
     *("concurrent.futures", "charset_normalizer", "Stemmer", "snowballstemmer", "tokenizers"),
     *("cryptography.hazmat.primitives.asymmetric.ed25519", "httpx2", "h11", "anyio"),
+    *("uvicorn", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on", "starlette.routing"),
+    *("uvicorn.loops.asyncio", "mcp", "dulwich.repo", "dulwich.porcelain", "watchfiles"),
 )
 _CLOSED: Final = b""
 
@@ -61,7 +62,63 @@ def can_fork(env: Mapping[str, str]) -> bool:
     """Whether a process with this environment starts as the server did."""
     said = {key: env[key] for key in env if key.startswith(_AT_START)}
     ours = {key: os.environ[key] for key in os.environ if key.startswith(_AT_START)}
-    return sys.platform == "linux" and said == ours
+    is_like = said == ours and sys.getfilesystemencoding() == "utf-8"
+    return sys.platform == "linux" and is_like
+
+
+class Process:
+    """A fork at work, with what `subprocess.Popen` has of it in text; its input is empty."""
+
+    def __init__(self, argv: list[str], *, env: Mapping[str, str], cwd: Path | None = None) -> None:
+        self.args = argv
+        self.returncode: int | None = None
+        read_out, out = os.pipe()
+        read_err, err = os.pipe()
+        self.stdout = os.fdopen(read_out, encoding="utf-8")
+        self.stderr = os.fdopen(read_err, encoding="utf-8")
+        with open(os.devnull, "rb") as nothing:
+            self.pid, self._answer = _forked(argv, env, cwd, (nothing.fileno(), out, err))
+        os.close(out)
+        os.close(err)
+
+    def poll(self) -> int | None:
+        """Its exit status, None while it runs."""
+        with contextlib.suppress(TimeoutError, subprocess.TimeoutExpired):
+            return self.wait(0.001)
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status, once it has ended."""
+        if self.returncode is None:
+            self.returncode = _end_of(self._answer, self.args, timeout)
+            self._answer.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it is known to have ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """What is left of its output, once it has ended."""
+        said = ["", ""]
+        streams = (self.stdout, self.stderr)
+
+        def listen(at: int) -> None:
+            if not streams[at].closed:
+                said[at] = streams[at].read()
+
+        readers = [threading.Thread(target=listen, args=(at,), daemon=True) for at in (0, 1)]
+        for reader in readers:
+            reader.start()
+        self.wait(timeout)
+        for reader, stream in zip(readers, streams, strict=True):
+            reader.join(timeout)
+            stream.close()
+        return said[0], said[1]
 
 
 def run(
@@ -73,36 +130,43 @@ def run(
     cwd: Path | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run `kb` to its end. Raises TimeoutExpired, having killed it."""
-    asked = {"argv": argv, "env": dict(env), "cwd": os.fspath(cwd or Path.cwd())}
     with (
         tempfile.TemporaryFile() as given,
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
-        tempfile.TemporaryFile() as request,
     ):
         given.write(stdin)
         given.seek(0)
-        request.write(json.dumps(asked).encode())
-        request.flush()
-        code = _ended((request, given, out, err), argv, timeout_s)
+        pid, answer = _forked(argv, env, cwd, (given.fileno(), out.fileno(), err.fileno()))
+        with answer:
+            try:
+                code = _end_of(answer, argv, timeout_s)
+            except subprocess.TimeoutExpired:
+                os.kill(pid, signal.SIGKILL)
+                raise
         return subprocess.CompletedProcess(argv, code, _read(out), _read(err))
 
 
-def _ended(files: tuple[IO[bytes], ...], argv: list[str], timeout_s: float) -> int:
-    ours, theirs = socket.socketpair()
-    with ours:
-        with theirs:
-            fds = [*(file.fileno() for file in files), theirs.fileno()]
-            socket.send_fds(Server.socket_of(), [b"run"], fds)
-        ours.settimeout(timeout_s)
-        pid = 0
-        try:
-            pid = int(ours.recv(100))
-            return int(ours.recv(100))
-        except TimeoutError:
-            if pid:
-                os.kill(pid, signal.SIGKILL)
-            raise subprocess.TimeoutExpired(argv, timeout_s) from None
+def _forked(
+    argv: list[str], env: Mapping[str, str], cwd: Path | None, streams: tuple[int, int, int]
+) -> tuple[int, socket.socket]:
+    """The process, and where its exit status will be said."""
+    asked = {"argv": argv, "env": dict(env), "cwd": os.fspath(cwd or Path.cwd())}
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs, tempfile.TemporaryFile() as request:
+        request.write(json.dumps(asked).encode())
+        request.flush()
+        fds = [request.fileno(), *streams, theirs.fileno()]
+        socket.send_fds(Server.socket_of(), [b"run"], fds)
+        return int(ours.recv(100)), ours
+
+
+def _end_of(answer: socket.socket, argv: list[str], timeout_s: float | None) -> int:
+    answer.settimeout(timeout_s)
+    try:
+        return int(answer.recv(100))
+    except TimeoutError:
+        raise subprocess.TimeoutExpired(argv, timeout_s or 0) from None
 
 
 def _read(file: IO[bytes]) -> bytes:
@@ -172,6 +236,9 @@ def _become(fds: list[int]) -> dict[str, Any]:
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
+    sys.stdin = _text(0, "r", sys.stdin)
+    sys.stdout = _text(1, "w", sys.stdout)
+    sys.stderr = _text(2, "w", sys.stderr)
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
@@ -180,6 +247,13 @@ def _become(fds: list[int]) -> dict[str, Any]:
     tempfile.tempdir = None
     importlib.reload(sys.modules["kb.failpoints"])
     return asked
+
+
+def _text(fd: int, mode: str, before: TextIO) -> TextIO:
+    """A standard stream as the interpreter makes it, on what the descriptor is now."""
+    lines = 1 if before is sys.stderr else -1
+    file = open(fd, mode, lines, before.encoding, before.errors, closefd=False)  # noqa: SIM115
+    return cast("TextIO", file)
 
 
 def _run() -> None:
@@ -206,7 +280,7 @@ def _import_all() -> None:
     for package in (kb, cli):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             with contextlib.suppress(ImportError):
-                if not found.name.startswith("kb.serve") and not found.name.endswith("__main__"):
+                if not found.name.endswith("__main__"):
                     importlib.import_module(found.name)
     for name in _LIBRARIES:
         with contextlib.suppress(ImportError):

@@ -1,4 +1,4 @@
-"""A home of which one page of the store is lost, after another: what a check and a repair make of it."""
+"""A home whose store loses one page after another: what a check and a repair make of it."""
 
 import shutil
 from collections.abc import Callable, Iterable

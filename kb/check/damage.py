@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kb.check.report import Checked, CheckReport, Finding
-from kb.check.salvage import Salvaged
+from kb.check.report import Checked, CheckReport, Finding, Salvaged
 from kb.store.survey import StoreSurvey
 
 _REPAIR: Final = "`kb check --repair` writes what can be read into a new store"

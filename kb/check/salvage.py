@@ -9,15 +9,14 @@ import shutil
 import time
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from kb.canonicalize import Parser
 from kb.check.lookup import find
-from kb.check.records import spare_numbers
 from kb.check.reborn import Name, begin_again, request_of
+from kb.check.records import spare_numbers
 from kb.check.report import Salvaged
 from kb.content.files import ContentStore, translated
 from kb.content.layout import HomePaths

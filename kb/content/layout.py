@@ -71,6 +71,8 @@ class HomePaths(Struct, frozen=True):
 
     def left_over(self) -> list[str]:
         """Names of the folders here that nothing but a home with a store fills."""
+        if not self.root.is_dir():
+            return []
         return [name for name in _OF_A_STORE if _holds_any(self.root / name)]
 
     @property

@@ -55,9 +55,10 @@ def ceiling(known: Frequencies, words: Sequence[str]) -> float:
     return (_K1 + 1) * _weight(known, "body", words)
 
 
-def rarities(known: Frequencies, words: Sequence[str]) -> dict[str, float]:
-    """The weight of each word in a body."""
-    return {word: _weight(known, "body", (word,)) for word in words}
+def rarities(known: Frequencies, words: Sequence[str], others: int) -> dict[str, float]:
+    """The weight of each word in a body, as if there were other rows that hold none of them."""
+    rows = known.rows + others
+    return {word: _inverse(rows, known.doc_freq("body", word)) for word in words}
 
 
 def _weight(known: Frequencies, field: str, terms: Sequence[str]) -> float:

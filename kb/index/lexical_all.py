@@ -104,11 +104,16 @@ class LexicalIndexes:
         except CacheDamaged:
             return 0.0
 
-    def rarity(self, query: str, audiences: Collection[Audience]) -> Mapping[str, float]:
-        """The distinct words of a query, by how rare they are in their docs; none at a loss."""
+    def rarity(
+        self, query: str, audiences: Collection[Audience], others: int
+    ) -> Mapping[str, float]:
+        """The distinct words of a query, by how rare they are in their docs; none at a loss.
+
+        They are counted as if there were `others`, so many rows that hold none of them.
+        """
         known = [self.of(audience).frequencies() for audience in audiences]
         try:
-            return rarities(together([one for one in known if one]), terms(query))
+            return rarities(together([one for one in known if one]), terms(query), others)
         except CacheDamaged:
             return {}
 

@@ -275,15 +275,16 @@ class _Look:
 
 
 def _problem_of_ref(said: bytes, repository: Repository) -> str | None:
+    from dulwich.objects import ObjectID
+
     if not said:
         return "it is empty"
     if said.startswith(b"ref: "):
         return None
     if not is_id(said):
         return "it names no object"
-    return (
-        None if said in repository.objects else f"it names {said.decode()[:10]}, which is missing"
-    )
+    is_there = ObjectID(said) in repository.objects
+    return None if is_there else f"it names {said.decode()[:10]}, which is missing"
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -32,9 +32,10 @@ def at_work(
 ) -> Iterator[Repository]:
     """The notebook for one of us at a time, made where it is not there, its work tree level.
 
-    A folder that is absent or empty becomes a repository, if it `may`. One that is a repository gets what it
-    lacks, in one commit. Raises NotebookUnfit for any other, and leaves it as it is; StoreBusy
-    where another of us is at work, or another git holds its lock, for longer than `wait_s`.
+    A folder that is absent or empty becomes a repository, but without `may_make`. One that is a
+    repository gets what it lacks, in one commit. Raises NotebookUnfit for any other, and leaves it
+    as it is; StoreBusy where another of us is at work, or another git holds its lock, for longer
+    than `wait_s`.
     """
     if not may_make and not os.path.lexists(root / ".git"):
         raise NotebookGone(GONE, place=root)

@@ -21,7 +21,7 @@ from kb.search.answer import Scored, hits_of
 from kb.search.candidates import Candidates, ElsewhereGate, Gate, LearnCalls, gather, unite
 from kb.search.door import open_id
 from kb.search.filters import KnownAudiences, allowed_sources, audiences_read, has_limits
-from kb.search.fit import asked, judged, rule_of
+from kb.search.fit import OTHERS, asked, judged, rule_of
 from kb.search.mentions import Asked, align, look_up, required
 from kb.search.order import Ordering
 from kb.search.pending import Leg, lag, unfinished
@@ -295,7 +295,7 @@ class Searcher:
         request, meaning = question.request, question.meaning
         rarity: Mapping[str, float] = {}
         if request.mode != "dense" and order:
-            rarity = self._sources.lexical().rarity(question.text, question.audiences)
+            rarity = self._sources.lexical().rarity(question.text, question.audiences, OTHERS)
         fingerprint = meaning.embedder.fingerprint if meaning and by_meaning else None
         rule = rule_of(fingerprint, self._settings.fusion)
         return judged(order, asked(question.text, found, rarity), rule, request.min_score)

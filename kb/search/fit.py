@@ -20,10 +20,12 @@ from kb.search.candidates import Candidates
 
 BACKGROUND: Final = 0.03
 """How near unrelated texts are to each other, to the built-in model."""
-_PRIOR_ROWS: Final = 20
+OTHERS: Final = 20
 """So many unrelated passages a corpus is taken to hold besides its own: in a home of five notes the
-other four say little of how near its passages are to any question."""
+other four say little of what is near to a question there, and of which words are common."""
 _SAID_WEIGHT: Final = 0.7
+_RARITY_POWER: Final = 2
+"""Squared, for a foreign question shares its common words with any text."""
 _DIGITS: Final = 4
 _SCORE_DIGITS: Final = 6
 _FIT_MIN: Final = 0.01
@@ -31,18 +33,18 @@ _FIT_MIN: Final = 0.01
 
 _BUILT_IN: Final = "onnx:all-MiniLM-L6-v2-int8:6b3e72af7bf8"
 NEAR_FLOORS: Final[Mapping[tuple[str, int, str], float]] = {
-    (_BUILT_IN, 1, "spaced"): 0.36,
-    (_BUILT_IN, 1, "plain"): 0.36,
+    (_BUILT_IN, 1, "spaced"): 0.31,
+    (_BUILT_IN, 1, "plain"): 0.31,
 }
 """By the model's fingerprint, the version of the analysis of words, and fusion: the sum of both
 signs from which on a passage fits. `make calibrate` measures them."""
 WORDS_FLOORS: Final[Mapping[tuple[int, str], float]] = {
-    (1, "spaced"): 0.28,
-    (1, "plain"): 0.28,
+    (1, "spaced"): 0.23,
+    (1, "plain"): 0.23,
 }
 """By analysis and fusion: the share of words from which on a passage fits where nearness says
 nothing, for want of a model, of a vector, or of a measurement of the model."""
-_WORDS_FLOOR: Final = 0.28
+_WORDS_FLOOR: Final = 0.23
 
 
 class Signs(Struct, frozen=True, kw_only=True):
@@ -100,8 +102,8 @@ class Question(Struct, frozen=True, kw_only=True):
 
     def near(self, cosine: float) -> float:
         """How much nearer a candidate is than the others, at least 0."""
-        others = self.near_sum - cosine + _PRIOR_ROWS * BACKGROUND
-        background = max(BACKGROUND, others / (self.near_count - 1 + _PRIOR_ROWS))
+        others = self.near_sum - cosine + OTHERS * BACKGROUND
+        background = max(BACKGROUND, others / (self.near_count - 1 + OTHERS))
         return max(0.0, cosine - background)
 
 
@@ -111,7 +113,8 @@ def asked(text: str, found: Candidates, rarity: Mapping[str, float]) -> Question
 
     known = found.dense[~np.isnan(found.dense)]
     return Question(
-        weights=rarity or dict.fromkeys(terms(text), 1.0),
+        weights={word: rare**_RARITY_POWER for word, rare in rarity.items()}
+        or dict.fromkeys(terms(text), 1.0),
         near_sum=float(known.sum()),
         near_count=len(known),
     )

@@ -11,7 +11,7 @@ from kb.errors import ReadOnlyHome, StoreBusy
 
 @contextmanager
 def alone(folder: Path) -> Iterator[Callable[[], None]]:
-    """Hold the store in `folder`; gives what to call right before another data file takes its place.
+    """Hold the store in `folder`; gives what to call before another data file takes its place.
 
     LMDB's own lock is held: whoever has a store open shares it, in another process. Raises
     StoreBusy where somebody does, ReadOnlyHome.

@@ -105,7 +105,7 @@ def survey_store(
     by LMDB, which writes to the lock file beside it; without, no line of LMDB sees the file. With
     `salvage_to`, an empty folder, every record that can be read becomes a new store there. A file
     that is no regular file, or makes the child fail, is not sound. Raises StoreDamaged where there
-    is no file, or the child cannot be started; with `salvage_to` also where it fails, and StoreFull.
+    is no file, or the child cannot be started; with `salvage_to`, where it fails, and StoreFull.
     """
     words = [str(folder), "pinned" if beside_writers else "alone", str(salvage_to or "")]
     env = {key: os.environ[key] for key in _ENV_KEPT if key in os.environ}

@@ -30,7 +30,8 @@ def read_file(
 ) -> tuple[bytes, FileStamp]:
     """The bytes and their stamp.
 
-    A file that a walk has `listed` lay behind no link, and is not read where it does now. Raises Unreadable, TooLarge (before reading it) or ChangedWhileRead. Never blocks on a FIFO.
+    A file that a walk has `listed` lay behind no link, and is not read where it does now. Raises
+    Unreadable, TooLarge (before reading it) or ChangedWhileRead. Never blocks on a FIFO.
     """
     name = display_name(path)
     try:

@@ -62,6 +62,7 @@ def odd_tree(root: Path, entry: bytes) -> None:
 
 
 def cut(path: Path) -> None:
+    path.chmod(0o644)
     path.write_bytes(path.read_bytes()[:-8])
 
 
@@ -177,7 +178,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "pack flipped": (lambda root: flip(packed(root), 200), ".git/objects/pack", "damaged"),
     "pack cut short": (
-        lambda root: (lambda pack: (pack.chmod(0o644), cut(pack)))(packed(root)),
+        lambda root: cut(packed(root)),
         ".git/objects/pack",
         "damaged",
     ),
