@@ -196,6 +196,9 @@ def _letters(words: str) -> str:
 
 
 def _target(path: str) -> str:
+    if in_one_line(path) != path:
+        # It would make lines of its own.
+        return urllib.parse.quote(path)
     return f"<{path}>" if re.search(r"[\s()]", path) else path
 
 

@@ -166,6 +166,7 @@ def calls_of(asked: Asked, known: Known) -> Mapping[tuple[str, str], list[tuple[
         "/v1/docs/{id}/remove": list(known.hidden.docs),
         "/v1/jobs/{id}/retry": list(known.hidden.jobs),
         "/page/{name}": ["app.js"],
+        "/open/{link}": ["0" * 64, "x"],
     }
     commands: dict[str, list[Any]] = {
         "search": [{"query": SAID}],
@@ -183,6 +184,7 @@ def calls_of(asked: Asked, known: Known) -> Mapping[tuple[str, str], list[tuple[
             f"/v1/tools/{tool.name}": arguments_of(tool.name, known)
             for tool in (*TOOLS, LEARN, HELP)
         },
+        "/v1/links": [{}],
         "/mcp": [
             {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
             for method, params in messages(asked, known)
