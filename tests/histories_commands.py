@@ -66,6 +66,7 @@ class ByCommand(InProcess):
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
+        self._restored = Path()
         super().__init__()
         self._trust()
 
@@ -131,9 +132,10 @@ class ByCommand(InProcess):
                 self._command(op)
             case Restore():
                 if self._backup is not None:
-                    before, self._home = self._home, self._next_home()
+                    before, self._restored = self._home, self._next_home()
                     self._command(op)
                     shutil.rmtree(before)
+                    self._home = self._restored
             case _:
                 self._command(op)
 
@@ -202,7 +204,7 @@ class ByCommand(InProcess):
             case BackUp():
                 return [["backup", "create", "--to", str(self._backup)]]
             case Restore():
-                return [["backup", "restore", str(self._backup), "--to", str(self._home)]]
+                return [["backup", "restore", str(self._backup), "--to", str(self._restored)]]
             case ChangeModel(model):
                 return [["embedder", "set", "hashing" if model == "one" else "other"]]
             case _:
