@@ -55,6 +55,8 @@ KILLABLE: Final = (
 # Done already, by the one before it that was killed.
 _UNKNOWN: Final = 4
 _HELD_BACK: Final = 6
+# A pack that names files which are not there.
+_FAILED: Final = 3
 _KILLED_WITHIN_S: Final = 0.8
 _TIMEOUT_S: Final = 120.0
 
@@ -221,7 +223,9 @@ def _shown(visibility: str | None) -> list[str]:
 
 def _codes(op: OnHome) -> tuple[int, ...]:
     if isinstance(op, Sync):
-        return (0, _HELD_BACK)
+        return (0, _FAILED, _HELD_BACK)
+    if isinstance(op, PackAdd):
+        return (0, _FAILED)
     if isinstance(op, Forget | PackRemove | Remove):
         return (0, _UNKNOWN)
     return _OK
