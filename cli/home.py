@@ -19,6 +19,7 @@ from kb.trust import Verdict, making, trust_list, verdict_of
 
 if TYPE_CHECKING:
     from kb.app import App
+    from kb.model.doc import Scope
     from kb.spaces.spaces import Spaces
     from kb.topics import Topic
 
@@ -268,7 +269,7 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     return spaces
 
 
-def _texts_beside(ctx: click.Context) -> "Callable[[], tuple[Topic, ...]] | None":
+def _texts_beside(ctx: click.Context) -> "Callable[[Scope], tuple[Topic, ...]] | None":
     """The topics of a project whose store does not count; its texts are those of any clone."""
     said: dict[str, Any] = ctx.obj
     for one in homes_read(said["home"], said["space"], here(), os.environ):

@@ -11,6 +11,7 @@ from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.app import topics_of
 from kb.errors import ItemsFailed, KbError, NothingToLearn, UsageError
+from kb.model.doc import OPERATOR
 from kb.topics import Limits, Refused, TopicRow, answer, topic_rows
 from kb.topics.records import BYTES_PER_TOKEN
 from kb.topics.render import topic_bullet
@@ -38,7 +39,7 @@ def command(
     ctx: click.Context, topic: str | None, subjects: tuple[str, ...], max_tokens: int, as_json: bool
 ) -> None:
     """List the topics, the subjects of TOPIC, or print those that a GLOB means."""
-    topics = topics_of(*texts_of(ctx))
+    topics = topics_of(*texts_of(ctx), OPERATOR)
     limits = Limits(answer_bytes_max=max_tokens * BYTES_PER_TOKEN)
     if topic is None:
         _print_topics(topic_rows(topics, limits.entries_max), as_json=as_json)

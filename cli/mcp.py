@@ -50,7 +50,7 @@ def command(ctx: click.Context, write: bool, user: str | None) -> None:
 
         tools = writers(spaces.first, stop)
         pool = spaces.first.pool()
-        pool.start()
+        pool.start(recovers=True)
     server = make_server(spaces.toolkit, scope, crew, tools)
     if sys.stdin.isatty():
         warn("waiting for a client on standard input; Ctrl-C stops it")

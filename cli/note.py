@@ -16,7 +16,7 @@ from cli.words import text as as_text
 from cli.work import drain, progress_bar, working
 from kb.app import App
 from kb.errors import HeldBack, KbError, NotPushed
-from kb.notebook import JobReport, PushReport, log, read_note, report
+from kb.notebook import JobReport, PushReport, read_note, report
 from kb.notebook.notes import TEXT_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def show_log(ctx: click.Context, limit: int) -> None:
         commits = commits_of(wire, limit)
     else:
         app = open_to_read(ctx)
-        commits, pushed = log(app.notebook.root, limit), app.notebook.push_report()
+        commits, pushed = app.notebook.log(limit), app.notebook.push_report()
     for one in commits:
         when = dt.datetime.fromtimestamp(one.committed_s).astimezone().isoformat(" ", "minutes")
         click.echo(f"{click.style(one.commit[:10], fg='cyan')}  {when}  {clean(one.subject)}")

@@ -7,6 +7,7 @@ from cli.learn import print_text
 from cli.output import print_json, warn
 from cli.words import text
 from kb.app import topics_of
+from kb.model.doc import OPERATOR
 from kb.topics import knowledge_section, with_learned
 
 
@@ -24,7 +25,7 @@ from kb.topics import knowledge_section, with_learned
 @click.pass_context
 def command(ctx: click.Context, wishes: tuple[str, ...], as_json: bool) -> None:
     """Print the section of a system prompt that tells of topics; nothing where there is none."""
-    found = knowledge_section(with_learned(topics_of(*texts_of(ctx)), wishes))
+    found = knowledge_section(with_learned(topics_of(*texts_of(ctx), OPERATOR), wishes))
     if as_json:
         print_json(found)
     else:

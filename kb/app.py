@@ -7,12 +7,13 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kb.config import Settings
 from kb.content.files import ContentStore
 from kb.content.layout import PROJECT_FOLDER, HomePaths
 from kb.model.clock import Clock, SystemClock
+from kb.model.doc import OPERATOR, Scope
 from kb.store import docs
 from kb.store.store import Store
 
@@ -44,16 +45,17 @@ if TYPE_CHECKING:
     from kb.worker.pool import WorkerPool, WorkerSettings
 
 T = TypeVar("T")
+_SCOPES_MAX: Final = 64
 
 
-def topics_of(home: Path, settings: Settings) -> "tuple[Topic, ...]":
-    """What can be learned in a home, its folder named from the project's root if it has one.
+def topics_of(home: Path, settings: Settings, scope: Scope) -> "tuple[Topic, ...]":
+    """What a scope can learn in a home, its folder named from the project's root if it has one.
 
     Raises ConfigError for a topic whose folder is not there.
     """
     from kb.topics import resolved
 
-    return resolved(settings.kb, topics_root(home))
+    return resolved(settings.kb, topics_root(home), scope)
 
 
 def topics_root(home: Path) -> Path:
@@ -91,11 +93,12 @@ class App:
     ) -> Self:
         """Open a home, making it when `create`; without it, a home that is not there is empty.
 
-        Homes that are given the same `shared` models load each of them once. Raises ReadOnlyHome
-        or StoreDamaged.
+        Homes that are given the same `shared` models load each of them once. Raises ReadOnlyHome,
+        StoreDamaged, and StoreMissing for a home that was made before and has lost its store.
         """
         paths = HomePaths(home)
         clock = clock or SystemClock()
+        paths.check_not_lost()
         if not create and not paths.has_store:
             from kb.store.memory import MemoryEnvironment
 
@@ -169,10 +172,15 @@ class App:
 
         return learn_call(self.settings, doc)
 
+    def topics(self, scope: Scope) -> "tuple[Topic, ...]":
+        """What a scope can learn here. Raises ConfigError for a topic whose folder is not there."""
+        return self._topics(scope)
+
     @functools.cached_property
-    def topics(self) -> "tuple[Topic, ...]":
-        """What can be learned here. Raises ConfigError for a topic whose folder is not there."""
-        return topics_of(self.paths.root, self.settings)
+    def _topics(self) -> "Callable[[Scope], tuple[Topic, ...]]":
+        # Found once: a folder that goes later costs its own topic, and no other.
+        find = functools.partial(topics_of, self.paths.root, self.settings)
+        return functools.lru_cache(_SCOPES_MAX)(find)
 
     @functools.cached_property
     def toolkit(self) -> "ToolKit":
@@ -185,11 +193,11 @@ class App:
             store=self.store,
             content=self.content,
             searcher=lambda: self._locked(lambda: self.searcher),
-            topics=lambda: self.topics,
+            topics=self.topics,
             means=Means(
                 provider=lambda: self.llm,
                 embedder=lambda: self.embedder,
-                knowledge=lambda: knowledge_section(self.topics, with_tool=False).text,
+                knowledge=lambda: knowledge_section(self.topics(OPERATOR), with_tool=False).text,
             ),
         )
 
@@ -298,7 +306,7 @@ class App:
         from kb.canonicalize import Parser
 
         said = self.settings.ingest
-        return Parser(memory_bytes_max=said.parse_memory_bytes, wall_s_max=said.parse_wall_s)
+        return Parser(memory_bytes_max=said.parse_memory_bytes, cpu_s_max=said.parse_cpu_s)
 
     @functools.cached_property
     def notebook(self) -> "HomeNotebook":
@@ -389,10 +397,22 @@ class App:
     @property
     def checker(self) -> "Checker":
         """Compares everything with what names it, under the model that is in use now."""
-        from kb.check import Checker
+        from kb.check import Checker, NotebookPlace
+        from kb.home_notebook import folder_if_fit
 
         dense = self.dense
-        return Checker(self.store, self.content, self.lexical, dense, dense.fingerprint, dense.dim)
+        folder = folder_if_fit(self.paths, self.settings.notebook)
+        place = NotebookPlace(root=folder, sync=self._sync_notebook) if folder else None
+        return Checker(
+            self.store, self.content, self.lexical, dense, dense.fingerprint, dense.dim, place
+        )
+
+    def _sync_notebook(self) -> None:
+        from kb.sync.current import SyncOptions
+
+        with self.parser() as parser:
+            options = SyncOptions(interval_min=0, only=os.fspath(self.notebook.root))
+            self.syncer(parser, options).run()
 
     def _locked(self, opened: Callable[[], T]) -> T:
         with self._lock:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kb.config import NotebookSettings, Settings
 from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.errors import NotebookUnfit, SourceError
+from kb.errors import NotebookGone, NotebookUnfit, SourceError
 from kb.ingest.changes import vanish
 from kb.ingest.ingest import seen_record
 from kb.ingest.request import Wishes
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kb.llm import Provider
     from kb.notebook import (
         Arrival,
+        Logged,
         Organizer,
         Pusher,
         PushReport,
@@ -152,7 +153,32 @@ class HomeNotebook:
         from kb.notebook import Organizer
 
         complete = self._complete if self._asks_model else None
-        return Organizer(self._store, self.root, self.take_in, self.nearest, complete)
+        return Organizer(
+            self._store,
+            self.root,
+            self.take_in,
+            self.nearest,
+            complete,
+            may_make=lambda: not self._is_gone(),
+        )
+
+    def _is_gone(self) -> bool:
+        """Whether there was a notebook, and its repository is no more."""
+        from kb.check.notebook import standing
+
+        return standing(self._store, self.root) == "gone"
+
+    def log(self, limit: int) -> "list[Logged]":
+        """The newest commits, the newest first; none without a notebook.
+
+        Raises NotebookGone for one whose repository is no more, NotebookUnfit.
+        """
+        from kb.notebook import log
+        from kb.notebook.opening import GONE
+
+        if self._is_gone():
+            raise NotebookGone(GONE, place=self.root)
+        return log(self.root, limit)
 
     def _complete(self, system: str, user: str) -> str:
         return self._engine.llm().complete(system, user)

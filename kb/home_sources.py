@@ -119,7 +119,7 @@ class HomeSources:
         if said is None or not (said.enable and said.index):
             return _collection(origin, is_gone=True)
         try:
-            (topic,) = resolved(KbSettings(topic={name: said}), self._topics_root)
+            (topic,) = resolved(KbSettings(topic={name: said}), self._topics_root, OPERATOR)
             return self._subjects(origin, topic)
         except (ConfigError, SourceError) as error:
             return _collection(origin, amiss=str(error))
@@ -129,7 +129,8 @@ class HomeSources:
 
         shelf = open_shelf(topic, _ENTRIES_MAX)
         found = [subject for subject in shelf.subjects if not subject.is_hidden]
-        sound = [(subject.path, Wishes()) for subject in found if not subject.problem]
+        shown = Wishes(visibility=topic.visibility)
+        sound = [(subject.path, shown) for subject in found if not subject.problem]
         unsure = [subject.path for subject in found if subject.problem]
         folder = Path(os.path.realpath(topic.folder))
         members = _members("topic", topic.id, folder, sound)

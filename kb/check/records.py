@@ -1,5 +1,7 @@
 """Can every record be read?"""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from kb.check.mends import ByHand, CountBirths, DropRecord, Mend, RaiseCounter, Rebuild, Relist
@@ -7,8 +9,8 @@ from kb.check.notes import Notes
 from kb.errors import StoreDamaged
 from kb.store import records
 from kb.store.codec import Records, from_u64
-from kb.store.kv import ReadTxn
-from kb.store.meta import last_number
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.meta import last_number, raise_number
 
 _BACKUP: Final = "restore the home from a backup"
 _TABLES: Final[tuple[Records[Any], ...]] = tuple(
@@ -65,7 +67,22 @@ def check_counters(txn: ReadTxn, notes: Notes) -> None:
             notes.add(f"counter {name}", problem, RaiseCounter(name, used))
 
 
+def spare_numbers(txn: WriteTxn) -> None:
+    """Let every counter go on well above what is in use, for a store that lost some of them."""
+    for name, table in _COUNTER_OF.items():
+        raise_number(txn, name, _highest(txn, table) + (0 if name == "log" else _SPARE))
+
+
 def _highest(txn: ReadTxn, table: str) -> int:
-    for key, _ in txn.scan(table, reverse=True):
-        return int(key[1:]) if table == "jobs" else from_u64(key)
-    return 0
+    if table == "jobs":
+        return max(_orders(txn), default=0)
+    return next((from_u64(key) for key, _ in txn.scan(table, reverse=True)), 0)
+
+
+def _orders(txn: ReadTxn) -> Iterator[int]:
+    """The places of jobs among their equals; what cannot be read is told of elsewhere."""
+    for key, _ in txn.scan("jobs"):
+        with suppress(StoreDamaged):
+            job = records.JOBS.get(txn, key)
+            if job is not None:
+                yield job.order

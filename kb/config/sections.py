@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb import __version__
+from kb.model.doc import Visibility
 from kb.model.embedder import EmbedderKind
 
 _Positive = Annotated[int, Meta(ge=1)]
@@ -20,7 +21,7 @@ class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     file_bytes_max: _Positive = 64 << 20
     extensions: tuple[str, ...] = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
-    parse_wall_s: _Positive = 60
+    parse_cpu_s: _Positive = 60
     parse_memory_bytes: _Positive = 2 << 30
 
 
@@ -168,6 +169,8 @@ class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Slugs and globs of subjects that nobody can learn."""
     index: bool = True
     """Whether searches find its subjects too."""
+    visibility: Visibility = "private"
+    """Who may learn it and find its subjects; private is for the home's own user."""
     said_at: str = ""
     """Where `subjects` was said. `load` fills in this and the next; no layer may."""
     said_by: TopicAuthor = "user"

@@ -2,9 +2,11 @@
 
 import msgspec
 
+from kb.errors import UsageError
 from kb.jobs import queue
 from kb.model.doc import Doc, LedgerEntry, Seen, Visibility
 from kb.model.ids import DocId, Lsid
+from kb.model.source import member_of
 from kb.store import chunks, docs, log
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
@@ -80,11 +82,17 @@ def _hide(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
 
 
 def set_visibility(store: Store, doc_id: DocId, visibility: Visibility) -> Doc | None:
-    """Say who may see a doc; returns it as it is now, None where there is no active doc."""
+    """Say who may see a doc; returns it as it is now, None where there is no active doc.
+
+    Raises UsageError for a subject of a topic: who may see those say the settings.
+    """
     with store.write() as txn:
         doc = _newest(txn, doc_id)
         if doc is None or doc.status != "active":
             return None
+        if doc.kind == "topic":
+            name, _ = member_of(doc.place)
+            raise UsageError(f"its topic says who sees it; set kb.topic.{name}.visibility")
         changed = msgspec.structs.replace(doc, visibility=visibility)
         docs.replace(txn, changed)
         # The words of each audience lie in an index of their own: both look again.

@@ -11,6 +11,7 @@ The token counts claims. Renew, finish and fail check it in the transaction that
 worker that lost its lease can change nothing.
 """
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Literal
 
@@ -44,6 +45,7 @@ _LISTS: Final = {records.table: records for records in (JOBS_READY, JOBS_RUNNING
 _BACKOFF_FIRST_MS: Final = 2_000
 _BACKOFF_MAX_MS: Final = 600_000
 _ERROR_CHARS_MAX: Final = 500
+_DRAWN_BYTES: Final = 5
 
 
 class JobCounts(Struct, frozen=True, kw_only=True):
@@ -60,11 +62,18 @@ def dedupe_key(kind: JobKind, doc_id: DocId, model: str = "") -> str:
 
 
 def enqueue(
-    txn: WriteTxn, clock: Clock, kind: JobKind, doc_id: DocId, *, key: str, attempts_max: int = 5
+    txn: WriteTxn,
+    clock: Clock,
+    kind: JobKind,
+    doc_id: DocId,
+    *,
+    key: str,
+    attempts_max: int = 5,
+    draw: Callable[[int], bytes] = os.urandom,
 ) -> JobId:
     """Add a job, or return the id of the active one with the same dedupe key.
 
-    A failed job with the key is replaced: its work was asked for anew.
+    A failed job with the key is replaced: its work was asked for anew. `draw` gives random bytes.
     """
     known = JOBS_DEDUPE.get(txn, text_key(key))
     existing = get(txn, known.job_id) if known else None
@@ -72,10 +81,9 @@ def enqueue(
         return existing.job_id
     if existing is not None:
         _remove(txn, existing)
-    number = next_number(txn, "job")
     job = Job(
-        job_id=job_id(number),
-        order=number,
+        job_id=job_id(clock.now_ms(), draw(_DRAWN_BYTES)),
+        order=next_number(txn, "job"),
         kind=kind,
         doc_id=doc_id,
         dedupe_key=key,

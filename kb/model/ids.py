@@ -59,6 +59,9 @@ def chunk_id(lsid: Lsid, text: str, occurrence: int) -> ChunkId:
     return ChunkId("c" + _of_parts((lsid, text, str(occurrence)), _CHUNK_HEX))
 
 
-def job_id(seq: int) -> JobId:
-    """The id of the job with this sequence number."""
-    return JobId(f"j{seq:012d}")
+def job_id(now_ms: int, drawn: bytes) -> JobId:
+    """The id of a job that is asked for now, with a few random bytes; later ones sort behind it.
+
+    It is no number, for whoever is told theirs would count the jobs of others by it.
+    """
+    return JobId(f"j{now_ms:012x}{drawn.hex()}")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from dulwich.config import ConfigFile
+    from dulwich.object_store import BaseObjectStore
     from dulwich.objects import Commit, ObjectID, ShaFile
     from dulwich.pack import UnpackedObject
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _TRIES_MAX: Final = 5
 _AUTHOR: Final = b"kb <kb@localhost>"
 _MESSAGE: Final = re.compile(
-    rb"(?P<verb>store|undo|tidy)\((?P<job>j[0-9]{1,20}|t[0-9a-f]{12})\): (?P<path>[^\n]*)"
+    rb"(?P<verb>store|undo|tidy)\((?P<job>j[0-9a-f]{1,40}|t[0-9a-f]{12})\): (?P<path>[^\n]*)"
 )
 # While one of these is there, a person is in the middle of something on this branch.
 _UNDER_WAY: Final = (
@@ -137,6 +138,11 @@ class Repository:
     def close(self) -> None:
         """Let go of the files."""
         self._repo.close()
+
+    @property
+    def objects(self) -> "BaseObjectStore":
+        """All that was ever committed."""
+        return self._repo.object_store
 
     @property
     def author(self) -> bytes:

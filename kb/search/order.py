@@ -65,6 +65,7 @@ class Ordering:
                 dense_rank=found.dense_rank.get(no),
                 fused=float(fused[place]),
                 boost=float(boosts[place]),
+                near=None if np.isnan(found.dense[place]) else float(found.dense[place]),
             )
 
         # Mostly nothing crowds, and those that come after the first k are not read.

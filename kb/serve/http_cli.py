@@ -28,10 +28,10 @@ from kb.model.asking import (
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.token import Role
-from kb.notebook import JobReport, log, report
+from kb.notebook import JobReport
 from kb.notebook.repository import Logged
 from kb.search.door import open_doc
-from kb.serve.http_content import job_status
+from kb.serve.http_content import is_seen_at, job_report
 from kb.serve.http_reply import Refusal, Reply
 from kb.serve.http_routes import Caller, Route, Served, has_model
 from kb.spaces.answers import Shown, ShownDoc, ShownPassage, SpaceDocs
@@ -172,12 +172,17 @@ def _standing(txn: ReadTxn, ident: DocId, scope: Scope) -> Standing:
 
 
 def _job(served: Served, asked: JobAsked, caller: Caller) -> JobReport:
-    """The whole report, of which the caller learns no more than `GET /jobs/{id}` tells."""
-    seen = job_status(served, asked.id, caller)
-    with served.app.store.read() as txn:
-        found = report(txn, asked.id)
-    return msgspec.structs.replace(found, path=seen.path, commit=seen.commit, reason=seen.reason)
+    return job_report(served, asked.id, caller)
 
 
-def _log(served: Served, asked: LogAsked, _: Caller) -> tuple[Logged, ...]:
-    return tuple(log(served.app.notebook.root, asked.limit))
+def _log(served: Served, asked: LogAsked, caller: Caller) -> tuple[Logged, ...]:
+    rows = served.app.notebook.log(asked.limit)
+    return tuple(_shown_commit(served, row, caller.scope) for row in rows)
+
+
+def _shown_commit(served: Served, row: Logged, scope: Scope) -> Logged:
+    """A commit as far as a scope may know: paths and titles stand in what a person writes, too."""
+    if scope.operator or (row.path and is_seen_at(served, row.path, scope)):
+        return row
+    subject = f"{row.verb}({row.job_id})" if row.verb else ""
+    return msgspec.structs.replace(row, subject=subject, path="")

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import NoJob, NoNote
 from kb.model.doc import LOCAL_USER, Scope, audience_of
-from kb.model.ids import JobId
+from kb.model.ids import DocId, JobId
 from kb.model.note import NoteStatus
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.model.source import file_lsid
@@ -175,13 +176,13 @@ def _content(served: Served, request: ContentQuery, caller: Caller) -> Reply:
 
 def _note(served: Served, path: str, scope: Scope) -> Content:
     """A note that the scope sees. Raises NoNote for any other path, hidden or not there."""
-    if not _is_seen(served, path, scope):
+    if not is_seen_at(served, path, scope):
         raise NoNote(id=path)
     data = read_note(served.app.notebook.root, path)
     return Content(path=path, content=data.decode("utf-8", "replace"))
 
 
-def _is_seen(served: Served, path: str, scope: Scope) -> bool:
+def is_seen_at(served: Served, path: str, scope: Scope) -> bool:
     """Whether a scope sees what stands at a path: its doc says so, whatever the way to it."""
     if scope.operator:
         return True
@@ -205,30 +206,52 @@ def _job(served: Served, request: JobQuery, caller: Caller) -> Reply:
 
 def job_status(served: Served, ident: str, caller: Caller) -> JobStatus:
     """A job as far as the caller may know. Raises NoJob for one that is not for them to know."""
+    found = job_report(served, ident, caller)
+    return JobStatus(
+        job_id=found.job_id,
+        status=found.status,
+        kind=found.kind,
+        attempts=found.attempts,
+        path=found.path,
+        commit=found.commit,
+        reason=found.reason,
+    )
+
+
+def job_report(served: Served, ident: str, caller: Caller) -> JobReport:
+    """As `job_status`, with all that is kept of it."""
     with served.app.store.read() as txn:
         found = report(txn, ident)
-    is_theirs = found.kind == "organize" and caller.scope.user == (found.owner or LOCAL_USER)
-    if not is_theirs and not may(caller.role, "admin"):
+    if not _is_own(found, caller.scope) and not may(caller.role, "admin"):
         raise NoJob(id=ident)
-    return _shown(served, found, caller)
+    return shown_job(served, found, caller.scope)
 
 
-def _shown(served: Served, job: JobReport, caller: Caller) -> JobStatus:
-    """The job as far as the caller may know: causes and hidden paths are not for everybody."""
-    scope = caller.scope
-    is_seen = job.path is None or _is_seen(served, job.path, scope)
-    reason = job.reason
-    if reason is not None and not scope.operator:
-        reason = _NOT_PLACED if job.status == "failed" else None
-    return JobStatus(
-        job_id=job.job_id,
-        status=job.status,
-        kind=job.kind,
-        attempts=job.attempts,
+def _is_own(job: JobReport, scope: Scope) -> bool:
+    return job.kind == "organize" and scope.user == (job.owner or LOCAL_USER)
+
+
+def shown_job(served: Served, job: JobReport, scope: Scope) -> JobReport:
+    """A job as far as a scope may know: of what it does not see, no more than that it is there."""
+    if scope.operator:
+        return job
+    is_seen = job.path is None or is_seen_at(served, job.path, scope)
+    is_about = _is_own(job, scope) or _is_seen_doc(served, job.subject, scope)
+    return msgspec.structs.replace(
+        job,
+        subject=job.subject if is_about else "",
         path=job.path if is_seen else None,
         commit=job.commit if is_seen else None,
-        reason=reason,
+        # Causes may quote anything.
+        reason=_NOT_PLACED if job.reason is not None and job.status == "failed" else None,
     )
+
+
+def _is_seen_doc(served: Served, ident: str, scope: Scope) -> bool:
+    with served.app.store.read() as txn:
+        doc = docs.get(txn, DocId(ident))
+        newest = docs.latest(txn, doc.source_no) if doc else None
+    return newest is not None and newest.visible_to(scope)
 
 
 def named_in(served: Served, source: str) -> str:

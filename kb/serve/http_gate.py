@@ -5,6 +5,7 @@ the role, the body, a place among those that are worked on. Whoever has no token
 the routes either.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, Final
@@ -17,7 +18,7 @@ from kb.model.doc import OPERATOR, Scope
 from kb.model.token import may
 from kb.serve import tokens
 from kb.serve.crew import Crews
-from kb.serve.http_body import Bodies
+from kb.serve.http_body import Bodies, check_length
 from kb.serve.http_lines import Line, Lines
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_page import PAGE
@@ -27,6 +28,10 @@ from kb.serve.http_streams import Receive, Send, Streams
 from kb.serve.own_socket import OWN
 
 _LOCAL_HOSTS: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
+# A name or an address and a port, and nothing that a browser would read otherwise.
+_HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
+# A proxy in front may speak the other one.
+_SCHEMES: Final = ("http", "https")
 _REQUEST_ID_BYTES: Final = 8
 _UNKNOWN: Final = "unknown"
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "OPTIONS"))
@@ -50,7 +55,10 @@ class Doors(Struct, frozen=True, kw_only=True):
 
     def serves(self, host: str) -> bool:
         """Whether a Host header names this server; else some page's own name points here."""
-        name = _without_port(host.lower())
+        found = _HOST.fullmatch(host.lower())
+        if found is None:
+            return False
+        name = found["name"]
         mine = {f"[{self.host}]" if ":" in self.host else self.host, *self.settings.hosts}
         return name in _LOCAL_HOSTS or name in {one.lower() for one in mine}
 
@@ -160,7 +168,10 @@ class Gate:
         route, ids = self._route(request)
         if route.role is not None and not may(caller.role, route.role):
             raise Refusal(403, "forbidden", f"this wants a token of a {route.role}")
-        if route.method == "POST" and route.takes == "file":
+        takes_file = route.method == "POST" and route.takes == "file"
+        said_max = self._said.upload_bytes_max if takes_file else self._said.body_bytes_max
+        check_length(request.header, said_max)
+        if takes_file:
             said = route.request(ids, request.query, b"")
             async with self._bodies.file(request.header, receive) as file:
                 return await self._worked(request, route, Upload(said=said, file=file), caller)
@@ -213,7 +224,7 @@ class Gate:
             raise Refusal(421, "foreign_host", detail)
         origin = request.header("origin")
         is_known = origin in self._said.origins
-        is_own = origin.partition("://")[2].lower() == hosts[0].lower()
+        is_own = origin.lower() in {f"{one}://{hosts[0].lower()}" for one in _SCHEMES}
         is_foreign_page = bool(origin) and not is_own
         if not origin and request.header("sec-fetch-site") == "cross-site":
             # Elsewhere a link may lead to the page, which is framed nowhere and tells of nothing.
@@ -317,12 +328,6 @@ def _read(scope: Mapping[str, Any], request_id: str) -> _Request:
         headers=headers,
         is_own=scope.get("state", {}).get(OWN, False),
     )
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
 
 
 def _too_busy() -> Refusal:

@@ -1,13 +1,16 @@
 """Whether it lives: the two routes that ask for no token, and tell nothing of what is kept."""
 
+import errno
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from kb.errors import KbError, StoreBusy, StoreDamaged, StoreFull
 from kb.serve.http_reply import RETRY_AFTER, Refusal, Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served
 
-_NOT_READY: Final = "not ready; the log of the server says why"
+_NOT_READY: Final = "not ready: {}; the workers try again, and the log of the server says more"
+_FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 class Health(Struct, frozen=True, kw_only=True):
@@ -43,6 +46,19 @@ def health_routes() -> tuple[Route, ...]:
 def _ready(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  nobody is told more
     with served.app.store.read() as txn:
         txn.count("docs")
-    if not served.is_working():
-        raise Refusal(503, "unavailable", _NOT_READY, headers=(RETRY_AFTER,))
+    trouble = served.trouble()
+    if trouble is not None:
+        detail = _NOT_READY.format(_why(trouble))
+        raise Refusal(503, "unavailable", detail, headers=(RETRY_AFTER,))
     return json_of(Health())
+
+
+def _why(trouble: KbError | OSError) -> str:
+    """What is wrong, without places and causes: anybody may ask."""
+    if isinstance(trouble, StoreDamaged):
+        return "the store is damaged"
+    if isinstance(trouble, StoreBusy):
+        return "the store is in use"
+    if isinstance(trouble, StoreFull) or getattr(trouble, "errno", None) in _FULL:
+        return "there is no space left"
+    return "the disk or the store cannot be used"

@@ -221,7 +221,7 @@ def _facets(served: Served, request: FacetsInput, caller: Caller) -> Reply:
 def _topics(served: Served, _: Any, caller: Caller) -> Reply:
     rows = (
         KnownTopic(id=one.id, title=one.title, introduction=one.introduction)
-        for one in served.spaces_of(caller).agents.topics()
+        for one in served.spaces_of(caller).agents.topics(caller.scope)
     )
     return json_of(Topics(topics=tuple(rows)))
 

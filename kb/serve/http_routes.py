@@ -42,8 +42,8 @@ class Served(Struct, frozen=True, kw_only=True):
     """That home first, and those beside it: for the person at the machine, and nobody else."""
     changes: Changes
     """When it changed, for answers that go on for a while."""
-    is_working: Callable[[], bool]
-    """Whether its workers go on; they stop for good at a full disk or a damaged store."""
+    trouble: Callable[[], KbError | OSError | None]
+    """What keeps its workers from going on, as a full disk does; None while they do."""
     counters: Callable[[], str]
     """What was asked so far, as lines of the metrics."""
 

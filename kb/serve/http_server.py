@@ -163,7 +163,7 @@ class _Running:
             spaces=own,
             every=spaces,
             changes=self._changes,
-            is_working=lambda: self._pool.failure is None,
+            trouble=lambda: self._pool.trouble,
             counters=metrics.lines,
         )
         streams = Streams(doors.settings.streams_max, metrics)
@@ -218,7 +218,7 @@ class _Running:
         taken = [signal.SIGTERM, signal.SIGINT]
         taken = [one for one in taken if signal.getsignal(one) is not signal.SIG_IGN]
         before = {one: signal.signal(one, self._end) for one in taken}
-        self._pool.start()
+        self._pool.start(recovers=True)
         told(_address(self._listeners[0]))
         try:
             with self._pushing():

@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any, Final
 
-import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from kb.home_stats import Stats, counted
+from kb.model.doc import LOCAL_USER, Scope, audience_of
 from kb.model.note import NoteStatus
 from kb.model.origin import Origin
 from kb.notebook import JobReport, reports
+from kb.serve.http_content import shown_job
 from kb.serve.http_events import queue_state
 from kb.serve.http_reply import Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served
@@ -83,22 +84,30 @@ def state_routes() -> tuple[Route, ...]:
     )
 
 
-def _sources(served: Served, request: ListInput, _: Caller) -> Reply:
+def _sources(served: Served, request: ListInput, caller: Caller) -> Reply:
     with served.app.store.read() as txn:
-        found = listed(txn)
+        found = [origin for origin in listed(txn) if _is_seen(origin, caller.scope)]
     return json_of(Sources(sources=tuple(found[: request.limit]), total=len(found)))
 
 
-def _jobs(served: Served, request: JobsInput, _: Caller) -> Reply:
+def _is_seen(origin: Origin, scope: Scope) -> bool:
+    """Whether a scope sees what a source brings, as it was asked for."""
+    shown = origin.visibility or "private"
+    return scope.reads(audience_of(shown, origin.owner or LOCAL_USER))
+
+
+def _jobs(served: Served, request: JobsInput, caller: Caller) -> Reply:
     with served.app.store.read() as txn:
-        return json_of(Jobs(jobs=tuple(reports(txn, request.limit, request.state))))
+        found = reports(txn, request.limit, request.state)
+    return json_of(Jobs(jobs=tuple(shown_job(served, one, caller.scope) for one in found)))
 
 
 def _stats(served: Served, _: Any, caller: Caller) -> Reply:
     found = counted(served.app)
     if not caller.scope.operator:
         # Where the home lies, and what it is pushed to, is for whoever is there.
-        found = msgspec.structs.replace(found, home="", push=None)
+        letters = [structs.replace(one, doc_id="", reason="") for one in found.dead_letters]
+        found = structs.replace(found, home="", push=None, dead_letters=letters)
     return json_of(found)
 
 
@@ -111,6 +120,6 @@ def _metrics(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  
     lines += [f'kb_jobs{{state="{state}"}} {count}' for state, count in states]
     for name, count in rows.items():
         lines += [f"# TYPE kb_{name} gauge", f"kb_{name} {count}"]
-    lines += ["# TYPE kb_worker_up gauge", f"kb_worker_up {int(served.is_working())}"]
+    lines += ["# TYPE kb_worker_up gauge", f"kb_worker_up {int(served.trouble() is None)}"]
     text = served.counters() + "\n".join(lines) + "\n"
     return Reply(body=text.encode(), media="text/plain; version=0.0.4; charset=utf-8")

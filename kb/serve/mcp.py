@@ -13,7 +13,7 @@ from kb.serve import resources
 from kb.serve.crew import Calls
 from kb.tools import Failed, Tool, ToolKit, answer, answer_by, tools_of
 from kb.tools.wrong import failed_by
-from kb.topics import Limits, knowledge_section, without_learned
+from kb.topics import Limits, Topic, knowledge_section, without_learned
 
 if TYPE_CHECKING:
     from mcp import types
@@ -62,7 +62,7 @@ def make_server(
     return Server(
         "kb",
         version=__version__,
-        instructions=INSTRUCTIONS + _known(kit) if says_hello else None,
+        instructions=INSTRUCTIONS + _known(kit, scope) if says_hello else None,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
@@ -75,11 +75,11 @@ def make_server(
     )
 
 
-def _known(kit: ToolKit) -> str:
+def _known(kit: ToolKit, scope: Scope) -> str:
     """What is learned of topics, for the instructions; empty where there is nothing."""
     limits = Limits(answer_bytes_max=KNOWLEDGE_BYTES_MAX)
     try:
-        found = knowledge_section(kit.topics(), limits, with_tool=False)
+        found = knowledge_section(kit.topics(scope), limits, with_tool=False)
     except ConfigError:
         logger.warning("the topics cannot be read, so the instructions say nothing of them")
         return ""
@@ -92,7 +92,10 @@ class _Handlers:
     def __init__(self, kit: ToolKit, scope: Scope, calls: Calls, writers: Sequence[Tool]) -> None:
         # The instructions hold what is learned, but programs shorten them or leave them out. So
         # the tool `learn` reads these subjects as any others.
-        self._kit = msgspec.structs.replace(kit, topics=lambda: without_learned(kit.topics()))
+        def to_learn(scope: Scope) -> tuple[Topic, ...]:
+            return without_learned(kit.topics(scope))
+
+        self._kit = msgspec.structs.replace(kit, topics=to_learn)
         self._learned = kit.topics
         self._scope = scope
         self._calls = calls
@@ -188,7 +191,7 @@ class _Handlers:
     async def list_prompts(self, _: Any, __: Any) -> "types.ListPromptsResult":
         from mcp import types
 
-        topics = await self._done(lambda: resources.topics_of(self._kit))
+        topics = await self._done(lambda: resources.topics_of(self._kit, self._scope))
         said = "What is known here about the topics of this knowledge base, and what can be learned"
         prompts = [types.Prompt(name=KNOWLEDGE, description=said)] if topics else []
         return types.ListPromptsResult(prompts=prompts)
@@ -199,7 +202,7 @@ class _Handlers:
         from mcp import MCPError, types
 
         def work() -> str:
-            return knowledge_section(self._learned()).text
+            return knowledge_section(self._learned(self._scope)).text
 
         text = await self._done(work) if params.name == KNOWLEDGE else ""
         if not text:
@@ -210,10 +213,10 @@ class _Handlers:
 
     def _tools(self) -> tuple[Tool, ...]:
         try:
-            tools = tools_of(self._kit)
+            tools = tools_of(self._kit, self._scope)
         except ConfigError:
             logger.warning("the topics cannot be read, so there is no tool to learn them")
-            tools = tools_of(msgspec.structs.replace(self._kit, topics=tuple))
+            tools = tools_of(msgspec.structs.replace(self._kit, topics=lambda _: ()), self._scope)
         return (*tools, *self._writers.values())
 
     async def _done(self, work: Callable[[], T]) -> T:

@@ -50,26 +50,26 @@ def listed(kit: ToolKit, cursor: str | None, scope: Scope) -> Page | Failed:
     The cursor holds the place itself: the last doc, or the last address.
     """
     if cursor is not None and cursor.startswith(SUBJECT):
-        return _subjects(kit, cursor)
+        return _subjects(kit, cursor, scope)
     asked = {"limit": PAGE_ROWS, "cursor": cursor}
     found = answer("kb_list_docs", asked, kit, scope)
     if isinstance(found, Failed):
         return found
     assert isinstance(found, ListDocsOutput)
     if not found.docs:
-        return _subjects(kit, SUBJECT)
+        return _subjects(kit, SUBJECT, scope)
     rows = tuple(
         Resource(uri=f"{DOC}{doc.doc_id}", name=doc.title, description=doc.source)
         for doc in found.docs
     )
-    after = SUBJECT if topics_of(kit) else None
+    after = SUBJECT if topics_of(kit, scope) else None
     return Page(resources=rows, next_cursor=found.next_cursor or after)
 
 
 def read(kit: ToolKit, uri: str, scope: Scope) -> Text | Failed:
     """The text at an address. Raises NotFound, the same for what is hidden and was never there."""
     if uri.startswith(SUBJECT):
-        return _read_subject(kit, uri)
+        return _read_subject(kit, uri, scope)
     ident = uri.removeprefix(DOC)
     if ident == uri or not ident.startswith("d"):
         raise NotFound(id=uri)
@@ -80,35 +80,37 @@ def read(kit: ToolKit, uri: str, scope: Scope) -> Text | Failed:
     return Text(text=found.text, truncated=found.truncated)
 
 
-def topics_of(kit: ToolKit) -> tuple[Topic, ...]:
-    """The topics with all of their subjects, learned or not; none where they cannot be had."""
+def topics_of(kit: ToolKit, scope: Scope) -> tuple[Topic, ...]:
+    """A scope's topics with all subjects, learned or not; none where they cannot be read."""
     try:
-        topics = kit.topics()
+        topics = kit.topics(scope)
     except ConfigError:
         return ()
     return without_learned(topics)
 
 
-def _subjects(kit: ToolKit, after: str) -> Page:
-    rows = sorted((row for row in _all_subjects(kit) if row.uri > after), key=lambda row: row.uri)
+def _subjects(kit: ToolKit, after: str, scope: Scope) -> Page:
+    rows = sorted(
+        (row for row in _all_subjects(kit, scope) if row.uri > after), key=lambda row: row.uri
+    )
     page = tuple(rows[:PAGE_ROWS])
     return Page(resources=page, next_cursor=page[-1].uri if len(rows) > len(page) else None)
 
 
-def _all_subjects(kit: ToolKit) -> Iterator[Resource]:
-    for topic in topics_of(kit):
+def _all_subjects(kit: ToolKit, scope: Scope) -> Iterator[Resource]:
+    for topic in topics_of(kit, scope):
         try:
             slugs = open_shelf(topic, _LIMITS.entries_max).available
         except SourceError:
             continue
         for slug in slugs:
             uri = f"{SUBJECT}{topic.id}/{quote(slug)}"
-            yield Resource(uri=uri, name=slug, description=f"A subject of {topic.name}")
+            yield Resource(uri=uri, name=slug, description=f"A subject of {topic.for_prompts.name}")
 
 
-def _read_subject(kit: ToolKit, uri: str) -> Text:
+def _read_subject(kit: ToolKit, uri: str, scope: Scope) -> Text:
     ident, _, slug = unquote(uri.removeprefix(SUBJECT)).partition("/")
-    for topic in topics_of(kit):
+    for topic in topics_of(kit, scope):
         if topic.id != ident:
             continue
         try:

@@ -38,7 +38,7 @@ class ForAgents:
         self,
         opened: Sequence[OpenSpace],
         failed: Sequence[FailedSpace],
-        texts: Callable[[], tuple[Topic, ...]] | None = None,
+        texts: Callable[[Scope], tuple[Topic, ...]] | None = None,
     ) -> None:
         """`texts` are topics of a folder whose store is not open; of one id they come last."""
         self._opened = tuple(opened)
@@ -121,17 +121,17 @@ class ForAgents:
         rows = [found[pack_id] for pack_id in sorted(found)]
         return packs.page_of(rows, request, warnings_of(failed, scope))
 
-    def topics(self) -> tuple[Topic, ...]:
-        """What can be learned in all spaces; of one id that two have the earlier space's.
+    def topics(self, scope: Scope) -> tuple[Topic, ...]:
+        """What a scope can learn in all spaces; of one id that two have the earlier space's.
 
         Raises ConfigError where it can be told of none.
         """
         failed: list[FailedSpace] = []
-        given = ask(self._opened, lambda space: space.app.topics, failed)
+        given = ask(self._opened, lambda space: space.app.topics(scope), failed)
         if failed:
             logger.info("the topics of a space cannot be read, and are left out")
         found: dict[str, Topic] = {}
-        for topics in (*(each for _, each in given), self._texts() if self._texts else ()):
+        for topics in (*(each for _, each in given), self._texts(scope) if self._texts else ()):
             for topic in topics:
                 found.setdefault(topic.id, topic)
         return tuple(found.values())

@@ -62,7 +62,7 @@ class Spaces:
         failed: Sequence[FailedSpace],
         resources: contextlib.ExitStack,
         core: Callable[[], App] | None = None,
-        texts: Callable[[], tuple[Topic, ...]] | None = None,
+        texts: Callable[[Scope], tuple[Topic, ...]] | None = None,
     ) -> None:
         """`core` opens the home of kb's own entries; without it they are not asked.
 
@@ -82,7 +82,7 @@ class Spaces:
         *,
         clock: Clock | None = None,
         leads: bool = False,
-        texts: Callable[[], tuple[Topic, ...]] | None = None,
+        texts: Callable[[Scope], tuple[Topic, ...]] | None = None,
     ) -> Self:
         """Open the homes that are there; where none is, the first one as an empty one.
 
@@ -108,6 +108,7 @@ class Spaces:
                 keep(homes[0], create=True)
             for one in homes[len(opened) :]:
                 try:
+                    HomePaths(one.home).check_not_lost()
                     if HomePaths(one.home).has_store:
                         keep(one)
                 except FAILURES as error:
@@ -215,6 +216,7 @@ class Spaces:
         )
         limits = Limits(
             k=request.k,
+            min_score=request.min_score,
             tokens_max=request.max_tokens,
             scope=scope,
             docs=None if named else within,

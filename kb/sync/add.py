@@ -202,7 +202,7 @@ class Adder:
             return None
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
-        data, stamp = read_file(item.path, limit, now_ms)
+        data, stamp = read_file(item.path, limit, now_ms, listed=item.listed)
         return Bytes(
             item=item,
             lsid=lsid,

@@ -98,7 +98,7 @@ def moves(
         if _size(path) not in sizes:
             continue
         try:
-            data, stamp = read_file(path, bytes_max, store.clock.now_ms())
+            data, stamp = read_file(path, bytes_max, store.clock.now_ms(), listed=True)
         except SourceError:
             continue
         digest = hashlib.sha256(data).hexdigest()

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kb.errors import UsageError
 from kb.model.doc import Doc, DocStatus, LedgerState, Scope, Visibility
+from kb.model.ids import SourceNo
 from kb.model.search import SearchRequest
 from kb.model.text import Chunk
 from kb.search.door import named, open_id
@@ -106,11 +107,11 @@ def kept(kit: ToolKit, ident: str, scope: Scope) -> WholeDoc | PassageInPlace:
         if not scope.operator:
             opened = open_id(txn, ident, scope)
             if opened.chunk is not None:
-                return _in_place(txn, opened.chunk, opened.doc)
+                return _in_place(txn, opened.chunk, opened.doc, scope)
             return _whole(txn, opened.doc, scope)
         found = named(txn, ident, scope)
         if isinstance(found, Chunk):
-            return _in_place(txn, found, docs.require(txn, found.doc_id))
+            return _in_place(txn, found, docs.require(txn, found.doc_id), scope)
         return _whole(txn, found, scope)
 
 
@@ -135,11 +136,16 @@ def _row(txn: ReadTxn, doc: Doc) -> KeptDoc:
 def _whole(txn: ReadTxn, doc: Doc, scope: Scope) -> WholeDoc:
     rows = [] if _is_older(doc) else chunks.of_source(txn, doc.source_no)
     return WholeDoc(
-        doc=doc,
+        doc=_for(doc, scope),
         passages=tuple(_passage(chunk) for chunk in rows),
         references=references_of(txn, doc, scope),
         referrers=referrers_of(txn, doc, scope),
     )
+
+
+def _for(doc: Doc, scope: Scope) -> Doc:
+    """A doc as a scope is shown it: its number, which counts what others have, is not for all."""
+    return doc if scope.operator else msgspec.structs.replace(doc, source_no=SourceNo(0))
 
 
 def _is_older(doc: Doc) -> bool:
@@ -147,12 +153,12 @@ def _is_older(doc: Doc) -> bool:
     return doc.status == "superseded"
 
 
-def _in_place(txn: ReadTxn, chunk: Chunk, doc: Doc) -> PassageInPlace:
+def _in_place(txn: ReadTxn, chunk: Chunk, doc: Doc, scope: Scope) -> PassageInPlace:
     row, place = around(txn, chunk, 1)
     after = row[place + 1 :]
     return PassageInPlace(
         passage=_passage(chunk),
-        doc=doc,
+        doc=_for(doc, scope),
         before=_passage(row[0]) if place else None,
         after=_passage(after[0]) if after else None,
     )

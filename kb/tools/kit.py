@@ -23,8 +23,8 @@ class ToolKit(Struct, frozen=True, kw_only=True):
     content: ContentStore
     searcher: "Callable[[], Searcher]"
     """Made when a tool first needs it: a list of docs needs none."""
-    topics: "Callable[[], tuple[Topic, ...]]" = tuple
-    """What can be learned, found when it is asked for; none unless said."""
+    topics: "Callable[[Scope], tuple[Topic, ...]]" = lambda _: ()
+    """What a scope can learn, found when it is asked for; none unless said."""
     desk: "Desk | None" = None
     """Where help is to be had; without one there is no such tool."""
     means: Means = Means()

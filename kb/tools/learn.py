@@ -61,10 +61,10 @@ class LearnArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 def run(kit: ToolKit, request: LearnArguments, scope: Scope) -> Learned | Failed:
     """A topic's list or the texts of subjects, within 8,000 tokens of four bytes each.
 
-    Topics have no owner: whoever is given a kit with topics may learn them.
+    A topic that the scope may not know of is one that is not there.
     """
     try:
-        topics = kit.topics()
+        topics = kit.topics(scope)
     except ConfigError as error:
         return failed("unavailable", str(error) if scope.operator else "topics cannot be read now")
     asked = (request.subjects,) if isinstance(request.subjects, str) else request.subjects

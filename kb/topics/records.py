@@ -6,6 +6,8 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
+from kb.model.doc import Visibility
+
 BYTES_PER_TOKEN: Final = 4
 """Texts that no model has counted are taken to have a token for every four bytes of UTF-8."""
 
@@ -25,6 +27,8 @@ class Topic(Struct, frozen=True, kw_only=True):
     disabled: tuple[str, ...] = ()
     index: bool = True
     """Whether searches find its subjects too."""
+    visibility: Visibility = "private"
+    """Who may know that it exists; private is for the home's own user."""
     is_strange: bool = False
     """It comes with a project that is not trusted: a prompt names it, and says no more of it."""
 

@@ -7,15 +7,21 @@ from kb.config import KbSettings, TopicSettings
 from kb.content.inside import place_inside
 from kb.content.layout import is_kept_by_kb
 from kb.errors import ConfigError, Refused
+from kb.model.doc import LOCAL_USER, Scope, audience_of
 from kb.topics.records import Topic
 
 
-def resolved(settings: KbSettings, root: Path) -> tuple[Topic, ...]:
-    """The topics that are enabled, in the order of the settings; `root` is where paths start.
+def resolved(settings: KbSettings, root: Path, scope: Scope) -> tuple[Topic, ...]:
+    """The topics that are enabled and that a scope may know of, in the order of the settings.
 
-    Raises ConfigError, with the place where it was said, for a folder that is not there.
+    `root` is where paths start. Raises ConfigError, with the place where it was said, for a folder
+    that is not there; of a topic that the scope may not know of, nothing is looked at.
     """
-    return tuple(_topic(name, said, root) for name, said in settings.topic.items() if said.enable)
+    return tuple(
+        _topic(name, said, root)
+        for name, said in settings.topic.items()
+        if said.enable and scope.reads(audience_of(said.visibility, LOCAL_USER))
+    )
 
 
 def _topic(name: str, said: TopicSettings, root: Path) -> Topic:
@@ -39,6 +45,7 @@ def _topic(name: str, said: TopicSettings, root: Path) -> Topic:
         learned=said.learned,
         disabled=said.disabled,
         index=said.index,
+        visibility=said.visibility,
         is_strange=said.said_by == "stranger",
     )
 

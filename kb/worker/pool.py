@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
@@ -27,6 +28,11 @@ from kb.worker.embedding import Embedding
 logger = logging.getLogger(__name__)
 
 CLAIMS_MAX: Final = 64
+_PAUSE_FIRST_S: Final = 1.0
+_PAUSE_MAX_S: Final = 60.0
+
+Trouble = KbError | OSError
+"""What keeps workers from going on: the store or the disk, and no job."""
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
@@ -105,15 +111,24 @@ class WorkerPool:
         self._held_lock = threading.Lock()
         self._claiming = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._fatal: KbError | OSError | None = None
+        self._fatal: Trouble | None = None
+        self._recovers = False
+        self._troubles: dict[str, Trouble] = {}
+        self._left: list[Claim] = []
+        """Claims that trouble kept from their end; given back once the store can be written."""
 
     @property
-    def failure(self) -> KbError | OSError | None:
-        """What stopped the workers for good; None while they can go on."""
-        return self._fatal
+    def trouble(self) -> Trouble | None:
+        """What keeps the workers from going on, for good or until the next try; else None."""
+        return self._fatal or next(iter(list(self._troubles.values())), None)
 
-    def start(self) -> None:
-        """Start the threads and the keeper that renews their leases."""
+    def start(self, *, recovers: bool = False) -> None:
+        """Start the threads and the keeper that renews their leases.
+
+        With `recovers` a failure of the store or the disk ends no thread: it tries again, after a
+        pause that grows to a minute.
+        """
+        self._recovers = recovers
         names = [f"kb-worker-{i}" for i in range(self._settings.threads)]
         targets: list[tuple[str, Callable[[], None]]] = [(name, self._run) for name in names]
         targets.append(("kb-lease-keeper", self._keep_leases))
@@ -163,18 +178,56 @@ class WorkerPool:
 
     def _run(self) -> None:
         last_sweep_ms = -self._settings.lease_ms
+        name, pause_s = threading.current_thread().name, _PAUSE_FIRST_S
         while not self._stop.is_set():
             try:
+                self._give_back_left()
                 now_ms = self._store.clock.lease_ms()
                 if now_ms - last_sweep_ms >= self._settings.lease_ms // 4:
                     last_sweep_ms = now_ms
                     self._sweep()
-                if not self._work_once() and not switch_if_whole(self._store):
-                    self._stop.wait(self._settings.idle_ms / 1000)
+                has_worked = self._work_once() or switch_if_whole(self._store)
             except (KbError, OSError) as error:
                 # The store or the disk failed, not a job: no worker can go on.
-                self._fatal = error
-                return
+                if not self._recovers:
+                    self._fatal = error
+                    return
+                self._tell(name, error, pause_s)
+                self._stop.wait(pause_s)
+                pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+                continue
+            pause_s = _PAUSE_FIRST_S
+            self._tell(name, None)
+            if not has_worked:
+                self._stop.wait(self._settings.idle_ms / 1000)
+
+    def _tell(self, name: str, error: Trouble | None, pause_s: float = 0.0) -> None:
+        """Have the log say when trouble begins, changes and ends, and in between nothing new."""
+        before = self._troubles.get(name)
+        if error is None:
+            if self._troubles.pop(name, None) is not None and not self._troubles:
+                logger.warning("the workers go on")
+            return
+        self._troubles[name] = error
+        if str(before) != str(error):
+            detail = "a worker cannot go on, and tries again in %g s and then now and then: %s"
+            logger.warning(detail, pause_s, error)
+
+    def _give_back_left(self) -> None:
+        """Have what trouble kept from its end done again at once, not when its lease ends."""
+        if not self._left:
+            return
+        with self._held_lock:
+            left, self._left = self._left, []
+        try:
+            with self._store.write() as txn:
+                for claim in left:
+                    with suppress(StaleToken):
+                        queue.release(txn, claim)
+        except (KbError, OSError):
+            with self._held_lock:
+                self._left += left
+            raise
 
     def _sweep(self) -> None:
         with self._store.read() as txn:
@@ -202,6 +255,8 @@ class WorkerPool:
             failpoint("jobs.after_claim")
             self._handlers[claims[0].job.kind](claims)
         except (KbError, OSError):
+            with self._held_lock:
+                self._left += claims
             raise
         except Exception as error:  # noqa: BLE001  one job's surprise must not end the pool
             logger.warning("a job failed unexpectedly: %s", type(error).__name__)
@@ -252,4 +307,5 @@ class WorkerPool:
                         logger.info("a lease was lost to another worker")
             failpoint("jobs.after_renew")
         except (KbError, OSError) as error:
-            self._fatal = error
+            if not self._recovers:
+                self._fatal = error

@@ -88,7 +88,7 @@ def test_a_worker_that_drains_pushes_once(home: Rig, tmp_path: Path) -> None:
 def test_a_server_pushes_what_it_places(home: Rig, tmp_path: Path) -> None:
     """A note that is handed in over HTTP is at the remote a little later; SIGTERM ends it soon."""
     remote = tmp_path / "notes.git"
-    with serving(ConfiguredHome(home.home, ("--cfg", *PUSHES))) as server:
+    with serving(ConfiguredHome(home.home, ("--cfg", *PUSHES)), env=home.env()) as server:
         assert server.post("/content", {"content": "# Two\n", "hint": "work"}).status == 202
         until(lambda: (book(home) / "work/two.md").exists() and is_level(home, remote))
         assert server.stop()[0] == 0

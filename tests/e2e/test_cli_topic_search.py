@@ -105,3 +105,22 @@ def test_a_renamed_subject_is_not_embedded_again(project: Project) -> None:
     assert (changed["added"], changed["removed"]) == (1, 1)
     assert set(project.learned()) == {"brew", "deep/milk"}
     assert project.kb("stats", "--json").json["vectors"] == 2
+
+
+def test_its_subjects_are_seen_as_the_topic_is(project: Project) -> None:
+    """At every sync, and by the settings alone: `kb visibility` says where to say it."""
+
+    def seen() -> set[str]:
+        return {doc["visibility"] for doc in project.kb("ls", "--json").json["docs"]}
+
+    project.sync()
+    assert seen() == {"private"}
+    public = ("--cfg", "kb.topic.skills.visibility=public")
+    assert project.kb(*public, "sync-all", "--interval-min", "0").code == 0
+    assert seen() == {"public"}
+    ident = project.kb("ls", "--json").json["docs"][0]["doc_id"]
+    refused = project.kb("visibility", ident, "private")
+    assert (refused.code, "kb.topic.skills.visibility" in refused.err) == (2, True)
+    project.sync()
+    assert seen() == {"private"}
+    assert project.kb("check").code == 0

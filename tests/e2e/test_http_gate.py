@@ -180,6 +180,16 @@ def test_a_stranger_among_hosts_is_turned_away(gated: Gated) -> None:
         "localhost.evil.example": 421,
         "127.0.0.1.evil.example": 421,
         "evil.example:7777": 421,
+        "127.0.0.1:80@evil.example": 421,
+        "127.0.0.1@evil.example": 421,
+        "[::1]evil.example": 421,
+        "[::1]:80@evil.example": 421,
+        "[::1": 421,
+        "localhost:": 421,
+        "localhost:x": 421,
+        "http://localhost": 421,
+        "evil://localhost": 421,
+        "localhost/evil": 421,
         "": 421,
     }
     got = {host: gated.server.get("/v1/docs", secret, host=host).status for host in hosts}
@@ -198,6 +208,10 @@ def test_a_page_of_another_site_is_turned_away(gated: Gated) -> None:
         "http://localhost:3000": 403,
         "null": 403,
         f"http://127.0.0.1:{port}.evil.example": 403,
+        f"ftp://127.0.0.1:{port}": 403,
+        f"evil://127.0.0.1:{port}": 403,
+        f"://127.0.0.1:{port}": 403,
+        f"http://evil@127.0.0.1:{port}": 403,
     }.items():
         got = gated.server.get("/v1/docs", secret, origin=origin)
         assert got.status == status, origin
@@ -254,7 +268,7 @@ def test_a_place_that_others_reach_wants_a_token(tmp_path: Path) -> None:
     project.mkdir(parents=True)
     (project / "kb.toml").write_text('[serve]\nhost = "0.0.0.0"\nhosts = ["evil.example"]\n')
     with serving(Home(project)) as server:
-        assert server.get("/v1/stats", host="evil.example").status == 403
+        assert server.get("/v1/stats", host="evil.example").status == 421
         _, err = server.stop()
     assert "serve.host, serve.hosts comes with the project, and counts only after" in err
 

@@ -12,6 +12,8 @@ import pytest
 from commands import Home
 from http_server import HOST, ConfiguredHome, Running, serving, settings
 
+from kb.serve.http_server import all_routes
+
 DEADLINE_S = 1.0
 BODY_BYTES_MAX = 100_000
 JSON = b"content-type: application/json\r\n"
@@ -144,6 +146,18 @@ def test_a_body_over_the_limit(server: Running) -> None:
     chunked = head(more=JSON + b"transfer-encoding: chunked\r\n\r\n")
     endless = chunked + (b"2000\r\n" + b" " * 8192 + b"\r\n") * 200
     assert sent(server, endless).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_length_over_the_limit_is_refused_at_once(server: Running) -> None:
+    """By every route, though not a byte of the body comes."""
+    uploads = {"/v1/files": 1 << 40}
+    for route in all_routes():
+        path = route.path.replace("{id}", "d1").replace("{name}", "app.js")
+        length = uploads.get(path, BODY_BYTES_MAX + 1)
+        request = head(path, route.method, JSON + f"content-length: {length}\r\n\r\n".encode())
+        with connected(server) as connection:
+            connection.sendall(request)
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 413 "), route.path
 
 
 def test_headers_over_the_limit(server: Running) -> None:

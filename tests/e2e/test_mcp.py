@@ -26,6 +26,7 @@ CONFIG = """\
 kind = "hashing"
 
 [kb.topic.ways]
+visibility = "shared"
 title = "How we work"
 subjects = "ways"
 learned = ["quality"]
@@ -132,8 +133,8 @@ def test_every_reading_tool_answers_as_the_catalogue_does(home: Home) -> None:
     here = SpaceHome(name="home", home=home.root)
     with Spaces.open([here], lambda _: load([home.root / "kb.toml"], [])) as spaces:
         # To an agent, subjects that its instructions hold are as any others.
-        topics = without_learned(spaces.toolkit.topics())
-        kit = msgspec.structs.replace(spaces.toolkit, topics=lambda: topics)
+        topics = without_learned(spaces.toolkit.topics(OPERATOR))
+        kit = msgspec.structs.replace(spaces.toolkit, topics=lambda _: topics)
         for name, result in told.items():
             assert result.is_error is False, result
             assert text_of(result).encode() == call(name, asked[name], kit, OPERATOR)

@@ -116,7 +116,7 @@ def test_one_space_alone_where_it_is_named(person: Person) -> None:
         assert {doc["title"] for doc in docs} == {"Rope", "Both", "Mooring"}
 
     talk(person, story, "--space", "user")
-    with serving(Home(person.project_home)) as server:
+    with serving(Home(person.project_home), env=person.env) as server:
         docs = server.get("/v1/docs").json["docs"]
         assert {doc["title"] for doc in docs} == {"Boats", "Both"}
 

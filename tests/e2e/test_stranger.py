@@ -13,6 +13,7 @@ from mcp import Client
 from mcp_talk import by_stdio
 from msgspec import Struct
 from strangers import NOTE, SECRET, Clone
+from test_cli_terminal import on_terminal
 
 from kb.trust import TrustList
 
@@ -238,6 +239,7 @@ def test_an_agent_is_told_no_more(visited: Visit, tmp_path: Path) -> None:
         told.append(repr(client.server_info) + repr(client.instructions))
         told.append(repr(await client.list_tools()))
         told.append(repr(await client.get_prompt("knowledge")))
+        told.append(repr(await client.list_resources()))
         asked = {"topic": "team", "subjects": "rules"}
         told.append(repr(await client.call_tool("learn", asked)))
 
@@ -281,6 +283,9 @@ def test_trust_shows_what_it_lets_in(tmp_path: Path) -> None:
     def kb(*args: str) -> Ran:
         return run([KB, "--cfg", "client.server=", *args], env=env, cwd=clone.root)
 
+    # Not even an accepted project has its notebook elsewhere.
+    said = (clone.home / "kb.toml").read_text()
+    (clone.home / "kb.toml").write_text(said.replace(f'path = "{clone.outside}"\n', ""))
     trusted = kb("trust", ".")
     assert trusted.code == 0, trusted.err
     for line in (
@@ -302,6 +307,33 @@ def test_trust_shows_what_it_lets_in(tmp_path: Path) -> None:
     assert kb("trust", "--remove", ".").code == 4
     assert kb("sync-all").code == 6
     assert not clone.code_ran.exists()
+
+
+def test_a_person_is_asked_once(tmp_path: Path) -> None:
+    """On a terminal; no is kept for the home as it is then, and yes is what `kb trust` does."""
+    clone = Clone(tmp_path, "http://127.0.0.1:1")
+    clone.with_store()
+    (clone.home / "config.d/local.toml").unlink()
+    line = f"cd {clone.root} && exec {KB} {' '.join(HASHING)} --cfg client.server= sources"
+    env = {
+        "HOME": str(tmp_path),
+        "XDG_DATA_HOME": str(tmp_path / "d"),
+        "XDG_CONFIG_HOME": str(tmp_path / "c"),
+    }
+
+    def asked(typed: bytes) -> tuple[bool, bool]:
+        code, shown = on_terminal(["/bin/sh", "-c", line], typed, **env)
+        assert code == 0, shown
+        assert SECRET not in shown
+        question, _, answer = shown.rpartition("Let all of this count")
+        assert ("sync-all reads" in question) == bool(question)
+        return bool(question), str(clone.outside) in answer
+
+    assert asked(b"n\n") == (True, False)
+    assert asked(b"") == (False, False)
+    (clone.home / "kb.toml").write_text("[llm]\nprovider = 'ollama'\n")
+    assert asked(b"y\n") == (True, True)
+    assert asked(b"") == (False, True)
 
 
 def test_a_trap_cannot_be_trusted(tmp_path: Path) -> None:

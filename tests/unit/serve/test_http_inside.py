@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import io
 import json
 from collections.abc import Iterator, MutableMapping
@@ -14,7 +15,8 @@ from commands import Home
 
 from kb.app import App
 from kb.config import EmbedSettings, ServeSettings, Settings
-from kb.errors import KbError, StoreDamaged
+from kb.errors import KbError, StoreBusy, StoreDamaged, StoreFull
+from kb.jobs import queue
 from kb.model.doc import OPERATOR, Scope
 from kb.serve import http_server
 from kb.serve.crew import Crew, Crews
@@ -40,14 +42,14 @@ def spaces_of(app: App) -> Spaces:
     return Spaces([OpenSpace(name="home", app=app)], [], contextlib.ExitStack())
 
 
-def served_of(app: App, *, is_working: bool = True) -> Served:
+def served_of(app: App, *, trouble: KbError | OSError | None = None) -> Served:
     spaces = spaces_of(app)
     return Served(
         app=app,
         spaces=spaces,
         every=spaces,
         changes=Changes(app.store),
-        is_working=lambda: is_working,
+        trouble=lambda: trouble,
         counters=lambda: "",
     )
 
@@ -57,7 +59,7 @@ def asked(
     routes: tuple[Route, ...],
     path: str,
     *,
-    is_working: bool = True,
+    trouble: KbError | OSError | None = None,
     calls_max: int = 8,
 ) -> tuple[int, Any, str]:
     """Status, JSON and log of one GET through the gate."""
@@ -67,7 +69,7 @@ def asked(
     doors = Doors(settings=ServeSettings(), host="127.0.0.1", is_loopback=True, draw=bytes)
     gate = Gate(
         routes,
-        served_of(app, is_working=is_working),
+        served_of(app, trouble=trouble),
         doors,
         metrics,
         crews,
@@ -117,13 +119,27 @@ def test_a_damaged_store_is_an_answer(app: App) -> None:
     assert problem["detail"].startswith("docs/1: not a record")
 
 
-def test_it_is_not_ready_without_its_workers(app: App) -> None:
-    """Alive and not ready: the workers stopped for good, and the reads go on."""
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (StoreFull("", place="/secret"), "there is no space left"),
+        (OSError(errno.ENOSPC, "full", "/secret"), "there is no space left"),
+        (OSError(errno.EIO, "broken", "/secret"), "cannot be used"),
+        (StoreDamaged("x", place="/secret"), "damaged"),
+        (StoreBusy(place="/secret"), "in use"),
+    ],
+)
+def test_it_is_not_ready_without_its_workers(
+    app: App, trouble: KbError | OSError, why: str
+) -> None:
+    """Alive and not ready, and it says why, but not where; the reads go on."""
     routes = http_server.all_routes()
     assert asked(app, routes, "/health/ready")[0] == 200
-    assert asked(app, routes, "/health/ready", is_working=False)[0] == 503
-    assert asked(app, routes, "/health/live", is_working=False)[0] == 200
-    assert asked(app, routes, "/v1/docs", is_working=False)[0] == 200
+    status, problem, _ = asked(app, routes, "/health/ready", trouble=trouble)
+    assert (status, why in problem["detail"]) == (503, True)
+    assert "secret" not in problem["detail"]
+    assert asked(app, routes, "/health/live", trouble=trouble)[0] == 200
+    assert asked(app, routes, "/v1/docs", trouble=trouble)[0] == 200
 
 
 def test_over_the_cap_nothing_is_begun(app: App) -> None:
@@ -172,12 +188,15 @@ def test_a_job_is_told_of_to_whom_it_concerns(tmp_path: Path) -> None:
         admin = Caller(scope=Scope(user="ada"), role="admin")
         mine = Caller(scope=Scope(user="local"), role="writer")
         assert [told(note, one)["status"] for one in (mine, admin)] == ["queued", "queued"]
-        assert told("j000000000001", admin)["kind"] == "chunk"
-        for job, caller in (("j000000000001", writer), ("j000000000001", mine), (note, writer)):
+        with app.store.read() as txn:
+            (cut,) = queue.pending(txn, "chunk")
+        doc_job = cut.job_id
+        assert told(doc_job, admin)["kind"] == "chunk"
+        for job, caller in ((doc_job, writer), (doc_job, mine), (note, writer)):
             with pytest.raises(Refusal) as refused:
                 told(job, caller)
             assert refused.value.status == 404
-        assert told("j000000000001", Caller(scope=OPERATOR, role="admin"))["kind"] == "chunk"
+        assert told(doc_job, Caller(scope=OPERATOR, role="admin"))["kind"] == "chunk"
 
 
 def test_without_uvicorn_it_says_what_to_install(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tools_home import NOBODY, OPERATOR, ToolsHome
 
 from kb.errors import ConfigError
-from kb.model.doc import Scope
+from kb.model.doc import Scope, audience_of
 from kb.tools import LEARN, TOOLS, ToolKit, call, listing, tools_of
 from kb.topics import Topic
 
@@ -27,11 +27,17 @@ def topic(folder: Path, files: dict[str, str], **said: Any) -> Topic:
     folder.mkdir(parents=True)
     for name, text in files.items():
         (folder / name).write_text(text)
-    return Topic(id=folder.name, folder=folder, **said)
+    return Topic(id=folder.name, folder=folder, **{"visibility": "public", **said})
+
+
+def reads(scope: Scope, topic: Topic) -> bool:
+    return scope.reads(audience_of(topic.visibility, "local"))
 
 
 def kit(home: ToolsHome, *topics: Topic) -> ToolKit:
-    return msgspec.structs.replace(home.kit, topics=lambda: topics)
+    return msgspec.structs.replace(
+        home.kit, topics=lambda scope: tuple(t for t in topics if reads(scope, t))
+    )
 
 
 def ask(kit: ToolKit, scope: Scope = NOBODY, /, **arguments: object) -> Any:
@@ -43,10 +49,10 @@ def test_it_is_listed_where_there_is_something_to_learn(home: ToolsHome, tmp_pat
     known = topic(tmp_path / "known", {"a.md": "a"}, learned=("**",))
     off = topic(tmp_path / "off", {"a.md": "a"}, disabled=("a",))
     hidden = topic(tmp_path / "hidden", {".a.md": "a"})
-    assert tools_of(home.kit) == TOOLS
-    assert tools_of(kit(home, known, off)) == TOOLS
-    assert tools_of(kit(home, known, hidden))[:-1] == TOOLS
-    listed = msgspec.json.decode(listing(tools_of(kit(home, known, hidden))))
+    assert tools_of(home.kit, NOBODY) == TOOLS
+    assert tools_of(kit(home, known, off), NOBODY) == TOOLS
+    assert tools_of(kit(home, known, hidden), NOBODY)[:-1] == TOOLS
+    listed = msgspec.json.decode(listing(tools_of(kit(home, known, hidden), NOBODY)))
     assert listed[-1]["name"] == "learn"
     assert msgspec.json.encode(listed[:-1]) == msgspec.json.encode(msgspec.json.decode(listing()))
 
@@ -58,14 +64,14 @@ def test_its_description_names_the_topics(home: ToolsHome, tmp_path: Path) -> No
         topic(tmp_path / "known", {"a.md": "a"}, learned=("**",)),
         topic(tmp_path / "plain", {"a.md": "a"}),
     )
-    said = tools_of(kit(home, *topics))[-1].description
+    said = tools_of(kit(home, *topics), NOBODY)[-1].description
     assert "Topics: skills (Learnable Assistant Skills), plain." in said
 
 
 def test_its_schema_is_the_same_bytes_under_any_settings(home: ToolsHome, tmp_path: Path) -> None:
     """Its shape is the agreed one, and agrees with what decodes the arguments."""
-    one = tools_of(kit(home, topic(tmp_path / "one", {"a.md": "a"}, title="One")))[-1]
-    two = tools_of(kit(home, topic(tmp_path / "two", {"b.md": "b"})))[-1]
+    one = tools_of(kit(home, topic(tmp_path / "one", {"a.md": "a"}, title="One")), NOBODY)[-1]
+    two = tools_of(kit(home, topic(tmp_path / "two", {"b.md": "b"})), NOBODY)[-1]
     assert one.description != two.description
     assert one.input_schema == two.input_schema == LEARN.input_schema
     schema = msgspec.json.decode(one.input_schema)
@@ -130,7 +136,7 @@ def test_without_topics_it_knows_none(home: ToolsHome) -> None:
 def test_settings_that_are_wrong_are_for_the_operator(home: ToolsHome) -> None:
     """Others hear that there is no answer now, and of no path."""
 
-    def wrong() -> tuple[Topic, ...]:
+    def wrong(_: Scope) -> tuple[Topic, ...]:
         raise ConfigError("there is no folder /secret", place="config.toml:1")
 
     broken = msgspec.structs.replace(home.kit, topics=wrong)
@@ -150,3 +156,17 @@ def test_two_calls_give_equal_bytes(home: ToolsHome, tmp_path: Path) -> None:
     for arguments in ({"topic": "one"}, {"topic": "one", "subjects": ["**"]}):
         first = call("learn", arguments, one, NOBODY)
         assert first == call("learn", arguments, one, OPERATOR)
+
+
+def test_a_hidden_topic_is_one_that_is_not_there(home: ToolsHome, tmp_path: Path) -> None:
+    """In the list of tools, in what the tool says of itself, and in its errors."""
+    shown = topic(tmp_path / "shown", {"a.md": "a"})
+    hidden = topic(tmp_path / "hidden", {"s.md": "secret"}, title="Hush", visibility="private")
+    both, alone = kit(home, hidden, shown), kit(home, shown)
+    assert tools_of(kit(home, hidden), NOBODY) == TOOLS
+    assert tools_of(both, NOBODY)[-1].description == tools_of(alone, NOBODY)[-1].description
+    for name in ("hidden", "Hush", "none", "shown"):
+        for subjects in (None, "s", "**"):
+            said = ask(both, topic=name, subjects=subjects)
+            assert said == ask(alone, topic=name, subjects=subjects)
+    assert ask(both, OPERATOR, topic="hidden", subjects="s")["text"] == "secret"

@@ -4,9 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from kb.app import topics_of
+from kb import app
 from kb.config import Settings, load
 from kb.errors import ConfigError
+from kb.model.doc import OPERATOR, Scope
+from kb.topics import Topic
+
+
+def topics_of(home: Path, said: Settings, scope: Scope = OPERATOR) -> tuple[Topic, ...]:
+    return app.topics_of(home, said, scope)
 
 
 def settings(folder: Path, text: str) -> Settings:
@@ -72,3 +78,24 @@ def test_a_folder_that_is_not_there_is_named_with_its_line(
     assert message.startswith(f"{tmp_path}/config.toml:3: kb.topic.t.subjects: ")
     assert said in message
     assert raised.value.exit_code == 2
+
+
+def test_a_topic_is_seen_as_a_doc_is(tmp_path: Path) -> None:
+    """Private unless said, and then the home's own user's; shared with every named user."""
+    kinds = ("", "visibility = 'private'", "visibility = 'shared'", "visibility = 'public'")
+    text = "".join(f"[kb.topic.t{n}]\nsubjects = '.'\n{kind}\n" for n, kind in enumerate(kinds))
+    said = settings(tmp_path, text)
+    seen = {
+        scope: [topic.id for topic in topics_of(tmp_path, said, scope)]
+        for scope in (OPERATOR, Scope(user="local"), Scope(user="eve"), Scope(user=None))
+    }
+    assert list(seen.values()) == [["t0", "t1", "t2", "t3"]] * 2 + [["t2", "t3"], ["t3"]]
+
+
+def test_what_is_hidden_and_broken_keeps_nobody_from_the_rest(tmp_path: Path) -> None:
+    """A private topic whose folder is gone is the operator's trouble, and nobody else hears."""
+    text = "[kb.topic.a]\nsubjects = 'none'\n[kb.topic.b]\nsubjects = '.'\nvisibility = 'public'\n"
+    said = settings(tmp_path, text)
+    assert [topic.id for topic in topics_of(tmp_path, said, Scope(user="eve"))] == ["b"]
+    with pytest.raises(ConfigError):
+        topics_of(tmp_path, said)
