@@ -92,19 +92,20 @@ class ByCommand(InProcess):
     def do_at_once(self, ops: list[OnHome], *, killed: bool) -> None:
         """Do them by as many processes at the same time; kill the first, and do it again."""
         self.app.close()
-        children = [self._start(words) for op in ops for words in self._words(op)]
-        if killed and children:
+        started = [(op, self._start(words)) for op in ops for words in self._words(op)]
+        victim = started[0] if killed and started else None
+        if victim:
             time.sleep(self._rng.random() * _KILLED_WITHIN_S)
-            children[0].kill()
-        for number, child in enumerate(children):
-            _, said = child.communicate(timeout=_TIMEOUT_S)
-            assert child.returncode == 0 or (killed and number == 0), said
+            victim[1].kill()
+        for one in started:
+            _, said = one[1].communicate(timeout=_TIMEOUT_S)
+            assert one[1].returncode == 0 or one is victim, said
         self._open()
         # What a compaction may have forgotten, an add beside it may have brought back before.
         for op in sorted(ops, key=lambda op: not isinstance(op, Compact)):
             self.library.do(op, self.clock.now_ms())
-        if killed:
-            self.step(ops[0])
+        if victim:
+            self.step(victim[0])
         else:
             self.look(whole=False)
 
