@@ -2,10 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DATA ?= ../shared/data
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash test-caches check fix bench bench-sync bench-registry bench-serve bench-client bench-start fuzz-http screenshots clean
+.PHONY: help setup setup-st demo test test-crash test-caches check fix bench bench-sync bench-registry bench-serve bench-client bench-start calibrate fuzz-http screenshots clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -21,6 +22,7 @@ help:
 	@echo "make bench-serve what the server bears, with 100,000 passages"
 	@echo "make bench-client what a search gains by the socket of a server"
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
+	@echo "make calibrate   from which score on the guide answers, and a passage fits; with DATA=DIR"
 	@echo "make fuzz-http   ask every operation of the server, a few minutes long"
 	@echo "make screenshots  the pictures of the page that the README shows"
 	@echo "make setup-st    add torch and sentence-transformers"
@@ -41,7 +43,7 @@ demo: $(STAMP)
 	$(BIN)/python scripts/demo.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-crash: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash
@@ -76,6 +78,10 @@ bench-client: $(STAMP)
 
 bench-start: $(STAMP)
 	$(BIN)/python tests/bench/bench_start.py $(BEFORE)
+
+calibrate: $(STAMP)
+	$(BIN)/python scripts/calibrate_guide.py
+	$(BIN)/python scripts/calibrate_floor.py $(DATA)
 
 fuzz-http: $(STAMP)
 	KB_FUZZ_EXAMPLES=1000 $(BIN)/python -m pytest --timeout 1800 tests/e2e/test_http_contract.py

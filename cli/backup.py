@@ -61,6 +61,8 @@ def create(
         click.echo(clean(f"{backup.path if to is not None else backup.name}: {held}"))
         for name in made.pruned:
             click.echo(f"{name}: removed")
+    if made.spared:
+        warn("the home holds no docs, so no older backup was removed")
     _tell(backup.problems)
     if backup.problems:
         kept = "; no older backup was removed" if keep else ""

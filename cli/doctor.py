@@ -10,7 +10,8 @@ from cli.home import home_of, open_app
 from cli.output import clean, many, print_json
 from kb.app import App
 from kb.check.doctor import Advice, look_around, of_model, of_place, of_push, of_store
-from kb.errors import ConfigError, ItemsFailed, NotebookUnfit
+from kb.check.notebook import look_at
+from kb.errors import ConfigError, HeldBack, ItemsFailed, NotebookUnfit, StoreBusy
 from kb.spaces.homes import enclosing_project
 
 
@@ -53,19 +54,25 @@ def _findings(ctx: click.Context) -> Iterator[Advice]:
         # Without its settings a home is not to be opened.
         yield Advice(place="settings", problem=str(error), mend="mend that line, and ask again")
         return
+    except HeldBack as error:
+        yield Advice(place="home", problem=str(error), mend="until then nothing here opens it")
+        return
     app = open_app(ctx, create=False)
     yield from _nested(app.paths.root)
     yield from of_model(app.models.active)
     if app.is_made:
         yield from of_place(look_around(app.paths.root))
         yield from of_store(app.store)
-        yield from _of_push(app)
+        yield from _of_notebook(app)
 
 
-def _of_push(app: App) -> Iterator[Advice]:
+def _of_notebook(app: App) -> Iterator[Advice]:
     try:
-        yield from of_push(app.notebook.push_report())
-    except NotebookUnfit as error:
+        found = look_at(app.store, app.notebook.root)
+        yield from found
+        if not found:
+            yield from of_push(app.notebook.push_report())
+    except (NotebookUnfit, StoreBusy) as error:
         yield Advice(place="notebook", problem=str(error), mend="mend it, or name another folder")
 
 

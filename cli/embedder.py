@@ -7,7 +7,7 @@ from typing import Final
 import click
 from msgspec import Struct
 
-from cli.home import open_app
+from cli.home import open_app, open_to_read
 from cli.output import clean, many, print_json, warn
 from cli.words import text
 from cli.work import drain, progress_bar, working
@@ -40,7 +40,7 @@ class Embedders(Struct, frozen=True, kw_only=True):
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show which model embeds passages, which is to follow it, and which went before."""
     if ctx.invoked_subcommand is None:
-        _show(open_app(ctx, create=False), as_json=as_json)
+        _show(open_to_read(ctx), as_json=as_json)
 
 
 @command.command(name="set")

@@ -2,7 +2,7 @@
 
 import click
 
-from cli.home import open_app
+from cli.home import open_to_read
 from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.tools.entries import ListedEntry, listed_entries
@@ -15,7 +15,7 @@ from kb.tools.entries import ListedEntry, listed_entries
 @click.pass_context
 def command(ctx: click.Context, entry_type: str | None, dangling: bool, as_json: bool) -> None:
     """List entries with their version and type, by their ids."""
-    app = open_app(ctx, create=False)
+    app = open_to_read(ctx)
     found = listed_entries(app.toolkit, entry_type=entry_type, dangling=dangling)
     if as_json:
         print_json(found)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from cli.home import open_app
+from cli.home import open_to_read
 from cli.output import clean
 from kb.content.layout import slug
 from kb.errors import UsageError
-from kb.store import docs
+from kb.tools.entries import doc_named
 
 
 @click.command(name="export")
@@ -21,9 +21,9 @@ from kb.store import docs
 @click.pass_context
 def command(ctx: click.Context, ident: str, target: str, raw: bool, force: bool) -> None:
     """Write what a doc says, as markdown, to a file."""
-    app = open_app(ctx, create=False)
+    app = open_to_read(ctx)
     with app.store.read() as txn:
-        doc = docs.require(txn, docs.resolve_doc(txn, ident))
+        doc = doc_named(txn, ident)
     if raw:
         data, suffix = app.content.read(doc.raw_path, doc.raw_sha256), Path(doc.raw_path).suffix
     else:

@@ -61,7 +61,9 @@ def _place(hit: Hit, *, with_space: bool) -> str:
         shown += f" page {hit.page}"
     said = _SAID_OF.get(hit.freshness)
     space = hit.source_space if with_space else None
-    notes = "  ".join(filter(None, (hit.doc_id[:9], space, said, _learnt_by(hit), _via(hit))))
+    weak = "weak" if hit.weak else None
+    told = (hit.doc_id[:9], space, weak, said, _learnt_by(hit), _via(hit))
+    notes = "  ".join(filter(None, told))
     return f"{click.style(_linked(hit, shown), fg='green')}  {click.style(notes, dim=True)}"
 
 

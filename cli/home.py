@@ -14,7 +14,7 @@ from cli.output import warn
 from kb.config import HOME_CONFIGS, ProjectFiles, Settings, load, user_config
 from kb.content.layout import HomePaths, is_project_home
 from kb.errors import HeldBack, UsageError
-from kb.spaces.homes import SpaceHome, home_written, homes_read, user_home
+from kb.spaces.homes import SpaceHome, home_written, homes_read, project_at, user_home
 from kb.trust import Verdict, making, trust_list, verdict_of
 
 if TYPE_CHECKING:
@@ -40,14 +40,19 @@ def texts_of(ctx: click.Context) -> tuple[Path, Settings]:
     Where the user did not name the home, their own stands in for one that does not count.
     """
     home = _home_written(ctx)
-    verdict = _verdict(ctx, home)
-    if verdict.folder:
-        return home, _settings_here(ctx, home)
+    if not _verdict(ctx, home).folder:
+        home = _stand_in(ctx, home)
+    return home, _settings_here(ctx, home)
+
+
+def _stand_in(ctx: click.Context, home: Path) -> Path:
+    """The user's own home, for one that does not count. Raises HeldBack where they named that."""
+    why = _verdict(ctx, home).why
     mine = user_home()
     if _is_named(ctx) or mine is None:
-        raise HeldBack(verdict.why)
-    _tell(ctx, verdict.why)
-    return mine, _settings_here(ctx, mine)
+        raise HeldBack(why)
+    _tell(ctx, f"{why}; until then it is left out")
+    return mine
 
 
 def homes_of(ctx: click.Context) -> tuple[SpaceHome, ...]:
@@ -147,7 +152,8 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
     # On some systems the user's settings and the user's home lie in one folder.
     files = dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))
     load_path = [mine.parent / "config.d", home / "config.d"]
-    project = _project_files(home, mine) if is_project_home(home) else None
+    nearest = home if is_project_home(home) else project_at(here())
+    project = _project_files(nearest, mine) if nearest else None
 
     def loaded() -> tuple[Settings, list[str]]:
         left_out: list[str] = []
@@ -197,6 +203,23 @@ def open_app(ctx: click.Context, *, create: bool) -> "App":
     home, settings = home_of(ctx)
     with making(home, trust_list()) if create else contextlib.nullcontext():
         app = App.open(home, settings, create=create)
+    ctx.call_on_close(app.close)
+    return app
+
+
+def open_to_read(ctx: click.Context) -> "App":
+    """As `open_app`, for a command that changes nothing.
+
+    Where the user did not name the home, their own stands in for one that does not count.
+    """
+    from kb.app import App
+
+    os.umask(0o077)
+    home = _home_written(ctx)
+    if not _verdict(ctx, home).store:
+        home = _stand_in(ctx, home)
+        _check_counts(ctx, home)
+    app = App.open(home, _settings_here(ctx, home), create=False)
     ctx.call_on_close(app.close)
     return app
 

@@ -6,7 +6,7 @@ import click
 from msgspec import Struct
 
 from cli.asked import server_of
-from cli.home import open_app
+from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from kb.app import App
 from kb.errors import UsageError
@@ -45,7 +45,8 @@ def command(ctx: click.Context, ident: str, again: str | None, limit: int, as_js
     if wire is not None:
         found = _found_there(wire, ident, again, limit)
     else:
-        found = _found(open_app(ctx, create=False), ident, again, limit)
+        app = open_to_read(ctx) if again is None else open_app(ctx, create=False)
+        found = _found(app, ident, again, limit)
     if as_json:
         print_json(Jobs(jobs=found) if ident == "ls" else found[0])
         return

@@ -156,6 +156,7 @@ def _check_server(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the command line; every error becomes a line and an exit code here."""
+    _name_every_file()
     _open_streams()
     said: dict[str, Any] = {}
     try:
@@ -167,6 +168,14 @@ def main() -> None:
 
         code = exit_code_of(error, verbose=bool(said.get("verbose")))
     _end(code if isinstance(code, int) else 0)
+
+
+def _name_every_file() -> None:
+    """Start again in Python's UTF-8 mode where the locale's encoding cannot name every file."""
+    if sys.getfilesystemencoding() == "utf-8" or os.environ.get("PYTHONUTF8") == "1":
+        return
+    os.environ["PYTHONUTF8"] = "1"
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  no shell
 
 
 def _open_streams() -> None:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.asked import server_of
-from cli.home import open_app
+from cli.home import open_app, open_to_read
 from cli.output import clean, many, print_json, warn
 from cli.pushes import said_of
 from cli.tidiness import Untidy, findings_of, print_tidy
 from cli.words import text as as_text
 from cli.work import drain, progress_bar, working
 from kb.app import App
-from kb.errors import KbError, NotPushed
-from kb.notebook import JobReport, PushReport, log, read_note, report
+from kb.errors import HeldBack, KbError, NotPushed
+from kb.notebook import JobReport, PushReport, read_note, report
 from kb.notebook.notes import TEXT_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def get(ctx: click.Context, path: str) -> None:
 
         data = note(wire, path)
     else:
-        data = read_note(open_app(ctx, create=False).notebook.root, path)
+        data = read_note(open_to_read(ctx).notebook.root, path)
     if sys.stdout.isatty():
         from cli.learn import print_text
 
@@ -125,8 +125,8 @@ def show_log(ctx: click.Context, limit: int) -> None:
 
         commits = commits_of(wire, limit)
     else:
-        app = open_app(ctx, create=False)
-        commits, pushed = log(app.notebook.root, limit), app.notebook.push_report()
+        app = open_to_read(ctx)
+        commits, pushed = app.notebook.log(limit), app.notebook.push_report()
     for one in commits:
         when = dt.datetime.fromtimestamp(one.committed_s).astimezone().isoformat(" ", "minutes")
         click.echo(f"{click.style(one.commit[:10], fg='cyan')}  {when}  {clean(one.subject)}")
@@ -137,14 +137,23 @@ def show_log(ctx: click.Context, limit: int) -> None:
 
 
 @command.command(name="push")
+@click.option("-y", "--yes", is_flag=True, help="Push to a project's remote without asking.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def push(ctx: click.Context, as_json: bool) -> None:
+def push(ctx: click.Context, yes: bool, as_json: bool) -> None:
     """Push the notebook's branch to its remote `origin`, now. Never forced.
 
-    With the setting notebook.push `kb worker` and `kb serve` do it after commits.
+    With the setting notebook.push `kb worker` and `kb serve` do it after commits. The remote of a
+    project's notebook may have come with the project: the first push there asks.
     """
     app = open_app(ctx, create=True)
+    strange = None if yes else app.notebook.strange_remote()
+    if strange is not None:
+        told = clean(f"{strange} may have come with the project")
+        if not sys.stdin.isatty():
+            raise HeldBack(f"{told}; if you mean it, say --yes")
+        if not click.confirm(f"{told}. Push the notes there?", err=True):
+            raise HeldBack("nothing was pushed")
     found = app.notebook.push()
     if as_json:
         print_json(found)

@@ -9,7 +9,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from cli.home import open_app
+from cli.home import open_to_read
 from cli.output import clean, many, print_json, size
 from cli.pack_register import tell
 from cli.words import text
@@ -25,6 +25,7 @@ from kb.packs.keys import new_key, read_key
 from kb.packs.manifest import PackDoc
 from kb.store import docs
 from kb.store.kv import ReadTxn
+from kb.tools.entries import doc_named
 from kb.tools.fields import NO_BUDGET
 from kb.tools.search import SearchInput, run
 
@@ -75,7 +76,7 @@ def export_pack(
     if not target.endswith(".tar"):
         raise UsageError(f"{target}: the name of an archive ends in .tar")
     key = read_key(Path(key_file)) if key_file else None
-    app = open_app(ctx, create=False)
+    app = open_to_read(ctx)
     meant = _meant(app, options)
     open_docs = [doc for doc in meant.docs if options["doc_ids"] or not doc.is_private]
     private = len(meant.docs) - len(open_docs)
@@ -124,7 +125,7 @@ def _meant(app: App, options: dict[str, Any]) -> _Meant:
         if options["tag"]:
             found = [docs.latest(txn, no) for no in docs.with_facet(txn, "tag", options["tag"])]
         else:
-            named = (docs.require(txn, docs.resolve_doc(txn, one)) for one in ids)
+            named = (doc_named(txn, one) for one in ids)
             found = [docs.latest(txn, doc.source_no) for doc in named]
     return _Meant(docs=_active(found))
 

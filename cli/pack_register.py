@@ -7,7 +7,7 @@ from typing import Final, get_args
 import click
 from msgspec import Struct
 
-from cli.home import open_app
+from cli.home import open_app, open_to_read
 from cli.output import clean, many, print_json, warn
 from cli.sync_all import judge
 from cli.sync_all import tell as tell_line
@@ -66,7 +66,7 @@ class RemovedPack(Struct, frozen=True, kw_only=True):
 
 def opened(ctx: click.Context, name: str) -> Pack:
     """The pack that a command names."""
-    app = open_app(ctx, create=False)
+    app = open_to_read(ctx)
     return register.open_pack(app.store, name, app.paths.root)
 
 
@@ -147,7 +147,7 @@ def _added(placed: Placed, line: SourceLine) -> AddedPack:
 @click.pass_context
 def ls(ctx: click.Context, as_json: bool) -> None:
     """List the packs that are registered."""
-    with open_app(ctx, create=False).store.read() as txn:
+    with open_to_read(ctx).store.read() as txn:
         records = register.listed(txn, OPERATOR)
     if as_json:
         print_json(PackList(packs=records))

@@ -4,14 +4,16 @@ from typing import Final
 
 import click
 
-from cli.home import open_app
+from cli.home import homes_of, make_home, open_app
 from cli.output import clean, many, print_json, warn
 from cli.sync_all import has_jobs
 from cli.words import text
 from cli.work import drain, progress_bar, working
 from kb.app import App
-from kb.errors import ItemsFailed
-from kb.registry.report import PulledLine, PullReport, Wanted
+from kb.content.layout import HomePaths
+from kb.errors import ItemsFailed, KbError
+from kb.model.search import SpaceName
+from kb.registry.report import PulledLine, PullReport, Wanted, together
 from kb.sync.add import AddOptions
 
 _SHADOWED_SHOWN: Final = 5
@@ -43,8 +45,30 @@ def command(
 
 def run(ctx: click.Context, wanted: Wanted, *, wait: bool, as_json: bool) -> None:
     """Pull, say what became of it, and judge."""
-    app = open_app(ctx, create=True)
-    report = _pulled(app, wanted, wait=wait)
+    _say(_pulled(open_app(ctx, create=True), wanted, wait=wait), as_json=as_json)
+
+
+def run_everywhere(ctx: click.Context, *, wait: bool, as_json: bool) -> None:
+    """As `run`, of all registries of every space that is there; one that fails stops no other."""
+    spaces = homes_of(ctx)
+    spaces = tuple(one for one in spaces if HomePaths(one.home).has_store) or spaces[:1]
+    reports: list[tuple[SpaceName, PullReport]] = []
+    errors: list[KbError] = []
+    for one in spaces:
+        try:
+            reports.append((one.name, _pulled(make_home(ctx, one.home), Wanted(), wait=wait)))
+        except KbError as error:
+            errors.append(error)
+            warn(f"{one.name}: {error}")
+    if not reports:
+        raise errors[0]
+    _say(together(reports), as_json=as_json)
+    if errors:
+        raise ItemsFailed(f"failed: {many(len(errors), 'space')}")
+
+
+def _say(report: PullReport, *, as_json: bool) -> None:
+    """Print the report. Raises ItemsFailed where a registry or an entry failed."""
     if as_json:
         print_json(report)
     else:
@@ -79,13 +103,14 @@ def _tell(report: PullReport) -> None:
     for line in report.entries:
         click.echo(clean(_entry(line)))
     for one in report.registries:
+        name = f"{one.space}: {one.name}" if one.space else one.name
         if one.reason:
-            warn(f"{one.name}: {one.reason}")
+            warn(f"{name}: {one.reason}")
         if one.shadowed:
             shown = ", ".join(one.shadowed[:_SHADOWED_SHOWN])
             more = ", …" if len(one.shadowed) > _SHADOWED_SHOWN else ""
             first = "a registry that was added before it has them, too"
-            warn(f"{one.name}: not taken, for {first}: {shown}{more}")
+            warn(f"{name}: not taken, for {first}: {shown}{more}")
     if not report.registries:
         warn("no registries yet; `kb registry add` names them")
         return
@@ -96,6 +121,7 @@ def _tell(report: PullReport) -> None:
 
 def _entry(line: PulledLine) -> str:
     step = f"{line.before} to {line.version}" if line.outcome == "updated" else line.version
-    said = " ".join(filter(None, (f"{line.outcome}:", line.zettel_id, step, f"({line.registry})")))
+    place = f"({line.space}: {line.registry})" if line.space else f"({line.registry})"
+    said = " ".join(filter(None, (f"{line.outcome}:", line.zettel_id, step, place)))
     aside = f"the file that was here is {line.put_aside} now" if line.put_aside else ""
     return "; ".join(filter(None, (": ".join(filter(None, (said, line.reason))), aside)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from cli.home import open_app
+from cli.home import open_app, open_to_read
 from cli.output import clean, many, print_json, warn
 from cli.words import text
 from kb.errors import ItemsFailed, UsageError
@@ -123,7 +123,7 @@ def add(ctx: click.Context, name: str, place: str, trust: str | None, as_json: b
 @click.pass_context
 def ls(ctx: click.Context, as_json: bool) -> None:
     """List the registries in the order in which they were added."""
-    with open_app(ctx, create=False).store.read() as txn:
+    with open_to_read(ctx).store.read() as txn:
         records = register.listed(txn)
     if as_json:
         print_json(RegistryList(registries=records))

@@ -13,6 +13,7 @@ from kb.errors import HeldBack, NotFound, UsageError
 from kb.ingest.changes import tombstone
 from kb.model.doc import Doc
 from kb.store import docs
+from kb.tools.entries import doc_named
 
 _SHOWN_MAX = 10
 
@@ -38,7 +39,11 @@ class Removed(Struct, frozen=True, kw_only=True):
 def command(
     ctx: click.Context, idents: tuple[str, ...], tag: str | None, yes: bool, as_json: bool
 ) -> None:
-    """Remove docs. Compaction frees them after 30 days; added again before, they come back."""
+    """Remove docs: by an ID, or by the id of an entry.
+
+    Compaction frees them after 30 days; added again before, they come back. A file that stays in
+    a folder that is kept current stays out until it is added again.
+    """
     if bool(idents) == (tag is not None):
         raise UsageError("give either IDs or --tag; `kb ls` lists the ids")
     app = open_app(ctx, create=False)
@@ -55,7 +60,7 @@ def command(
 def _found(app: App, idents: tuple[str, ...], tag: str | None) -> list[Doc]:
     with app.store.read() as txn:
         if tag is None:
-            found = [docs.require(txn, docs.resolve_doc(txn, ident)) for ident in idents]
+            found = [doc_named(txn, ident) for ident in idents]
             gone = [doc for doc in found if doc.status == "tombstoned"]
             if gone:
                 raise NotFound(id=gone[0].doc_id)

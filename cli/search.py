@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _EMPTY = f"{NOTHING_HERE}; add some with: kb add --recursive FOLDER"
 
+_WEAK = "nothing here fits the query; these passages are merely the nearest"
+
 
 @click.command(name="search")
 @click.argument("query", required=False, type=text)
@@ -52,6 +54,13 @@ _EMPTY = f"{NOTHING_HERE}; add some with: kb add --recursive FOLDER"
     multiple=True,
     metavar="E",
     help="Prefer passages that mention it.",
+)
+@click.option(
+    "--min-score",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="S",
+    help="Leave out what scores less; 0.5 gives silence where nothing fits.",
 )
 @click.option("--max-tokens", type=click.IntRange(1), help="Fill so many tokens with passages.")
 @click.option("--explain", is_flag=True, help="Say how each score came about.")
@@ -100,6 +109,7 @@ def _request(query: str, options: dict[str, Any], *, with_marks: bool) -> Search
         with_neighbors=options["with_neighbors"],
         require_entities=options["require"],
         boost_entities=options["boost"],
+        min_score=options["min_score"],
         max_tokens=options["max_tokens"],
         explain=options["explain"],
         with_marks=with_marks and options["batch"] is None,
@@ -149,5 +159,7 @@ def _warn(result: SearchResult) -> None:
         warn(warning)
     if result.truncated:
         warn(result.truncated)
+    if result.hits and all(hit.weak for hit in result.hits):
+        warn(_WEAK)
     if not result.hits and _EMPTY not in result.warnings:
         warn("nothing found")

@@ -5,7 +5,7 @@ import datetime as dt
 import click
 from msgspec import Struct
 
-from cli.home import open_app
+from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from kb.guide import signals
 from kb.model.signal import Signal
@@ -25,7 +25,7 @@ def command(ctx: click.Context, with_done: bool, as_json: bool) -> None:
     """List what agents left for a person: where they are stuck, and what they want decided."""
     if ctx.invoked_subcommand is not None:
         return
-    app = open_app(ctx, create=False)
+    app = open_to_read(ctx)
     with app.store.read() as txn:
         found = signals.listed(txn, with_done=with_done)
     if as_json:

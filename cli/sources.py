@@ -5,7 +5,7 @@ import datetime as dt
 import click
 from msgspec import Struct
 
-from cli.home import open_app
+from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from kb.model.origin import Origin
 from kb.sync.origins import listed, unregister
@@ -24,7 +24,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """List the folders and pages that `kb sync-all` keeps current."""
     if ctx.invoked_subcommand is not None:
         return
-    app = open_app(ctx, create=False)
+    app = open_to_read(ctx)
     with app.store.read() as txn:
         origins = listed(txn)
     if as_json:

@@ -4,7 +4,7 @@ import contextlib
 
 import click
 
-from cli.home import open_app
+from cli.home import open_to_read
 from cli.output import clean, print_json, size, warn
 from cli.pushes import said_of
 from kb.errors import ModelMissing
@@ -16,7 +16,7 @@ from kb.home_stats import counted
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Count docs, passages, vectors, jobs and bytes."""
-    app = open_app(ctx, create=False)
+    app = open_to_read(ctx)
     stats = counted(app)
     with contextlib.suppress(ModelMissing):
         if (said := app.shortened()) is not None:

@@ -2,7 +2,7 @@
 
 import click
 
-from cli.pull import run
+from cli.pull import run, run_everywhere
 from kb.registry.report import Wanted
 
 
@@ -15,6 +15,9 @@ def command(ctx: click.Context, wait: bool, as_json: bool) -> None:
 
     A registry that has not changed costs one request. What was changed, deleted or removed here
     stays so; `kb pull` says how it comes back. Exit 3 where an entry or a registry failed, 1 where
-    no registry could be read.
+    no registry could be read. `kb --space all sync-knowledge` does so in every space.
     """
-    run(ctx, Wanted(), wait=wait, as_json=as_json)
+    if ctx.obj["space"] == "all":
+        run_everywhere(ctx, wait=wait, as_json=as_json)
+    else:
+        run(ctx, Wanted(), wait=wait, as_json=as_json)

@@ -7,7 +7,7 @@ import click
 from msgspec import Struct
 
 from cli.asked import own_server
-from cli.home import open_app
+from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.client.wire import Body
@@ -71,7 +71,7 @@ def add(ctx: click.Context, name: str, user: str, role: Role) -> None:
 @click.pass_context
 def show_all(ctx: click.Context, as_json: bool) -> None:
     """List the tokens that there are, without what they are."""
-    with open_app(ctx, create=False).store.read() as txn:
+    with open_to_read(ctx).store.read() as txn:
         found = tokens.listed(txn)
     if as_json:
         rows = [

@@ -45,6 +45,8 @@ def command(
     known = trust_list()
     if listing != (folder is None) or (listing and remove):
         raise UsageError("give DIR, or --list")
+    if as_json and not listing:
+        raise UsageError("--json goes with --list")
     if ctx.obj["home"] is not None or ctx.obj["space"] is not None:
         raise UsageError("kb trust takes the folder as DIR; leave out --home and --space")
     if folder is None:

@@ -10,7 +10,7 @@ from cli.output import print_json
 from kb.errors import NotFound
 from kb.ingest.changes import set_visibility
 from kb.model.doc import Visibility
-from kb.store import docs
+from kb.tools.entries import doc_named
 
 
 class Shown(Struct, frozen=True, kw_only=True):
@@ -27,10 +27,10 @@ class Shown(Struct, frozen=True, kw_only=True):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, ident: str, visibility: Visibility, as_json: bool) -> None:
-    """Say who may see a doc: everybody, every named user, or its owner."""
+    """Say who may see a doc or an entry: everybody, every named user, or its owner."""
     app = open_app(ctx, create=False)
     with app.store.read() as txn:
-        doc_id = docs.resolve_doc(txn, ident)
+        doc_id = doc_named(txn, ident).doc_id
     doc = set_visibility(app.store, doc_id, visibility)
     if doc is None:
         raise NotFound(id=ident)

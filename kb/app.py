@@ -93,11 +93,12 @@ class App:
     ) -> Self:
         """Open a home, making it when `create`; without it, a home that is not there is empty.
 
-        Homes that are given the same `shared` models load each of them once. Raises ReadOnlyHome
-        or StoreDamaged.
+        Homes that are given the same `shared` models load each of them once. Raises ReadOnlyHome,
+        StoreDamaged, and StoreMissing for a home that was made before and has lost its store.
         """
         paths = HomePaths(home)
         clock = clock or SystemClock()
+        paths.check_not_lost()
         if not create and not paths.has_store:
             from kb.store.memory import MemoryEnvironment
 
@@ -212,7 +213,7 @@ class App:
         from kb import home_entries, home_notebook
         from kb.sync.add import Adder
 
-        notebook = home_notebook.folder_of(self.paths, self.settings.notebook)
+        notebook = home_notebook.folder_if_fit(self.paths, self.settings.notebook)
 
         def member_at(path: Path) -> "Member | None":
             return home_notebook.member_at(notebook, path) or home_entries.member_at(
@@ -305,7 +306,7 @@ class App:
         from kb.canonicalize import Parser
 
         said = self.settings.ingest
-        return Parser(memory_bytes_max=said.parse_memory_bytes, wall_s_max=said.parse_wall_s)
+        return Parser(memory_bytes_max=said.parse_memory_bytes, cpu_s_max=said.parse_cpu_s)
 
     @functools.cached_property
     def notebook(self) -> "HomeNotebook":
@@ -396,10 +397,22 @@ class App:
     @property
     def checker(self) -> "Checker":
         """Compares everything with what names it, under the model that is in use now."""
-        from kb.check import Checker
+        from kb.check import Checker, NotebookPlace
+        from kb.home_notebook import folder_if_fit
 
         dense = self.dense
-        return Checker(self.store, self.content, self.lexical, dense, dense.fingerprint, dense.dim)
+        folder = folder_if_fit(self.paths, self.settings.notebook)
+        place = NotebookPlace(root=folder, sync=self._sync_notebook) if folder else None
+        return Checker(
+            self.store, self.content, self.lexical, dense, dense.fingerprint, dense.dim, place
+        )
+
+    def _sync_notebook(self) -> None:
+        from kb.sync.current import SyncOptions
+
+        with self.parser() as parser:
+            options = SyncOptions(interval_min=0, only=os.fspath(self.notebook.root))
+            self.syncer(parser, options).run()
 
     def _locked(self, opened: Callable[[], T]) -> T:
         with self._lock:

@@ -15,7 +15,7 @@ import kb
 from kb.app import App
 from kb.config import Settings
 from kb.content.layout import HomePaths
-from kb.errors import ItemsFailed, ReadOnlyHome, StoreDamaged, StoreFull
+from kb.errors import ItemsFailed, ReadOnlyHome, StoreDamaged, StoreFull, StoreMissing
 from kb.guide.core import core_digest
 from kb.guide.install import Installed, install
 from kb.ingest.request import Wishes
@@ -87,6 +87,11 @@ def _filled(place: Path, shared: "SharedModels | None", clock: "Clock | None") -
                 stack.pop_all()
                 return known
     _remove_others(place)
+    try:
+        HomePaths(place).check_not_lost()
+    except StoreMissing:
+        # It is a cache: what is left of it is made again.
+        shutil.rmtree(place, ignore_errors=True)
     with ExitStack() as stack:
         app = App.open(place, settings, clock=clock, shared=shared)
         stack.callback(app.close)

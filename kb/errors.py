@@ -12,6 +12,8 @@ KbError                     1
 │   ├── NoSignal            4   no signal has this id
 │   └── NoBackup            4   no backup has this name
 ├── StoreDamaged            5   a record or page is not what was written
+│   ├── StoreMissing        5   a home's store is not there, and what it named is
+│   ├── StoreTooNew         5   a later kb made the store
 │   └── BackupDamaged       5   a backup is cut short, or not what was written
 ├── HeldBack                6   waits for a confirmation
 ├── SourceError             1   one source could not be taken in
@@ -127,6 +129,22 @@ class StoreDamaged(KbError):
 
     template = "{place}: {detail}; run `kb check`, or restore the home from a backup"
     exit_code = 5
+
+
+class StoreMissing(StoreDamaged):
+    """A home's store is not there, and what it named is; nothing is made in its place."""
+
+    template = (
+        "{place}: the store is missing, and {detail} beside it, so this home was made before; "
+        "bring the file back, make a home of a backup (`kb backup list` shows them), or run "
+        "`kb check --rebuild` to take in again what raw/ holds"
+    )
+
+
+class StoreTooNew(StoreDamaged):
+    """A later kb made the store; nothing is wrong with it."""
+
+    template = "{place}: a later kb made it ({detail}); update kb to use this home"
 
 
 class BackupDamaged(StoreDamaged):
@@ -267,6 +285,13 @@ class NotebookUnfit(KbError):
     """The folder cannot be the notebook, or not as it is now; nothing in it was changed."""
 
     template = "{place} cannot be the notebook: {detail}"
+
+
+class NotebookGone(NotebookUnfit):
+    """There was a notebook, and its repository is no more."""
+
+    template = "{place}: {detail}"
+    exit_code = 5
 
 
 class CannotUndo(KbError):

@@ -50,7 +50,7 @@ def collect(store: Store, origin: Origin, folder: Path, file_bytes_max: int) -> 
     members: dict[Lsid, Member] = {}
     for path in found[:_FILES_MAX]:
         try:
-            data, _ = read_file(path, file_bytes_max, store.clock.now_ms())
+            data, _ = read_file(path, file_bytes_max, store.clock.now_ms(), listed=True)
         except SourceError:
             # It is named as a failure when it is to be taken in.
             lost.append(path)

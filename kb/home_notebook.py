@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kb.config import NotebookSettings, Settings
 from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.errors import SourceError
+from kb.errors import NotebookGone, NotebookUnfit, SourceError
 from kb.ingest.changes import vanish
 from kb.ingest.ingest import seen_record
 from kb.ingest.request import Wishes
@@ -27,8 +27,8 @@ from kb.store import chunks, docs
 from kb.store.store import Store
 from kb.sync import origins
 from kb.sync.add import AddOptions
-from kb.sync.folder import Move, Survey, follow, moves
 from kb.sync.items import Member
+from kb.sync.moves import Lost, Move, follow, moves, new_title
 from kb.sync.read import read_file
 from kb.sync.walk import Found, walk
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kb.llm import Provider
     from kb.notebook import (
         Arrival,
+        Logged,
         Organizer,
         Pusher,
         PushReport,
@@ -52,14 +53,34 @@ _LIKE_HITS = 10
 
 
 def folder_of(paths: HomePaths, said: NotebookSettings) -> Path:
-    """The notebook's folder, by its real path; it may not be there."""
-    named = os.path.expanduser(said.path) if said.path else paths.notebook
-    return Path(os.path.realpath(paths.root / named))
+    """The notebook's folder, by its real path; it may not be there.
+
+    Raises NotebookUnfit for a project's that leads out of its `.kb`. An absolute path is the user's
+    own word, for no settings of a project may say one.
+    """
+    named = os.path.expanduser(said.path) if said.path else paths.notebook.name
+    real = Path(os.path.realpath(paths.root / named))
+    is_bound = paths.root.name == PROJECT_FOLDER and not os.path.isabs(named)
+    if is_bound and Path(os.path.realpath(paths.root)) not in real.parents:
+        detail = (
+            f"it leads out of the project, to {real}; if that is right, have your own settings say "
+            "so (notebook.path)"
+        )
+        raise NotebookUnfit(detail, place=paths.root / named)
+    return real
 
 
-def declared(folder: Path, now_ms: int) -> list[Origin]:
+def folder_if_fit(paths: HomePaths, said: NotebookSettings) -> Path | None:
+    """As `folder_of`; None where that refuses, for what has other things to do."""
+    try:
+        return folder_of(paths, said)
+    except NotebookUnfit:
+        return None
+
+
+def declared(folder: Path | None, now_ms: int) -> list[Origin]:
     """The source that a notebook is, once it is there."""
-    if not (folder / ".git").is_dir():
+    if folder is None or not (folder / ".git").is_dir():
         return []
     place = display_name(folder)
     ident = origin_id("notebook", place)
@@ -74,8 +95,10 @@ def declared(folder: Path, now_ms: int) -> list[Origin]:
     ]
 
 
-def member_at(folder: Path, path: Path) -> Member | None:
+def member_at(folder: Path | None, path: Path) -> Member | None:
     """What a file is to the notebook, by whatever way it is taken in; None where it is no note."""
+    if folder is None:
+        return None
     is_note = path.suffix == ".md" and path != folder / NOTEBOOK_INDEX
     if not is_note or not path.is_relative_to(folder):
         return None
@@ -97,14 +120,19 @@ class HomeNotebook:
     def __init__(
         self, store: Store, paths: HomePaths, settings: Settings, engine: NotebookEngine
     ) -> None:
-        self.root = folder_of(paths, settings.notebook)
+        self._paths = paths
+        self._settings = settings.notebook
         self._store = store
         self._file_bytes_max = settings.ingest.file_bytes_max
         self._asks_model = settings.llm.provider != "none"
         # The remote of a project's notebook may have come with the project.
         self.pushes = settings.notebook.push and paths.root.name != PROJECT_FOLDER
-        self._push_lock = paths.push_lock
         self._engine = engine
+
+    @functools.cached_property
+    def root(self) -> Path:
+        """Its folder, by its real path; it may not be there. Raises NotebookUnfit."""
+        return folder_of(self._paths, self._settings)
 
     def hand_in(
         self, data: bytes, hint: str | None, tags: Sequence[str], *, owner: str | None = None
@@ -125,7 +153,32 @@ class HomeNotebook:
         from kb.notebook import Organizer
 
         complete = self._complete if self._asks_model else None
-        return Organizer(self._store, self.root, self.take_in, self.nearest, complete)
+        return Organizer(
+            self._store,
+            self.root,
+            self.take_in,
+            self.nearest,
+            complete,
+            may_make=lambda: not self._is_gone(),
+        )
+
+    def _is_gone(self) -> bool:
+        """Whether there was a notebook, and its repository is no more."""
+        from kb.check.notebook import standing
+
+        return standing(self._store, self.root) == "gone"
+
+    def log(self, limit: int) -> "list[Logged]":
+        """The newest commits, the newest first; none without a notebook.
+
+        Raises NotebookGone for one whose repository is no more, NotebookUnfit.
+        """
+        from kb.notebook import log
+        from kb.notebook.opening import GONE
+
+        if self._is_gone():
+            raise NotebookGone(GONE, place=self.root)
+        return log(self.root, limit)
 
     def _complete(self, system: str, user: str) -> str:
         return self._engine.llm().complete(system, user)
@@ -156,10 +209,29 @@ class HomeNotebook:
         from kb.notebook import Pusher, Sender
 
         sender = Sender()
-        return Pusher(self._store, self.root, self._push_lock, random.random, sender), sender
+        pusher = Pusher(
+            self._store,
+            self.root,
+            self._paths.push_lock,
+            random.random,
+            sender,
+            token_host=self._settings.token_host,
+        )
+        return pusher, sender
+
+    def strange_remote(self) -> str | None:
+        """Where a push would go that nobody has agreed to; None where somebody has.
+
+        The remote of a project's notebook may have come with the project. Raises NotebookUnfit.
+        """
+        is_project = self._paths.root.name == PROJECT_FOLDER
+        return self._pusher[0].new_remote() if is_project else None
 
     def push(self) -> "PushReport":
-        """Push to `origin` now. Raises NotPushed where there is none, NotebookUnfit, StoreBusy."""
+        """Push to `origin` now. Raises NotPushed where there is none, NotebookUnfit, StoreBusy.
+
+        Whoever calls has seen to `strange_remote`.
+        """
         return self._told(self._pusher[0].push())
 
     def push_if_due(self) -> "PushReport | None":
@@ -227,7 +299,8 @@ class HomeNotebook:
         Where it was moved, with its home or by another setting, its docs follow it; those of notes
         that are not in the new place go, and come back when that notebook does.
         """
-        for origin in declared(self.root, self._store.clock.now_ms()):
+        folder = folder_if_fit(self._paths, self._settings)
+        for origin in declared(folder, self._store.clock.now_ms()):
             with self._store.read() as txn:
                 known = [one for one in origins.listed(txn) if one.kind == "notebook"]
             if all(one.origin_id != origin.origin_id for one in known):
@@ -243,14 +316,10 @@ class HomeNotebook:
             known = [doc for no in numbers if (doc := docs.latest(txn, no))]
         left = [doc for doc in known if (path_of(doc.place) or self.root).is_relative_to(old)]
         here = (one.path for one in walk(self.root, _EXTENSIONS) if isinstance(one, Found))
-        found = Survey(
-            seen=(),
-            vanished=left,
-            known=len(left),
-            fresh=[path for path in here if member_at(self.root, path)],
-            held_back=None,
-        )
-        followed = set(follow(self._store, moves(self._store, found, self._file_bytes_max)))
+        fresh = [path for path in here if member_at(self.root, path)]
+        lost = [Lost(doc=doc) for doc in left]
+        found = moves(self._store, fresh, lost, self._file_bytes_max, title_of=self._title_of)
+        followed = set(follow(self._store, found))
         vanish(self._store, [doc.doc_id for doc in left if doc.doc_id not in followed])
         origins.unregister(self._store, origin.origin_id)
 
@@ -267,7 +336,12 @@ class HomeNotebook:
         if sha256_hex(data) != doc.raw_sha256:
             return None
         seen = seen_record(file_lsid(new), doc.doc_id, doc.raw_sha256, stamp)
-        return Move(doc=doc, path=new, seen=seen)
+        title = new_title(doc, new, data, self._title_of)
+        return Move(doc=doc, path=new, seen=seen, title=title)
+
+    def _title_of(self, path: Path, data: bytes) -> str | None:
+        options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
+        return self._engine.adder(options).title_of(path, data)
 
     def _hide(self, paths: list[Path]) -> None:
         with self._store.read() as txn:

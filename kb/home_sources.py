@@ -83,6 +83,10 @@ class HomeSources:
         cursor = adder.cursors.get(origin.location, origin.cursor)
         return report, structs.replace(origin, cursor=cursor)
 
+    def title_of(self, path: Path, data: bytes) -> str | None:
+        """What a file of these bytes is called where it is now; None where it cannot be read."""
+        return self._adder(self._options).title_of(path, data)
+
     def declared(self) -> list[Origin]:
         """The topics that the settings name and want to have searched, entries and notebook."""
         now_ms = self._store.clock.now_ms()
@@ -91,7 +95,7 @@ class HomeSources:
             for name, said in self._settings.kb.topic.items()
             if said.enable and said.index
         ]
-        folder = home_notebook.folder_of(self._paths, self._settings.notebook)
+        folder = home_notebook.folder_if_fit(self._paths, self._settings.notebook)
         notebook = home_notebook.declared(folder, now_ms)
         return [*topics, *home_entries.declared(self._paths.knowledge, now_ms), *notebook]
 

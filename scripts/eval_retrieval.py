@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,10 @@ def entries(folder: Path) -> Iterator[tuple[str, str, str]]:
             yield str(entry["_id"]), entry.get("title") or "", entry["text"]
 
 
-def take_in(app: App, folder: Path) -> None:
-    """Take the corpus in and work every job off."""
+def take_in(app: App, rows: Iterable[tuple[str, str, str]]) -> None:
+    """Take entries in, each an id, a title and a text, and work every job off."""
     batch: list[Staged] = []
-    for ident, title, text in entries(folder):
+    for ident, title, text in rows:
         raw = f"{title}\n{text}".encode()
         if not text.strip() and not title.strip():
             continue
@@ -124,7 +124,7 @@ def run(folder: Path, home: Path, overrides: list[str]) -> dict[str, Any]:
         with app.store.read() as txn:
             known = txn.count("versions")
         if not known:
-            take_in(app, folder)
+            take_in(app, entries(folder))
         return {mode: measure(app, folder, mode) for mode in MODES}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 _TESTS: Final = Path(__file__).resolve().parent
-_PATH: Final = os.pathsep.join([str(_TESTS.parent), str(_TESTS)])
+TESTS_PATH: Final = os.pathsep.join([str(_TESTS.parent), str(_TESTS)])
 
 
 def start(code: str, *args: object, **env: str) -> "subprocess.Popen[str]":
@@ -18,7 +18,7 @@ def start(code: str, *args: object, **env: str) -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": _PATH, **env},
+        env={**os.environ, "PYTHONPATH": TESTS_PATH, **env},
     )
 
 
@@ -27,7 +27,7 @@ def finished(code: str, *args: object, **env: str) -> "subprocess.CompletedProce
     child = start(code, *args, **env)
     with child:
         try:
-            stdout, stderr = child.communicate(timeout=60)
+            stdout, stderr = child.communicate(timeout=120)
         except subprocess.TimeoutExpired:
             child.kill()
             raise

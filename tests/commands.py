@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import forked
 from msgspec import Struct
 
 KB: Final = str(Path(sys.executable).with_name("kb"))
 HASHING: Final = ("--cfg", "embed.kind=hashing")
-TIMEOUT_S: Final = 60
+TIMEOUT_S: Final = 120
 _SHOW: Final = """
 import atexit, sys
 from cli.main import main
@@ -71,16 +72,16 @@ def run(
     cwd: Path | None = None,
     **options: Any,
 ) -> Ran:
-    """Run a command line to its end, nothing of it a terminal."""
-    done = subprocess.run(
-        argv,
-        input=stdin.encode() if isinstance(stdin, str) else stdin,
-        capture_output=True,
-        env=env or surroundings(),
-        cwd=cwd,
-        timeout=TIMEOUT_S,
-        **options,
-    )
+    """Run a command line to its end, nothing of it a terminal; `options` are of subprocess."""
+    env = env or surroundings()
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    words = [os.fsdecode(word) for word in argv]
+    if words[0] == KB and not options and forked.can_fork(env):
+        done = forked.run(words, env=env, timeout_s=TIMEOUT_S, stdin=given, cwd=cwd)
+    else:
+        done = subprocess.run(
+            argv, input=given, capture_output=True, env=env, cwd=cwd, timeout=TIMEOUT_S, **options
+        )
     return Ran(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
 
 

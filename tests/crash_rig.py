@@ -17,15 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import forked
 from click.testing import CliRunner
 from msgspec import Struct
+from strangers import let_count
 
 from cli.main import kb
 from kb.errors import KbError
 
 KB: Final = Path(sys.executable).with_name("kb")
 CFG: Final = ("embed.kind=hashing", "compact.tombstone_days=0")
-DEADLINE_S: Final = 60.0
+DEADLINE_S: Final = 120.0
 
 
 class Called(Struct, frozen=True, kw_only=True):
@@ -54,7 +56,9 @@ class Rig:
     def env(self) -> dict[str, str]:
         """The environment of every command: nothing of the person's own is read or written."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KB_", "XDG_"))}
-        return {**kept, "HOME": str(self.root), "COLUMNS": "100"}
+        # That of the tests: threads that call a command here see the same as a process does.
+        data = os.environ["XDG_DATA_HOME"]
+        return {**kept, "HOME": str(self.root), "XDG_DATA_HOME": data, "COLUMNS": "100"}
 
     def args(self, *args: object, cfg: Iterable[str] = ()) -> list[str]:
         options = [part for said in (*self.cfg, *cfg) for part in ("--cfg", said)]
@@ -78,18 +82,28 @@ class Rig:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={
-                **self.env(),
-                "KB_FAILPOINTS": armed,
-                "KB_FAILPOINTS_LOG": str(self.hits_log),
-                **env,
-            },
+            env=self._armed(armed, env),
         )
 
-    def run(self, *args: object, **options: Any) -> Called:
-        """The real command, to its end."""
-        with self.start(*args, **options) as process:
-            return ended(process)
+    def run(
+        self,
+        *args: object,
+        armed: str = "",
+        cfg: Iterable[str] = (),
+        under: Iterable[str] = (),
+        **env: str,
+    ) -> Called:
+        """The real command, to its end, in a process of its own."""
+        if under or not forked.can_fork(self.env() | env):
+            with self.start(*args, armed=armed, cfg=cfg, under=under, **env) as process:
+                return ended(process)
+        argv = [str(KB), *self.args(*args, cfg=cfg)]
+        done = forked.run(argv, env=self._armed(armed, env), timeout_s=DEADLINE_S)
+        return Called(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
+
+    def _armed(self, armed: str, more: dict[str, str]) -> dict[str, str]:
+        said = {"KB_FAILPOINTS": armed, "KB_FAILPOINTS_LOG": str(self.hits_log)}
+        return {**self.env(), **said, **more}
 
     def call(self, *args: object, cfg: Iterable[str] = ()) -> Called:
         """The command in this process, which costs no start; never armed."""
@@ -102,10 +116,16 @@ class Rig:
             raise result.exception
         return Called(code=code, out=result.stdout, err=err)
 
-    def copied(self, root: Path) -> "Rig":
-        """The home as it is now, elsewhere, over the same sources."""
+    def copied(self, root: Path, cfg: Iterable[str] = ()) -> "Rig":
+        """The home as it is now, elsewhere, over the same sources, with `cfg` besides."""
         shutil.copytree(self.home, root / "home", symlinks=True)
-        return Rig(root, self.sources, self.cfg)
+        copy = Rig(root, self.sources, (*self.cfg, *cfg))
+        copy.trust()
+        return copy
+
+    def trust(self) -> None:
+        """Let the home count, which was copied, or made without a command."""
+        let_count(self.home, Path(os.environ["XDG_DATA_HOME"]))
 
     def write(self, files: dict[str, str]) -> None:
         """Put source files in place, each whole at once, as editors do."""

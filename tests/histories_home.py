@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fakes import FakeClock
 from histories import (
@@ -79,20 +79,24 @@ class Models(SharedModels):
 class InProcess:
     """One history: the files, the home, and the library that knows what it must hold."""
 
+    models: SharedModels = Models()
+
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kb-history-", dir=_quick())
         root = Path(self._folder.name)
         self.disk = Disk(root / "src")
         self.library = Library(self.disk)
-        self.clock = FakeClock(now_ms=START_MS)
+        self.clock = self._new_clock()
         self._root = Path(self.disk.root).parent
         self._homes = 0
         self._home = self._next_home()
         self._backup: Path | None = None
         self._rows: list[Row] = []
-        self._models = Models()
         self._steps = 0
         self._open()
+
+    def _new_clock(self) -> Any:
+        return FakeClock(now_ms=START_MS)
 
     def close(self) -> None:
         self.app.close()
@@ -103,7 +107,7 @@ class InProcess:
         return self._root / f"home-{self._homes}"
 
     def _open(self) -> None:
-        self.app = App.open(self._home, SETTINGS, clock=self.clock, shared=self._models)
+        self.app = App.open(self._home, SETTINGS, clock=self.clock, shared=self.models)
 
     # Doing.
 

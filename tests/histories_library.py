@@ -36,8 +36,8 @@ TOMBSTONE_DAYS: Final = 30
 # Compactions that must have seen a removed doc before one of them may forget it.
 COMPACTIONS_MIN: Final = 2
 
-State = Literal["active", "removed", "vanished"]
-"""Found; taken out by a person; gone with its file."""
+State = Literal["active", "removed", "vanished", "unsure"]
+"""Found; taken out by a person; gone with its file; found or gone, as the home says next."""
 
 
 class Held(Struct, frozen=True, kw_only=True):
@@ -247,52 +247,62 @@ class Library:
                 self._change(place, compactions=count, is_open=held.is_open or ripe)
 
     def _sync(self, now_ms: int, *, accept_deletions: bool) -> None:
-        docs, files = self.world.docs, self.disk.files
+        files = self.disk.files
+        before = dict(self.world.docs)
         own: dict[str, list[str]] = {folder: [] for folder in self.world.folders}
-        lost: dict[str, list[str]] = {folder: [] for folder in self.world.folders}
         for place in files:
             if folder := self._owner_of(place):
                 own[folder].append(place)
-        for place, held in docs.items():
-            folder = self._owner_of(place)
-            if folder and held.is_active and place not in files:
-                lost[folder].append(place)
+        here = [place for places in own.values() for place in places]
+        gone = [p for p in before if p not in files and p not in PACKED and self._owner_of(p)]
+        self._take_in(here, None, revive=False, first=self._default)
         # One that is empty may not be mounted: what is not there is not lost.
-        steady = [folder for folder in own if own[folder] or accept_deletions]
-        before = dict(docs)
-        for places in own.values():
-            self._take_in(places, None, revive=False, first=self._default)
-        left = [place for folder in steady for place in lost[folder]]
-        self._hide(left, "vanished", now_ms)
-        self._move(before, [place for places in own.values() for place in places], left)
+        steady = {folder for folder in own if own[folder] or accept_deletions}
+        self._hide([p for p in gone if self._owner_of(p) in steady], "vanished", now_ms)
+        for text in {before[p].text for p in gone}:
+            self._move(text, before, here, [p for p in gone if before[p].text == text])
         if self.world.pack is not None:
             self._take_in(PACKED, None, revive=False)
 
-    def _move(self, before: Mapping[str, Held], here: list[str], lost: list[str]) -> None:
+    def _move(
+        self, text: Text, before: Mapping[str, Held], here: list[str], gone: list[str]
+    ) -> None:
         """New files that say what a lost one said are that doc, at another place."""
         docs, files = self.world.docs, self.disk.files
-        for text in {before[place].text for place in lost}:
-            left = [place for place in lost if before[place].text == text]
-            fresh = [p for p in here if files[p] == text and p not in before]
-            # Where it is open whether an earlier doc is remembered, so is whether this is it.
-            maybe = [p for p in here if files[p] == text and _is_open(before.get(p))]
-            if not fresh and not maybe:
-                continue
-            seen = frozenset[str]().union(*(before[place].visibility for place in left))
-            is_sure = len(left) >= len(fresh) + len(maybe)
-            is_one = len(left) == len(fresh) == 1 and not maybe
-            for place in fresh:
-                kept = seen if is_sure else seen | {self._default(place)}
-                self._change(
-                    place, visibility=kept, doc_id=before[left[0]].doc_id if is_one else ""
-                )
-            for place in maybe:
-                self._change(place, visibility=docs[place].visibility | seen, doc_id="")
-            for place in left:
-                if len(left) <= len(fresh):
-                    del docs[place]
-                else:
-                    self._change(place, is_open=True)
+        left = [p for p in gone if before[p].state != "removed" and not _is_open(before[p])]
+        left_maybe = [p for p in gone if before[p].state != "removed" and _is_open(before[p])]
+        fresh = [p for p in here if files[p] == text and p not in before]
+        # Where it is open whether an earlier doc is remembered, so is whether this is it.
+        maybe = [p for p in here if files[p] == text and _is_open(before.get(p))]
+        if not (fresh or maybe) or not (left or left_maybe):
+            return
+        is_sure = len(left) >= len(fresh) + len(maybe)
+        is_one = len(left) == len(fresh) == 1 and not maybe and not left_maybe
+        for place in (*fresh, *maybe):
+            seen = set[str]().union(
+                *(self._seen_at(before[p], p, place) for p in (*left, *left_maybe))
+            )
+            if place in maybe:
+                seen |= docs[place].visibility
+            elif not is_sure:
+                seen.add(self._default(place))
+            doc_id = before[left[0]].doc_id if is_one else ""
+            self._change(place, visibility=frozenset(seen), doc_id=doc_id)
+        is_all = len(left) + len(left_maybe) <= len(fresh)
+        for place in (*left, *left_maybe):
+            if is_all:
+                del docs[place]
+            elif docs[place].is_active:
+                self._change(place, state="unsure")
+            else:
+                self._change(place, is_open=True)
+
+    def _seen_at(self, held: Held, place: str, to: str) -> set[str]:
+        """Who may see a doc after a move: what its folder gave stays in the folder."""
+        if self._owner_of(place) == self._owner_of(to):
+            return set(held.visibility)
+        given = self._default(place)
+        return {self._default(to) if one == given else one for one in held.visibility}
 
     # What a home shows is judged.
 
@@ -306,6 +316,12 @@ class Library:
         ids = Counter(row.doc_id for row in rows)
         assert not [place for place, times in places.items() if times > 1], places
         assert not [doc_id for doc_id, times in ids.items() if times > 1], ids
+        for place, held in list(self.world.docs.items()):
+            if held.state == "unsure":
+                is_there = place in places
+                self._change(
+                    place, state="active" if is_there else "vanished", is_open=not is_there
+                )
         current = self.current()
         assert set(places) == set(current), (sorted(places), sorted(current))
         for row in rows:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from commands import TIMEOUT_S, Home, surroundings
+import forked
+from commands import KB, TIMEOUT_S, Home, surroundings
 from msgspec import Struct
 
 HOST: Final = "127.0.0.1"
-END_S: Final = 10.0
+END_S: Final = 60.0
 
 
 class Got(Struct, frozen=True, kw_only=True):
@@ -36,7 +37,7 @@ class Got(Struct, frozen=True, kw_only=True):
 class Running:
     """One server; its process stays when a test has ended it itself."""
 
-    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+    def __init__(self, process: "subprocess.Popen[str] | forked.Process", port: int) -> None:
         self.process = process
         self.port = port
 
@@ -90,23 +91,17 @@ def start(
     before: Sequence[str] = (),
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
+    forks: bool = True,
     wants_token: bool = False,
 ) -> Running:
     """A server on a free port, once it takes requests; `before` are options of `kb` itself.
 
-    Unless it `wants_token`, whoever asks is the operator.
+    One that does not fork has loaded nothing but what it needs. Unless it `wants_token`, whoever
+    asks is the operator.
     """
     open_door = () if wants_token else ("--no-token",)
     argv = home.argv(*before, "serve", "--port", "0", *open_door, *args)
-    process = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=env or surroundings(),
-        cwd=cwd,
-    )
+    process = _started(argv, env or surroundings(), cwd, forks=forks)
     assert process.stdout is not None
     line = process.stdout.readline()
     found = re.fullmatch(rf"kb answers at http://{HOST}:(\d+)\n", line)
@@ -115,6 +110,22 @@ def start(
         _, err = process.communicate()
         raise AssertionError(line + err)
     return Running(process, int(found[1]))
+
+
+def _started(
+    argv: list[str], env: dict[str, str], cwd: Path | None, *, forks: bool
+) -> "subprocess.Popen[str] | forked.Process":
+    if forks and argv[0] == KB and forked.can_fork(env):
+        return forked.Process(argv, env=env, cwd=cwd)
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+        cwd=cwd,
+    )
 
 
 @contextlib.contextmanager
@@ -148,7 +159,7 @@ class ConfiguredHome(Home):
         return [first, *self._options, *rest]
 
 
-def until(holds: Callable[[], Any], wait_s: float = 20.0) -> Any:
+def until(holds: Callable[[], Any], wait_s: float = 120.0) -> Any:
     """What `holds` says, once it is true."""
     end_s = time.monotonic() + wait_s
     while not (found := holds()):

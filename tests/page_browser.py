@@ -18,7 +18,7 @@ ARGUMENTS: Final = (
     *("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--lang=en"),
     *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
 )
-WAIT_S: Final = 20
+WAIT_S: Final = 100
 WIDE: Final = (1200, 860)
 PHONE: Final = (360, 740)
 # Its own start page and the like are no requests of the page.

@@ -18,10 +18,20 @@ class PushHome(NoteHome):
         self.place("# One\n\nHere stands one.\n", "work")
         self.sender = Sender()
         self.requests: list[SendRequest] = []
-        self.pusher = Pusher(
-            self.home.store, self.root, folder / "push.lock", lambda: 0.0, self.send
-        )
+        self._lock = folder / "push.lock"
+        self.bound_to("")
         self.seconds_max: int | None = None
+
+    def bound_to(self, token_host: str) -> None:
+        """Have the user's settings name the host that may have the token."""
+        self.pusher = Pusher(
+            self.home.store,
+            self.root,
+            self._lock,
+            lambda: 0.0,
+            self.send,
+            token_host=token_host,
+        )
 
     def send(self, request: SendRequest) -> Outcome | None:
         self.requests.append(request)

@@ -38,6 +38,8 @@ class Source(Struct, frozen=True, kw_only=True):
     chunk_id: ChunkId
     text: str | None = None
     """None where it was not asked for."""
+    weak: bool = False
+    """It hardly fits the question, and is merely the nearest there is."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -131,4 +131,5 @@ def _source(n: int, hit: Hit, with_text: bool) -> Source:
         doc_id=hit.doc_id,
         chunk_id=hit.chunk_id,
         text=hit.text if with_text else None,
+        weak=hit.weak,
     )

@@ -18,13 +18,15 @@ def extracts(question: str, hits: Sequence[Hit]) -> tuple[Sentence, ...]:
     """At most EXTRACTS_MAX sentences of the passages, in their order, which is the best first.
 
     They are those with most of the question's words, at most two of a passage. Where none has any,
-    it is the first sentence of the best passage. Equal input gives equal output.
+    it is the first sentence of the best passage. Weak passages are not quoted.
+    Equal input gives equal output.
     """
     wanted = frozenset(terms(question))
     found: list[Sentence] = []
-    for n, hit in enumerate(hits, 1):
+    fitting = [(n, hit) for n, hit in enumerate(hits, 1) if not hit.weak]
+    for n, hit in fitting:
         found += [_quoted(text, n) for text in _best(hit.text, wanted)]
-    return tuple(found[:EXTRACTS_MAX]) or _first(hits)
+    return tuple(found[:EXTRACTS_MAX]) or _first(fitting)
 
 
 def _best(text: str, wanted: frozenset[str]) -> list[str]:
@@ -42,8 +44,8 @@ def _best(text: str, wanted: frozenset[str]) -> list[str]:
     return [rows[place] for place in sorted(kept)]
 
 
-def _first(hits: Sequence[Hit]) -> tuple[Sentence, ...]:
-    for n, hit in enumerate(hits, 1):
+def _first(hits: Sequence[tuple[int, Hit]]) -> tuple[Sentence, ...]:
+    for n, hit in hits:
         for text in _said(hit.text)[:1]:
             return (_quoted(text, n),)
     return ()

@@ -32,6 +32,8 @@ class Created(Struct, frozen=True, kw_only=True):
     backup: Backup
     pruned: tuple[str, ...]
     """Names of older backups, removed because `keep` was reached."""
+    spared: int = 0
+    """Older backups that `keep` would have removed, but for this one, which holds no doc."""
 
 
 class _Copied(Struct, frozen=True, kw_only=True):
@@ -63,12 +65,13 @@ class Backups(Shelf):
         """Copy the home as it is at one moment, while others go on writing.
 
         The backup is made in the home, or is the new or empty folder `to`. With `keep`, the oldest
-        in the home go until so many are left, but not for one that has problems. What the home
+        in the home go until so many are left, but not for one that has problems, and none that
+        holds docs goes for one that holds none. What the home
         lacks is noted as a problem of the backup. Waits 30 s for a compaction or another backup,
         so it must not be called from within one. Raises UsageError, StoreBusy, StoreFull,
         ReadOnlyHome, StoreDamaged; then there is no backup.
         """
-        if not (self.paths.store / "data.mdb").exists():
+        if not self.paths.has_store:
             raise UsageError(f"there is no home at {self.paths.root} to back up")
         if len(reason) > REASON_CHARS_MAX:
             raise UsageError(f"a reason has at most {REASON_CHARS_MAX:,} characters")
@@ -81,9 +84,13 @@ class Backups(Shelf):
                 staging.remove_parts(self.paths.backups)
             with staging.staged(target) as folder:
                 made = self._fill(folder, reason, now_ms)
-            prune = keep is not None and not made.problems
-            pruned = tuple(self._prune(keep or 1, target.name)) if prune else ()
-        return Created(backup=manifest.described(target, made), pruned=pruned)
+            beyond = self._beyond(keep, target.name) if keep and not made.problems else []
+            spared = [] if made.docs else [backup for backup in beyond if backup.docs]
+            pruned = [] if spared else [backup.name for backup in beyond]
+            for name in pruned:
+                staging.remove(self.paths.backups / name)
+        described = manifest.described(target, made)
+        return Created(backup=described, pruned=tuple(pruned), spared=len(spared))
 
     def _name(self, now_ms: int) -> str:
         moment = dt.datetime.fromtimestamp(now_ms / 1000, dt.UTC)
@@ -178,12 +185,10 @@ class Backups(Shelf):
         copying.put_link(link, home)
         return link
 
-    def _prune(self, keep: int, newest: str) -> Iterator[str]:
-        """Remove whole backups beyond `keep`, the oldest first of all; `newest` is one to keep."""
-        others = [backup.name for backup in self.listed().backups if backup.name != newest]
-        for name in others[keep - 1 :]:
-            staging.remove(self.paths.backups / name)
-            yield name
+    def _beyond(self, keep: int, newest: str) -> list[Backup]:
+        """Whole backups beyond `keep`, the newest of them first; `newest` is one to keep."""
+        others = [backup for backup in self.listed().backups if backup.name != newest]
+        return others[keep - 1 :]
 
 
 def _text(path: str) -> str:

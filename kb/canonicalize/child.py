@@ -1,6 +1,6 @@
 """How does the child live? It bounds itself, then answers until its input ends.
 
-Run as `python -m kb.canonicalize.child MEMORY_BYTES_MAX WALL_S_MAX` by `kb.canonicalize.parser`.
+Run as `python -m kb.canonicalize.child MEMORY_BYTES_MAX CPU_S_MAX` by `kb.canonicalize.parser`.
 """
 
 import contextlib
@@ -16,22 +16,27 @@ from kb.canonicalize.wire import HEADER, Parsed, Refused, Reply, decode_request,
 from kb.errors import SourceError
 
 _FILES_MAX: Final = 64
-_GRACE_S: Final = 2
+# A child that waits for something when its parent has died is ended by the clock in the end.
+_WALL_SHARE: Final = 100
+_ENDING: Final = (signal.SIGPROF, signal.SIGXCPU, signal.SIGALRM, signal.SIGTERM)
 
 
-def main(memory_bytes_max: int, wall_s_max: float) -> int:
+def main(memory_bytes_max: int, cpu_s_max: float) -> int:
     """Answer requests on descriptor 0 until it ends; returns the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in _ENDING:
+        # Whoever started the parent may have had it ignore or hold back what ends us.
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     answers = _answers_fd()
     _bound(resource.RLIMIT_CORE, 0)
     _bound(resource.RLIMIT_NOFILE, _FILES_MAX)
     _bound(resource.RLIMIT_AS, memory_bytes_max)
-    seconds = math.ceil(wall_s_max) + _GRACE_S
     while (payload := _read_frame()) is not None:
-        # The parent's clock ends a document first; these end a child whose parent has died.
-        _bound_cpu(seconds)
-        signal.alarm(seconds)
+        signal.setitimer(signal.ITIMER_PROF, cpu_s_max)
+        signal.alarm(math.ceil(cpu_s_max * _WALL_SHARE))
         reply = encode(_answer(payload, memory_bytes_max))
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
         del payload
         _write_all(answers, frame(reply))
@@ -70,15 +75,6 @@ def _bound(what: int, limit: int) -> None:
         limit = min(limit, hard)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(what, (limit, limit))
-
-
-def _bound_cpu(seconds: int) -> None:
-    """Allow `seconds` of processor time from now on; counted per process, so moved each time."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    with contextlib.suppress(ValueError, OSError):
-        limit = math.ceil(used.ru_utime + used.ru_stime) + seconds
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, hard))
 
 
 def _rss_bytes() -> int:

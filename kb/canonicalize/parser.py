@@ -15,13 +15,13 @@ from typing import Final, Self
 import msgspec
 
 from kb.canonicalize.dispatch import RISKY_MIMES, CanonicalizeInput, canonicalize
-from kb.canonicalize.process import ChildGarbled, ChildGone, ChildLate, ChildProcess
+from kb.canonicalize.process import ChildGarbled, ChildGone, ChildIdle, ChildProcess, ChildSpent
 from kb.canonicalize.wire import Parsed, Reply, decode_reply, encode
 from kb.errors import Unparsable
 from kb.model.text import Canonical
 
 MEMORY_BYTES_MAX: Final = 2 * 1024**3
-WALL_S_MAX: Final = 60.0
+CPU_S_MAX: Final = 60.0
 DOCS_PER_CHILD_MAX: Final = 500
 _RSS_SHARE_MAX: Final = 0.25
 
@@ -32,7 +32,7 @@ _ENV_FIXED: Final = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
 
 
 class Parser:
-    """Reads sources; HTML and PDF in a child with bounds on memory, time and files.
+    """Reads sources; HTML and PDF in a child with bounds on memory, processor time and files.
 
     One child serves one document at a time; calls from several threads wait for each other.
     Used as a context manager, or closed by `close`.
@@ -42,15 +42,15 @@ class Parser:
         self,
         *,
         memory_bytes_max: int = MEMORY_BYTES_MAX,
-        wall_s_max: float = WALL_S_MAX,
+        cpu_s_max: float = CPU_S_MAX,
         docs_per_child_max: int = DOCS_PER_CHILD_MAX,
         argv: Sequence[str] | None = None,
     ) -> None:
         """Set the bounds; nothing is started yet. `argv` names another program for the child."""
         self._memory_bytes_max = memory_bytes_max
-        self._wall_s_max = wall_s_max
+        self._cpu_s_max = cpu_s_max
         self._docs_per_child_max = docs_per_child_max
-        self._argv = tuple(argv) if argv else _child_argv(memory_bytes_max, wall_s_max)
+        self._argv = tuple(argv) if argv else _child_argv(memory_bytes_max, cpu_s_max)
         self._lock = threading.Lock()
         self._child: ChildProcess | None = None
         self._docs_read = 0
@@ -102,10 +102,12 @@ class Parser:
         is_answered = False
         try:
             child = self._running_child()
-            reply = decode_reply(child.ask(encode(source), self._wall_s_max))
+            reply = decode_reply(child.ask(encode(source), self._cpu_s_max))
             is_answered = True
-        except ChildLate:
-            detail = f"it took longer than {self._wall_s_max:g} s to read; {_INSTEAD}"
+        except ChildSpent:
+            detail = f"it takes more than {self._cpu_s_max:g} s of processor time; {_INSTEAD}"
+        except ChildIdle:
+            detail = f"its reader did nothing for {self._cpu_s_max:g} s; {_INSTEAD}"
         except ChildGone as gone:
             detail = f"{gone}; {_INSTEAD}"
         except (ChildGarbled, msgspec.DecodeError):
@@ -145,10 +147,10 @@ class Parser:
             child.stop()
 
 
-def _child_argv(memory_bytes_max: int, wall_s_max: float) -> tuple[str, ...]:
+def _child_argv(memory_bytes_max: int, cpu_s_max: float) -> tuple[str, ...]:
     # -P: the working directory may hold a module of someone else's.
     program = (sys.executable, "-P", "-m", "kb.canonicalize.child")
-    return (*program, str(memory_bytes_max), str(wall_s_max))
+    return (*program, str(memory_bytes_max), str(cpu_s_max))
 
 
 def _child_env() -> dict[str, str]:

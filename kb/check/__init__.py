@@ -5,6 +5,15 @@ room: what nothing needs is the compactor's business, and no finding here.
 """
 
 from kb.check.checker import Checker, check_truth
-from kb.check.report import Checked, CheckReport, Finding
+from kb.check.notebook import NotebookPlace
+from kb.check.report import Checked, CheckReport, Finding, Salvaged
 
-__all__ = ["CheckReport", "Checked", "Checker", "Finding", "check_truth"]
+__all__ = [
+    "CheckReport",
+    "Checked",
+    "Checker",
+    "Finding",
+    "NotebookPlace",
+    "Salvaged",
+    "check_truth",
+]

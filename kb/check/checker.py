@@ -10,6 +10,7 @@ from kb.check.docs import check_docs
 from kb.check.files import check_files, drop_settled
 from kb.check.jobs import check_jobs
 from kb.check.mends import ByHand, Mend
+from kb.check.notebook import NotebookPlace, check_notebook, mend_notebook
 from kb.check.notes import FINDINGS_MAX, Notes
 from kb.check.passages import check_passages, check_vectors
 from kb.check.records import check_counters, check_records
@@ -36,6 +37,7 @@ class Checker:
         dense: DenseIndex,
         fingerprint: str,
         dim: int,
+        notebook: NotebookPlace | None = None,
     ) -> None:
         """`fingerprint` and `dim` are those of the model in use."""
         self._store = store
@@ -44,6 +46,7 @@ class Checker:
         self._dense = dense
         self._fingerprint = fingerprint
         self._dim = dim
+        self._notebook = notebook
 
     def run(self, *, repair: bool = False) -> CheckReport:
         """Look at everything; with `repair` mend what can be, and look again.
@@ -64,6 +67,8 @@ class Checker:
                 if not mends or mends == done:
                     break
                 repairer.apply(mends)
+                if self._notebook:
+                    mend_notebook(self._notebook, mends, self._store.clock.now_ms())
                 done, notes = mends, self._look()
                 met |= notes.findings
                 left_out = notes.left_out
@@ -81,6 +86,8 @@ class Checker:
             check_caches(self._store, notes, self._lexical, self._dense)
         except StoreDamaged as error:
             _note_damage(notes, "caches", error)
+        if self._notebook:
+            check_notebook(self._store, notes, self._notebook.root)
         return notes
 
 

@@ -88,6 +88,17 @@ class Rebuild(Struct, frozen=True):
     cache: Literal["lexical", "dense"]
 
 
+class MendNotebook(Struct, frozen=True):
+    """Have the notebook's index anew, its files back, or a change ended that was begun."""
+
+    what: Literal["index", "files", "level"]
+    paths: tuple[str, ...] = ()
+
+
+class SyncNotebook(Struct, frozen=True):
+    """Bring the docs of the notebook level with its notes."""
+
+
 Mend: TypeAlias = (
     ByHand
     | DropRecord
@@ -102,12 +113,20 @@ Mend: TypeAlias = (
     | BringBack
     | RestoreFile
     | Rebuild
+    | MendNotebook
+    | SyncNotebook
 )
 _REPAIR = "`kb check --repair` "
+_RESTORED = {
+    "md": "makes it again from the raw bytes",
+    "raw": "takes it from its source, where that is unchanged; else restore it",
+}
 
 
 def said(mend: Mend) -> str:
     """The mend in words."""
+    if isinstance(mend, MendNotebook | SyncNotebook):
+        return _REPAIR + _of_notebook(mend)
     match mend:
         case ByHand(advice):
             return advice
@@ -121,11 +140,21 @@ def said(mend: Mend) -> str:
             return _REPAIR + "asks for its vectors; then run `kb worker --drain`"
         case BringBack():
             return _REPAIR + "takes it in again from its raw bytes; else add it again"
-        case RestoreFile(part="md"):
-            return _REPAIR + "makes it again from the raw bytes"
-        case RestoreFile():
-            return _REPAIR + "takes it from its source, where that is unchanged; else restore it"
+        case RestoreFile(part=part):
+            return _REPAIR + _RESTORED[part]
         case Rebuild():
             return _REPAIR + "rebuilds the cache"
         case _:
             assert_never(mend)
+
+
+def _of_notebook(mend: MendNotebook | SyncNotebook) -> str:
+    match mend:
+        case SyncNotebook():
+            return "or `kb sync-all` sees to it"
+        case MendNotebook("index"):
+            return "makes it anew from the newest commit"
+        case MendNotebook("files"):
+            return "puts it back; if you removed it, commit that"
+        case _:
+            return "ends it"

@@ -9,8 +9,8 @@ from kb.check.notes import Notes
 from kb.errors import StoreDamaged
 from kb.store import records
 from kb.store.codec import Records, from_u64
-from kb.store.kv import ReadTxn
-from kb.store.meta import last_number
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.meta import last_number, raise_number
 
 _BACKUP: Final = "restore the home from a backup"
 _TABLES: Final[tuple[Records[Any], ...]] = tuple(
@@ -65,6 +65,12 @@ def check_counters(txn: ReadTxn, notes: Notes) -> None:
         if reached < used:
             problem = f"stands at {reached}, below {used}, which is in use"
             notes.add(f"counter {name}", problem, RaiseCounter(name, used))
+
+
+def spare_numbers(txn: WriteTxn) -> None:
+    """Let every counter go on well above what is in use, for a store that lost some of them."""
+    for name, table in _COUNTER_OF.items():
+        raise_number(txn, name, _highest(txn, table) + (0 if name == "log" else _SPARE))
 
 
 def _highest(txn: ReadTxn, table: str) -> int:

@@ -17,6 +17,7 @@ from kb.check.mends import (
     DropRecord,
     Embed,
     Mend,
+    MendNotebook,
     RaiseCounter,
     Rebuild,
     Recut,
@@ -25,6 +26,7 @@ from kb.check.mends import (
     Relist,
     Repoint,
     RestoreFile,
+    SyncNotebook,
 )
 from kb.check.reborn import bring_back
 from kb.content.files import ContentStore
@@ -111,7 +113,9 @@ class Repairer:
                 queue.relist(txn)
             case RaiseCounter() | CountBirths():
                 _count(txn, mend)
-            case BringBack() | RestoreFile() | Rebuild() | ByHand():
+            case (
+                BringBack() | RestoreFile() | Rebuild() | ByHand() | MendNotebook() | SyncNotebook()
+            ):
                 pass
             case _:
                 assert_never(mend)

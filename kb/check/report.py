@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from kb.store.survey import LostDoc, TableSurvey
+
 
 class Finding(Struct, frozen=True, kw_only=True):
     """One thing that is not as what names it says."""
@@ -30,6 +32,27 @@ class Checked(Struct, frozen=True, kw_only=True):
     dense_rows: int = 0
 
 
+class Salvaged(Struct, frozen=True, kw_only=True):
+    """What became of a store that was damaged or gone."""
+
+    records: int
+    """Those that came over."""
+    docs: int
+    """Those whose records came over."""
+    recovered: int
+    """Those taken in again from raw/: private, and marked `recovered`."""
+    lost: tuple[LostDoc, ...]
+    """Those that could neither be read nor be taken in again at their place."""
+    lost_unnamed: int | None
+    """Records of docs that nothing names; None where it cannot be told how many there were."""
+    unusable: tuple[str, ...]
+    """Files of raw/ that no doc names, and that could not be taken in again."""
+    tables: tuple[TableSurvey, ...]
+    """Those of which something could not be read."""
+    kept_as: str
+    """Where the damaged file lies now; empty where there was none."""
+
+
 class CheckReport(Struct, frozen=True, kw_only=True):
     """The outcome of a check."""
 
@@ -39,3 +62,5 @@ class CheckReport(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     findings_left_out: int = 0
     """Findings past the first thousand."""
+    salvaged: Salvaged | None = None
+    """What became of a store that was damaged or gone, where a repair put another in its place."""

@@ -121,7 +121,7 @@ class RemoteAdder:
         if item.path is None:
             data = read_stream(stdin_fd, self._file_bytes_max, item.name)
             return self._handed_in(data, ())
-        data, _ = read_file(item.path, self._file_bytes_max, 0)
+        data, _ = read_file(item.path, self._file_bytes_max, 0, listed=item.listed)
         if not data.strip() and not item.named:
             self._tally.left(item.name, "skipped", "it is empty")
             return None

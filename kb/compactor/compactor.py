@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kb.compactor import caches, models, orphans, packs, vectors, versions
+from kb.compactor.grace import now_of
 from kb.compactor.report import CompactReport
 from kb.config import CompactSettings
 from kb.content.files import ContentStore
@@ -12,6 +13,7 @@ from kb.errors import ReadOnlyHome
 from kb.index import DenseIndex, LexicalIndexes, file_lock
 from kb.model.ids import DocId, SourceNo
 from kb.store import docs
+from kb.store.meta import count_compaction
 from kb.store.store import Store
 
 _MINUTE_MS: Final = 60_000
@@ -55,18 +57,21 @@ class Compactor:
             raise
 
     def _run(self, grace_ms: int, *, dry_run: bool) -> CompactReport:
-        store, now_ms = self._store, self._store.clock.now_ms()
+        store, now = self._store, now_of(self._store)
         readers = 0 if dry_run else store.reap_readers()
-        temporary = orphans.remove_temporary(self._paths, now_ms, grace_ms, dry_run=dry_run)
+        temporary = orphans.remove_temporary(self._paths, now.ms, grace_ms, dry_run=dry_run)
         settled = versions.settle(store, dry_run=dry_run)
-        purged = versions.purge(store, self._settings.tombstone_days, dry_run=dry_run)
+        purged = versions.purge(store, now, self._settings.tombstone_days, dry_run=dry_run)
         gone = self._gone(settled.gone, purged) if dry_run else frozenset[DocId]()
-        swept = orphans.sweep(store, self._paths, grace_ms, gone, dry_run=dry_run)
+        swept = orphans.sweep(store, self._paths, now, grace_ms, gone, dry_run=dry_run)
         unpacked = packs.remove_unnamed(store, self._paths, dry_run=dry_run)
-        kept = models.forget(store, self._settings.model_days, dry_run=dry_run)
+        kept = models.forget(store, now, self._settings.model_days, dry_run=dry_run)
         unused = vectors.remove_unused(store, frozenset(purged), kept, dry_run=dry_run)
         folders = models.remove_folders(self._paths.index / "dense", kept, dry_run=dry_run)
         dropped, said = self._shorten_log(dry_run=dry_run)
+        if not dry_run:
+            with store.write() as txn:
+                count_compaction(txn)
         return CompactReport(
             dry_run=dry_run,
             readers_reaped=readers,

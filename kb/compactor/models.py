@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kb.compactor.grace import Now
 from kb.index import discard, folders_of_others
 from kb.model.embedder import EmbedderSet
 from kb.store import embedders
@@ -13,26 +14,27 @@ from kb.store.store import Store
 _DAY_MS: Final = 86_400_000
 
 
-def forget(store: Store, days: int, *, dry_run: bool) -> EmbedderSet | None:
+def forget(store: Store, now: Now, days: int, *, dry_run: bool) -> EmbedderSet | None:
     """Give up the model before, `days` after the switch; returns those that stay, if any."""
     with store.read() as txn:
         known = embedders.in_use(txn)
-    if known is None or not _is_over(store, known, days):
+    if known is None or not _is_over(now, known, days):
         return known
     left = msgspec.structs.replace(known, previous=None)
     if dry_run:
         return left
     with store.write() as txn:
         known = embedders.in_use(txn)
-        if known is not None and _is_over(store, known, days):
+        if known is not None and _is_over(now, known, days):
             known = msgspec.structs.replace(known, previous=None)
             embedders.put(txn, known)
     return known
 
 
-def _is_over(store: Store, known: EmbedderSet, days: int) -> bool:
-    age_ms = store.clock.now_ms() - known.switched_ms
-    return known.previous is not None and age_ms >= days * _DAY_MS
+def _is_over(now: Now, known: EmbedderSet, days: int) -> bool:
+    if known.previous is None:
+        return False
+    return now.is_past(known.switched_ms, known.switched_run, days * _DAY_MS)
 
 
 def remove_folders(folder: Path, kept: EmbedderSet | None, *, dry_run: bool) -> int:

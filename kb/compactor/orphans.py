@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kb.compactor.grace import Now
 from kb.compactor.report import Swept
 from kb.content.layout import HomePaths
 from kb.failpoints import failpoint
@@ -26,14 +27,20 @@ _FOLDERS: Final = ("raw", "md")
 
 
 class _Stray(Struct, frozen=True):
-    """A file that nothing names; `marked_ms` where an earlier run marked it."""
+    """A file that nothing names; `mark` where an earlier run marked it."""
 
     path: str
-    marked_ms: int | None
+    mark: Orphan | None
 
 
 def sweep(
-    store: Store, paths: HomePaths, grace_ms: int, gone: frozenset[DocId], *, dry_run: bool
+    store: Store,
+    paths: HomePaths,
+    now: Now,
+    grace_ms: int,
+    gone: frozenset[DocId],
+    *,
+    dry_run: bool,
 ) -> Swept:
     """Mark what nothing names; remove what was marked `grace_ms` ago and still is not named.
 
@@ -41,23 +48,27 @@ def sweep(
     carries the mark it had before `strays` were looked for has not been taken since, and while
     this holds the writer's place nobody can. In a dry run the docs `gone` name nothing.
     """
-    now_ms = store.clock.now_ms()
     with store.read() as txn:
         strays = list(_strays(txn, paths.root, gone))
-    due = [s for s in strays if s.marked_ms is not None and 0 <= now_ms - s.marked_ms >= grace_ms]
+    due = [s for s in strays if s.mark and _is_due(now, s.mark, grace_ms)]
     # Marked in what is now the future: the clock was set back, and the wait begins anew.
-    new = [s for s in strays if s.marked_ms is None or s.marked_ms > now_ms]
+    new = [s for s in strays if s.mark is None or s.mark.marked_ms > now.ms]
     if dry_run:
         sizes = (_size(paths.root / s.path) for s in due)
         return Swept(marked=len(new), removed=len(due), bytes_freed=sum(sizes))
     _drop_stale_marks(store, {text_key(s.path) for s in strays})
     removed, freed, problems = _remove_all(store, paths.root, due)
     return Swept(
-        marked=_mark_all(store, new, now_ms),
+        marked=_mark_all(store, new, now),
         removed=removed,
         bytes_freed=freed,
         problems=tuple(problems),
     )
+
+
+def _is_due(now: Now, mark: Orphan, grace_ms: int) -> bool:
+    is_past = now.is_past(mark.marked_ms, mark.marked_run, grace_ms)
+    return is_past and mark.marked_ms <= now.ms
 
 
 def _strays(txn: ReadTxn, root: Path, gone: frozenset[DocId]) -> Iterator[_Stray]:
@@ -65,8 +76,7 @@ def _strays(txn: ReadTxn, root: Path, gone: frozenset[DocId]) -> Iterator[_Stray
     named = _named(txn, gone)
     for path in _files(root):
         if path not in named:
-            mark = ORPHANS.get(txn, text_key(path))
-            yield _Stray(path, mark.marked_ms if mark else None)
+            yield _Stray(path, ORPHANS.get(txn, text_key(path)))
 
 
 def _named(txn: ReadTxn, gone: frozenset[DocId]) -> set[str]:
@@ -134,7 +144,7 @@ def _remove_all(store: Store, root: Path, due: list[_Stray]) -> tuple[int, int, 
 def _remove(txn: WriteTxn, root: Path, stray: _Stray) -> int | None:
     """Remove a file that still carries its mark; its size, or None where it stays."""
     mark = ORPHANS.get(txn, text_key(stray.path))
-    if mark is None or mark.marked_ms != stray.marked_ms:
+    if mark is None or mark != stray.mark:
         return None
     path = root / stray.path
     try:
@@ -148,14 +158,15 @@ def _remove(txn: WriteTxn, root: Path, stray: _Stray) -> int | None:
     return status.st_size
 
 
-def _mark_all(store: Store, strays: list[_Stray], now_ms: int) -> int:
+def _mark_all(store: Store, strays: list[_Stray], now: Now) -> int:
     # A file may have been taken into use since it was looked for. Its mark then does no harm:
     # the run that would remove it looks again, later than the mark.
     waiting = iter(strays)
     while page := list(islice(waiting, MARKS_PER_TXN)):
         with store.write() as txn:
             for stray in page:
-                ORPHANS.put(txn, text_key(stray.path), Orphan(marked_ms=now_ms))
+                mark = Orphan(marked_ms=now.ms, marked_run=now.runs)
+                ORPHANS.put(txn, text_key(stray.path), mark)
         failpoint("compact.after_mark")
     return len(strays)
 

@@ -7,6 +7,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kb.compactor.grace import Now
+from kb.ingest.changes import forget
 from kb.jobs import queue
 from kb.model.doc import Doc, LedgerState
 from kb.model.ids import DocId, SourceNo
@@ -128,30 +130,34 @@ def _remove_version(txn: WriteTxn, key: bytes, doc_id: DocId) -> None:
     queue.cancel(txn, doc_id)
 
 
-def purge(store: Store, tombstone_days: int, *, dry_run: bool) -> list[SourceNo]:
-    """Remove every source whose tombstone is `tombstone_days` old; returns their numbers.
+def purge(store: Store, now: Now, tombstone_days: int, *, dry_run: bool) -> list[SourceNo]:
+    """Remove every source that was hidden `tombstone_days` ago; returns their numbers.
 
     A source goes whole, in one transaction, as its passages came in one. Numbers are not given
     out again: a source that comes back is a new one.
     """
-    before_ms = store.clock.now_ms() - tombstone_days * _DAY_MS
+    wait_ms = tombstone_days * _DAY_MS
     purged: list[SourceNo] = []
     with store.read() as txn:
-        old = [doc.source_no for doc in docs.all_latest(txn) if _is_old(doc, before_ms)]
+        old = [doc.source_no for doc in docs.all_latest(txn) if _is_old(doc, now, wait_ms)]
     if dry_run:
         return old
     while old:
         with store.write() as txn:
             births.begin(txn)
-            purged += _purge_some(txn, old, before_ms)
+            purged += _purge_some(txn, store, old, now, wait_ms)
     return purged
 
 
-def _is_old(doc: Doc | None, before_ms: int) -> bool:
-    return doc is not None and doc.status == "tombstoned" and doc.updated_ms <= before_ms
+def _is_old(doc: Doc | None, now: Now, wait_ms: int) -> bool:
+    if doc is None or doc.status != "tombstoned":
+        return False
+    return now.is_past(doc.updated_ms, doc.hidden_run, wait_ms)
 
 
-def _purge_some(txn: WriteTxn, waiting: list[SourceNo], before_ms: int) -> list[SourceNo]:
+def _purge_some(
+    txn: WriteTxn, store: Store, waiting: list[SourceNo], now: Now, wait_ms: int
+) -> list[SourceNo]:
     """Purge from the end of `waiting` until a transaction's worth of records is gone."""
     purged: list[SourceNo] = []
     records = 0
@@ -159,20 +165,20 @@ def _purge_some(txn: WriteTxn, waiting: list[SourceNo], before_ms: int) -> list[
         source_no = waiting.pop()
         doc = docs.latest(txn, source_no)
         # Brought back, or purged by another run, since it was chosen.
-        if doc is None or not _is_old(doc, before_ms):
+        if doc is None or not _is_old(doc, now, wait_ms):
             continue
-        records += _purge_one(txn, doc)
+        records += _purge_one(txn, store, doc)
         purged.append(source_no)
     return purged
 
 
-def _purge_one(txn: WriteTxn, doc: Doc) -> int:
+def _purge_one(txn: WriteTxn, store: Store, doc: Doc) -> int:
     """Remove a source; returns about how many records went."""
+    forget(txn, store, doc)
     gone = chunks.delete_all(txn, doc.source_no)
     log.append(txn, [chunk.no for chunk in gone], words=True, vectors=True)
     versions = list(SOURCE_DOCS.scan(txn, u64(doc.source_no)))
     for key, ref in versions:
         _remove_version(txn, key, ref.doc_id)
     VERSIONS.delete(txn, u64(doc.source_no))
-    docs.forget_place(txn, doc)
     return 3 * len(gone) + 3 * len(versions) + 3

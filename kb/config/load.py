@@ -14,7 +14,14 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kb.config.lines import line_of
-from kb.config.project import BYTES_MAX, ProjectFiles, acceptable, accepted_values, harmless
+from kb.config.project import (
+    BYTES_MAX,
+    ProjectFiles,
+    acceptable,
+    accepted_values,
+    harmless,
+    leads_out,
+)
 from kb.config.sections import (
     FILLED_IN,
     TOPIC_KEYS,
@@ -110,13 +117,15 @@ class _Layers:
             self._take(table, place, "user")
         elif project.accepts(data):
             kept, never = acceptable(table)
+            if out := leads_out(kept):
+                detail = f"{'.'.join(out)}: of a project it lies below its {project.home.name}"
+                raise ConfigError(detail, place=place(out))
             self._tell(file, never, "is for your own settings alone, so that it does not count")
             self._take(kept, place, "project")
         else:
             kept, left_out = harmless(table)
             left_out += self._not_theirs(kept)
-            hint = f"comes with the project, and counts only after `kb trust {project.home.parent}`"
-            self._tell(file, left_out, hint)
+            self._tell(file, left_out, project.hint(file))
             self._take(kept, place, "stranger")
 
     def _not_theirs(self, table: dict[str, Any]) -> list[str]:

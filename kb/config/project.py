@@ -36,7 +36,7 @@ _HARMLESS: Final = frozenset(
 _HARMLESS_OF_TOPICS: Final = frozenset(
     ("enable", "title", "introduction", "description", "subjects", "disabled", "index")
 )
-_OF_USERS_ALONE: Final = frozenset(("pack.trusted_keys",))
+_OF_USERS_ALONE: Final = frozenset(("pack.trusted_keys", "notebook.token_host"))
 
 
 class ProjectFiles(Struct, frozen=True, kw_only=True):
@@ -52,6 +52,12 @@ class ProjectFiles(Struct, frozen=True, kw_only=True):
     def has(self, file: Path) -> bool:
         """Whether a file is the project's, by its name or by where that leads."""
         return file.is_relative_to(self.home) or _real(file).is_relative_to(self.root)
+
+    def hint(self, file: Path) -> str:
+        """Why a key in a file of the project does not count, and what lets it."""
+        if _real(file).is_relative_to(_real(self.home)):
+            return f"comes with the project, and counts only after `kb trust {self.home.parent}`"
+        return f"lies in a project, and counts only from {self.home}/config.d after `kb trust`"
 
     def check_inside(self, file: Path) -> None:
         """Raise ConfigError for what is no plain file, or one that only a link makes its own."""
@@ -78,6 +84,16 @@ def harmless(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 def acceptable(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """What a project's table may say once the user has accepted it, and the keys it never may."""
     return _kept(table, lambda key: key not in _OF_USERS_ALONE)
+
+
+def leads_out(table: dict[str, Any]) -> tuple[str, ...] | None:
+    """The key of a path that leads out of the project's `.kb`, accepted or not; None where none.
+
+    Links are looked at where the folder is opened.
+    """
+    said = table.get("notebook", {}).get("path", "")
+    is_out = os.path.isabs(said) or said.startswith("~") or ".." in Path(said).parts
+    return ("notebook", "path") if is_out else None
 
 
 def accepted_values(table: dict[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     file_bytes_max: _Positive = 64 << 20
     extensions: tuple[str, ...] = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
-    parse_wall_s: _Positive = 60
+    parse_cpu_s: _Positive = 60
     parse_memory_bytes: _Positive = 2 << 30
 
 
@@ -189,6 +189,10 @@ class NotebookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The folder, named from the home where it is not absolute; empty is `notebook`."""
     push: bool = False
     """Whether its branch is pushed to its `origin` after commits."""
+    token_host: Annotated[
+        str, Meta(pattern=r"\A(?:\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::[0-9]{1,5})?\Z", max_length=300)
+    ] = ""
+    """The one host, as HOST or HOST:PORT, that may have KB_NOTEBOOK_TOKEN when it asks for it."""
 
 
 class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -34,7 +34,7 @@ class ContentStore:
             _sync_folder(target.parent)
             length = _length(target)
         except OSError as error:
-            raise _translated(error, target) from error
+            raise translated(error, target) from error
         if length not in (None, len(data)):
             raise StoreDamaged("another file has this name", place=relative)
         return made
@@ -107,7 +107,8 @@ def _length(path: Path) -> int | None:
         return None
 
 
-def _translated(error: OSError, place: Path) -> StoreFull | ReadOnlyHome | StoreDamaged:
+def translated(error: OSError, place: Path) -> StoreFull | ReadOnlyHome | StoreDamaged:
+    """The error of this program that says what the system said."""
     detail = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreFull(detail, place=place)

@@ -52,7 +52,24 @@ def _parts(relative: str) -> tuple[str, ...]:
     return path.parts
 
 
+def open_listed(path: Path) -> int | None:
+    """Open a regular file of which no part was a link when it was listed; None where it is none.
+
+    `path` is absolute. A part that became a link since is not followed. Raises OSError, ELOOP or
+    ENOTDIR for such a part.
+    """
+    return _opened(path.anchor, path.parts[1:])
+
+
 def _read(top: str, steps: tuple[str, ...], bytes_max: int) -> bytes | None:
+    fd = _opened(top, steps)
+    if fd is None:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        return file.read(bytes_max)
+
+
+def _opened(top: str, steps: tuple[str, ...]) -> int | None:
     """Open step by step without following a link: what is swapped for one meanwhile fails."""
     fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -63,15 +80,13 @@ def _read(top: str, steps: tuple[str, ...], bytes_max: int) -> bytes | None:
         # Looked at before it is opened: to open a device may already do something.
         if not steps or not _is_file(os.stat(steps[-1], dir_fd=fd, follow_symlinks=False)):
             return None
-        inner = os.open(steps[-1], _PLAIN | os.O_NONBLOCK, dir_fd=fd)
-        os.close(fd)
-        fd = inner
-        if not _is_file(os.fstat(fd)):
-            return None
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            return file.read(bytes_max)
+        found = os.open(steps[-1], _PLAIN | os.O_NONBLOCK, dir_fd=fd)
     finally:
         os.close(fd)
+    if _is_file(os.fstat(found)):
+        return found
+    os.close(found)
+    return None
 
 
 def _is_file(found: os.stat_result) -> bool:

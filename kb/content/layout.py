@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.errors import ReadOnlyHome
+from kb.errors import ReadOnlyHome, StoreMissing
 from kb.model.ids import sha256_hex
 
 _SLUG_BYTES_MAX: Final = 80
@@ -16,6 +16,8 @@ PACKS_FOLDER: Final = "packs"
 PROJECT_FOLDER: Final = ".kb"
 """The name of a project's home."""
 _FOLDERS: Final = ("store", "raw", "md", "index", "tmp")
+# What is not there before a store is, and stays when it is lost.
+_OF_A_STORE: Final = ("raw", "md", "notebook", "backups")
 _OWN: Final = (*_FOLDERS, "run", "backups", "notebook")
 
 
@@ -51,7 +53,27 @@ class HomePaths(Struct, frozen=True):
     @property
     def has_store(self) -> bool:
         """Whether a store lies there, whatever its state. Raises OSError where none may look."""
-        return self.data_file.exists()
+        return is_store(self.data_file)
+
+    def check_not_lost(self) -> None:
+        """Raise StoreMissing where there is no store, and there was one: what it named is there.
+
+        To be asked before a store is made, or its absence is taken for an empty home.
+        """
+        if self.has_store:
+            return
+        left = self.left_over()
+        # Another process may have made the store, and all the rest, since it was looked for.
+        if left and not self.has_store:
+            names = " and ".join(f"{name}/" for name in left)
+            there = "lies" if len(left) == 1 else "lie"
+            raise StoreMissing(f"{names} {there}", place=self.data_file)
+
+    def left_over(self) -> list[str]:
+        """Names of the folders here that nothing but a home with a store fills."""
+        if not self.root.is_dir():
+            return []
+        return [name for name in _OF_A_STORE if _holds_any(self.root / name)]
 
     @property
     def index(self) -> Path:
@@ -111,6 +133,22 @@ class HomePaths(Struct, frozen=True):
                 (self.root / name).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise ReadOnlyHome(error.strerror or "", place=self.root) from error
+
+
+def is_store(data_file: Path) -> bool:
+    """Whether a data file is there; an empty one is none, for a store would be made of it."""
+    try:
+        return data_file.stat().st_size > 0
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _holds_any(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return any(True for _ in entries)
+    except OSError:
+        return False
 
 
 def slug(title: str) -> str:

@@ -1,6 +1,7 @@
 """Any sentence-transformers model, by name or folder; needs the extra `kb[st]`."""
 
 import hashlib
+import os
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -139,13 +140,29 @@ def _load(name_or_path: str, device: str | None) -> "SentenceTransformer":
         ) from error
     if not name_or_path:
         raise ModelMissing("sentence-transformers needs a model; give its name or folder")
+    if _is_shadowed(name_or_path):
+        raise ModelMissing(
+            f"{name_or_path} is a model's name and a folder here; start elsewhere for the model,"
+            f" or say ./{name_or_path} for the folder"
+        )
     try:
-        return SentenceTransformer(name_or_path, device=device)
+        # A model is data. Code that comes with one is never run.
+        return SentenceTransformer(
+            os.path.expanduser(name_or_path), device=device, trust_remote_code=False
+        )
     except Exception as error:
         raise ModelMissing(
             f"the model {name_or_path} cannot be loaded ({error});"
             " check the name, the folder and the connection"
         ) from error
+
+
+def _is_shadowed(name: str) -> bool:
+    """Whether a folder in the working directory, which may be a stranger's, would be taken for it.
+
+    A folder that is meant is named from `/`, from `~` or from `.`.
+    """
+    return not name.startswith(("/", "~", ".")) and os.path.exists(name)
 
 
 def _fast_tokenizer(model: "SentenceTransformer", name: str) -> Any:

@@ -55,6 +55,12 @@ def ceiling(known: Frequencies, words: Sequence[str]) -> float:
     return (_K1 + 1) * _weight(known, "body", words)
 
 
+def rarities(known: Frequencies, words: Sequence[str], others: int) -> dict[str, float]:
+    """The weight of each word in a body, as if there were other rows that hold none of them."""
+    rows = known.rows + others
+    return {word: _inverse(rows, known.doc_freq("body", word)) for word in words}
+
+
 def _weight(known: Frequencies, field: str, terms: Sequence[str]) -> float:
     """The inverse document frequency as tantivy has it, that of a phrase the sum of its words'."""
     return sum(_inverse(known.rows, known.doc_freq(field, term)) for term in terms)

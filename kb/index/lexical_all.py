@@ -1,18 +1,18 @@
 """The lexical caches of a home, one to an audience, so that none can tell of another's docs."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
 from kb.index.files import CacheDamaged
 from kb.index.follow import CatchUp
-from kb.index.joint import ceiling, together
+from kb.index.joint import ceiling, rarities, together
 from kb.index.lexical import LexicalIndex
 from kb.index.lexical_engine import on_and_on, ranked
 from kb.index.lexical_files import folder_of, manifest_path, remove_index
 from kb.index.renewal import WORN_SHARE
 from kb.index.result import NO_HITS, CacheStats, Hits
-from kb.index.words import query_words
+from kb.index.words import query_words, terms
 from kb.model.doc import Audience
 from kb.store import docs, log
 from kb.store.store import Store
@@ -103,6 +103,19 @@ class LexicalIndexes:
             return ceiling(together([one for one in known if one]), query_words(query))
         except CacheDamaged:
             return 0.0
+
+    def rarity(
+        self, query: str, audiences: Collection[Audience], others: int
+    ) -> Mapping[str, float]:
+        """The distinct words of a query, by how rare they are in their docs; none at a loss.
+
+        They are counted as if there were `others`, so many rows that hold none of them.
+        """
+        known = [self.of(audience).frequencies() for audience in audiences]
+        try:
+            return rarities(together([one for one in known if one]), terms(query), others)
+        except CacheDamaged:
+            return {}
 
     @property
     def in_memory(self) -> bool:

@@ -14,6 +14,7 @@ ANALYSIS_VERSION: Final = 1
 _WORD_BYTES_MAX: Final = 60
 _QUERY_CHARS_MAX: Final = 32_768
 TERMS_MAX: Final = 256
+_START_CHARS: Final = 2
 _PHRASES_MAX: Final = 8
 _PHRASE_WORDS_MAX: Final = 32
 
@@ -129,6 +130,22 @@ def phrases(query: str) -> list[list[str]]:
     quoted = (match[1] for match in _QUOTED.finditer(query[:_QUERY_CHARS_MAX]))
     analysed = (analyzer().analyze(prepare(part))[:_PHRASE_WORDS_MAX] for part in quoted)
     return [words for words in analysed if len(words) > 1][:_PHRASES_MAX]
+
+
+def terms_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
+    """Which of some analysed words a text says.
+
+    Only what begins as one of them does is analysed: most words of a text do not.
+    """
+    starts = {word[:_START_CHARS] for word in wanted}
+    words: set[str] = set()
+    for piece in set(prepare(text).split()):
+        if piece.isascii():
+            found = _SPACED_WORD.findall(piece.lower())
+            words.update(word for word in found if word[:_START_CHARS] in starts)
+        else:
+            words.add(piece)
+    return wanted.intersection(analyzer().analyze(" ".join(words)))
 
 
 def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:

@@ -3,13 +3,15 @@
 import msgspec
 
 from kb.errors import UsageError
-from kb.model.doc import Doc, Seen, Visibility
+from kb.jobs import queue
+from kb.model.doc import Doc, LedgerEntry, Seen, Visibility
 from kb.model.ids import DocId, Lsid
 from kb.model.source import member_of
 from kb.store import chunks, docs, log
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.records import LSIDS, SEEN, SourceRef
+from kb.store.meta import compactions
+from kb.store.records import HOLDS, LEDGER, LSIDS, SEEN, Setting, SourceRef
 from kb.store.store import Store
 
 
@@ -39,9 +41,27 @@ def vanish(store: Store, doc_ids: list[DocId]) -> list[DocId]:
 def was_removed(txn: ReadTxn, lsid: Lsid) -> bool:
     """Whether a person removed what is at this place, and nobody has added it since."""
     doc = docs.latest_of(txn, lsid)
-    if doc is None or doc.status != "tombstoned":
+    if doc is None:
+        return HOLDS.get(txn, lsid_key(lsid)) is not None
+    if doc.status != "tombstoned":
         return False
     return doc.kind in ("url", "stdin") or SEEN.get(txn, lsid_key(lsid)) is not None
+
+
+def forget(txn: WriteTxn, store: Store, doc: Doc) -> None:
+    """Free the place of a tombstone that is purged.
+
+    Where a person removed it, the place is held: its file stays out until it is added again.
+    """
+    is_there = docs.source_no_of(txn, doc.place) == doc.source_no
+    if is_there and was_removed(txn, doc.place):
+        HOLDS.put(txn, lsid_key(doc.place), Setting(number=store.clock.now_ms()))
+    docs.forget_place(txn, doc)
+
+
+def let_in(txn: WriteTxn, place: Lsid) -> None:
+    """Hold a place no longer: what is there has been taken in."""
+    HOLDS.delete(txn, lsid_key(place))
 
 
 def _hide(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
@@ -51,7 +71,11 @@ def _hide(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
         if doc is None or doc.status != "active":
             continue
         now_ms = store.clock.now_ms()
-        docs.replace(txn, msgspec.structs.replace(doc, status="tombstoned", updated_ms=now_ms))
+        run = compactions(txn)
+        hidden_doc = msgspec.structs.replace(
+            doc, status="tombstoned", updated_ms=now_ms, hidden_run=run
+        )
+        docs.replace(txn, hidden_doc)
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
         hidden.append(doc)
     return hidden
@@ -81,18 +105,40 @@ def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
     return docs.latest(txn, doc.source_no) if doc else None
 
 
-def move(txn: WriteTxn, doc: Doc, place: Lsid, source: str, seen: Seen) -> Doc:
+def move(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: Seen) -> Doc:
     """Say that a doc's source is somewhere else now: the same doc, the same passages.
 
-    Its title stays as its source last said it. The old place is free for something new.
+    `doc` is as it is to be there: its `source` names the place, and with another title or
+    visibility its passages follow. The old place is free for something new.
     """
-    docs.forget_place(txn, doc)
+    before = docs.latest(txn, doc.source_no) or doc
+    docs.forget_place(txn, before)
     moved = msgspec.structs.replace(
-        doc, source=source, status="active", moved_to=None if place == doc.lsid else place
+        doc, status="active", hidden_run=0, moved_to=None if place == doc.lsid else place
     )
     docs.replace(txn, moved)
     LSIDS.put(txn, lsid_key(place), SourceRef(source_no=doc.source_no, lsid=place))
     SEEN.put(txn, lsid_key(place), seen)
-    if doc.status == "tombstoned":
+    if before.status == "tombstoned" or before.audience != moved.audience:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
+    if before.label != moved.label:
+        have_cut(txn, store, moved)
     return moved
+
+
+def have_cut(txn: WriteTxn, store: Store, doc: Doc) -> None:
+    """Ask for a doc to be cut."""
+    mark_pending(txn, store, doc)
+    key = queue.dedupe_key("chunk", doc.doc_id)
+    queue.enqueue(txn, store.clock, "chunk", doc.doc_id, key=key)
+
+
+def mark_pending(txn: WriteTxn, store: Store, doc: Doc) -> None:
+    """Keep a doc's files until its passages are there."""
+    entry = LedgerEntry(
+        doc_id=doc.doc_id,
+        state="pending",
+        new_paths=(doc.raw_path, doc.md_path),
+        updated_ms=store.clock.now_ms(),
+    )
+    LEDGER.put(txn, doc.doc_id.encode(), entry)

@@ -7,17 +7,16 @@ import msgspec
 from kb.content.files import ContentStore
 from kb.content.layout import markdown_path, raw_path
 from kb.failpoints import failpoint
-from kb.ingest.changes import was_removed
+from kb.ingest.changes import have_cut, let_in, mark_pending, was_removed
 from kb.ingest.request import FileStamp, IngestOutcome, IngestRequest, Staged, Wishes
-from kb.jobs import queue
-from kb.model.doc import LOCAL_USER, Doc, LedgerEntry, Seen
+from kb.model.doc import LOCAL_USER, Doc, Seen
 from kb.model.ids import DocId, Lsid, SourceNo, born, doc_id, sha256_hex
 from kb.passages import cut_of, is_usable, put_vectors, write_cut
 from kb.store import chunks, docs, log
 from kb.store.births import next_birth
 from kb.store.keys import lsid_key, text_key
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.records import LEDGER, ORPHANS, SEEN
+from kb.store.records import ORPHANS, SEEN
 from kb.store.store import Store
 
 # A file changed within this time of being read may have changed again unseen by its stamp.
@@ -109,6 +108,7 @@ class Ingestor:
         request = staged.request
         if _overtaken(txn, staged):
             return None
+        let_in(txn, request.lsid)
         source_no = docs.ensure_source_no(txn, request.lsid)
         current = docs.latest(txn, source_no)
         wanted = self._wanted(txn, staged, source_no, current)
@@ -304,18 +304,11 @@ def _log_audience(txn: WriteTxn, before: Doc | None, doc: Doc) -> None:
 
 def _have_cut(txn: WriteTxn, store: Store, request: IngestRequest, doc: Doc) -> None:
     """Write the passages that came with a doc, or ask for it to be cut."""
-    entry = LedgerEntry(
-        doc_id=doc.doc_id,
-        state="pending",
-        new_paths=(doc.raw_path, doc.md_path),
-        updated_ms=store.clock.now_ms(),
-    )
-    LEDGER.put(txn, doc.doc_id.encode(), entry)
     ready, markdown = request.ready, request.canonical.markdown
-    if ready is not None and is_usable(txn, ready, markdown):
-        cut = cut_of(doc, markdown, list(ready.passages))
-        put_vectors(txn, ready, cut)
-        write_cut(txn, store, cut)
+    if ready is None or not is_usable(txn, ready, markdown):
+        have_cut(txn, store, doc)
         return
-    key = queue.dedupe_key("chunk", doc.doc_id)
-    queue.enqueue(txn, store.clock, "chunk", doc.doc_id, key=key)
+    mark_pending(txn, store, doc)
+    cut = cut_of(doc, markdown, list(ready.passages))
+    put_vectors(txn, ready, cut)
+    write_cut(txn, store, cut)

@@ -30,6 +30,7 @@ class SearchAsked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     with_neighbors: bool = False
     require_entities: _Words = ()
     boost_entities: _Words = ()
+    min_score: Annotated[float, Meta(ge=0, le=1)] = 0.0
     max_tokens: _Tokens | None = None
     """None is without a budget: each hit stands alone."""
     explain: bool = False

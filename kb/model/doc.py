@@ -115,6 +115,8 @@ class Doc(Struct, frozen=True, kw_only=True):
     """What it says of itself as an entry; None where it is none."""
     pack: PackPart | None = None
     """None where it is of no pack."""
+    hidden_run: int = 0
+    """Of a tombstone: how many compactions had come to their end when it was hidden."""
 
     @property
     def label(self) -> str:

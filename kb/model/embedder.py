@@ -37,6 +37,8 @@ class EmbedderSet(Struct, frozen=True, kw_only=True):
     previous: EmbedderSpec | None = None
     """Was active before, and may be again until compaction frees its vectors."""
     switched_ms: int = 0
+    switched_run: int = 0
+    """How many compactions had come to their end then."""
 
     @property
     def kept(self) -> tuple[EmbedderSpec, ...]:

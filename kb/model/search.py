@@ -35,6 +35,8 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     """Files, folders or addresses; docs from any of them or from below it."""
     require_entities: tuple[str, ...] = ()
     boost_entities: tuple[str, ...] = ()
+    min_score: float = 0.0
+    """Hits that score less are left out."""
     tokens_max: int | None = None
     """Fill a budget of about so many tokens with passages and their neighbours."""
     explain: bool = False
@@ -93,6 +95,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     """Of an entry: its own id."""
     pack: PackPart | None = None
     """Of a pack's doc: which pack, and its name in it."""
+    weak: bool = False
+    """It hardly fits the question, and is merely the nearest there is."""
     via: Via | None = None
     """Of a neighbour, which matches nothing itself: the hit that brought it."""
     explain: dict[str, int | float | str] | None = None

@@ -16,6 +16,7 @@ from kb.errors import NotebookUnfit
 
 if TYPE_CHECKING:
     from dulwich.config import ConfigFile
+    from dulwich.objects import ShaFile
     from dulwich.repo import Repo
 
 OBJECT_BYTES_MAX: Final = 512 << 20

@@ -8,13 +8,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kb.errors import NotebookUnfit
+from kb.errors import NotebookGone, NotebookUnfit
 from kb.index import file_lock
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.notebook.gitfiles import STAGING, make_git_folder
 from kb.notebook.listing import SCAFFOLD
 from kb.notebook.repository import Draft, Repository, commit_on_top
 
+GONE: Final = (
+    "the notebook's .git is gone, and with it the history of the notes; bring it back from a copy, "
+    "or from its remote (`git clone --no-checkout ADDRESS x`, then move x/.git here); `git init` "
+    "begins a history anew, with the files there"
+)
 _BRANCH: Final = "main"
 _IGNORED: Final = "/.kb/"
 _IGNORE_NAME: Final = ".gitignore"
@@ -22,13 +27,18 @@ _MESSAGE: Final = "Set up the notebook"
 
 
 @contextmanager
-def at_work(root: Path, now_ms: int, wait_s: float) -> Iterator[Repository]:
+def at_work(
+    root: Path, now_ms: int, wait_s: float, *, may_make: bool = True
+) -> Iterator[Repository]:
     """The notebook for one of us at a time, made where it is not there, its work tree level.
 
-    A folder that is absent or empty becomes a repository. One that is a repository gets what it
-    lacks, in one commit. Raises NotebookUnfit for any other, and leaves it as it is; StoreBusy
-    where another of us is at work, or another git holds its lock, for longer than `wait_s`.
+    A folder that is absent or empty becomes a repository, but without `may_make`. One that is a
+    repository gets what it lacks, in one commit. Raises NotebookUnfit for any other, and leaves it
+    as it is; StoreBusy where another of us is at work, or another git holds its lock, for longer
+    than `wait_s`.
     """
+    if not may_make and not os.path.lexists(root / ".git"):
+        raise NotebookGone(GONE, place=root)
     with whole(root):
         _make_folder(root)
     with whole(root), file_lock(root, wait_s):

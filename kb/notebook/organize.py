@@ -93,13 +93,16 @@ class Organizer:
         complete: Complete | None = None,
         *,
         lock_wait_s: float = LOCK_WAIT_S,
+        may_make: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`may_make` says whether a notebook that is not there may be made."""
         self._store = store
         self._root = root
         self._take_in = take_in
         self._nearest = nearest
         self._complete = complete
         self._lock_wait_s = lock_wait_s
+        self._may_make = may_make
         self._one_at_a_time = threading.Lock()
 
     def work(self, claims: list[Claim]) -> None:
@@ -189,7 +192,8 @@ class Organizer:
             return [one for one in burst if queue.is_held(txn, one.claim)]
 
     def _opened(self) -> AbstractContextManager[Repository]:
-        return at_work(self._root, self._store.clock.now_ms(), self._lock_wait_s)
+        now_ms, may_make = self._store.clock.now_ms(), self._may_make()
+        return at_work(self._root, now_ms, self._lock_wait_s, may_make=may_make)
 
     def _earlier(self, repository: Repository, burst: Sequence[_Wanted]) -> dict[JobId, Logged]:
         """The commits of jobs that were claimed before: whoever held them may have died after."""

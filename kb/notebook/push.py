@@ -21,7 +21,7 @@ from kb.index import file_lock
 from kb.model.push import Push
 from kb.notebook.opening import whole
 from kb.notebook.push_state import Target, after, is_due, known_of
-from kb.notebook.remote import BadRemote, parsed, shown
+from kb.notebook.remote import BadRemote, may_have_token, parsed, shown
 from kb.notebook.repository import Repository
 from kb.notebook.sending import Declined, Missed, Outcome, SendRequest
 from kb.store.records import PUSHES
@@ -57,13 +57,22 @@ class Pusher:
     """Pushes one notebook, one of us at a time. `draw` gives numbers from 0 to 1."""
 
     def __init__(
-        self, store: Store, root: Path, lock: Path, draw: Callable[[], float], send: Send
+        self,
+        store: Store,
+        root: Path,
+        lock: Path,
+        draw: Callable[[], float],
+        send: Send,
+        *,
+        token_host: str = "",
     ) -> None:
+        """`token_host` is the one that may have KB_NOTEBOOK_TOKEN; empty is none."""
         self._store = store
         self._root = root
         self._lock = lock
         self._draw = draw
         self._send = send
+        self._token_host = token_host
 
     def push(self) -> PushReport:
         """Try now, whatever was said before; waits for another of us that is at it.
@@ -87,6 +96,14 @@ class Pusher:
             return
         with contextlib.suppress(StoreBusy):
             self._try(0.0, is_due)
+
+    def new_remote(self) -> str | None:
+        """The address of an `origin` that nothing was ever pushed to; None without one.
+
+        Raises NotebookUnfit.
+        """
+        target = self._target()
+        return None if target is None or known_of(self._known(), target) else target.shown
 
     def report(self) -> PushReport | None:
         """How it stands with the remote there is now; None where nothing was tried yet.
@@ -124,6 +141,7 @@ class Pusher:
                 branch=target.branch,
                 commit=target.commit,
                 seconds_max=SECONDS_MAX,
+                token_host=self._token_host,
             )
         )
 
@@ -176,7 +194,7 @@ class Sender:
         with self._lock:
             if self._is_over.is_set():
                 return None
-            process = self._process = _started()
+            process = self._process = _started(request)
         said, seconds = b"", request.seconds_max
         why = "what it sent cannot be read"
         try:
@@ -228,8 +246,10 @@ def _keep_level(pusher: Pusher, stop: threading.Event) -> None:
             pause_s = _TROUBLE_S
 
 
-def _started() -> "subprocess.Popen[bytes]":
+def _started(request: SendRequest) -> "subprocess.Popen[bytes]":
     env = {key: os.environ[key] for key in _ENV_KEPT if key in os.environ}
+    if not may_have_token(request.remote, request.token_host):
+        env.pop("KB_NOTEBOOK_TOKEN", None)
     here = str(Path(__file__).resolve().parents[2])
     paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(

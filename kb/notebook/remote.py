@@ -53,6 +53,21 @@ def parsed(address: str) -> Remote:
     return Remote(kind="local", path=address)
 
 
+def host_of(remote: Remote) -> str:
+    """Who would be shown a token: the host, with its port where that is not the usual one."""
+    name = f"[{remote.host}]" if ":" in remote.host else remote.host
+    usual = 443 if remote.path.startswith("https:") else 80
+    return name if remote.port in (None, usual) else f"{name}:{remote.port}"
+
+
+def may_have_token(remote: Remote, token_host: str) -> bool:
+    """Whether a remote is the host that the user has named for the token."""
+    if remote.kind != "http" or not token_host:
+        return False
+    usual = ":443" if remote.path.startswith("https:") else ":80"
+    return host_of(remote).casefold() == token_host.casefold().removesuffix(usual)
+
+
 def _of_url(address: str) -> Remote:
     try:
         url = urlsplit(address)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from dulwich.config import ConfigFile
+    from dulwich.object_store import BaseObjectStore
     from dulwich.objects import Commit, ObjectID, ShaFile
     from dulwich.pack import UnpackedObject
 
@@ -137,6 +138,11 @@ class Repository:
     def close(self) -> None:
         """Let go of the files."""
         self._repo.close()
+
+    @property
+    def objects(self) -> "BaseObjectStore":
+        """All that was ever committed."""
+        return self._repo.object_store
 
     @property
     def author(self) -> bytes:

@@ -50,6 +50,8 @@ class SendRequest(Struct, frozen=True, kw_only=True):
     branch: str
     commit: str
     seconds_max: int
+    token_host: str = ""
+    """The one host that may have KB_NOTEBOOK_TOKEN, when it asks for it."""
 
 
 class Sent(Struct, frozen=True, kw_only=True, tag="sent"):
@@ -129,7 +131,7 @@ def _attempt(request: SendRequest) -> Outcome:
             failpoint("push.before_send")
             return {branch: commit}
 
-        client, path = client_for(request.remote, root)
+        client, path = client_for(request.remote, root, request.token_host)
         with closing(client):
             try:
                 result = client.send_pack(path, wanted, repository.packed)

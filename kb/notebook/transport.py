@@ -4,16 +4,20 @@ No setting of git's but the address of `origin` is followed: no command of a per
 instead of ssh, no proxy is asked, no certificate is passed over, no redirect is followed.
 """
 
+import base64
 import contextlib
 import os
+import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
 
-from kb.notebook.remote import Remote, shown
+from msgspec import Struct
+
+from kb.notebook.remote import Remote, host_of, may_have_token, shown
 
 if TYPE_CHECKING:
     from dulwich.client import GitClient
@@ -32,7 +36,8 @@ _SSH: Final = (
     *("-o", "ServerAliveInterval=15"),
     *("-o", "ServerAliveCountMax=2"),
 )
-_LOGIN: Final = "set KB_NOTEBOOK_USER and KB_NOTEBOOK_TOKEN"
+_BASIC: Final = re.compile(r"(?:^|,)\s*basic\b", re.IGNORECASE)
+_BEARER: Final = re.compile(r"(?:^|,)\s*bearer\b", re.IGNORECASE)
 _USER: Final = "git"
 _AGENT: Final = "git/kb"
 
@@ -41,13 +46,18 @@ class Unwilling(Exception):
     """The remote is none that can be pushed to as it is; `str()` says what to do."""
 
 
-def client_for(remote: Remote, root: Path) -> "tuple[GitClient, bytes]":
-    """Who speaks to a remote, and the path that it is asked for. Nothing is connected yet."""
+def client_for(remote: Remote, root: Path, token_host: str) -> "tuple[GitClient, bytes]":
+    """Who speaks to a remote, and the path that it is asked for. Nothing is connected yet.
+
+    `token_host` is the one host that may have KB_NOTEBOOK_TOKEN.
+    """
     if remote.kind == "local":
         return _folder_client(), os.fsencode(root / remote.path)
     if remote.kind == "ssh":
         return _ssh_client(remote), os.fsencode(remote.path)
-    return _http_client(remote, os.environ), b""
+    token = os.environ.get("KB_NOTEBOOK_TOKEN", "") if may_have_token(remote, token_host) else ""
+    user = os.environ.get("KB_NOTEBOOK_USER") or remote.user or _USER
+    return _http_client(remote, Login(user=user, token=token)), b""
 
 
 def _folder_client() -> "GitClient":
@@ -137,43 +147,62 @@ class _SshProcess:
         self._said.close()
 
 
-def _http_client(remote: Remote, env: Mapping[str, str]) -> "GitClient":
+class Login(Struct, frozen=True, kw_only=True):
+    """What a host may be shown once it asks; without a token nothing."""
+
+    user: str
+    token: str
+
+    def answer_to(self, challenge: str) -> str | None:
+        """The header that answers a challenge; None for one that it cannot answer."""
+        if not self.token:
+            return None
+        if _BASIC.search(challenge):
+            shown_as = f"{self.user}:{self.token}".encode()
+            return f"Basic {base64.b64encode(shown_as).decode()}"
+        return f"Bearer {self.token}" if _BEARER.search(challenge) else None
+
+
+def _http_client(remote: Remote, login: Login) -> "GitClient":
     import ssl
 
     import urllib3
     from dulwich.client import Urllib3HttpGitClient
 
-    token = env.get("KB_NOTEBOOK_TOKEN") or None
-    user = env.get("KB_NOTEBOOK_USER") or remote.user or _USER
     tls = ssl.create_default_context()
     pool = urllib3.PoolManager(headers={"user-agent": _AGENT}, ssl_context=tls)
-    return Urllib3HttpGitClient(
-        remote.path,
-        pool_manager=cast("Any", _OneHost(pool)),
-        username=user if token else None,
-        password=token,
-    )
+    one_host = _OneHost(pool, remote, login)
+    return Urllib3HttpGitClient(remote.path, pool_manager=cast("Any", one_host))
 
 
 class _OneHost:
-    """Requests that go where they are sent and nowhere else, each with time limits."""
+    """Requests that go where they are sent and nowhere else, each with time limits.
 
-    def __init__(self, pool: "PoolManager") -> None:
+    The login is shown from when the host asks for it, and to no other host.
+    """
+
+    def __init__(self, pool: "PoolManager", remote: Remote, login: Login) -> None:
         self._pool = pool
+        self._origin = urlsplit(remote.path)[:2]
+        self._login = login
+        self._how = (
+            f"set KB_NOTEBOOK_USER and KB_NOTEBOOK_TOKEN, and in your own settings "
+            f'notebook.token_host = "{host_of(remote)}"'
+        )
+        self._shown: str | None = None
         self.headers = pool.headers
 
     def request(self, method: str, url: str, **said: Any) -> "BaseHTTPResponse":
         """The answer, which is a 200. Raises Unwilling, and GitProtocolError for what may pass."""
-        import urllib3
         from dulwich.errors import GitProtocolError
 
-        timeout = urllib3.Timeout(connect=_CONNECT_S, read=_READ_S)
-        try:
-            answer = self._pool.request(
-                method, url, redirect=False, retries=False, timeout=timeout, **said
-            )
-        except urllib3.exceptions.HTTPError as error:
-            raise GitProtocolError(_trouble(error)) from error
+        if urlsplit(url)[:2] != self._origin:
+            raise Unwilling("it leads to another host")
+        body = said.get("body")
+        if self._login.token and not (self._shown or body is None or isinstance(body, bytes)):
+            # What can be sent once only: ask first whether a login is wanted, as git does.
+            self._asked(method, url, {**said, "body": b"0000"}).close()
+        answer = self._asked(method, url, said)
         if answer.status == 200:
             return answer
         answer.close()
@@ -181,10 +210,44 @@ class _OneHost:
             there = shown(answer.headers.get("location", "nowhere"))
             raise Unwilling(f"it redirects to {there}; if that is right, make it origin's address")
         if answer.status in (401, 403):
-            raise Unwilling(f"it wants a login ({answer.status}); {_LOGIN}")
+            raise Unwilling(f"it wants a login ({answer.status}); {self._how}")
         if answer.status == 404:
-            raise Unwilling(f"it knows no such repository (404), or not without a login; {_LOGIN}")
+            detail = f"it knows no such repository (404), or not without a login; {self._how}"
+            raise Unwilling(detail)
         raise GitProtocolError(f"it answers with status {answer.status}")
+
+    def _asked(self, method: str, url: str, said: dict[str, Any]) -> "BaseHTTPResponse":
+        """What it answers; where it asks for the login, what it answers to that."""
+        answer = self._sent(method, url, said)
+        if answer.status != 401 or self._shown:
+            return answer
+        self._shown = self._login.answer_to(answer.headers.get("www-authenticate", ""))
+        if self._shown is None:
+            return answer
+        answer.close()
+        return self._sent(method, url, said)
+
+    def _sent(self, method: str, url: str, said: dict[str, Any]) -> "BaseHTTPResponse":
+        import urllib3
+        from dulwich.errors import GitProtocolError
+
+        timeout = urllib3.Timeout(connect=_CONNECT_S, read=_READ_S)
+        headers = dict(said.get("headers", {}))
+        if self._shown:
+            headers["authorization"] = self._shown
+        if isinstance(body := said.get("body"), bytes):
+            headers["Content-Length"] = str(len(body))
+        try:
+            return self._pool.request(
+                method,
+                url,
+                redirect=False,
+                retries=False,
+                timeout=timeout,
+                **{**said, "headers": headers},
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise GitProtocolError(_trouble(error)) from error
 
     def clear(self) -> None:
         """Close its connections."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _COMPARED_BYTES_MAX: Final = 64 << 20
 _SEAL_BYTES: Final = 20
+SPLIT: Final = "its index is split or sparse"
 _STEP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -180,12 +181,13 @@ class Places:
 class GitIndex:
     """What is staged, read whole. `data` is what to write back, without what only speeds git up."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
+        """With None, or where there is no such file, nothing is staged."""
         from dulwich.index import read_index_dict_with_version
 
         self._entries: dict[bytes, IndexEntry | ConflictedIndexEntry] = {}
         self._version: int | None = None
-        if not path.exists():
+        if path is None or not path.exists():
             return
         raw = path.read_bytes()
         body, seal = raw[:-_SEAL_BYTES], raw[-_SEAL_BYTES:]
@@ -196,7 +198,7 @@ class GitIndex:
         self._entries = dict(entries)
         if file.tell() != len(body):
             # The library stops at a part that a program must understand to write it back.
-            raise NotebookUnfit("its index is split or sparse", place=path)
+            raise NotebookUnfit(SPLIT, place=path)
 
     @property
     def is_merging(self) -> bool:

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kb.errors import KbError, NotFound, SourceError
+from kb.model.search import SpaceName
 from kb.model.source import display_name
 from kb.registry.plan import Here, Offer, Offers, PullOutcome, Step
 from kb.registry.reading import Reading
@@ -61,6 +63,8 @@ class PulledLine(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     put_aside: str | None = None
     """Where the file that was in its place lies now."""
+    space: SpaceName | None = None
+    """Which one it is in; None where one alone was asked."""
 
 
 class ReadLine(Struct, frozen=True, kw_only=True):
@@ -73,6 +77,8 @@ class ReadLine(Struct, frozen=True, kw_only=True):
     shadowed: tuple[str, ...]
     """Entries that a registry added before it gives, so that they were not taken from here."""
     reason: str | None = None
+    space: SpaceName | None = None
+    """Whose it is; None where one alone was asked."""
 
 
 class PullReport(Struct, frozen=True, kw_only=True):
@@ -111,6 +117,24 @@ def reported(
                 key=lambda line: line.zettel_id,
             )
         ),
+    )
+
+
+def together(reports: Sequence[tuple[SpaceName, PullReport]]) -> PullReport:
+    """What the pulls of several spaces did, each line with its space."""
+    each = [report for _, report in reports]
+    return PullReport(
+        seen=sum(one.seen for one in each),
+        new=sum(one.new for one in each),
+        updated=sum(one.updated for one in each),
+        unchanged=sum(one.unchanged for one in each),
+        kept=sum(one.kept for one in each),
+        failed=sum(one.failed for one in each),
+        ready=sum(one.ready for one in each),
+        registries=tuple(
+            replace(line, space=name) for name, one in reports for line in one.registries
+        ),
+        entries=tuple(replace(line, space=name) for name, one in reports for line in one.entries),
     )
 
 

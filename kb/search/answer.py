@@ -1,5 +1,7 @@
 """The answer: hits with their text, place and freshness."""
 
+from typing import Final
+
 from msgspec import Struct
 
 from kb.content.files import ContentStore
@@ -13,6 +15,8 @@ from kb.search.freshness import freshness_of
 from kb.store import chunks
 from kb.store.kv import ReadTxn
 
+FITS: Final = 0.5
+"""The fit at the floor: a passage below it is weak."""
 _LINED = ("text/markdown", "text/plain")
 
 
@@ -26,6 +30,15 @@ class Scored(Struct, frozen=True, kw_only=True):
     dense_rank: int | None
     fused: float
     boost: float
+    near: float | None = None
+    """Its similarity to the question; None where no model says."""
+    fit: float | None = None
+    """How it fits the question; see kb/search/fit.py. None where there is no question."""
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether it is merely the nearest there is."""
+        return self.fit is not None and self.fit < FITS
 
 
 def hits_of(
@@ -92,6 +105,7 @@ def _hit(
         learn=learn(doc) if doc.kind == "topic" else None,
         zettel_id=doc.entry.zettel_id if doc.entry else None,
         pack=doc.pack,
+        weak=row.is_weak,
         explain=_explained(row) if request.explain else None,
     )
 
@@ -109,7 +123,9 @@ def _joined(txn: ReadTxn, content: ContentStore, doc: Doc, first: Chunk, last: C
 
 
 def _explained(row: Scored) -> dict[str, float | str]:
+    fit: dict[str, float | str] = {} if row.fit is None else {"fit": row.fit}
     return {
+        **fit,
         "fused": round(row.fused, 6),
         "boost": row.boost,
         "lexical_rank": row.lexical_rank or "not brought",

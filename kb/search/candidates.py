@@ -9,7 +9,7 @@ from kb.index.result import Hits
 from kb.index.scan import similarities
 from kb.model.doc import Doc, Scope
 from kb.model.entry import GUIDE
-from kb.model.ids import ChunkNo
+from kb.model.ids import ChunkNo, Lsid
 from kb.model.search import LearnCall, SearchRequest
 from kb.model.text import Chunk
 from kb.search.filters import has_limits, keep_doc
@@ -72,6 +72,26 @@ class Gate:
         # How things are done is for `kb guide`: who looks for a note is not asking for it.
         is_guide = doc.entry is not None and doc.entry.entry_type == GUIDE
         return is_guide and not has_limits(self._request)
+
+
+class ElsewhereGate(Gate):
+    """A gate that also keeps back the source itself."""
+
+    def __init__(
+        self,
+        txn: ReadTxn,
+        request: SearchRequest,
+        scope: Scope,
+        learn: LearnCalls,
+        place: Lsid,
+    ) -> None:
+        super().__init__(txn, request, scope, learn)
+        self._place = place
+
+    def look(self, no: int) -> tuple[Chunk, Doc] | None:
+        """As the gate does, but never a passage of the source itself."""
+        seen = super().look(no)
+        return seen if seen is not None and seen[1].place != self._place else None
 
 
 def gather(fetch: Fetch, gate: Gate | None, wanted: int) -> Hits:

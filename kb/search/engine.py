@@ -1,7 +1,7 @@
 """The pipeline: candidates, filter, fusion, boost, spread, text."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -14,19 +14,18 @@ from kb.errors import EmbedError, ModelMissing
 from kb.index import DenseIndex, LexicalIndexes
 from kb.index.follow import CatchUp
 from kb.index.result import Hits
-from kb.model.doc import Audience, Doc, Scope
+from kb.model.doc import Audience, Scope
 from kb.model.ids import Lsid
 from kb.model.search import Hit, SearchRequest, SearchResult
-from kb.model.text import Chunk
 from kb.search.answer import Scored, hits_of
-from kb.search.candidates import Candidates, Gate, LearnCalls, gather, unite
+from kb.search.candidates import Candidates, ElsewhereGate, Gate, LearnCalls, gather, unite
 from kb.search.door import open_id
 from kb.search.filters import KnownAudiences, allowed_sources, audiences_read, has_limits
+from kb.search.fit import OTHERS, asked, judged, rule_of
 from kb.search.mentions import Asked, align, look_up, required
 from kb.search.order import Ordering
 from kb.search.pending import Leg, lag, unfinished
 from kb.store import chunks
-from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -246,7 +245,7 @@ class Searcher:
         self._follow_vectors(dense, question)
         request = question.request
         with self._store.read() as txn:
-            gate = _Elsewhere(txn, request, question.scope, self._learn, seed.place)
+            gate = ElsewhereGate(txn, request, question.scope, self._learn, seed.place)
             allowed = allowed_sources(txn, request, question.scope, self._known_audiences)
             found = gather(
                 lambda limit: dense.search(vector, limit, allowed=allowed), gate, question.wanted
@@ -286,8 +285,20 @@ class Searcher:
             candidates, vector = self._candidates(question, through, gate)
             order = ordering.order(candidates, vector, boosted, gate)
             if order is not None:
-                return order
+                return self._judged(question, order, candidates, by_meaning=vector is not None)
         return []
+
+    def _judged(
+        self, question: _Question, order: list[Scored], found: Candidates, *, by_meaning: bool
+    ) -> list[Scored]:
+        """The hits with how they fit, without those that score too little."""
+        request, meaning = question.request, question.meaning
+        rarity: Mapping[str, float] = {}
+        if request.mode != "dense" and order:
+            rarity = self._sources.lexical().rarity(question.text, question.audiences, OTHERS)
+        fingerprint = meaning.embedder.fingerprint if meaning and by_meaning else None
+        rule = rule_of(fingerprint, self._settings.fusion)
+        return judged(order, asked(question.text, found, rarity), rule, request.min_score)
 
     def _candidates(
         self, question: _Question, through: Gate | None, gate: Gate
@@ -358,26 +369,6 @@ class Searcher:
                 raise
             question.warnings.append(f"searched by words alone: {error}")
             return None
-
-
-class _Elsewhere(Gate):
-    """A gate that also keeps back the source itself."""
-
-    def __init__(
-        self,
-        txn: ReadTxn,
-        request: SearchRequest,
-        scope: Scope,
-        learn: LearnCalls,
-        place: Lsid,
-    ) -> None:
-        super().__init__(txn, request, scope, learn)
-        self._place = place
-
-    def look(self, no: int) -> tuple[Chunk, Doc] | None:
-        """As the gate does, but never a passage of the source itself."""
-        seen = super().look(no)
-        return seen if seen is not None and seen[1].place != self._place else None
 
 
 def _readable(query: str, chars_max: int, warnings: list[str]) -> str:

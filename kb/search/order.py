@@ -50,6 +50,8 @@ class Ordering:
         if boosted:
             boosts = np.array([self._boost(ChunkNo(no), boosted) for no in found.nos])
         scores = fused * boosts
+        # A score is at most 1, however much is boosted.
+        scores /= max(1.0, float(scores.max()))
         best = np.lexsort((np.array(found.nos), -scores))[: self._k * _SPREAD_FACTOR]
 
         def row(place: int) -> Scored | None:
@@ -63,6 +65,7 @@ class Ordering:
                 dense_rank=found.dense_rank.get(no),
                 fused=float(fused[place]),
                 boost=float(boosts[place]),
+                near=None if np.isnan(found.dense[place]) else float(found.dense[place]),
             )
 
         # Mostly nothing crowds, and those that come after the first k are not read.

@@ -28,7 +28,7 @@ from kb.model.asking import (
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.token import Role
-from kb.notebook import JobReport, log
+from kb.notebook import JobReport
 from kb.notebook.repository import Logged
 from kb.search.door import open_doc
 from kb.serve.http_content import is_seen_at, job_report
@@ -176,7 +176,7 @@ def _job(served: Served, asked: JobAsked, caller: Caller) -> JobReport:
 
 
 def _log(served: Served, asked: LogAsked, caller: Caller) -> tuple[Logged, ...]:
-    rows = log(served.app.notebook.root, asked.limit)
+    rows = served.app.notebook.log(asked.limit)
     return tuple(_shown_commit(served, row, caller.scope) for row in rows)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _HEADERS: Final = ("accept", "content-type")
 _PREFIX: Final = "mcp-"
+_HELLO: Final = ("initialize", "server/discover")
+"""Methods whose answers hold the instructions."""
 _SILENT: Final = logging.NullHandler()
 _READ_AT_ONCE: Final = {tool.name for tool in (*TOOLS, HELP, LEARN)} - {"kb_ask"}
 _SCHEMA: Final = msgspec.json.encode(
@@ -64,12 +66,17 @@ class _Called(Struct):
     params: _Named = msgspec.field(default_factory=_Named)
 
 
+def _called(message: Message) -> _Called:
+    """What a message asks for, as far as it can be told before it is read closely."""
+    try:
+        return msgspec.json.decode(message.body, type=_Called)
+    except msgspec.DecodeError:
+        return _Called()
+
+
 def _is_long(served: Served, message: Message) -> bool:
     """Whether it asks a model, or hands in what has to be fetched or parsed."""
-    try:
-        called = msgspec.json.decode(message.body, type=_Called)
-    except msgspec.ValidationError:
-        return False
+    called = _called(message)
     name = called.params.name
     if called.method != "tools/call" or name in _READ_AT_ONCE:
         return False
@@ -88,7 +95,13 @@ def _answered(served: Served, message: Message, caller: Caller) -> Reply:
     quiet = logging.getLogger("mcp")
     quiet.propagate = False
     quiet.addHandler(_SILENT)
-    server = make_server(served.kit_of(caller), caller.scope, InPlace(), _writers(served, caller))
+    server = make_server(
+        served.kit_of(caller),
+        caller.scope,
+        InPlace(),
+        _writers(served, caller),
+        says_hello=_called(message).method in _HELLO,
+    )
     return anyio.run(_exchanged, server, message)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote, unquote
 
-import msgspec
 from msgspec import Struct
 
 from kb.errors import ConfigError, NotFound, SourceError
@@ -12,7 +11,7 @@ from kb.model.doc import Scope
 from kb.tools import Failed, ToolKit, answer
 from kb.tools.fetch import FetchOutput
 from kb.tools.list_docs import ListDocsOutput
-from kb.topics import Limits, Topic, open_shelf
+from kb.topics import Limits, Topic, open_shelf, without_learned
 from kb.topics.load import Wanted, load
 
 DOC: Final = "kb://doc/"
@@ -87,7 +86,7 @@ def topics_of(kit: ToolKit, scope: Scope) -> tuple[Topic, ...]:
         topics = kit.topics(scope)
     except ConfigError:
         return ()
-    return tuple(msgspec.structs.replace(topic, learned=()) for topic in topics)
+    return without_learned(topics)
 
 
 def _subjects(kit: ToolKit, after: str, scope: Scope) -> Page:
@@ -106,7 +105,7 @@ def _all_subjects(kit: ToolKit, scope: Scope) -> Iterator[Resource]:
             continue
         for slug in slugs:
             uri = f"{SUBJECT}{topic.id}/{quote(slug)}"
-            yield Resource(uri=uri, name=slug, description=f"A subject of {topic.name}")
+            yield Resource(uri=uri, name=slug, description=f"A subject of {topic.for_prompts.name}")
 
 
 def _read_subject(kit: ToolKit, uri: str, scope: Scope) -> Text:

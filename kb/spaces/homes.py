@@ -73,6 +73,11 @@ def user_home() -> Path | None:
     return home if home.is_absolute() else None
 
 
+def project_at(folder: Path) -> Path | None:
+    """The home of the project that a folder lies in; None where it lies in none."""
+    return next(_projects(folder), None)
+
+
 def enclosing_project(home: Path) -> Path | None:
     """The project's home in whose tree another project lies; None where it lies in none."""
     return next(_projects(home.parent.parent), None) if home.name == PROJECT_FOLDER else None

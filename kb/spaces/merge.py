@@ -24,9 +24,16 @@ class SpaceHits(Struct, frozen=True, kw_only=True):
     held: frozenset[str] = frozenset()
     """Ids of docs whose source an earlier store has too, so that they are not answered here."""
 
+    @property
+    def weight(self) -> float:
+        """1, or how near the best of hits that all are weak comes to fitting."""
+        if any(not hit.weak for hit in self.hits):
+            return 1.0
+        return max((hit.score for hit in self.hits), default=1.0)
+
 
 class _Row(Struct, kw_only=True):
-    rank: int
+    score: float
     place: int
     name: SpaceName
     hit: Hit
@@ -36,24 +43,29 @@ def merged_hits(lists: Sequence[SpaceHits], k: int) -> tuple[Hit, ...]:
     """The best k by their rank in their own list, at equal rank those of the earlier list first.
 
     A passage that two lists hold, by its id or its text, is answered once, at the better of its
-    ranks. Scores are reciprocal ranks: 1, 1/2, 1/3.
+    ranks. Scores are reciprocal ranks: 1, 1/2, 1/3. Where a list holds weak hits alone, they have
+    less, and come after those of a list that holds better ones.
     """
     rows: list[_Row] = []
     known: dict[str, _Row] = {}
     for place, one in enumerate(lists):
+        weight = one.weight
         fresh: list[_Row] = []
         for hit in one.hits:
             same = known.get(hit.chunk_id) or known.get(hit.text)
+            score = weight / hit.rank
             if same is not None:
-                same.rank = min(same.rank, hit.rank)
+                same.score = max(same.score, score)
+                if same.hit.weak and not hit.weak:
+                    same.hit = msgspec.structs.replace(same.hit, weak=False)
             elif hit.doc_id not in one.held:
-                fresh.append(_Row(rank=hit.rank, place=place, name=one.name, hit=hit))
+                fresh.append(_Row(score=score, place=place, name=one.name, hit=hit))
         # Only now: equal passages within one store are for that store to judge.
         for row in fresh:
             known.setdefault(row.hit.chunk_id, row)
             known.setdefault(row.hit.text, row)
         rows += fresh
-    rows.sort(key=lambda row: (row.rank, row.place, row.hit.rank))
+    rows.sort(key=lambda row: (-row.score, row.place, row.hit.rank))
     return tuple(_answered(row, rank) for rank, row in enumerate(rows[:k], 1))
 
 
@@ -62,7 +74,7 @@ def _answered(row: _Row, rank: int) -> Hit:
     said = hit.explain
     if said is not None:
         said = {**said, "space_score": hit.score, "space_rank": hit.rank}
-    score = round(1 / row.rank, _DIGITS)
+    score = round(row.score, _DIGITS)
     return msgspec.structs.replace(hit, rank=rank, score=score, source_space=row.name, explain=said)
 
 

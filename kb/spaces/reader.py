@@ -73,6 +73,7 @@ class SpacesReader:
             with_neighbors=asked.with_neighbors,
             require_entities=asked.require_entities,
             boost_entities=asked.boost_entities,
+            min_score=asked.min_score,
             max_tokens=asked.max_tokens or NO_BUDGET,
             explain=asked.explain,
         )

@@ -108,6 +108,7 @@ class Spaces:
                 keep(homes[0], create=True)
             for one in homes[len(opened) :]:
                 try:
+                    HomePaths(one.home).check_not_lost()
                     if HomePaths(one.home).has_store:
                         keep(one)
                 except FAILURES as error:
@@ -215,6 +216,7 @@ class Spaces:
         )
         limits = Limits(
             k=request.k,
+            min_score=request.min_score,
             tokens_max=request.max_tokens,
             scope=scope,
             docs=None if named else within,

@@ -25,6 +25,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     k: int
     tokens_max: int
     scope: Scope
+    min_score: float = 0.0
     docs: SearchRequest | None
     """Which docs may be answered; None where they were named one by one."""
 
@@ -43,7 +44,9 @@ def together(given: Given, failed: Sequence[FailedSpace], limits: Limits) -> Sea
         SpaceHits(name=space.name, hits=result.hits, held=_held(given, place, limits))
         for place, (space, result) in enumerate(given)
     ]
-    hits, cut = _fitting(given, merged_hits(lists, limits.k), limits.tokens_max)
+    merged = merged_hits(lists, limits.k)
+    kept = tuple(hit for hit in merged if hit.score >= limits.min_score)
+    hits, cut = _fitting(given, kept, limits.tokens_max)
     cuts = merged_warnings([(one.name, filter(None, [each.truncated])) for one, each in given])
     said = merged_warnings([(one.name, each.warnings) for one, each in given])
     return SearchResult(

@@ -20,6 +20,7 @@ TABLES: Final[tuple[str, ...]] = (
     "source_docs",
     "facets",
     "seen",
+    "holds",
     "sources",
     "ledger",
     "jobs",

@@ -211,7 +211,7 @@ class LmdbEnvironment:
             with open(folder / "data.mdb", "rb") as copied:
                 os.fsync(copied.fileno())
         except lmdb.Error as error:
-            raise _translated(error, folder) from error
+            raise _of_copy(error, self._folder, folder) from error
         except OSError as error:
             raise _of_errno(error.errno or 0, str(error), folder) from error
 
@@ -282,8 +282,22 @@ def _translated(error: "lmdb.Error", place: Path) -> KbError:
             return _of_errno(next(named, 0), text, place)
 
 
+def _of_copy(error: "lmdb.Error", folder: Path, to: Path) -> KbError:
+    """What kept a store from being copied: most often the place that it is copied to."""
+    said = _translated(error, to)
+    if not isinstance(said, StoreDamaged):
+        return said
+    # A part of a block that found room makes LMDB say that an argument is wrong.
+    if _has_no_room(to):
+        detail = "the disk is full, or the size of files is limited (ulimit -f)"
+        return StoreFull(detail, place=to)
+    return StoreDamaged(str(error), place=folder)
+
+
 def _of_errno(code: int, text: str, place: Path) -> KbError:
     # LMDB says EIO of a short write, which is how a disk fills up.
+    if code == errno.EFBIG:
+        return StoreFull(f"{text} (ulimit -f limits the size of files)", place=place)
     if code in _NO_ROOM or (code == errno.EIO and _has_no_room(place)):
         return StoreFull(text, place=place)
     if code in (errno.EACCES, errno.EROFS, errno.EPERM):

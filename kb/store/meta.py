@@ -31,6 +31,16 @@ def last_number(txn: ReadTxn, counter: str) -> int:
     return (META.get(txn, b"counter:" + counter.encode()) or Setting()).number
 
 
+def compactions(txn: ReadTxn) -> int:
+    """How many compactions have come to their end: the clock that nobody can set."""
+    return last_number(txn, "compaction")
+
+
+def count_compaction(txn: WriteTxn) -> None:
+    """Say that a compaction has come to its end."""
+    next_number(txn, "compaction")
+
+
 def raise_number(txn: WriteTxn, counter: str, at_least: int) -> None:
     """Let a counter go on above `at_least`; never lowers it, and replaces one that is damaged."""
     key = b"counter:" + counter.encode()

@@ -56,6 +56,8 @@ class Orphan(Struct, frozen=True, kw_only=True):
     """A file that nothing named when it was marked."""
 
     marked_ms: int
+    marked_run: int = 0
+    """How many compactions had come to their end then."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -74,6 +76,8 @@ VERSIONS: Final = Records("versions", VersionPointer)
 SOURCE_DOCS: Final = Records("source_docs", DocRef)
 SOURCES: Final = Records("sources", Origin)
 SEEN: Final = Records("seen", Seen)
+# By place: when what a person removed there was forgotten.
+HOLDS: Final = Records("holds", Setting)
 LEDGER: Final = Records("ledger", LedgerEntry)
 JOBS: Final = Records("jobs", Job)
 JOBS_READY: Final = Records("jobs_ready", JobRef)

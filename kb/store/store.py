@@ -4,17 +4,32 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Self
 
-from kb.errors import NotFound, ReadOnlyHome, StoreDamaged
+from kb.content.layout import is_store
+from kb.errors import NotFound, ReadOnlyHome, StoreDamaged, StoreTooNew
 from kb.model.clock import Clock, SystemClock
 from kb.store.kv import Environment, ReadTxn, WriteTxn
 from kb.store.meta import FORMAT, FORMAT_WITHOUT_BIRTHS, get_word, set_word
 
 
+def check_not_newer(said: str, place: Path | str) -> None:
+    """Raise StoreTooNew where a store says that it has a later format than this program reads."""
+    if said.isdecimal() and int(said) > int(FORMAT):
+        raise StoreTooNew(f"format {said}; this one reads format {FORMAT}", place=place)
+
+
 class Store:
     """Transactions over one environment. Close it, or use it as a context manager."""
 
-    def __init__(self, env: Environment, clock: Clock, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        clock: Clock,
+        *,
+        read_only: bool = False,
+        place: Path | None = None,
+    ) -> None:
         self._env = env
+        self._place = place or "store"
         self.clock = clock
         self.read_only = read_only
 
@@ -30,12 +45,12 @@ class Store:
     ) -> Self:
         """Open the LMDB store in `folder`; without `locked`, one that nobody writes to.
 
-        Raises NotFound where there is none and `create` is false, StoreDamaged where its format
-        is unknown, ReadOnlyHome where it must be made or stamped and cannot be.
+        Raises NotFound where there is none and `create` is false, StoreTooNew or StoreDamaged where
+        its format is unknown, ReadOnlyHome where it must be made or stamped and cannot be.
         """
         from kb.store.lmdb_env import LmdbEnvironment
 
-        exists = (folder / "data.mdb").exists()
+        exists = is_store(folder / "data.mdb")
         if not exists and (not create or read_only):
             raise NotFound(id=str(folder))
         if not exists:
@@ -47,6 +62,7 @@ class Store:
             LmdbEnvironment(folder, read_only=read_only, locked=locked),
             clock or SystemClock(),
             read_only=read_only,
+            place=folder,
         )
         try:
             store._check_format()
@@ -58,12 +74,13 @@ class Store:
     def _check_format(self) -> None:
         with self.read() as txn:
             found = get_word(txn, "format")
+            has_docs = not found and txn.count("docs") > 0
         # The first transaction that needs counts of births makes them.
         if found in (FORMAT, FORMAT_WITHOUT_BIRTHS):
             return
-        if found:
-            detail = f"format {found}, but this program reads format {FORMAT}"
-            raise StoreDamaged(detail, place="store")
+        check_not_newer(found, self._place)
+        if found or has_docs:
+            raise StoreDamaged("its format is not known", place=self._place)
         if not self.read_only:
             with self.write() as txn:
                 set_word(txn, "format", FORMAT)

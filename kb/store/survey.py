@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from kb.errors import StoreDamaged
+from kb.errors import StoreDamaged, StoreFull
 
 WALL_S_MAX: Final = 1_800.0
 # What nothing else says: without these records a doc is lost.
@@ -28,6 +28,8 @@ class Problem(Struct, frozen=True, kw_only=True, tag="problem"):
     place: str
     """A table, or the part of the file."""
     problem: str
+    is_room: bool = False
+    """There was no room to salvage to."""
 
 
 class TableSurvey(Struct, frozen=True, kw_only=True):
@@ -61,6 +63,10 @@ class StoreSurvey(Struct, frozen=True, kw_only=True, tag="survey"):
     """LMDB may be let at the file: no page of it can end the process. Records may be damaged."""
     has_root: bool = False
     """Whether anything in it can be reached."""
+    format: str = ""
+    """How its tables are laid out, as it says itself; empty where that cannot be read."""
+    unread: bool = False
+    """The child failed: nothing is known of the file."""
     device: int = 0
     inode: int = 0
     """Of the file that was looked at."""
@@ -80,6 +86,11 @@ class StoreSurvey(Struct, frozen=True, kw_only=True, tag="survey"):
         damaged = (table.name for table in self.tables if not table.is_whole)
         return not self.is_safe or not IRREPLACEABLE.isdisjoint(damaged)
 
+    @property
+    def may_lack_docs(self) -> bool:
+        """Whether there may have been docs that it does not name."""
+        return self.docs_lost != 0 or any(one.place == "root" for one in self.problems)
+
 
 def survey_store(
     folder: Path,
@@ -94,7 +105,7 @@ def survey_store(
     by LMDB, which writes to the lock file beside it; without, no line of LMDB sees the file. With
     `salvage_to`, an empty folder, every record that can be read becomes a new store there. A file
     that is no regular file, or makes the child fail, is not sound. Raises StoreDamaged where there
-    is no file, or the child cannot be started or write.
+    is no file, or the child cannot be started; with `salvage_to`, where it fails, and StoreFull.
     """
     words = [str(folder), "pinned" if beside_writers else "alone", str(salvage_to or "")]
     env = {key: os.environ[key] for key in _ENV_KEPT if key in os.environ}
@@ -113,7 +124,8 @@ def survey_store(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return _failed(f"it takes longer than {wall_s_max:g} s to read")
+        detail = f"it takes longer than {wall_s_max:g} s to read"
+        return _failed(detail, folder, must_write=salvage_to is not None)
     except OSError as error:
         raise StoreDamaged(f"cannot be looked at ({error.strerror})", place=folder) from error
     try:
@@ -121,9 +133,10 @@ def survey_store(
             done.stdout, type=StoreSurvey | Problem
         )
     except msgspec.DecodeError:
-        return _failed(_ending(done.returncode))
+        return _failed(_ending(done.returncode), folder, must_write=salvage_to is not None)
     if isinstance(answer, Problem):
-        raise StoreDamaged(answer.problem, place=answer.place)
+        kind = StoreFull if answer.is_room else StoreDamaged
+        raise kind(answer.problem, place=answer.place)
     return answer
 
 
@@ -133,6 +146,8 @@ def _ending(status: int) -> str:
     return f"its reader crashed ({Signals(-status).name})"
 
 
-def _failed(problem: str) -> StoreSurvey:
+def _failed(problem: str, folder: Path, *, must_write: bool) -> StoreSurvey:
+    if must_write:
+        raise StoreDamaged(problem, place=folder)
     found = Problem(place="store", problem=problem)
-    return StoreSurvey(sound=False, is_safe=False, problems=(found,), docs_lost=None)
+    return StoreSurvey(sound=False, is_safe=False, unread=True, problems=(found,), docs_lost=None)

@@ -16,13 +16,15 @@ from typing import Any, Final
 
 import msgspec
 
-from kb.errors import KbError, StoreDamaged
+from kb.errors import KbError, StoreDamaged, StoreFull
 from kb.store import records
 from kb.store.codec import Records, from_u64, unseal
 from kb.store.kv import TABLES
+from kb.store.meta import FORMAT, get_word, set_word
 from kb.store.survey import LostDoc, Problem, StoreSurvey, TableSurvey
 from kb.store.tree import DataFile, Record, Table
 
+_FORMAT_KEY: Final = b"word:format"
 _LISTED_MAX: Final = 1_000
 _MEMORY_BYTES_MAX: Final = 4 << 30
 _RECORDS_PER_TXN: Final = 10_000
@@ -58,6 +60,7 @@ class _Surveyor:
             sound=not self._problems,
             is_safe=self._is_safe,
             has_root=file.has_root,
+            format=self._format(),
             device=status.st_dev,
             inode=status.st_ino,
             problems=tuple(self._problems),
@@ -90,6 +93,10 @@ class _Surveyor:
             doc_id = records.VERSIONS.decode(key, value).doc_id
             if doc_id not in there:
                 yield LostDoc(doc_id=doc_id, place=places.get(from_u64(key), ""))
+
+    def _format(self) -> str:
+        said = dict(self._readable("meta")).get(_FORMAT_KEY)
+        return records.META.decode(_FORMAT_KEY, said).text if said is not None else ""
 
     def _readable(self, name: str) -> Iterator[tuple[bytes, bytes]]:
         # A table is read once by each `DataFile`: that is how it sees a page that is used twice.
@@ -143,6 +150,9 @@ def _salvage(fd: int, txn_id: int | None, to: Path) -> None:
                 with env.write() as txn:
                     for key, value in page:
                         txn.put(table.name, key, value)
+        with env.write() as txn:
+            if not get_word(txn, "format"):
+                set_word(txn, "format", FORMAT)
     finally:
         env.close()
 
@@ -188,7 +198,8 @@ def _answer(tell: Callable[[bytes], object]) -> None:
         answer = main(Path(folder), pin=mode == "pinned", to=Path(to) if to else None)
     except KbError as error:
         place = str(error.fields.get("place", folder))
-        answer = Problem(place=place, problem=str(error.fields["detail"]) or str(error))
+        problem = str(error.fields["detail"]) or str(error)
+        answer = Problem(place=place, problem=problem, is_room=isinstance(error, StoreFull))
     tell(msgspec.msgpack.encode(answer))
 
 

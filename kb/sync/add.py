@@ -120,6 +120,18 @@ class Adder:
                 self._tally.note(display_name(one.path), "added", one.remark)
         return self.report()
 
+    def title_of(self, path: Path, data: bytes) -> str | None:
+        """What a file of these bytes is called; None where they cannot be read."""
+        item = as_member(Item(display_name(path), path, named=False), self._member_at, Wishes())
+        if item.member and item.member.wishes.title:
+            return item.member.wishes.title
+        mime = detect_mime(data, path.name)
+        try:
+            said = self._parser.parse(CanonicalizeInput(data=data, mime=mime, name=path.name))
+        except SourceError:
+            return None
+        return said.title
+
     def _take_all(
         self,
         items: list[Item | Left],
@@ -190,7 +202,7 @@ class Adder:
             return None
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
-        data, stamp = read_file(item.path, limit, now_ms)
+        data, stamp = read_file(item.path, limit, now_ms, listed=item.listed)
         return Bytes(
             item=item,
             lsid=lsid,

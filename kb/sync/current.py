@@ -3,19 +3,21 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, Protocol, assert_never
+from typing import Final, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from kb.errors import Gone, NotFound, RateLimited, SourceError
 from kb.failpoints import failpoint
+from kb.model.doc import Doc
 from kb.model.ids import DocId
 from kb.model.origin import FOLDERS, Origin
 from kb.store.store import Store
 from kb.sync.collection import Collection, gap
 from kb.sync.fetch import RETRY_AFTER_S_MAX
-from kb.sync.folder import Survey, follow, moves, not_there, remove, survey
+from kb.sync.folder import Survey, not_there, remove, survey
+from kb.sync.moves import Move, follow, moves
 from kb.sync.origins import (
     folder_of,
     give_back,
@@ -94,6 +96,10 @@ class Reach(Protocol):
         """
         ...
 
+    def title_of(self, path: Path, data: bytes) -> str | None:
+        """What a file of these bytes is called where it is now; None where it cannot be read."""
+        ...
+
     def declared(self) -> list[Origin]:
         """The sources that the settings name, registered or not."""
         ...
@@ -107,6 +113,16 @@ class Reach(Protocol):
         ...
 
 
+class _Begun(Struct, frozen=True, kw_only=True):
+    """A folder that is held: all that is there was taken in, and nothing has been removed yet."""
+
+    held: Origin
+    after: Origin
+    found: Survey
+    moved: int
+    report: AddReport
+
+
 class Syncer:
     """Brings sources level."""
 
@@ -114,17 +130,47 @@ class Syncer:
         self._store = store
         self._reach = reach
         self._options = options
+        self._moved: set[DocId] = set()
+        """Docs that were found in another place by this run."""
 
     def run(self, on_line: Callable[[SourceLine], None] | None = None) -> SyncReport:
-        """Sync what is due. One source's failure is its own; a full disk ends the run."""
+        """Sync what is due. One source's failure is its own; a full disk ends the run.
+
+        What is gone from one folder may be in another one: nothing is removed from a folder
+        before all of them were gone through.
+        """
         lines: list[SourceLine] = []
-        self._register_declared()
-        for origin in self._due():
-            line = self._foresee(origin) if self._options.dry_run else self._sync(origin)
+        begun: list[_Begun] = []
+
+        def say(line: SourceLine) -> None:
             lines.append(line)
             if on_line:
                 on_line(line)
+
+        self._register_declared()
+        try:
+            for origin in self._due():
+                now = self._foresee(origin) if self._options.dry_run else self._sync(origin)
+                if isinstance(now, SourceLine):
+                    say(now)
+                else:
+                    begun.append(now)
+                    if not now.found.vanished:
+                        say(self._end(begun, len(begun) - 1))
+            while begun:
+                say(self._end(begun, 0))
+        finally:
+            if not self._options.dry_run:
+                for one in begun:
+                    give_back(self._store, one.after)
         return summed(lines)
+
+    def _end(self, begun: list[_Begun], number: int) -> SourceLine:
+        line, after = self._end_folder(begun[number])
+        begun.pop(number)
+        if not self._options.dry_run:
+            give_back(self._store, after)
+        return line
 
     def _register_declared(self) -> None:
         with self._store.read() as txn:
@@ -145,13 +191,17 @@ class Syncer:
         due.sort(key=lambda origin: (origin.tried_ms or 0, origin.location))
         return due[: self._options.sources_max]
 
-    def _sync(self, origin: Origin) -> SourceLine:
+    def _sync(self, origin: Origin) -> "SourceLine | _Begun":
         held = hold(self._store, origin)
         if held is None:
             return _line(origin, "busy", reason="another process is syncing it, or just has")
-        after = held
+        after: Origin | None = held
         try:
             failpoint("sync.after_hold")
+            if held.kind in FOLDERS:
+                begun = self._begin_folder(held)
+                after = None
+                return begun
             line, after = self._level_one(held)
         except Gone as error:
             after = self._failed(held, error)
@@ -162,19 +212,12 @@ class Syncer:
             after = self._failed(held, error)
             line = _line(held, "failed", reason=error.reason)
         finally:
-            give_back(self._store, after)
+            if after is not None:
+                give_back(self._store, after)
         return line
 
     def _level_one(self, origin: Origin) -> tuple[SourceLine, Origin]:
-        match origin.kind:
-            case "folder" | "notebook":
-                return self._folder(origin)
-            case "url":
-                return self._url(origin)
-            case "topic" | "pack" | "entries":
-                return self._collection(origin)
-            case _:
-                assert_never(origin.kind)
+        return self._url(origin) if origin.kind == "url" else self._collection(origin)
 
     def _collection(self, origin: Origin) -> tuple[SourceLine, Origin]:
         named = self._reach.collect(origin)
@@ -191,33 +234,66 @@ class Syncer:
             return line, msgspec.structs.replace(origin, last_error=held)
         return line, self._level(origin)
 
-    def _folder(self, origin: Origin) -> tuple[SourceLine, Origin]:
+    def _begin_folder(self, origin: Origin) -> _Begun:
+        """Take in what is there, or with a dry run say what would be."""
         found = self._survey(origin)
-        recognised = moves(self._store, found, self._options.file_bytes_max)
-        moved = follow(self._store, recognised)
+        recognised = moves(
+            self._store,
+            found.fresh,
+            found.lost,
+            self._options.file_bytes_max,
+            to=origin,
+            title_of=self._reach.title_of,
+        )
+        moved = self._follow(recognised)
+        self._moved.update(moved)
         report, after = self._reach.take_in(origin, found.seen)
-        removed: list[DocId] = []
-        held_back = not_there(folder_of(origin))
-        if len(found.vanished) > len(moved):
-            # Looked at again: what has come back since, or was never gone, stays.
-            again = self._survey(origin, found.known)
-            still = {doc.doc_id for doc in again.vanished}
-            left = [doc for doc in found.vanished if doc.doc_id in still]
-            held_back = again.held_back
-            if held_back is None or self._options.accept_deletions:
-                removed = remove(self._store, left)
-                held_back = None
+        if self._options.dry_run:
+            # What has moved is looked at in its new place, and is unchanged there.
+            report = msgspec.structs.replace(
+                report,
+                added=report.added - len(moved),
+                unchanged=report.unchanged + len(moved),
+            )
+        return _Begun(held=origin, after=after, found=found, moved=len(moved), report=report)
+
+    def _follow(self, recognised: list[Move]) -> list[DocId]:
+        if self._options.dry_run:
+            return [one.doc.doc_id for one in recognised]
+        return follow(self._store, recognised)
+
+    def _end_folder(self, begun: _Begun) -> tuple[SourceLine, Origin]:
+        """Remove what is nowhere any more, unless so much is gone that it must be an accident."""
+        left, held_back = self._left_over(begun)
+        removed = 0 if held_back or not left else len(left)
+        if removed and not self._options.dry_run:
+            removed = len(remove(self._store, left))
         line = _line(
-            origin,
+            begun.held,
             "held_back" if held_back else "synced",
-            report,
-            moved=len(moved),
-            removed=len(removed),
+            begun.report,
+            moved=begun.moved,
+            removed=removed,
             reason=held_back,
         )
         if held_back:
-            return line, msgspec.structs.replace(after, last_error=held_back)
-        return line, self._level(after)
+            return line, msgspec.structs.replace(begun.after, last_error=held_back)
+        return line, self._level(begun.after)
+
+    def _left_over(self, begun: _Begun) -> tuple[list[Doc], str | None]:
+        """Docs whose files are gone and nowhere else, and why they may not be removed."""
+        found = begun.found
+        left = [doc for doc in found.vanished if doc.doc_id not in self._moved]
+        if self._options.dry_run:
+            held_back = found.held_back if left or not found.seen else None
+            return left, None if self._options.accept_deletions else held_back
+        if not left:
+            return left, not_there(folder_of(begun.held))
+        # Looked at again: what has come back since, or was never gone, stays.
+        again = self._survey(begun.held, found.known)
+        still = {doc.doc_id for doc in again.vanished}
+        left = [doc for doc in left if doc.doc_id in still]
+        return left, None if self._options.accept_deletions else again.held_back
 
     def _survey(self, origin: Origin, known_before: int | None = None) -> Survey:
         return survey(self._store, origin, self._options.home, known_before)
@@ -247,36 +323,18 @@ class Syncer:
             next_try_ms=next_try_ms(failures, wait_s, self._store.clock.now_ms()),
         )
 
-    def _foresee(self, origin: Origin) -> SourceLine:
+    def _foresee(self, origin: Origin) -> "SourceLine | _Begun":
         if origin.kind == "url":
             return _line(origin, "synced", reason="would be asked whether it changed")
-        if origin.kind not in FOLDERS:
-            named = self._reach.collect(origin)
-            report = self._reach.take_members(named)
-            found = gap(self._store, named)
-            held = found.held_back if named.amiss or not self._options.accept_deletions else None
-            outcome: SyncOutcome = "held_back" if held else "synced"
-            removed = 0 if held else len(found.vanished)
-            return _line(origin, outcome, report, removed=removed, reason=held)
-        walked = self._survey(origin)
-        moved = len(moves(self._store, walked, self._options.file_bytes_max))
-        report, _ = self._reach.take_in(origin, walked.seen)
-        # What has moved is looked at in its new place, and is unchanged there.
-        report = msgspec.structs.replace(
-            report, added=report.added - moved, unchanged=report.unchanged + moved
-        )
-        vanished = len(walked.vanished) - moved
-        held_back = walked.held_back if vanished or not walked.seen else None
-        if self._options.accept_deletions:
-            held_back = None
-        return _line(
-            origin,
-            "held_back" if held_back else "synced",
-            report,
-            moved=moved,
-            removed=0 if held_back else vanished,
-            reason=held_back,
-        )
+        if origin.kind in FOLDERS:
+            return self._begin_folder(origin)
+        named = self._reach.collect(origin)
+        report = self._reach.take_members(named)
+        found = gap(self._store, named)
+        held = found.held_back if named.amiss or not self._options.accept_deletions else None
+        outcome: SyncOutcome = "held_back" if held else "synced"
+        removed = 0 if held else len(found.vanished)
+        return _line(origin, outcome, report, removed=removed, reason=held)
 
 
 def _is_due(origin: Origin, now_ms: int, wait_ms: int) -> bool:

@@ -1,6 +1,5 @@
 """A folder and its docs are brought level: added, updated, moved, and removed with care."""
 
-import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -8,18 +7,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.errors import SourceError
 from kb.failpoints import failpoint
-from kb.ingest.changes import move, vanish
-from kb.ingest.ingest import seen_record
-from kb.model.doc import Doc, Seen
+from kb.ingest.changes import vanish
+from kb.model.doc import Doc
 from kb.model.ids import DocId
 from kb.model.origin import Origin
 from kb.model.source import display_name, file_lsid, path_of
 from kb.store import docs
 from kb.store.store import Store
-from kb.sync.origins import covers, folder_of, inner_folders
-from kb.sync.read import read_file
+from kb.sync.moves import Lost, lost_elsewhere
+from kb.sync.origins import covers, folder_of, inner_folders, listed
 from kb.sync.walk import Found, Passed, walk
 
 # The fuse: more vanished docs than both of these are taken for an accident.
@@ -40,14 +37,13 @@ class Survey(Struct, frozen=True, kw_only=True):
     """Files that no doc has."""
     held_back: str | None
     """Why no doc may be removed without a confirmation."""
+    lost_elsewhere: list[Lost] = []
+    """What a fresh file may be, besides the vanished docs."""
 
-
-class Move(Struct, frozen=True, kw_only=True):
-    """A vanished doc, and the file that has its bytes now."""
-
-    doc: Doc
-    path: Path
-    seen: Seen
+    @property
+    def lost(self) -> list[Lost]:
+        """What a fresh file may be, by its bytes."""
+        return [*(Lost(doc=doc) for doc in self.vanished), *self.lost_elsewhere]
 
 
 def survey(
@@ -64,8 +60,9 @@ def survey(
     root = folder_of(origin)
     amiss = not_there(root)
     with store.read() as txn:
-        inner = inner_folders(txn, root)
-        active = [doc for doc in docs.all_latest(txn) if doc.status == "active"]
+        inner, origins = inner_folders(txn, root), listed(txn)
+        newest = list(docs.all_latest(txn))
+    active = [doc for doc in newest if doc.status == "active"]
     seen = [] if amiss else list(_own(walk(root, origin.extensions, home=home), origin, inner))
     present = {file_lsid(one.path): one.path for one in seen if isinstance(one, Found)}
     lost = [one.path for one in seen if isinstance(one, Passed) and one.failed]
@@ -73,11 +70,15 @@ def survey(
     start = file_lsid(root).rstrip("/") + "/"
     known = [doc for doc in active if doc.place.startswith(start) and _is_own(doc, origin, inner)]
     vanished = [doc for doc in known if doc.place not in present and not _is_under(doc, lost)]
+    fresh = [path for lsid, path in present.items() if lsid not in places]
+    with store.read() as txn:
+        others = lost_elsewhere(txn, newest, origin, origins) if fresh else []
     return Survey(
         seen=seen,
         vanished=vanished,
         known=len(known),
-        fresh=[path for lsid, path in present.items() if lsid not in places],
+        fresh=fresh,
+        lost_elsewhere=others,
         held_back=held_back(
             display_name(root), amiss, len(present), len(vanished), known_before or len(known)
         ),
@@ -134,63 +135,6 @@ def held_back(name: str, amiss: str | None, files: int, vanished: int, known: in
     if vanished >= VANISHED_MIN and vanished > known * VANISHED_SHARE_MAX:
         return f"{vanished:,} of {known:,} docs have vanished from {name}"
     return None
-
-
-def moves(store: Store, found: Survey, bytes_max: int) -> list[Move]:
-    """Recognise vanished docs in new files with the same bytes.
-
-    Of several that could be meant, the one with the same file name, else the first.
-    """
-    waiting: dict[str, list[Doc]] = {}
-    for doc in found.vanished:
-        waiting.setdefault(doc.raw_sha256, []).append(doc)
-    sizes = {doc.raw_bytes for doc in found.vanished}
-    recognised: list[Move] = []
-    for path in found.fresh:
-        if not waiting:
-            break
-        if _size(path) not in sizes:
-            continue
-        try:
-            data, stamp = read_file(path, bytes_max, store.clock.now_ms())
-        except SourceError:
-            continue
-        digest = hashlib.sha256(data).hexdigest()
-        same = waiting.get(digest)
-        if not same:
-            continue
-        doc = next((d for d in same if Path(d.source).name == path.name), same[0])
-        same.remove(doc)
-        if not same:
-            del waiting[digest]
-        seen = seen_record(file_lsid(path), doc.doc_id, digest, stamp)
-        recognised.append(Move(doc=doc, path=path, seen=seen))
-    return recognised
-
-
-def follow(store: Store, recognised: list[Move]) -> list[DocId]:
-    """Say where docs are now, in one transaction; returns those that nobody overtook."""
-    followed: list[DocId] = []
-    if not recognised:
-        return followed
-    with store.write() as txn:
-        for one in recognised:
-            lsid = file_lsid(one.path)
-            newest = docs.latest(txn, one.doc.source_no)
-            # A place that has a history of its own keeps it.
-            if newest is None or newest != one.doc or docs.latest_of(txn, lsid):
-                continue
-            move(txn, newest, lsid, display_name(one.path), one.seen)
-            followed.append(newest.doc_id)
-    failpoint("sync.after_move")
-    return followed
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
 
 
 def remove(store: Store, vanished: Iterable[Doc]) -> list[DocId]:

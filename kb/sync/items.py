@@ -39,6 +39,8 @@ class Item(Struct, frozen=True):
     url: str | None = None
     member: Member | None = None
     """What it is to a collection, where it is of one."""
+    listed: bool = False
+    """A walk found it, behind no link."""
 
 
 class Left(Struct, frozen=True):
@@ -79,9 +81,7 @@ def as_member(item: Item, member_at: Callable[[Path], Member | None], wishes: Wi
     if member is None:
         return item
     said = msgspec.structs.replace(member.wishes, visibility=wishes.visibility, owner=wishes.owner)
-    return Item(
-        item.name, item.path, item.named, member=msgspec.structs.replace(member, wishes=said)
-    )
+    return msgspec.structs.replace(item, member=msgspec.structs.replace(member, wishes=said))
 
 
 def extension_of(path: Path | None, mime: str) -> str:
@@ -112,6 +112,6 @@ def of_walk(seen: Found | Passed, name: str) -> Item | Left:
     """What a walk brought, as an item under this name."""
     match seen:
         case Found(path=path):
-            return Item(name, path, named=False)
+            return Item(name, path, named=False, listed=True)
         case Passed(reason=reason, failed=failed):
             return Left(name, reason, failed)

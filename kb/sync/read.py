@@ -1,10 +1,12 @@
 """The bytes of one file, whole and from one moment."""
 
+import errno
 import os
 import stat
 from pathlib import Path
 from typing import Final
 
+from kb.content.inside import open_listed
 from kb.errors import ChangedWhileRead, SourceError, TooLarge, Unreadable
 from kb.ingest.request import FileStamp
 from kb.model.source import display_name
@@ -23,18 +25,27 @@ def stamp_of(found: os.stat_result, now_ms: int) -> FileStamp:
     )
 
 
-def read_file(path: Path, bytes_max: int, now_ms: int) -> tuple[bytes, FileStamp]:
+def read_file(
+    path: Path, bytes_max: int, now_ms: int, *, listed: bool = False
+) -> tuple[bytes, FileStamp]:
     """The bytes and their stamp.
 
-    Raises Unreadable, TooLarge (before reading it) or ChangedWhileRead. Never blocks on a FIFO.
+    A file that a walk has `listed` lay behind no link, and is not read where it does now. Raises
+    Unreadable, TooLarge (before reading it) or ChangedWhileRead. Never blocks on a FIFO.
     """
     name = display_name(path)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = open_listed(path) if listed else os.open(path, flags)
     except FileNotFoundError as error:
         raise Unreadable("no such file", source=name) from error
     except OSError as error:
+        if listed and error.errno in (errno.ELOOP, errno.ENOTDIR):
+            detail = "its path became a symbolic link; links are not followed"
+            raise Unreadable(detail, source=name) from error
         raise Unreadable(f"cannot be read ({error.strerror})", source=name) from error
+    if fd is None:
+        raise Unreadable("not a regular file any more", source=name)
     try:
         before = os.fstat(fd)
         if not stat.S_ISREG(before.st_mode):

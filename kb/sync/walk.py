@@ -132,8 +132,8 @@ def _ignore_spec(folder: Path, listed: "list[os.DirEntry[str]]") -> "GitIgnoreSp
     if entry is None:
         return None
     try:
-        # A FIFO of this name would hold us for ever.
-        if not entry.is_file():
+        # A FIFO of this name would hold us for ever, and a link may lead to what is not for us.
+        if not entry.is_file(follow_symlinks=False):
             raise _Refused("is not a regular file")
         if entry.stat().st_size > _IGNORE_BYTES_MAX:
             raise _Refused(f"is over {_IGNORE_BYTES_MAX:,} bytes")

@@ -53,6 +53,14 @@ def listed_entries(kit: ToolKit, *, entry_type: str | None, dangling: bool) -> E
     return Entries(entries=tuple(sorted(kept, key=lambda row: row.zettel_id)))
 
 
+def doc_named(txn: ReadTxn, ident: str) -> Doc:
+    """What an entry's whole id names, or else the id of a doc, whole or short.
+
+    Raises NotFound or AmbiguousId.
+    """
+    return entry_doc(txn, ident) or docs.require(txn, docs.resolve_doc(txn, ident))
+
+
 def entry_doc(txn: ReadTxn, zettel_id: str) -> Doc | None:
     """The doc of the entry that has this very id now."""
     doc = docs.latest_of(txn, entry_lsid(zettel_id))

@@ -14,7 +14,7 @@ from kb.tools.wrong import Failed, failed
 
 Action = Annotated[
     Literal["guidance"] | SignalKind,
-    Meta(description="Ask for guidance, or leave a signal of this kind."),
+    Meta(description="Ask for guidance, as without it, or leave a signal of this kind."),
 ]
 Question = Annotated[str, Meta(max_length=8_192, description="For guidance: what you want to do.")]
 TopicName = Annotated[str, Meta(max_length=200, description="For guidance: what it is about.")]
@@ -30,7 +30,7 @@ Context = Annotated[
 class HelpInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is wanted, and about what."""
 
-    action: Action
+    action: Action = "guidance"
     query: Question | None = None
     topic: TopicName | None = None
     reason: Reason | None = None

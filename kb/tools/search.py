@@ -67,6 +67,17 @@ Boosted = Annotated[
 ]
 
 
+MinScore = Annotated[
+    float,
+    Meta(
+        ge=0,
+        le=1,
+        description="Leave out hits that score less. Where nothing fits the query all score below "
+        "0.5, so that 0.5 gives silence.",
+    ),
+]
+
+
 class SearchInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A question and its limits."""
 
@@ -81,6 +92,7 @@ class SearchInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     with_neighbors: WithNeighbors = False
     require_entities: Required = ()
     boost_entities: Boosted = ()
+    min_score: MinScore = 0.0
     max_tokens: TokensMax = TOKENS_MAX_DEFAULT
     explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
 
@@ -111,6 +123,7 @@ def run(kit: ToolKit, request: SearchInput, scope: Scope) -> SearchOutput:
         sources=request.sources,
         require_entities=request.require_entities,
         boost_entities=request.boost_entities,
+        min_score=request.min_score,
         # Without a budget there is nothing to fill with neighbours: each hit stands alone.
         tokens_max=None if request.max_tokens >= NO_BUDGET else request.max_tokens,
         explain=request.explain,

@@ -1,7 +1,7 @@
 """What may be learned? Topics are folders of subjects, which an agent reads when it needs them."""
 
 from kb.topics.answer import answer, execute, learnable
-from kb.topics.knowledge import knowledge_section, topic_rows, with_learned
+from kb.topics.knowledge import knowledge_section, topic_rows, with_learned, without_learned
 from kb.topics.records import (
     Knowledge,
     Learned,
@@ -35,4 +35,5 @@ __all__ = [
     "subject_at",
     "topic_rows",
     "with_learned",
+    "without_learned",
 ]

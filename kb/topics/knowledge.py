@@ -41,6 +41,11 @@ def with_learned(topics: Sequence[Topic], wishes: Iterable[str]) -> tuple[Topic,
     )
 
 
+def without_learned(topics: Iterable[Topic]) -> tuple[Topic, ...]:
+    """The topics with nothing learned: for readers whose system prompt may hold none of it."""
+    return tuple(msgspec.structs.replace(topic, learned=()) for topic in topics)
+
+
 def knowledge_section(
     topics: Iterable[Topic], limits: Limits = _LIMITS, *, with_tool: bool = True
 ) -> Knowledge:
@@ -54,6 +59,7 @@ def knowledge_section(
     blocks: list[str] = []
     listed: list[str] = []
     warnings: list[str] = []
+    is_cut = False
     room = limits.answer_bytes_max
     for topic in (one.for_prompts for one in topics):
         try:
@@ -62,14 +68,15 @@ def knowledge_section(
             warnings.append(f"{topic.id}: {error.reason}")
             continue
         within = msgspec.structs.replace(limits, answer_bytes_max=room)
-        block, said = _known(shelf, within)
+        block, said, more = _known(shelf, within)
+        is_cut = is_cut or more
         warnings += [f"{topic.id}: {line}" for line in said]
         if block:
             blocks.append(block)
             room -= len(block.encode())
         if with_tool and shelf.available:
             listed.append(harmless(f"{topic_bullet(topic)}\n"))
-    return Knowledge(text=_section(blocks, listed), warnings=tuple(warnings))
+    return Knowledge(text=_section(blocks, listed), warnings=tuple(warnings), is_cut=is_cut)
 
 
 def _section(blocks: list[str], listed: list[str]) -> str:
@@ -82,21 +89,26 @@ def _section(blocks: list[str], listed: list[str]) -> str:
     return f"<knowledge>\n{inner}</knowledge>\n" if parts else ""
 
 
-def _known(shelf: Shelf, limits: Limits) -> tuple[str, list[str]]:
-    """A topic's learned subjects in its tag, or nothing; and what is not there that should be."""
+def _known(shelf: Shelf, limits: Limits) -> tuple[str, list[str], bool]:
+    """A topic's learned subjects in its tag, or nothing; what should be there and is not.
+
+    And whether that is for want of room.
+    """
     topic = shelf.topic
     learned = set(shelf.learned)
     wanted = [Wanted(subject=one, by_name=True) for one in shelf.subjects if one.slug in learned]
+    description = f"{harmless(topic.description.strip())}\n\n" if topic.description else ""
+    room = limits.answer_bytes_max - len(tagged("topic", topic.name, description).encode())
+    limits = msgspec.structs.replace(limits, answer_bytes_max=room)
     loaded = load(topic, wanted, limits, bare=False, may_cut=False)
     said = [f"{pattern}: nothing matches it" for pattern in shelf.idle]
     said += [f"{one.slug}: {one.problem}" for one in shelf.blocked]
     said += [f"{one.subject}: {one.reason}" for one in loaded.left_out]
     said += [*loaded.warnings, *filter(None, (loaded.truncated,))]
+    is_cut = loaded.truncated is not None
     if not loaded.text:
-        return "", said
-    description = harmless(topic.description.strip()) if topic.description else ""
-    body = f"{description}\n\n{loaded.text}" if description else loaded.text
-    return tagged("topic", topic.name, body), said
+        return "", said, is_cut
+    return tagged("topic", topic.name, description + loaded.text), said, is_cut
 
 
 def topic_rows(topics: Iterable[Topic], entries_max: int) -> tuple[TopicRow, ...]:

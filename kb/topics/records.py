@@ -100,6 +100,8 @@ class Knowledge(Struct, frozen=True, kw_only=True):
     text: str
     """Empty where there is nothing to tell."""
     warnings: tuple[str, ...]
+    is_cut: bool = False
+    """Whether the limits left something out."""
 
 
 class TopicRow(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ _MARK_FORM: Final = re.compile(rb"[0-9a-f]{32}")
 
 
 def identity_of(file: Path) -> str | None:
-    """A word for a file that no other has, now or later; None where there is none.
+    """A word for a file or folder that no other has, now or later; None where there is none.
 
     It is the inode with a random mark in an extended attribute, which neither git nor an archive
     brings along: without it a file could inherit the number of one that is gone. A marked file

@@ -143,14 +143,16 @@ class TrustList:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ReadOnlyHome(error.strerror or "", place=home) from error
-        self._write(self._named("making", home), _begun(home))
+        mark(home)
+        self._write(self._named("making", home), (identity_of(home) or "").encode())
 
     def is_begun(self, home: Path) -> bool:
         """Whether a store was about to be made in a home, by a process that may be dead."""
         try:
-            return self._named("making", home).read_bytes() == _begun(home)
+            said = self._named("making", home).read_bytes()
         except OSError:
             return False
+        return said == (identity_of(home) or "").encode()
 
     def end(self, home: Path) -> None:
         """Forget what `begin` noted."""
@@ -198,12 +200,6 @@ def trust_list() -> TrustList:
     data = Path(platformdirs.user_data_dir("kb", appauthor=False))
     # A place that starts nowhere would lie in the working directory, which may be a stranger's.
     return TrustList(data.with_name(_FOLDER) if data.is_absolute() else Path(os.devnull))
-
-
-def _begun(home: Path) -> bytes:
-    """The very folder: a clone may come to its place."""
-    found = os.stat(home)
-    return f"{found.st_dev:x}-{found.st_ino:x}".encode()
 
 
 def _files(folder: Path) -> list[Path]:

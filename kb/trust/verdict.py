@@ -40,7 +40,7 @@ def verdict_of(home: Path, known: TrustList, mine: Path | None) -> Verdict:
         # Looked at again: another process may have made all of it meanwhile.
         if not HomePaths(home).has_store:
             return Verdict(store=not came, why=came)
-    if _is_listed(home, known) or (mine is not None and _is_same(home, mine)):
+    if (mine is not None and _is_same(home, mine)) or _is_listed(home, known):
         return Verdict()
     why = f"this user's kb did not make the store in {home}, so it is not opened"
     return Verdict(store=False, why=f"{why}; {_ask(home)}", may_count=True)
@@ -90,7 +90,8 @@ def _came_along(home: Path) -> str:
         strange = any(any(place.iterdir()) for place in index.iterdir() if place.is_dir())
     except (FileNotFoundError, NotADirectoryError):
         return ""
-    if not strange:
+    # A home that has lost its store is refused as such.
+    if not strange or HomePaths(home).left_over():
         return ""
     return f"{index} came with the folder, without the store that it is of; remove it"
 

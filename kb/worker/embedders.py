@@ -10,6 +10,7 @@ from kb.model.job import JobKind
 from kb.passages import is_of
 from kb.store import chunks, docs, embedders
 from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.meta import compactions
 from kb.store.records import CHUNKS
 from kb.store.store import Store
 
@@ -58,6 +59,7 @@ def roll_back(store: Store) -> EmbedderSet:
                 active=known.previous,
                 previous=known.active,
                 switched_ms=store.clock.now_ms(),
+                switched_run=compactions(txn),
             )
             model = chosen.active.fingerprint
             _enqueue(txn, store, "embed", _lacking(txn, model), model)
@@ -89,6 +91,7 @@ def switch_if_whole(store: Store) -> bool:
             next=None,
             previous=known.active,
             switched_ms=store.clock.now_ms(),
+            switched_run=compactions(txn),
         )
         embedders.put(txn, switched)
     return True

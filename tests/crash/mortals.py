@@ -23,6 +23,7 @@ from kb.config import load
 from kb.ingest.changes import tombstone
 from kb.model.ids import DocId
 from kb.sync.add import AddOptions
+from kb.trust import making, trust_list
 
 FILES: Final = 6
 _EDITED_SHARE: Final = 0.9
@@ -46,7 +47,9 @@ class Log:
 
 def edit_and_add(rig: Rig, rng: random.Random, log: Log, folder: str) -> None:
     """Edit files of one's own folder, take each in at once, now and then remove one."""
-    with App.open(rig.home, load([], CFG), create=True) as app, app.parser() as parser:
+    with making(rig.home, trust_list()):
+        app = App.open(rig.home, load([], CFG), create=True)
+    with app, app.parser() as parser:
         app.pool().start()
         log.say("ready")
         while True:

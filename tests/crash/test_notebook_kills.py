@@ -86,8 +86,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         hand_in(rule, WORDS)
         server.script = [moving(server)]
         said = ("llm.provider=ollama", "llm.model=m", f"llm.base_url={server.base_url}")
-        model = Rig(root / "model", cfg=(*begun.cfg, *said))
-        shutil.copytree(begun.home, model.home)
+        model = begun.copied(root / "model", cfg=said)
         hand_in(model, {"alpha": "work"})
         untidy = begun.copied(root / "untidy")
         hand_in(untidy, {"zero": "spare", "link": "links"}, link="[zero](../spare/zero.md)")
@@ -169,7 +168,7 @@ def test_killed_while_notes_are_placed(story: Story, tmp_path: Path, name: str, 
 @pytest.mark.parametrize(("name", "hit"), MODEL)
 def test_killed_while_a_note_moves(story: Story, tmp_path: Path, name: str, hit: int) -> None:
     """The move and the note are one commit; the doc that moved is the same one."""
-    rig = copied(story.model, tmp_path)
+    rig = story.model.copied(tmp_path)
     (before,) = rig.call("ls", "--kind", "notebook", "--json").json["docs"]
     assert work_until_killed(rig, f"{name}=kill@{hit}") == KILLED
     assert_goes_on(rig, {"zero": "", "alpha": ""})
@@ -191,7 +190,7 @@ def test_killed_while_the_notebook_is_made(
 @pytest.mark.parametrize(("name", "hit"), TIDY)
 def test_killed_while_it_is_tidied(story: Story, tmp_path: Path, name: str, hit: int) -> None:
     """The merge, the link and the list are one commit or none; asked again, it is made once."""
-    rig = copied(story.untidy, tmp_path)
+    rig = story.untidy.copied(tmp_path)
     root = notebook_of(rig)
     assert rig.run("note", "tidy", "--apply", armed=f"{name}=kill@{hit}").code == KILLED
     rig.check()
@@ -214,23 +213,18 @@ def test_every_failpoint_of_the_notebook_fires(story: Story, tmp_path: Path) -> 
     assert_whole(rig, WORDS)
 
 
-def copied(rig: Rig, root: Path) -> Rig:
-    shutil.copytree(rig.home, root / "home")
-    return Rig(root, cfg=rig.cfg)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_hit_of_every_failpoint_of_the_notebook(story: Story, tmp_path: Path) -> None:
     """Wherever the kill comes, all of the above holds."""
     for before, words in ((story.rule, {"zero": "", **WORDS}), (story.first, WORDS)):
-        control = copied(before, tmp_path / "control")
+        control = before.copied(tmp_path / "control")
         assert work_until_killed(control, "") == 0
         hits = Counter(control.hit())
         shutil.rmtree(control.root)
         for name, count in hits.items():
             for hit in range(1, count + 1):
-                rig = copied(before, tmp_path / "killed")
+                rig = before.copied(tmp_path / "killed")
                 code = work_until_killed(rig, f"{name}=kill@{hit}")
                 assert code == KILLED or (code == 0 and not name.startswith(ORDERLY))
                 assert_goes_on(rig, words)
@@ -265,5 +259,5 @@ def test_random_kills_of_two_workers(tmp_path: Path) -> None:
 
 
 def ended(worker: "subprocess.Popen[str]") -> int:
-    worker.communicate(timeout=60)
+    worker.communicate(timeout=120)
     return worker.returncode

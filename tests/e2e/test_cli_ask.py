@@ -52,15 +52,15 @@ def server() -> Iterator[LlmServer]:
         yield server
 
 
-def argv(home: Home, server: LlmServer, *args: str) -> list[str]:
+def argv(home: Home, server: LlmServer, *args: str, timeout_s: float = TIMEOUT_S / 2) -> list[str]:
     said = {"provider": "openai", "model": "tiny-1", "base_url": server.base_url}
-    said |= {"timeout_s": "0.5", "tries": "1"}
+    said |= {"timeout_s": str(timeout_s), "tries": "1"}
     settings = [word for key, value in said.items() for word in ("--cfg", f"llm.{key}={value}")]
     return home.argv(*settings, "ask", QUESTION, *args)
 
 
-def asked(home: Home, server: LlmServer, *args: str) -> Ran:
-    return run(argv(home, server, *args), env=surroundings(OPENAI_API_KEY=None))
+def asked(home: Home, server: LlmServer, *args: str, **options: float) -> Ran:
+    return run(argv(home, server, *args, **options), env=surroundings(OPENAI_API_KEY=None))
 
 
 def test_a_good_answer(home: Home, server: LlmServer, places: dict[str, int]) -> None:
@@ -181,7 +181,7 @@ def test_where_the_model_fails_there_are_extracts(home: Home, server: LlmServer,
         "timeout": hangs,
     }
     server.script = [scripts[how]]
-    ran = asked(home, server, "--json")
+    ran = asked(home, server, "--json", **({"timeout_s": 0.5} if how == "timeout" else {}))
     assert ran.code == 0
     said = ran.json
     assert (said["kind"], said["found"]) == ("extracts", True)

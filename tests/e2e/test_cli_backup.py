@@ -171,7 +171,21 @@ def test_made_while_others_write(tmp_path: Path) -> None:
     backup = verified.json["backups"][len(counts) // 2]["backup"]
     other = Rig(tmp_path / "other", rig.sources)
     assert rig.call("backup", "restore", backup["name"], "--to", other.home).code == 0
+    other.trust()
     other.check()
     other.drain()
     other.check()
     assert len(other.docs()) == backup["docs"]
+
+
+def test_a_backup_that_came_from_elsewhere(home: Home, tmp_path: Path) -> None:
+    """It is restored, and what is restored counts once its owner says so."""
+    assert home.run("backup", "create", "--to", tmp_path / "b").code == 0
+    shutil.copytree(tmp_path / "b", tmp_path / "copied")
+    restored = home.run("backup", "restore", tmp_path / "copied", "--to", tmp_path / "new")
+    assert restored.code == 0
+    assert f"counts only after `kb trust {tmp_path / 'new'}`" in restored.err
+    other = Home(tmp_path / "new")
+    assert other.run("ls").code == 6
+    assert run([KB, "trust", str(other.root)]).code == 0
+    assert found(other, "tea")["tea"]

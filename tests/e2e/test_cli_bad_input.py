@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Home, Ran, accounted, run
+from commands import Home, Ran, accounted, run, surroundings
 
 GOOD = "# Good\n\nThe good note about tea."
 
@@ -322,3 +322,21 @@ def test_odd_bytes_in_other_arguments(home: Home, tmp_path: Path) -> None:
     (row,) = home.run("ls", "--json").json["docs"]
     assert (row["tags"], row["title"]) == (["caf\ufffd"], "\ufffd")
     assert run([*home.argv("show"), b"d\xff\xff\xff"]).code == 4
+
+
+def test_names_that_the_locale_cannot_say(home: Home, tmp_path: Path) -> None:
+    """Files of any name are taken in and found in a locale that knows ASCII alone."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "Grüße – 漢字.md").write_text("# Grüße\n\nquince", "utf-8")
+    (folder / os.fsdecode(b"caf\xe9.md")).write_text("# Kaffee\n\nquince", "utf-8")
+    plain = surroundings(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    added = home.run("add", "-r", folder, "--json", env=plain)
+    assert (added.code, added.err) == (0, "")
+    for env in (plain, None):
+        found = home.run("search", "Grüße quince", "--json", env=env)
+        assert {hit["title"] for hit in found.json["hits"]} == {"Grüße", "Kaffee"}
+    assert home.run("add", "-r", folder, "--json").json["unchanged"] == 2
+    assert (
+        home.run("add", folder / "Grüße – 漢字.md", env=plain).out == "1 unchanged of 1 scanned\n"
+    )

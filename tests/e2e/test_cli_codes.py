@@ -139,6 +139,7 @@ def test_which_home(tmp_path: Path) -> None:
     inner = tmp_path / "project" / "deep" / "er"
     inner.mkdir(parents=True)
     (tmp_path / "project" / ".kb").mkdir()
+    plain = surroundings(XDG_DATA_HOME=str(data), HOME=str(tmp_path))
     places = {
         "flag": tmp_path / "flag",
         "env": tmp_path / "env",
@@ -148,8 +149,7 @@ def test_which_home(tmp_path: Path) -> None:
     for name, place in places.items():
         note = tmp_path / f"{name}.md"
         note.write_text(name)
-        run([KB, "--home", str(place), *HASHING, "add", str(note), "--no-wait"])
-    plain = surroundings(XDG_DATA_HOME=str(data), HOME=str(tmp_path))
+        run([KB, "--home", str(place), *HASHING, "add", str(note), "--no-wait"], env=plain)
     named = plain | {"KB_HOME": str(places["env"])}
     ls = ["ls", "--json"]
     assert listed([KB, "--home", str(places["flag"]), *ls], env=named, cwd=inner) == {"flag.md"}

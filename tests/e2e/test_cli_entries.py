@@ -162,3 +162,17 @@ def test_a_model_that_reads_less_is_said_by_stats(
     assert home.run("sync-all").err == ""
     assert home.run("stats").err.count(said) == 1
     assert said not in home.run("--cfg", "entry.tokens_max=256", "stats").err
+
+
+def test_commands_on_docs_take_the_id_of_an_entry(
+    home: Home, write: Callable[[str, str], Path]
+) -> None:
+    """What `kb show` knows, `visibility`, `export` and `rm` know, too; what is gone is unknown."""
+    write("a.md", entry("boats"))
+    synced(home)
+    doc_id = home.run("show", "boats", "--json").json["doc"]["doc_id"]
+    assert home.run("visibility", "boats", "public", "--json").json["doc_id"] == doc_id
+    assert "the hull is of oak" in home.run("export", "boats", "--to", "-").out
+    assert home.run("rm", "boats", "--yes", "--json").json == {"removed": [doc_id]}
+    assert hits(home, "oak") == []
+    assert home.run("rm", "boats", "--yes").code == 4

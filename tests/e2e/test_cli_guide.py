@@ -259,7 +259,7 @@ def test_a_signal_survives_a_kill(person: Person, armed: str, kept: int) -> None
     failpoint = f"store.{armed}_commit=kill"
     environment = {**os.environ, **person.env, "KB_FAILPOINTS": failpoint}
     argv = [sys.executable, "-c", LEAVE, str(person.mine)]
-    killed = subprocess.run(argv, env=environment, capture_output=True, timeout=60)
+    killed = subprocess.run(argv, env=environment, capture_output=True, timeout=120)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     rows = person.kb("signals", "--json").json["signals"]
     assert [row["reason"] for row in rows] == ["no way on"] * kept

@@ -101,6 +101,7 @@ def test_learn_and_prompt_as_json(project: Project) -> None:
 
 def test_prompt_is_the_same_bytes_by_every_road(project: Project) -> None:
     """A flag, an assignment, a file on the load path, the environment: one and the same section."""
+    assert project.kb("trust", ".").code == 0
     ways = (
         project.kb("prompt", "-k", "project/maintainers/*"),
         project.kb("--cfg", "kb.topic.project.learned+=maintainers/*", "prompt"),

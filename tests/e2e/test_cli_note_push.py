@@ -88,7 +88,7 @@ def test_a_worker_that_drains_pushes_once(home: Rig, tmp_path: Path) -> None:
 def test_a_server_pushes_what_it_places(home: Rig, tmp_path: Path) -> None:
     """A note that is handed in over HTTP is at the remote a little later; SIGTERM ends it soon."""
     remote = tmp_path / "notes.git"
-    with serving(ConfiguredHome(home.home, ("--cfg", *PUSHES))) as server:
+    with serving(ConfiguredHome(home.home, ("--cfg", *PUSHES)), env=home.env()) as server:
         assert server.post("/content", {"content": "# Two\n", "hint": "work"}).status == 202
         until(lambda: (book(home) / "work/two.md").exists() and is_level(home, remote))
         assert server.stop()[0] == 0
@@ -105,11 +105,10 @@ def test_what_a_project_brings_sends_nothing(tmp_path: Path) -> None:
     assert home.call("worker", "--drain", cfg=PUSHES).code == 0
     assert git(remote, "branch", "--list") == ""
     (home.home / "kb.toml").write_text("[notebook]\npush = true\n")
-    refused = home.call("note", "log")
-    assert refused.code == 2
-    assert "kb.toml:2: notebook.push is not for a project to say" in refused.err
-    (home.home / "kb.toml").unlink()
-    assert home.call("note", "push").code == 0
+    told = home.call("worker", "--drain")
+    assert "kb.toml: notebook.push comes with the project" in told.err
+    assert git(remote, "branch", "--list") == ""
+    assert home.call("note", "push", "--yes").code == 0
     assert is_level(home, remote)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from person import Person
+from registry_host import entry_text
+from strangers import let_count
 from test_cli_bad_input import without_rights
 
 from kb.store.meta import set_word
@@ -35,6 +37,7 @@ def person(filled: Person, tmp_path: Path) -> Iterator[Person]:
     """The same in a copy, to do with as a test likes."""
     shutil.copytree(filled.root, tmp_path / "copy")
     copy = Person(tmp_path / "copy")
+    copy.trust()
     copy.ids = filled.ids
     yield copy
     for folder in (tmp_path / "copy").rglob("*"):
@@ -255,9 +258,36 @@ def test_which_space_is_meant(filled: Person) -> None:
         assert {space for _, space in filled.hits(env={"KB_HOME": str(home)})} == {name}
     copied = filled.root / "plain"
     shutil.copytree(filled.user_home, copied)
+    let_count(copied, filled.root / "data")
     ran = filled.kb("--home", copied, "search", "harbour", "--json")
     assert {hit["source_space"] for hit in ran.json["hits"]} == {"home"}
     for args in (["add", "boats.md"], ["compact"], ["worker", "--drain"], ["stats"]):
         refused = filled.kb("--space", "all", *args)
         assert (refused.code, refused.out) == (2, "")
         assert "one space" in refused.err
+
+
+def test_the_registries_of_all_spaces_are_synced(tmp_path: Path) -> None:
+    """One report adds up, and each line says its space; what one cannot reach stops no other."""
+    person = Person(tmp_path)
+    person.project_home.mkdir(parents=True)
+    shared = person.root / "shared"
+    for space in ("user", "project"):
+        source, place = person.root / f"{space}-entries", shared / space
+        source.mkdir()
+        (source / "boats.md").write_text(entry_text(f"{space}-boats"))
+        published = person.kb("registry", "publish", source, "--to", place)
+        assert published.code == 0, published.err
+        assert person.kb("--space", space, "registry", "add", "team", place).code == 0
+    ran = person.kb("--space", "all", "sync-knowledge", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["new"] == ran.json["seen"] == 2
+    assert {(line["space"], line["zettel_id"]) for line in ran.json["entries"]} == {
+        ("user", "user-boats"),
+        ("project", "project-boats"),
+    }
+    assert [line["space"] for line in ran.json["registries"]] == ["project", "user"]
+    shutil.rmtree(shared / "user")
+    again = person.kb("--space", "all", "sync-knowledge", "--json")
+    assert again.code == 3
+    assert "user: no registry could be read" in again.err

@@ -166,7 +166,7 @@ def waiting(site: LoopbackServer, path: str) -> tuple[threading.Event, threading
 
     def answer(handler: Any) -> None:
         asked.set()
-        go.wait(30)
+        go.wait(240)
         reply(handler, Answer(PAGE))
 
     site.routes[path] = answer
@@ -180,7 +180,7 @@ def test_two_at_once_and_a_killed_one(home: SyncedHome, site: LoopbackServer, fo
     home.run("add", "-r", url, folder)
     asked, go = waiting(site, "/page")
     with home.start("sync-all", "--interval-min", "0", "--source", url) as first:
-        assert asked.wait(30)
+        assert asked.wait(120)
         (line,) = home.sync("--json", "--source", url).json["sources"]
         assert (line["outcome"], line["scanned"]) == ("busy", 0)
         first.send_signal(signal.SIGKILL)

@@ -13,7 +13,7 @@ from commands import Home, surroundings
 from cli import watch
 from kb.model.origin import Origin
 
-SOON_S = 20.0
+SOON_S = 120.0
 STEP_S = 0.05
 
 

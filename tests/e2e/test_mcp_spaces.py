@@ -116,7 +116,7 @@ def test_one_space_alone_where_it_is_named(person: Person) -> None:
         assert {doc["title"] for doc in docs} == {"Rope", "Both", "Mooring"}
 
     talk(person, story, "--space", "user")
-    with serving(Home(person.project_home)) as server:
+    with serving(Home(person.project_home), env=person.env) as server:
         docs = server.get("/v1/docs").json["docs"]
         assert {doc["title"] for doc in docs} == {"Boats", "Both"}
 
@@ -125,6 +125,7 @@ def test_a_space_that_cannot_be_read_is_left_out(person: Person, tmp_path: Path)
     """With a warning in the answer; the other space is read all the same."""
     shutil.copytree(person.root, tmp_path / "copy", ignore=shutil.ignore_patterns("*.sock"))
     copy = Person(tmp_path / "copy")
+    copy.trust()
     (copy.user_home / "store" / "data.mdb").write_bytes(b"no store" * 1_000)
 
     async def story(client: Client) -> None:
@@ -139,6 +140,7 @@ def test_what_is_written_never_goes_to_another_space(person: Person, tmp_path: P
     """Where the project's store is damaged, a server that may write there does not start."""
     shutil.copytree(person.root, tmp_path / "copy", ignore=shutil.ignore_patterns("*.sock"))
     copy = Person(tmp_path / "copy")
+    copy.trust()
     (copy.project_home / "store" / "data.mdb").write_bytes(b"no store" * 1_000)
     refused = copy.kb("mcp", "--write")
     assert refused.code == 5

@@ -1,5 +1,6 @@
 """Homes on disks that are full, read-only or rotten."""
 
+import copy
 import json
 import random
 import shutil
@@ -12,9 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import lmdb
 import pytest
 from children import finished
-from crash_rig import Called, Rig, assert_one_clear_line
+from crash_rig import KB, Called, Rig, assert_one_clear_line
+from strangers import let_count
+
+from kb.errors import StoreDamaged, StoreFull
+from kb.store.lmdb_env import LmdbEnvironment
+from kb.trust import TrustList
 
 SEED: Final = 20_240_611
 PAGE: Final = 4096
@@ -84,6 +91,62 @@ def test_a_source_larger_than_the_room(rig: Rig) -> None:
     assert rig.content_files() == before
     assert list((rig.home / "tmp").iterdir()) == []
     rig.check()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6])
+def test_a_backup_under_a_limit_blames_the_limit(rig: Rig, share: float) -> None:
+    """Nothing is said of the store, which is sound; nothing is left, and older backups stay."""
+    fill(rig)
+    assert rig.call("backup", "create").code == 0
+    limit = int((rig.home / "store" / "data.mdb").stat().st_size * share)
+    said = rig.run("backup", "create", "--keep", 1, under=limited(limit))
+    assert_one_clear_line(said)
+    assert said.code == 1
+    assert "no room left" in said.err
+    assert "ulimit -f" in said.err
+    assert "kb check" not in said.err
+    assert len(list((rig.home / "backups").iterdir())) == 1
+    rig.check()
+
+
+def test_a_copy_that_fails_blames_the_place_that_has_no_room(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LMDB does not always say why; the store is damaged only where there is room for its copy."""
+    fill(rig)
+
+    class Failing:
+        def copy(self, *_: object, **__: object) -> None:
+            raise lmdb.Error("mdb_env_copy3: something")
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(env._env, name)
+
+    env = LmdbEnvironment(rig.home / "store")
+    (rig.root / "to").mkdir()
+    for has_no_room, error in ((True, StoreFull), (False, StoreDamaged)):
+        monkeypatch.setattr("kb.store.lmdb_env._has_no_room", lambda _, said=has_no_room: said)
+        failing = copy.copy(env)
+        failing._env = Failing()
+        with pytest.raises(error):
+            failing.copy_to(rig.root / "to")
+    env.close()
+
+
+def test_an_answer_that_finds_no_room_says_what_has_none(rig: Rig) -> None:
+    """A search into a file that may not grow names neither the store nor nothing at all."""
+    fill(rig)
+    command = [*limited(16), str(KB), *rig.args("search", "quince")]
+    with open(rig.root / "answer", "wb") as answer:
+        ran = subprocess.run(
+            command, stdout=answer, stderr=subprocess.PIPE, env=rig.env(), text=True
+        )
+    assert ran.returncode == 1
+    (line,) = ran.stderr.splitlines()
+    assert line == (
+        "kb: a file that was written to may not grow any more: "
+        "the size of files is limited (ulimit -f)"
+    )
 
 
 @contextmanager
@@ -192,6 +255,10 @@ def test_a_read_only_home(open_rig: Rig, tmp_path: Path, with_index: bool) -> No
         shutil.rmtree(rig.home / "index")
         (rig.home / "index").mkdir()
     rig.copied(tmp_path / "copy")
+    # Theirs is another list, on which the home of another user has to be.
+    for home in (rig.home, tmp_path / "copy" / "home"):
+        TrustList(rig.root / "data" / "kb-trust").put_folder(home, [])
+        let_count(home, rig.root / "data")
     allow(rig.root, writing=False)
     reading = [
         ["search", "quince words", "--json"],
@@ -210,6 +277,7 @@ def test_a_read_only_home(open_rig: Rig, tmp_path: Path, with_index: bool) -> No
         commands,
         HOME=str(rig.root),
         XDG_CONFIG_HOME=str(rig.root),
+        XDG_DATA_HOME=str(rig.root / "data"),
     )
     assert child.returncode == 0, child.stderr
     said = [Called(code=code, out=out, err=err) for code, out, err in json.loads(child.stdout)]
@@ -219,6 +287,7 @@ def test_a_read_only_home(open_rig: Rig, tmp_path: Path, with_index: bool) -> No
     assert (shown.code, shown.json["doc"]["doc_id"]) == (0, doc)
     assert (counted.code, counted.json["jobs"]["failed"]) == (0, 0)
     # Without caches and without a place for them, a check has to say so.
+    assert checked.out, checked
     assert (checked.code, checked.json["sound"]) == ((0, True) if with_index else (5, False))
     for answer in refused:
         assert_one_clear_line(answer)

@@ -117,7 +117,7 @@ def wait_for_first_look() -> None:
     A thread of its own reads the segments' ends then, whatever the reader is set to. A file that
     is emptied in those few milliseconds ends the process, and nothing here could prevent it.
     """
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     quiet = 0
     while quiet < 3:
         assert time.monotonic() < deadline, "the engine's own look does not end"

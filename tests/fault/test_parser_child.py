@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from children import finished
 
 from kb.canonicalize import CanonicalizeInput, Parser
 from kb.errors import EmptySource, Unparsable
@@ -18,6 +19,9 @@ PAGE = CanonicalizeInput(
     data=b"<html><title>T</title><body><p>Some words to read.</p></body></html>",
     mime="text/html",
     name="page.html",
+)
+needs_clock = pytest.mark.skipif(
+    sys.platform != "linux", reason="what another process has used is told by Linux"
 )
 ECHO = """
 import os, signal, struct, sys, time
@@ -54,7 +58,7 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 20) -> None:
+def wait_until(condition: Callable[[], bool], timeout_s: float = 120) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
@@ -93,20 +97,57 @@ def test_errors_cross_as_they_are() -> None:
 
 
 def test_hang_is_ended_in_time(stub: Callable[..., Parser]) -> None:
-    """A document that never ends is given up after its time, and the child with it."""
-    parser = stub("take(); time.sleep(600)", wall_s_max=0.5)
-    start = time.monotonic()
-    with pytest.raises(Unparsable, match=r"page\.html: it took longer than 0\.5 s"):
+    """A child that neither works nor answers is given up, and its document with it."""
+    parser = stub("take(); time.sleep(600)", cpu_s_max=0.5)
+    with pytest.raises(Unparsable, match=r"page\.html: its reader did nothing for 0\.5 s"):
         parser.parse(PAGE)
-    assert time.monotonic() - start < 10
     assert parser.child_pid is None
+
+
+def spinning(seconds: float) -> str:
+    """Lines of a child that uses so much processor time, then answers with what is no answer."""
+    return f"take()\nwhile time.process_time() < {seconds}: pass\nsay(b'')"
+
+
+@needs_clock
+def test_work_is_waited_for(stub: Callable[..., Parser]) -> None:
+    """A child that works is not given up for the time that passes, however busy the machine is."""
+    parser = stub(spinning(1.2), cpu_s_max=0.2)
+    with pytest.raises(Unparsable, match="no sensible answer"):
+        parser.parse(PAGE)
+
+
+def test_processor_time_is_bounded() -> None:
+    """A document that takes more than its processor time is given up, and the child with it."""
+    slow = CanonicalizeInput(
+        data=b"<html><body>" + b"<li>a" * 150_000, mime="text/html", name="slow.html"
+    )
+    with Parser(cpu_s_max=0.15) as parser:
+        with pytest.raises(Unparsable, match=r"it takes more than 0\.15 s of processor time"):
+            parser.parse(slow)
+        assert parser.child_pid is None
+
+
+def test_the_bound_holds_where_signals_are_ignored() -> None:
+    """The child does not take over that whoever started its parent ignores them."""
+    code = (
+        "import signal\nfrom kb.canonicalize import CanonicalizeInput, Parser\n"
+        "from kb.errors import Unparsable\n"
+        "for one in (signal.SIGPROF, signal.SIGXCPU): signal.signal(one, signal.SIG_IGN)\n"
+        "data = b'<html><body>' + b'<li>a' * 150_000\n"
+        "slow = CanonicalizeInput(data=data, mime='text/html', name='slow.html')\n"
+        "with Parser(cpu_s_max=0.15) as parser:\n"
+        "    try: parser.parse(slow)\n"
+        "    except Unparsable as error: print(error)\n"
+    )
+    assert "more than 0.15 s of processor time" in finished(code).stdout
 
 
 def test_child_that_never_reads_is_ended_in_time(stub: Callable[..., Parser]) -> None:
     """More bytes than a pipe holds, and nobody takes them."""
-    parser = stub("time.sleep(600)", wall_s_max=0.5)
+    parser = stub("time.sleep(600)", cpu_s_max=0.5)
     big = CanonicalizeInput(data=b"x" * 5_000_000, mime="text/html", name="big.html")
-    with pytest.raises(Unparsable, match="took longer"):
+    with pytest.raises(Unparsable, match="did nothing"):
         parser.parse(big)
 
 
@@ -115,7 +156,7 @@ def test_child_that_never_reads_is_ended_in_time(stub: Callable[..., Parser]) ->
     [
         ("take(); os.kill(os.getpid(), signal.SIGKILL)", "killed, perhaps because memory ran out"),
         ("take(); os.kill(os.getpid(), signal.SIGSEGV)", r"crashed \(SIGSEGV\)"),
-        ("take(); os.kill(os.getpid(), signal.SIGXCPU)", "took too long"),
+        ("take(); os.kill(os.getpid(), signal.SIGXCPU)", "more than 20 s of processor time"),
         ("take(); sys.exit(3)", "ended with status 3"),
         ("sys.exit(0)", "ended with status 0"),
         ("take(); say(b'garbage')", "no sensible answer"),
@@ -126,7 +167,7 @@ def test_child_that_never_reads_is_ended_in_time(stub: Callable[..., Parser]) ->
 )
 def test_every_end_is_a_refusal(stub: Callable[..., Parser], lines: str, reason: str) -> None:
     """However the child ends or babbles, the caller gets one clear Unparsable, twice running."""
-    parser = stub(lines, wall_s_max=20)
+    parser = stub(lines, cpu_s_max=20)
     for _ in range(2):
         with pytest.raises(Unparsable, match=reason):
             parser.parse(PAGE)
@@ -144,7 +185,7 @@ def test_child_that_cannot_start() -> None:
 
 def test_answer_before_the_question_is_garbage(stub: Callable[..., Parser]) -> None:
     """An answer to a question not yet fully sent cannot be to this question."""
-    parser = stub("say(b'x'); time.sleep(600)", wall_s_max=20)
+    parser = stub("say(b'x'); time.sleep(600)", cpu_s_max=20)
     big = CanonicalizeInput(data=b"x" * 5_000_000, mime="text/html", name="big.html")
     with pytest.raises(Unparsable, match="no sensible answer"):
         parser.parse(big)
@@ -262,7 +303,7 @@ def test_close_is_bounded_while_another_thread_waits(stub: Callable[..., Parser]
     start = time.monotonic()
     parser.close()
     thread.join()
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
     assert [type(error) for error in errors] == [Unparsable]
     with pytest.raises(ValueError, match="closed"):
         parser.parse(PAGE)
@@ -321,5 +362,5 @@ def test_a_large_parent_does_not_cost_a_child_a_document() -> None:
         "    pids = {(parser.parse(page), parser.child_pid)[1] for _ in range(3)}\n"
         "print(len(pids), None in pids)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert ran.stdout == "1 False\n", ran.stderr

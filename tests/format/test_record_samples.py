@@ -95,6 +95,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
                 references=("other",),
             ),
             pack=PackPart(pack_id="boats", selector="hull"),
+            hidden_run=3,
         ),
     ),
     "LSIDS": (lsid_key(LSID), SourceRef(source_no=SourceNo(3), lsid=LSID)),
@@ -130,6 +131,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             next=EmbedderSpec(choice=_MODEL, fingerprint="st:a:2", dim=8),
             previous=EmbedderSpec(choice=_MODEL, fingerprint="st:a:3", dim=1),
             switched_ms=1_700_000_000_000,
+            switched_run=5,
         ),
     ),
     "SEEN": (
@@ -290,8 +292,9 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             pulled_ms=1_700_000_000_000,
         ),
     ),
-    "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000)),
+    "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000, marked_run=4)),
     "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),
+    "HOLDS": (lsid_key("file:///notes/a.md"), Setting(number=1_700_000_000_000, text="")),
     "BIRTHS": (lsid_key("file:///notes/a.md"), Setting(number=2, text="")),
     "META": (b"counter:chunk", Setting(number=12, text="")),
 }
@@ -322,7 +325,13 @@ CASES: Final = [(version, name) for version in STORED for name in SAMPLES]
 
 
 # Fields that a record got after the first of it were stored.
-LATER: Final = (("NOTES", "owner", None), ("PACKS", "signed_by", ""))
+LATER: Final = (
+    ("NOTES", "owner", None),
+    ("PACKS", "signed_by", ""),
+    ("DOCS", "hidden_run", 0),
+    ("EMBEDDERS", "switched_run", 0),
+    ("ORPHANS", "marked_run", 0),
+)
 
 
 def stored_of(version: str, name: str) -> tuple[bytes, bytes]:

@@ -277,7 +277,7 @@ model = ".kb/model"
 [fetch]
 allow = ["10.0.0.1"]
 [notebook]
-path = "/"
+path = "store"
 push = true
 [compact]
 tombstone_days = 0
@@ -370,3 +370,13 @@ def test_a_projects_file_is_a_plain_file_of_its_own(tmp_path: Path) -> None:
     os.mkfifo(project.home / "config.d/x.toml")
     with pytest.raises(ConfigError, match="not a regular file"):
         load([], [str(project.home / "config.d/x.toml")], env={}, project=project)
+
+
+def test_a_file_beside_the_projects_home_is_the_projects(tmp_path: Path) -> None:
+    """By its path it says what is harmless, too; the warning says from where the rest counts."""
+    project = _of_project(tmp_path)
+    (tmp_path / "ci.toml").write_text("[llm]\nprovider = 'ollama'\n[search]\nrrf_k = 9\n")
+    said: list[str] = []
+    found = load([], [str(tmp_path / "ci.toml")], env={}, project=project, warn=said.append)
+    assert (found.search.rrf_k, found.llm) == (9, LlmSettings())
+    assert f"counts only from {project.home}/config.d after `kb trust`" in said[0]

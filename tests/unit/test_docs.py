@@ -146,7 +146,7 @@ def test_the_readme_has_the_exit_codes_of_the_error_tree() -> None:
 # Long because it is one table, with an entry for each command.
 def shapes() -> dict[str, list[tuple[str, Any]]]:
     """For each document in the README, the records it shows: where, and of which class."""
-    from cli import doctor, embedder, job, rm, signals, sources, token, visibility
+    from cli import doctor, embedder, job, rm, signals, sources, token, trust, visibility
     from kb.answers import Answer, Sentence, Source
     from kb.check import report as checked
     from kb.check.doctor import Advice
@@ -162,6 +162,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
     from kb.sync import report as added
     from kb.tools import entries, kept, search_entities
     from kb.topics import Knowledge, Learned, LeftOut
+    from kb.trust import TrustedHome
 
     return {
         "add": [("", added.AddReport), ("docs", added.DocLine), ("problems", added.Problem)],
@@ -200,6 +201,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
             ("sources.problems", added.Problem),
         ],
         "token": [("", token.Tokens), ("tokens", token.ListedToken)],
+        "trust": [("", trust.Trusted), ("homes", TrustedHome)],
         "sources": [("", sources.Sources), ("sources", origin.Origin)],
         "note": note_shapes(),
         "job": [("", job.Jobs), ("jobs", JobReport)],

@@ -17,7 +17,7 @@ from cli.main import kb as group
 FOLDER = Path(__file__).resolve().parents[2] / "examples/systemd"
 UNITS = sorted(FOLDER.iterdir())
 SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 
 
 def settings(unit: Path) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ A module or a function that is longer than the limit says why in a comment that 
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -87,9 +88,15 @@ MACHINE_PATH = re.compile(
 def modules(*folders: str) -> Iterator[tuple[str, str, ast.Module]]:
     """Name relative to the root, text and tree of every module."""
     for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            text = path.read_text("utf-8")
-            yield path.relative_to(ROOT).as_posix(), text, ast.parse(text)
+        yield from _modules_in(folder)
+
+
+@cache
+def _modules_in(folder: str) -> list[tuple[str, str, ast.Module]]:
+    texts = {path: path.read_text("utf-8") for path in sorted((ROOT / folder).rglob("*.py"))}
+    return [
+        (path.relative_to(ROOT).as_posix(), text, ast.parse(text)) for path, text in texts.items()
+    ]
 
 
 def test_modules_are_short_or_say_why() -> None:

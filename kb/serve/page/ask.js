@@ -47,8 +47,8 @@ export function askView(main, wanted, page) {
     answer.replaceChildren(
       ...found.warnings.map((text) => h("p", { class: "warning" }, text)),
       found.sentences.length ? h("p", { class: "said" }, sentences) : notice("No answer.", found.answer),
-      h("p", { class: "quiet" }, found.kind === "synthesis" ? "Written by a language model, each sentence checked against its sources." : "Sentences of the sources, as they stand there."),
-      found.sources.length ? h("h2", {}, "Sources") : "",
+      !found.sentences.length ? "" : h("p", { class: "quiet" }, found.kind === "synthesis" ? "Written by a language model, each sentence checked against its sources." : "Sentences of the sources, as they stand there."),
+      found.sources.length ? h("h2", {}, found.sources.every((source) => source.weak) ? "The nearest passages" : "Sources") : "",
       h("ol", { class: "sources" }, found.sources.map((source) => h("li", { value: source.n, class: cited.has(source.n) ? "cited" : null },
         h("span", { class: "n", "aria-hidden": "true" }, `[${source.n}]`),
         h("a", { href: passagePlace(source), "data-entry": true }, source.title),

@@ -132,10 +132,11 @@ export function searchView(main, wanted, page) {
   }
 
   function drawHits(found) {
-    announce(many(found.hits.length, "hit"));
+    announce(found.hits.length && found.hits.every((hit) => hit.weak) ? "Nothing fits" : many(found.hits.length, "hit"));
     const more = found.hits.length === state.k && state.k < K_MAX;
     list.replaceChildren(
       ...found.warnings.map((text) => h("p", { class: "warning" }, text)),
+      ...(found.hits.length && found.hits.every((hit) => hit.weak) ? [h("p", { class: "warning" }, "Nothing here fits the query; these passages are merely the nearest.")] : []),
       found.hits.length
         ? h("ol", { class: "hits" }, found.hits.map((hit, i) => row(hit, found.marks[i], found.spaces, state, change)))
         : nothing(state, change),
@@ -173,7 +174,7 @@ function row(hit, marks, spaces, state, change) {
   const where = [spaceName(hit.source_space, spaces), spot(hit), ...hit.heading.filter((part) => part !== hit.title)].filter(Boolean);
   const tags = hit.tags.map((tag) => h("button", { type: "button", class: "chip", "aria-label": `Only with the tag ${tag}`, click: () => change({ tag: [...new Set([...state.tag, tag])] }) }, `#${tag}`));
   return h("li", { class: "hit" },
-    h("h2", {}, h("a", { href: passagePlace(hit, spaces), "data-entry": true }, hit.title)),
+    h("h2", {}, h("a", { href: passagePlace(hit, spaces), "data-entry": true }, hit.title), hit.weak ? h("span", { class: "badge", title: "It hardly fits the question" }, "weak") : null),
     h("p", { class: "where" }, h("span", { class: "path", title: hit.source }, shortPlace(hit.source)), where.map((part) => h("span", {}, part))),
     passage(hit.text, marks),
     h("div", { class: "meta" }, tags,

@@ -14,6 +14,8 @@ from kb.errors import BackupDamaged
 from kb.index.files import seal
 from kb.model.ids import sha256_hex
 
+PAGE_BYTES = 4096
+
 
 def flip(path: Path) -> None:
     """Change one bit in the middle, also of a file that is shared: then in this name alone."""
@@ -121,4 +123,28 @@ def test_links_are_made_after_the_files(home: SmallHome, backups: Backups, tmp_p
     with pytest.raises(FileExistsError):
         backups.restore(made.name, tmp_path / "new")
     assert list(outside.iterdir()) == []
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_store_that_could_end_the_process_is_not_opened(
+    home: SmallHome, backups: Backups, tmp_path: Path
+) -> None:
+    """Also where its manifest names the bytes that are there: pages that are not are not mapped."""
+    made = backups.create(to=tmp_path / "b").backup
+    file = tmp_path / "b" / "home" / manifest.STORE_FILE
+    crafted = unshared(file)[: 3 * PAGE_BYTES]
+    file.write_bytes(crafted)
+    held = manifest.read(tmp_path / "b")
+    forged = [
+        StoredFile(path=one.path, size_bytes=len(crafted), sha256=sha256_hex(crafted))
+        if one.path == manifest.STORE_FILE
+        else one
+        for one in held.files
+    ]
+    sealed = seal(msgspec.structs.replace(held, files=tuple(forged)))
+    (tmp_path / "b" / "manifest.json").write_bytes(sealed)
+    verified = backups.verify(made.path)
+    assert [flaw.place for flaw in verified.flaws] == [manifest.STORE_FILE]
+    with pytest.raises(BackupDamaged, match="the store is not sound"):
+        backups.restore(made.path, tmp_path / "new")
     assert not (tmp_path / "new").exists()

@@ -1,8 +1,7 @@
 """What does a page say?"""
 
-import time
-
 import pytest
+from growth import assert_linear
 
 from kb.canonicalize import CanonicalizeInput, canonicalize
 from kb.canonicalize.visible import visible_text
@@ -183,16 +182,14 @@ def test_huge_attribute_keeps_the_text() -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        "<" * 10**6,
-        "<!--" * 250_000,
-        "<script" * 150_000,
-        "<a b='" * 150_000,
-        "&" * 10**6,
-        "</" * 500_000,
+        "<" * 200_000,
+        "<!--" * 50_000,
+        "<script" * 30_000,
+        "<a b='" * 30_000,
+        "&" * 200_000,
+        "</" * 100_000,
     ],
 )
 def test_visible_text_is_linear(page: str) -> None:
-    """A megabyte of bad markup takes under two seconds."""
-    start = time.perf_counter()
-    visible_text(page)
-    assert time.perf_counter() - start < 2
+    """Whatever is repeated, twice the page is twice the work."""
+    assert_linear(visible_text, page, page * 2)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def parser() -> Iterator[Parser]:
-    with Parser(wall_s_max=120) as parser:
+    with Parser(cpu_s_max=120) as parser:
         yield parser
 
 

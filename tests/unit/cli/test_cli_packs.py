@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from commands import accounted
 from crash_rig import Called, Rig
 from loopback import Answer, serving
 from packs_archive import archive, manifest, members, written
 
+from cli.main import kb
 from kb.packs.keys import read_key
 
 ALLOW = ("--cfg", 'fetch.allow=["127.0.0.1"]')
@@ -272,12 +274,13 @@ def test_a_project_trusts_nobody(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     rig.home = tmp_path / "clone" / ".kb"
     rig.home.mkdir(parents=True)
-    (rig.home / "kb.toml").write_text("[pack]\ntrusted_keys = []\n")
-    ran = rig.call("pack", "ls")
-    assert (ran.code, "kb.toml:2: pack.trusted_keys is not for a project to say" in ran.err) == (
-        2,
-        True,
-    )
+    (rig.home / "kb.toml").write_text(f'[pack]\ntrusted_keys = ["{"00" * 32}"]\n')
+    said = rig.call("pack", "ls")
+    assert (said.code, "kb.toml: pack.trusted_keys comes with the project" in said.err) == (0, True)
+    accepted = CliRunner(env=rig.env()).invoke(kb, ["trust", str(rig.home.parent), "--yes"], obj={})
+    said = rig.call("pack", "ls")
+    assert accepted.exit_code == 0
+    assert "pack.trusted_keys is for your own settings alone" in said.err
 
 
 def test_a_pack_is_exported_with_its_links(home: Home, other: Home, notes: Path) -> None:

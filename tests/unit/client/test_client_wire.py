@@ -102,7 +102,7 @@ def test_a_slow_server_is_left(site: LoopbackServer, kind: str) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
     def silent(handler: loopback.Handler) -> None:
-        handler.server.stopping.wait(20)
+        handler.server.stopping.wait(240)
 
     site.routes[SEARCH] = {
         "body": dripping(head + b"Content-Length: 900000\r\n\r\n"),
@@ -111,7 +111,7 @@ def test_a_slow_server_is_left(site: LoopbackServer, kind: str) -> None:
     }[kind]
     began_s = time.monotonic()
     assert "no whole answer within" in str(refusal(site, 0.3))
-    assert time.monotonic() - began_s < 5
+    assert time.monotonic() - began_s < 60
 
 
 @pytest.mark.parametrize("status", [200, 400])

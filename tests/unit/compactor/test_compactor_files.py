@@ -67,8 +67,17 @@ def test_clock_set_back_begins_the_wait_anew(home: SmallHome) -> None:
     home.compact()
     home.clock.jump(-365 * 24 * 3_600_000)
     assert counts(home.compact()) == (1, 0)
+    home.compact()
     home.wait_min(60)
     assert counts(home.compact()) == (0, 1)
+
+
+def test_a_clock_that_is_wrong_removes_nothing(home: SmallHome) -> None:
+    """A mark holds for one more compaction, whatever the clock says."""
+    stray(home)
+    assert counts(home.compact()) == (1, 0)
+    home.clock.jump(10 * 365 * 24 * 3_600_000)
+    assert [counts(home.compact()) for _ in range(2)] == [(0, 0), (0, 1)]
 
 
 def test_staged_files_survive_the_grace(home: SmallHome) -> None:
@@ -88,6 +97,7 @@ def test_staged_files_survive_the_grace(home: SmallHome) -> None:
 def test_staged_files_swept_are_staged_again(home: SmallHome) -> None:
     """An add that outlasts the grace loses its files and writes them again as it commits."""
     staged = home.stage("a.md", "Green tea.")
+    home.compact()
     home.compact()
     home.wait_min(60)
     assert counts(home.compact()) == (0, 2)

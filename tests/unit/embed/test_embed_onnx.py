@@ -180,5 +180,5 @@ def test_nothing_is_kept_of_its_use(tmp_path: Path) -> None:
     )
     places = ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "TMPDIR")
     env = {"PATH": os.environ["PATH"], **dict.fromkeys(places, str(tmp_path))}
-    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=120)
     assert list(tmp_path.rglob("*")) == []

@@ -244,4 +244,4 @@ def test_verify_finds_nothing_in_a_sound_index(index: LexicalIndex, store: Store
     put(store, "a", ["alpha"])
     caught_up(index, store)
     assert index.verify() == []
-    assert index.verify_async().result(timeout=10) == []
+    assert index.verify_async().result(timeout=120) == []

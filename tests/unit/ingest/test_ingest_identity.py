@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from homes import DAY_MIN, SmallHome
 
@@ -33,10 +34,13 @@ def rename(home: SmallHome, doc: Doc, name: str) -> None:
     with home.store.write() as txn:
         newest = docs.latest(txn, doc.source_no)
         assert newest is not None
-        move(txn, newest, request.lsid, request.source, seen)
+        moved = msgspec.structs.replace(newest, source=request.source)
+        move(txn, home.store, moved, request.lsid, seen)
 
 
 def compact(home: SmallHome, days: int = 0) -> None:
+    for _ in range(2):
+        home.compact(grace_min=0)
     home.wait_min(days * DAY_MIN)
     home.compact(grace_min=0)
 

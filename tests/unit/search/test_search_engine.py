@@ -274,6 +274,17 @@ def test_the_two_fusions_differ(home: SearchHome) -> None:
     assert gaps["spaced"] > gaps["plain"] > 0
 
 
+def test_a_boosted_score_is_at_most_1(home: SearchHome) -> None:
+    """However many of a passage's entities are boosted; the order and the shares stay."""
+    home.give("a", "# A\n\nGreen tea #matcha #sencha #bancha.\n")
+    home.give("b", "# B\n\nTea and cake, at some other table of ours.\n")
+    plain = home.search("green tea").hits
+    lifted = home.search("green tea", boost_entities=("#matcha", "#sencha", "#bancha")).hits
+    assert [hit.title for hit in lifted] == ["A", "B"]
+    assert (plain[0].title, lifted[0].score) == ("A", 1.0)
+    assert lifted[1].score < plain[1].score
+
+
 def test_entities_required_boosted_and_aligned(home: SearchHome) -> None:
     """Required entities must be in a passage, boosted ones lift it, missing ones are told."""
     home.give("a.md", "# A\n\ntea tea tea")

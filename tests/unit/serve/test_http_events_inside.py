@@ -64,7 +64,7 @@ def test_changes_are_told_at_a_pace(app: App) -> None:
         assert changes.last() > known
         began_s = time.monotonic()
         assert await asyncio.gather(*(changes.after(known, 30) for _ in range(50))) == [True] * 50
-        assert 0.1 < time.monotonic() - began_s < 5
+        assert 0.1 < time.monotonic() - began_s < 60
         assert changes.close(5)
 
     asyncio.run(waited())

@@ -21,7 +21,7 @@ class Stopped(io.StringIO):
 
     def write(self, text: str) -> int:
         self.asked.set()
-        assert self.goes_on.wait(20)
+        assert self.goes_on.wait(240)
         return super().write(text)
 
 
@@ -31,7 +31,7 @@ def test_what_nobody_reads_is_left_out_and_counted(monkeypatch: pytest.MonkeyPat
     stream = Stopped()
     lines = Lines(stream, "json", FakeClock())
     lines.failed("first", ValueError())
-    assert stream.asked.wait(20)
+    assert stream.asked.wait(120)
     for number in range(5):
         lines.failed(str(number), ValueError())
     assert not lines.close(0.01)

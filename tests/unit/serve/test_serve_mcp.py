@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from homes import SmallHome
 from mcp import Client, MCPError, types
@@ -15,8 +16,9 @@ from msgspec import Struct
 from kb.errors import KbError
 from kb.model.doc import OPERATOR, Scope
 from kb.serve.crew import Crew
-from kb.serve.mcp import make_server
+from kb.serve.mcp import KNOWLEDGE_BYTES_MAX, make_server
 from kb.tools import Tool, ToolKit
+from kb.topics import Topic
 
 
 class Nothing(Struct, frozen=True, kw_only=True):
@@ -91,7 +93,7 @@ def test_a_call_that_is_cancelled_holds_up_no_other(kit: ToolKit, crew: Crew) ->
 
     def slow(*_: object) -> Told:
         begun.set()
-        let_go.wait(20)
+        let_go.wait(240)
         ended.set()
         return Told(user=None)
 
@@ -109,7 +111,7 @@ def test_a_call_that_is_cancelled_holds_up_no_other(kit: ToolKit, crew: Crew) ->
             assert (await client.call_tool("kb_list_docs", {})).is_error is False
 
     anyio.run(main)
-    assert ended.wait(20)
+    assert ended.wait(120)
 
 
 def test_a_crew_has_bounds_and_ends_in_time() -> None:
@@ -118,7 +120,7 @@ def test_a_crew_has_bounds_and_ends_in_time() -> None:
     crew = Crew()
 
     async def main() -> None:
-        waiting = [asyncio.ensure_future(crew.run(lambda: let_go.wait(20))) for _ in range(1_024)]
+        waiting = [asyncio.ensure_future(crew.run(lambda: let_go.wait(240))) for _ in range(1_024)]
         await asyncio.sleep(0)
         with pytest.raises(KbError, match="too many calls"):
             await crew.run(lambda: None)
@@ -130,3 +132,47 @@ def test_a_crew_has_bounds_and_ends_in_time() -> None:
         assert crew.close(5.0) is True
 
     asyncio.run(main())
+
+
+def _ways(folder: Path, **files: str) -> Topic:
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / f"{name}.md").write_text(text)
+    return Topic(id="ways", folder=folder, learned=("known*",))
+
+
+def _told(kit: ToolKit, crew: Crew, **asked: Any) -> tuple[str, Any]:
+    """The instructions, and what `learn` answers."""
+    server = make_server(kit, OPERATOR, crew)
+
+    async def main() -> tuple[str, Any]:
+        async with Client(server) as client:
+            given = await client.call_tool("learn", asked)
+            return str(client.instructions), given.structured_content
+
+    return anyio.run(main)
+
+
+def test_an_agent_has_what_is_learned(kit: ToolKit, crew: Crew, tmp_path: Path) -> None:
+    """The instructions hold its text; `learn` reads it too, should a program leave them out."""
+    topic = _ways(tmp_path / "ways", known="Tests first.", other="Slowly.")
+    kit = msgspec.structs.replace(kit, topics=lambda: (topic,))
+    instructions, learned = _told(kit, crew, topic="ways", subjects="known")
+    assert "Tests first." in instructions
+    assert "Slowly." not in instructions
+    assert learned["text"] == "Tests first."
+    _, listed = _told(kit, crew, topic="ways")
+    assert listed["subjects"] == ["known", "other"]
+
+
+def test_instructions_are_bounded(kit: ToolKit, crew: Crew, tmp_path: Path) -> None:
+    """What does not fit is left out whole, they say so, and it can be learned."""
+    long = "a" * (KNOWLEDGE_BYTES_MAX // 2)
+    topic = _ways(tmp_path / "ways", known1=long, known2=long, known3="Short.")
+    topic = msgspec.structs.replace(topic, description="b" * 1_000)
+    kit = msgspec.structs.replace(kit, topics=lambda: (topic,))
+    instructions, learned = _told(kit, crew, topic="ways", subjects="known2")
+    assert instructions.count(long) == 1
+    assert len(instructions.encode()) < KNOWLEDGE_BYTES_MAX + 1_000
+    assert "the tool `learn` reads the rest" in instructions
+    assert learned["text"] == long

@@ -63,6 +63,24 @@ def test_a_stores_scores_have_no_part_in_the_order() -> None:
     assert [one.text for one in found] == ["a", "x", "b"]
 
 
+def test_hits_that_fit_come_before_a_list_of_weak_ones() -> None:
+    """Of a list where nothing fits all score less; a weak hit behind a better one does not."""
+    weak = tuple(
+        hit(rank, text, score=0.4 / rank, weak=True) for rank, text in ((1, "a"), (2, "b"))
+    )
+    mixed = (hit(1, "x"), hit(2, "y", weak=True))
+    lists = [SpaceHits(name="project", hits=weak), SpaceHits(name="user", hits=mixed)]
+    found = merged_hits(lists, 10)
+    assert [(one.text, one.score, one.weak) for one in found] == [
+        ("x", 1.0, False),
+        ("y", 0.5, True),
+        ("a", 0.4, True),
+        ("b", 0.2, True),
+    ]
+    both = [SpaceHits(name="project", hits=weak), listed("user", "b")]
+    assert [(one.text, one.weak) for one in merged_hits(both, 1)] == [("b", False)]
+
+
 def test_no_more_than_k_are_answered() -> None:
     """Of k hits each, k stay."""
     lists = [listed("project", *"abc"), listed("user", *"xyz")]

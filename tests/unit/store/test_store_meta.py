@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from fakes import FakeClock
 
-from kb.errors import NotFound, StoreDamaged
+from kb.errors import NotFound, StoreTooNew
 from kb.store.memory import MemoryEnvironment
 from kb.store.meta import get_word, last_number, next_number, next_numbers, set_word
 from kb.store.store import FORMAT, Store
@@ -64,11 +64,11 @@ def test_a_store_that_is_not_there(tmp_path: Path, options: dict[str, bool]) -> 
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
-    """A store of a format to come is StoreDamaged and is left as it was."""
+    """A store of a format to come is refused, and left as it was."""
     with Store.open(tmp_path, FakeClock()) as store, store.write() as txn:
         set_word(txn, "format", "3")
     for read_only in (False, True):
-        with pytest.raises(StoreDamaged, match="format 3, but this program reads format 2"):
+        with pytest.raises(StoreTooNew, match=r"format 3; this one reads format 2\); update kb"):
             Store.open(tmp_path, FakeClock(), read_only=read_only)
 
 

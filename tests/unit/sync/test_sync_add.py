@@ -172,3 +172,50 @@ def test_many_sources_share_few_commits(
     assert adder(home, recursive=True).add([str(folder)]).added == 300
     assert len(sizes) == 3
     assert sum(sizes) == 300
+
+
+@pytest.mark.parametrize("swapped", ["file", "folder", "name"])
+def test_what_becomes_a_link_after_it_was_listed_is_not_read(
+    home: SmallHome, tmp_path: Path, swapped: str
+) -> None:
+    """Neither a file nor a folder on its way leads out of what was listed."""
+    folder = notes(tmp_path / "n", 1)
+    secret = notes(tmp_path / "secret", 2)
+    inner = notes(folder / "inner", 2)
+
+    def swap(done: int, _: int) -> None:
+        if done != 1:
+            return
+        if swapped == "folder":
+            inner.rename(tmp_path / "aside")
+            inner.symlink_to(secret)
+            return
+        (inner / "001.md").unlink()
+        if swapped == "file":
+            (inner / "001.md").symlink_to(secret / "001.md")
+        else:
+            os.mkfifo(inner / "001.md")
+
+    report = adder(home, recursive=True).add([str(folder)], on_progress=swap)
+    assert accounted(report)
+    assert report.failed == (2 if swapped == "folder" else 1)
+    told = {problem.reason for problem in report.problems}
+    if swapped == "folder":
+        assert told == {"its path became a symbolic link; links are not followed"}
+    else:
+        assert told == {"not a regular file any more"}
+
+
+def test_a_file_that_is_saved_anew_after_it_was_listed_is_read(
+    home: SmallHome, tmp_path: Path
+) -> None:
+    """Editors put a new file in the place of the old one."""
+    folder = notes(tmp_path / "n", 2)
+
+    def save(done: int, _: int) -> None:
+        if done == 1:
+            (tmp_path / "new").write_text("saved anew")
+            (tmp_path / "new").rename(folder / "001.md")
+
+    report = adder(home, recursive=True).add([str(folder)], on_progress=save)
+    assert (report.added, report.failed) == (2, 0)

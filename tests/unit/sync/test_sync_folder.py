@@ -214,22 +214,6 @@ def test_of_equal_files_the_one_with_the_name_is_meant(kept: SyncHome, folder: P
     assert {name: doc.doc_id for name, doc in by_name(kept).items()} == before
 
 
-def test_a_file_moved_to_another_registered_folder(kept: SyncHome, tmp_path: Path) -> None:
-    """Between two folders it is an addition and a removal; nothing is lost or embedded."""
-    here, there = tmp_path / "here", tmp_path / "there"
-    put(here, "a.md", "b.md")
-    put(there, "c.md")
-    kept.add(here, there)
-    vectors = kept.vectors()
-    (here / "a.md").rename(there / "a.md")
-    report = kept.sync()
-    assert (report.added, report.removed) == (1, 1)
-    assert kept.names() == {"a.md", "b.md", "c.md"}
-    assert str(there / "a.md") in kept.docs()
-    assert kept.vectors() == vectors
-    assert kept.sync().unchanged == 3
-
-
 def test_overlapping_folders_agree(kept: SyncHome, folder: Path) -> None:
     """What a folder further in asks for is its own: tags and removals do not go to and fro."""
     from kb.ingest.request import Wishes

@@ -155,3 +155,13 @@ def test_an_entry_that_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "scandir", Scan)
     seen = list(walk(tmp_path, ("md",)))
     assert [type(one) for one in seen] == [Passed, Found]
+
+
+def test_rules_are_read_from_no_link(tmp_path: Path) -> None:
+    """It may lead out of the folder: what its owner meant to keep out is not known then."""
+    (tmp_path / "secret").write_text("[z-a]\n")
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    (folder / "note.md").write_text("note")
+    (folder / ".kbignore").symlink_to(tmp_path / "secret")
+    assert passed(folder)["."].reason == "left out, for its .kbignore is not a regular file"

@@ -73,8 +73,7 @@ def test_another_home_does_not_inherit_what_was_begun(tmp_path: Path, known: Tru
     """A clone at the place of a home that was never finished is a clone."""
     home = tmp_path / "work/.kb"
     known.begin(home)
-    shutil.rmtree(home)
-    (tmp_path / "work/keep").mkdir()
+    home.rename(home.with_name("before"))
     made(home)
     assert not counts(home, known)
 

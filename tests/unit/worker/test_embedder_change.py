@@ -185,7 +185,8 @@ def test_compaction_frees_a_model_after_its_days(home: ChangingHome) -> None:
     home.drain()
     home.embedder, home.next = home.other, None
     vectors = home.count("vectors")
-    assert home.compact().vectors_removed == 0
+    for _ in range(2):
+        assert home.compact().vectors_removed == 0
     home.wait_min(8 * 24 * 60)
     assert home.compact(dry_run=True).vectors_removed == vectors // 2
     assert home.compact().vectors_removed == vectors // 2

@@ -1,0 +1,131 @@
+"""Fit: how a passage stands to the question, whatever else was found."""
+
+import string
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from search_home import SearchHome
+
+from kb.config import SearchSettings
+from kb.guide.score import BUILT_IN
+from kb.index.words import ANALYSIS_VERSION, analyzer, prepare, terms_in
+from kb.model.doc import OPERATOR
+from kb.model.search import SearchRequest
+from kb.search.answer import FITS
+from kb.search.fit import NEAR_FLOORS, WORDS_FLOORS, Question, Rule, Signs, rule_of, said_share
+from kb.search.remembered import RememberingSearcher
+
+NOTES = {
+    "Bicycle repair": "The rear derailleur needs a new cable.",
+    "Garden plan": "Tomatoes along the south wall, beans next to the shed.",
+    "Tax return": "Send the forms to the accountant.",
+}
+LETTERS = st.text(string.ascii_letters + " éßİñαβक्षไทยดี漢字仮名한국-_.'’", max_size=60)
+
+
+def filled(home: SearchHome) -> SearchHome:
+    for title, text in NOTES.items():
+        home.give(title, f"# {title}\n\n{text}\n")
+    return home
+
+
+def test_what_is_in_force_was_measured() -> None:
+    """The model that ships has a floor under this analysis, with each fusion."""
+    fusions = get_args(SearchSettings.__annotations__["fusion"])
+    assert set(NEAR_FLOORS) == {(BUILT_IN, ANALYSIS_VERSION, fusion) for fusion in fusions}
+    assert set(WORDS_FLOORS) == {(ANALYSIS_VERSION, fusion) for fusion in fusions}
+
+
+def test_a_model_that_was_not_measured_has_no_say() -> None:
+    """Under it, or without one, words alone decide."""
+    for fingerprint in (None, "st:another"):
+        rule = rule_of(fingerprint, "spaced")
+        assert rule.near_floor is None
+        assert rule.fit(Signs(near=1.0, said=0.0)) == 0.0
+    assert rule_of(BUILT_IN, "spaced").fit(Signs(near=1.0, said=0.0)) > FITS
+
+
+def test_fit_is_half_at_the_floor() -> None:
+    """Less below it, more above it, never above 1; without a vector words decide."""
+    rule = Rule(near_floor=0.4, words_floor=0.2)
+    assert rule.fit(Signs(near=0.4, said=0.0)) == FITS
+    assert rule.fit(Signs(near=0.39, said=0.0)) < FITS
+    assert rule.fit(Signs(near=1.0, said=1.0)) == 1.0
+    assert rule.fit(Signs(near=None, said=0.2)) == FITS
+
+
+def test_rare_words_count_for_more() -> None:
+    """The share is by weight; without words it is nothing."""
+    weights = {"tea": 3.0, "make": 1.0}
+    assert said_share(weights, "Green teas.") == 0.75
+    assert said_share(weights, "They make it.") == 0.25
+    assert said_share({}, "Green tea.") == 0.0
+    assert said_share({"茶道": 1.0}, "日本茶道史") == 1.0
+
+
+def test_the_background_is_that_of_the_others() -> None:
+    """A passage that is alone is as near as it is; among many as near it stands out by less."""
+    alone = Question(weights={}, near_sum=0.5, near_count=1)
+    among = Question(weights={}, near_sum=0.5 + 99 * 0.4, near_count=100)
+    assert alone.near(0.5) == pytest.approx(0.47)
+    assert 0.1 < among.near(0.5) < 0.2
+
+
+@given(LETTERS, LETTERS)
+def test_terms_in_a_text_are_those_of_its_analysis(text: str, query: str) -> None:
+    """Whatever is not looked at closely has none of them."""
+    wanted = frozenset(analyzer().analyze(prepare(query)))
+    whole = wanted.intersection(analyzer().analyze(prepare(text)))
+    assert terms_in(text, wanted) == whole
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense"])
+def test_a_small_home_under_an_unmeasured_model(home: SearchHome, mode: str) -> None:
+    """A title fits, and what no note says does not, in whatever mode."""
+    filled(home)
+    best, *_ = home.search("bicycle repair", mode=mode, explain=True).hits
+    assert (best.title, best.weak) == ("Bicycle repair", False)
+    assert best.explain is not None
+    assert best.explain["fit"] == 1.0
+    for query in ("flurbelgrmpf", "president of Mars"):
+        assert all(hit.weak for hit in home.search(query, mode=mode).hits)
+
+
+def test_weak_does_not_depend_on_how_many_are_wanted(home: SearchHome) -> None:
+    """The first hit is as it is, alone or among others."""
+    filled(home)
+    for query in ("bicycle repair", "the president of the south"):
+        all_of_them = home.search(query, k=3).hits
+        (one,) = home.search(query, k=1).hits
+        assert one.weak == all_of_them[0].weak
+
+
+def test_scores_of_weak_hits_keep_their_order(home: SearchHome) -> None:
+    """All are below FITS, and differ as they did."""
+    filled(home)
+    weak = home.search("flurbelgrmpf president").hits
+    assert len(weak) == 3
+    assert all(hit.weak and 0 < hit.score < FITS for hit in weak)
+    assert [hit.score for hit in weak] == sorted((hit.score for hit in weak), reverse=True)
+
+
+def test_a_least_score_leaves_out_what_scores_less(home: SearchHome) -> None:
+    """In an answer with hits that fit, too."""
+    filled(home)
+    hits = home.search("garden plan").hits
+    kept = home.search("garden plan", min_score=0.5).hits
+    assert kept == tuple(hit for hit in hits if hit.score >= 0.5)
+    assert 0 < len(kept) < len(hits)
+    assert home.search("flurbelgrmpf", min_score=FITS).hits == ()
+
+
+def test_a_remembered_answer_is_as_weak(home: SearchHome) -> None:
+    """Asked again, and with another least score, it is what it would be anew."""
+    filled(home)
+    searcher = home.searcher(kind=RememberingSearcher)
+    for query in ("flurbelgrmpf", "garden plan", "flurbelgrmpf"):
+        for least in (0.0, 0.5):
+            request = SearchRequest(query=query, min_score=least)
+            assert searcher.search(request, OPERATOR) == home.search(query, min_score=least)
