@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.canonicalize.title import one_line
+from kb.model.text import in_one_line
 
 SCAFFOLD: Final = (
     "# Index\n\n<!-- One line to a note, kept by kb. Text of your own may stand between. -->\n"

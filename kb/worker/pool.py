@@ -187,32 +187,38 @@ class WorkerPool:
                     last_sweep_ms = now_ms
                     self._sweep()
                 has_worked = self._work_once() or switch_if_whole(self._store)
+                self._tell_end(is_sure=has_worked)
             except (KbError, OSError) as error:
                 # The store or the disk failed, not a job: no worker can go on.
                 if not self._recovers:
                     self._fatal = error
                     return
-                self._tell(error, pause_s)
+                self._tell(error)
                 self._stop.wait(pause_s)
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
                 continue
             pause_s = _PAUSE_FIRST_S
-            if has_worked or not (self._held or self._left):
-                self._tell_end()
             if not has_worked:
                 self._stop.wait(self._settings.idle_ms / 1000)
 
-    def _tell(self, error: Trouble, pause_s: float) -> None:
+    def _tell(self, error: Trouble) -> None:
         """Have the log say when trouble begins or changes, and in between nothing new."""
         before, self._trouble = self._trouble, error
-        if str(before) != str(error):
-            detail = "a worker cannot go on, and tries again in %g s and then now and then: %s"
-            logger.warning(detail, pause_s, error)
+        if type(before) is not type(error):
+            said = "a worker cannot go on (%s), and tries again, after a minute at the latest"
+            logger.warning(said, type(error).__name__)
 
-    def _tell_end(self) -> None:
-        if self._trouble is not None:
-            self._trouble = None
-            logger.warning("the workers go on")
+    def _tell_end(self, *, is_sure: bool) -> None:
+        """Have the log say that trouble is over: what met it is done, or nothing is to do."""
+        if self._trouble is None:
+            return
+        if not is_sure:
+            with self._store.read() as txn:
+                counts = queue.counts(txn)
+            if counts.ready or counts.running:
+                return
+        self._trouble = None
+        logger.warning("the workers go on")
 
     def _give_back_left(self) -> None:
         """Have what trouble kept from its end done again at once, not when its lease ends."""
