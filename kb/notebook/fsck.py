@@ -170,7 +170,8 @@ class _Look:
         known = refs_of(self._git)
         head = self._branch(known)
         self._has_commits = head in known
-        is_new = not known and not any((self._git / "objects").glob("??/*"))
+        # The first commit writes git's index last: without one it was cut short.
+        is_new = not known and not (self._git / "index").exists()
         if head is not None and head not in known and not is_new:
             advice = f"`git update-ref {head} COMMIT`; `git fsck --lost-found` names commits"
             self._add(f".git/{head}", "the branch that is checked out is gone", advice)
