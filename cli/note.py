@@ -126,7 +126,7 @@ def show_log(ctx: click.Context, limit: int) -> None:
         commits = commits_of(wire, limit)
     else:
         app = open_to_read(ctx)
-        commits, pushed = app.notebook.log(limit), app.notebook.push_report()
+        commits, pushed = app.notebook.commits(limit), app.notebook.push_report()
     for one in commits:
         when = dt.datetime.fromtimestamp(one.committed_s).astimezone().isoformat(" ", "minutes")
         click.echo(f"{click.style(one.commit[:10], fg='cyan')}  {when}  {clean(one.subject)}")

@@ -168,7 +168,7 @@ class HomeNotebook:
 
         return standing(self._store, self.root) == "gone"
 
-    def log(self, limit: int) -> "list[Logged]":
+    def commits(self, limit: int) -> "list[Logged]":
         """The newest commits, the newest first; none without a notebook.
 
         Raises NotebookGone for one whose repository is no more, NotebookUnfit.

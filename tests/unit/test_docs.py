@@ -1,5 +1,7 @@
 """The documents say what the code does: names, options, settings, tables, links and tests."""
 
+# Long because it holds a table with an entry for each command, and a test for each document.
+
 import ast
 import importlib
 import json
