@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval_retrieval import MODES, take_in
+from eval_retrieval import MODES, entries, take_in
 
 from kb.answers.checking import Checker
 from kb.app import App
@@ -38,7 +38,7 @@ def measure(cfg: list[str]) -> None:
         notes = ({"_id": name, "text": text} for name, text in said["notes"].items())
         corpus.write_text("\n".join(map(json.dumps, notes)), "utf-8")
         with App.open(Path(folder) / "home", load([], cfg)) as app:
-            take_in(app, Path(folder))
+            take_in(app, entries(Path(folder)))
             for mode in MODES:
                 found, ms = recall(app, rows, mode)
                 print(f"{mode:8} recall@{K} {found:.3f}  {ms:.1f} ms  ({len(rows)} questions)")
