@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from cli.home import homes_of, open_spaces, server_named, settings_of
+from kb.config import Settings
 from kb.content.layout import HomePaths
 from kb.model.asking import Found, SearchAsked
 from kb.spaces.homes import SpaceHome
@@ -26,13 +27,25 @@ def server_of(ctx: click.Context) -> "Wire | None":
     named = server_named(ctx, settings)
     if not named:
         return None
-    from kb.client.wire import Wire, server_at
+    return _wire(named, settings)
+
+
+def own_server(ctx: click.Context, port: int | None) -> "Wire":
+    """The server on this machine that the settings name, at another port where one is said."""
+    settings = settings_of(ctx, homes_of(ctx)[0].home)
+    host, port = settings.serve.host, settings.serve.port if port is None else port
+    return _wire(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", settings)
+
+
+def _wire(named: str, settings: Settings) -> "Wire":
+    from kb.client.wire import Wire, server_at, with_own_token
 
     said = settings.client
     # The token that is set is for the server that is set, and for no other.
     own = said.token if named == said.server else ""
     token = os.environ.get("KB_TOKEN") or own
-    return Wire(server_at(named, token, is_insecure=said.insecure), said.timeout_s)
+    server = server_at(named, token, is_insecure=said.insecure)
+    return Wire(server if token else with_own_token(server), said.timeout_s)
 
 
 def reader_of(ctx: click.Context) -> "Reader":

@@ -97,6 +97,11 @@ def get(ctx: click.Context, path: str) -> None:
         data = note(wire, path)
     else:
         data = read_note(open_to_read(ctx).notebook.root, path)
+    if sys.stdout.isatty():
+        from cli.learn import print_text
+
+        print_text(data.decode("utf-8", "replace"))
+        return
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 

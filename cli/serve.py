@@ -11,6 +11,7 @@ import msgspec
 from cli.home import open_spaces
 from cli.output import warn
 from kb.serve.http_lines import LineFormat
+from kb.trust.own_token import own_token
 
 
 @click.command(name="serve")
@@ -31,9 +32,20 @@ from kb.serve.http_lines import LineFormat
     show_default=True,
     help="How a request is told of on standard error.",
 )
+@click.option(
+    "--no-token",
+    is_flag=True,
+    help="Want no token: whoever is on this machine, any user and any program, then reads and "
+    "writes as you, until `kb token add` has made one.",
+)
 @click.pass_context
 def command(
-    ctx: click.Context, host: str | None, port: int | None, workers: int | None, form: LineFormat
+    ctx: click.Context,
+    host: str | None,
+    port: int | None,
+    workers: int | None,
+    form: LineFormat,
+    no_token: bool,
 ) -> None:
     """Answer over HTTP and work on what is still to do, until stopped (Ctrl-C or SIGTERM)."""
     from kb.serve.http_server import serve
@@ -50,7 +62,8 @@ def command(
         said, host=said.host if host is None else host, port=said.port if port is None else port
     )
     _tell_faults(form)
-    ended = serve(spaces, said, stream=sys.stderr, form=form, told=_say)
+    own = None if no_token else own_token()
+    ended = serve(spaces, said, stream=sys.stderr, form=form, told=_say, own=own)
     if not ended.is_heard:
         os._exit(130 if ended.by == signal.SIGINT else 0)
     if not ended.is_quiet:
@@ -63,9 +76,14 @@ def command(
         raise KeyboardInterrupt
 
 
-def _say(address: str) -> None:
-    """The address on standard output, at once, for whoever started this waits for it."""
+def _say(address: str, link: str | None) -> None:
+    """The address on standard output, at once, for whoever started this waits for it.
+
+    A link goes to a person alone: what is no terminal may be a log that others read.
+    """
     click.echo(f"kb answers at {address}")
+    if link is not None and sys.stdout.isatty():
+        click.echo(f"its page opens by {address}{link}, once")
 
 
 class _JsonFormatter(logging.Formatter):

@@ -6,12 +6,15 @@ import sys
 import click
 from msgspec import Struct
 
+from cli.asked import own_server
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from cli.words import text
+from kb.client.wire import Body
 from kb.model.doc import LOCAL_USER
 from kb.model.token import ROLES, Role
 from kb.serve import tokens
+from kb.trust.own_token import own_token
 
 
 class ListedToken(Struct, frozen=True, kw_only=True):
@@ -21,6 +24,12 @@ class ListedToken(Struct, frozen=True, kw_only=True):
     user: str
     role: Role
     added_ms: int
+
+
+class Link(Struct, frozen=True, kw_only=True):
+    """What opens the page once."""
+
+    path: str
 
 
 class Tokens(Struct, frozen=True, kw_only=True):
@@ -75,6 +84,23 @@ def show_all(ctx: click.Context, as_json: bool) -> None:
         click.echo(f"{click.style(one.name, fg='cyan')}  {one.role}  {clean(one.user)}")
     if not found:
         warn("no tokens; kb token add NAME makes one")
+
+
+@command.command(name="own")
+def own() -> None:
+    """Print your own token, which every server that you start on this machine takes from you."""
+    click.echo(own_token().made())
+
+
+@command.command(name="link")
+@click.option(
+    "--port", type=click.IntRange(1, 65_535), help="Where it listens, instead of serve.port."
+)
+@click.pass_context
+def link(ctx: click.Context, port: int | None) -> None:
+    """Print a link that opens the page of your running server in a browser, once."""
+    wire = own_server(ctx, port)
+    click.echo(clean(wire.server.url + wire.post("/v1/links", Body(data=b"{}"), Link).path))
 
 
 @command.command(name="rm")

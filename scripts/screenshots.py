@@ -69,7 +69,7 @@ def main() -> int:
             [kb, "add", "--recursive", "examples"], cwd=folder, env=environment, check=True
         )
         server = subprocess.Popen(
-            [kb, "serve", "--port", "0"],
+            [kb, "serve", "--port", "0", "--no-token"],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

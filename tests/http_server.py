@@ -92,12 +92,15 @@ def start(
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
     forks: bool = True,
+    wants_token: bool = False,
 ) -> Running:
     """A server on a free port, once it takes requests; `before` are options of `kb` itself.
 
-    One that does not fork has loaded nothing but what it needs.
+    One that does not fork has loaded nothing but what it needs. Unless it `wants_token`, whoever
+    asks is the operator.
     """
-    argv = home.argv(*before, "serve", "--port", "0", *args)
+    open_door = () if wants_token else ("--no-token",)
+    argv = home.argv(*before, "serve", "--port", "0", *open_door, *args)
     process = _started(argv, env or surroundings(), cwd, forks=forks)
     assert process.stdout is not None
     line = process.stdout.readline()

@@ -30,6 +30,7 @@ from kb.serve.http_metrics import Metrics
 from kb.serve.http_routes import Served
 from kb.serve.http_server import all_routes
 from kb.serve.http_streams import Streams
+from kb.serve.sessions import Sessions
 from kb.spaces.homes import SpaceHome
 from kb.spaces.spaces import Spaces
 from kb.store import chunks, docs
@@ -184,6 +185,7 @@ class Asked:
             every=spaces,
             changes=Changes(self.app.store),
             trouble=lambda: None,
+            sessions=Sessions(bytes),
             counters=metrics.lines,
         )
         said = ServeSettings(stream_s=0.5)

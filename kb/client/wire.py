@@ -22,6 +22,8 @@ T = TypeVar("T")
 JSON: Final = "application/json"
 ANSWER_BYTES_MAX: Final = 256 << 20
 _CONNECT_S: Final = 10.0
+# Where a server listens at every address of a machine.
+_EVERYWHERE: Final = ("::", "0.0.0.0")  # noqa: S104  it is looked for, not bound
 _PROBLEM_BYTES_MAX: Final = 64 << 10
 _BLOCK: Final = 1 << 18
 # Slower than this nothing is sent, so that a large file has the longer to be taken.
@@ -90,6 +92,22 @@ def server_at(address: str, token: str, *, is_insecure: bool = False) -> Server:
         path=parts.path.rstrip("/"),
         token=token,
     )
+
+
+def with_own_token(server: Server) -> Server:
+    """With this user's own token, where a server of theirs on this machine has the address.
+
+    It is asked by that very address: a name may lead to another program's.
+    """
+    from kb.trust.own_token import own_token
+
+    if server.is_tls or not _is_loopback(server.host):
+        return server
+    own = own_token()
+    for place in ("127.0.0.1", "::1") if server.host == "localhost" else (server.host,):
+        if any(own.is_served(host, server.port) for host in (place, *_EVERYWHERE)):
+            return msgspec.structs.replace(server, host=place, token=own.read() or "")
+    return server
 
 
 def _is_loopback(host: str) -> bool:

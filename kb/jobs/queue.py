@@ -62,18 +62,11 @@ def dedupe_key(kind: JobKind, doc_id: DocId, model: str = "") -> str:
 
 
 def enqueue(
-    txn: WriteTxn,
-    clock: Clock,
-    kind: JobKind,
-    doc_id: DocId,
-    *,
-    key: str,
-    attempts_max: int = 5,
-    draw: Callable[[int], bytes] = os.urandom,
+    txn: WriteTxn, clock: Clock, kind: JobKind, doc_id: DocId, *, key: str, attempts_max: int = 5
 ) -> JobId:
     """Add a job, or return the id of the active one with the same dedupe key.
 
-    A failed job with the key is replaced: its work was asked for anew. `draw` gives random bytes.
+    A failed job with the key is replaced: its work was asked for anew.
     """
     known = JOBS_DEDUPE.get(txn, text_key(key))
     existing = get(txn, known.job_id) if known else None
@@ -82,7 +75,7 @@ def enqueue(
     if existing is not None:
         _remove(txn, existing)
     job = Job(
-        job_id=job_id(clock.now_ms(), draw(_DRAWN_BYTES)),
+        job_id=job_id(clock.now_ms(), os.urandom(_DRAWN_BYTES)),
         order=next_number(txn, "job"),
         kind=kind,
         doc_id=doc_id,

@@ -1,11 +1,15 @@
 """What canonicalisers and the chunker hand on: markdown, passages, mentions."""
 
-from typing import Literal
+from typing import Final, Literal
+from unicodedata import category
 
 from msgspec import Struct
 
 from kb.model.doc import Coverage
 from kb.model.ids import ChunkId, ChunkNo, DocId, Lsid, SourceNo
+
+# Controls, halves of pairs, and what parts lines and paragraphs.
+_ENDING: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))
 
 
 class Canonical(Struct, frozen=True, kw_only=True):
@@ -71,6 +75,20 @@ class Chunk(Struct, frozen=True, kw_only=True):
     source_no: SourceNo
     entities: tuple[str, ...] = ()
     """Keys of what it mentions."""
+
+
+def in_one_line(text: str) -> str:
+    """A name as a model's prompt may carry it, with whatever would end its line escaped.
+
+    A file name may hold any character, and a line that it makes is not told from one of ours.
+    """
+    if text.isprintable():
+        return text
+    return "".join(_escaped(char) if category(char) in _ENDING else char for char in text)
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def indexed_text(title: str, heading: tuple[str, ...], text: str) -> str:

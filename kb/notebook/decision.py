@@ -11,6 +11,7 @@ from kb.llm import json_of
 from kb.model.ids import sha256_hex
 from kb.model.note import Note
 from kb.model.origin import NOTEBOOK_INDEX
+from kb.model.text import in_one_line
 from kb.notebook.listing import Listing
 from kb.notebook.owners import is_of_others
 from kb.notebook.paths import LEVELS_MAX, is_index, problem_of
@@ -83,18 +84,19 @@ def ask(
     if len(text) > _TEXT_CHARS_MAX:
         parts.append("The note goes on; only its start is shown.")
     if note.hint:
-        parts.append(f"Hint of who wrote it: {note.hint}")
+        parts.append(f"Hint of who wrote it: {in_one_line(note.hint)}")
     if note.tags:
-        parts.append(f"Tags: {', '.join(note.tags)}")
+        parts.append(in_one_line(f"Tags: {', '.join(note.tags)}"))
     if wrong:
-        parts.append(f"Your answer before could not be used: {wrong}. Answer again, whole.")
+        said = in_one_line(wrong)
+        parts.append(f"Your answer before could not be used: {said}. Answer again, whole.")
     try:
-        said = msgspec.convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)
+        given = msgspec.convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)
     except msgspec.ValidationError as error:
         detail = f"the answer is not of the form that was asked for: {error}"
         raise BadAnswer(detail, place="the language model") from error
-    index = said.updated_index.rstrip("\n") + "\n"
-    return msgspec.structs.replace(said, updated_index=index)
+    index = given.updated_index.rstrip("\n") + "\n"
+    return msgspec.structs.replace(given, updated_index=index)
 
 
 def wrong_with(decision: Decision, present: Present) -> str | None:

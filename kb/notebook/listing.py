@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.canonicalize.title import one_line
+from kb.model.text import in_one_line
 
 SCAFFOLD: Final = (
     "# Index\n\n<!-- One line to a note, kept by kb. Text of your own may stand between. -->\n"
@@ -196,6 +197,9 @@ def _letters(words: str) -> str:
 
 
 def _target(path: str) -> str:
+    if in_one_line(path) != path:
+        # It would make lines of its own.
+        return urllib.parse.quote(path)
     return f"<{path}>" if re.search(r"[\s()]", path) else path
 
 

@@ -5,6 +5,7 @@ the role, the body, a place among those that are worked on. Whoever has no token
 the routes either.
 """
 
+import hmac
 import re
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -26,6 +27,7 @@ from kb.serve.http_reply import RETRY_AFTER, Refusal, Reply, packed, problem_of,
 from kb.serve.http_routes import Caller, Message, Route, Served, Upload, run
 from kb.serve.http_streams import Receive, Send, Streams
 from kb.serve.own_socket import OWN
+from kb.serve.sessions import cookie_named
 
 _LOCAL_HOSTS: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
 # A name or an address and a port, and nothing that a browser would read otherwise.
@@ -49,9 +51,13 @@ class Doors(Struct, frozen=True, kw_only=True):
     host: str
     """As it was bound."""
     is_loopback: bool
-    """Only this machine gets here: without any token, its user does."""
+    """Only this machine gets here."""
     draw: Callable[[int], bytes]
     """Random bytes, for the ids of requests."""
+    own_token: str | None = None
+    """What lets the operator in; without one whoever is on this machine, until there are tokens."""
+    cookie: str = ""
+    """The name of the page's cookie: browsers keep one jar for all ports of a machine."""
 
     def serves(self, host: str) -> bool:
         """Whether a Host header names this server; else some page's own name points here."""
@@ -248,7 +254,7 @@ class Gate:
         headers = [
             ("x-request-id", request.request_id),
             ("x-content-type-options", "nosniff"),
-            ("vary", "Accept-Encoding, Authorization, Origin"),
+            ("vary", "Accept-Encoding, Authorization, Cookie, Origin"),
         ]
         if (origin := request.header("origin")) in self._said.origins:
             headers.append(("access-control-allow-origin", origin))
@@ -266,18 +272,33 @@ class Gate:
     def _caller(self, request: _Request) -> Caller:
         with self._served.app.store.read() as txn:
             known = tokens.listed(txn)
-        if request.is_own or (not known and self._doors.is_loopback):
+        is_open = self._doors.own_token is None and not known and self._doors.is_loopback
+        if request.is_own or is_open or self._is_operator(request):
             request.user = OPERATOR.user
             return Caller(scope=OPERATOR, role="admin", holds=self._holds(request, OPERATOR))
         scheme, _, secret = request.header("authorization").partition(" ")
         token = tokens.recognised(known, secret.strip()) if scheme.lower() == "bearer" else None
         if token is None:
             challenge = ("www-authenticate", 'Bearer realm="kb"')
-            detail = "this wants a token, as `kb token add` makes them"
+            detail = "this wants a token: `kb token own` prints yours, `kb token add` makes others"
             raise Refusal(401, "unauthorized", detail, headers=(challenge,))
         request.user = token.user
         scope = Scope(user=token.user)
         return Caller(scope=scope, role=token.role, holds=self._holds(request, scope))
+
+    def _is_operator(self, request: _Request) -> bool:
+        """Whether the operator's token is shown, or the cookie of a page that they opened."""
+        own = self._doors.own_token
+        if own is None:
+            return False
+        scheme, _, secret = request.header("authorization").partition(" ")
+        if scheme:
+            shown = secret.strip().encode("utf-8", "replace")
+            return scheme.lower() == "bearer" and hmac.compare_digest(own.encode(), shown)
+        # A browser sends it for pages of other ports of this machine, too.
+        is_page = request.header("sec-fetch-site") in ("", "none", "same-origin")
+        cookie = cookie_named(request.header("cookie"), self._doors.cookie)
+        return is_page and bool(cookie) and self._served.sessions.holds(cookie)
 
     def _holds(self, request: _Request, scope: Scope) -> Callable[[], bool]:
         """Whether the same request would be let in again as the same caller."""

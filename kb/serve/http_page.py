@@ -28,7 +28,7 @@ _POLICY: Final = (
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-_HEADERS: Final = (
+PAGE_HEADERS: Final = (
     ("content-security-policy", _POLICY),
     ("referrer-policy", "no-referrer"),
     ("x-frame-options", "DENY"),
@@ -45,7 +45,7 @@ class PageInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def page_files() -> Mapping[str, Reply]:
     """The files of the page by name, as they are sent."""
     return {
-        path.name: Reply(body=path.read_bytes(), media=_MEDIA[path.suffix], headers=_HEADERS)
+        path.name: Reply(body=path.read_bytes(), media=_MEDIA[path.suffix], headers=PAGE_HEADERS)
         for path in sorted(_FOLDER.iterdir())
         if path.suffix in _MEDIA
     }

@@ -14,6 +14,7 @@ from kb.model.doc import Scope
 from kb.model.token import Role, may
 from kb.serve.http_changes import Changes
 from kb.serve.http_reply import JSON, Refusal, Reply, json_of, refusal_of
+from kb.serve.sessions import Sessions
 from kb.spaces.homes import SpaceAsked
 from kb.spaces.spaces import Spaces
 from kb.tools import HELP, Failed, ToolKit
@@ -46,6 +47,10 @@ class Served(Struct, frozen=True, kw_only=True):
     """What keeps its workers from going on, as a full disk does; None while they do."""
     counters: Callable[[], str]
     """What was asked so far, as lines of the metrics."""
+    sessions: Sessions
+    """Links that open the page, and the cookies that they became."""
+    cookie: str = ""
+    """What the cookie is called."""
 
     def spaces_of(self, caller: Caller, space: SpaceAsked = "all") -> Spaces:
         """What a caller reads, or the one space of it that is named.

@@ -26,6 +26,7 @@ from kb.serve.http_events import events_route
 from kb.serve.http_gate import Doors, Gate
 from kb.serve.http_health import health_routes
 from kb.serve.http_lines import LineFormat, Lines
+from kb.serve.http_links import link_routes
 from kb.serve.http_mcp import mcp_routes
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_openapi import openapi_route
@@ -36,7 +37,9 @@ from kb.serve.http_state import state_routes
 from kb.serve.http_streams import Streams
 from kb.serve.http_writes import write_routes
 from kb.serve.own_socket import own_socket
+from kb.serve.sessions import Sessions
 from kb.spaces.spaces import Spaces
+from kb.trust.own_token import OwnToken
 
 # Together under ten seconds: requests that are answered, workers, threads that still answer.
 _REQUESTS_S: Final = 3
@@ -45,6 +48,10 @@ _CALLS_S: Final = 0.5
 _BACKLOG: Final = 128
 # Searches compute, and the interpreter lets about one compute at a time: more threads do no more.
 _THREADS: Final = 3
+
+
+Told = Callable[[str, str | None], None]
+"""Hears an address, and the path that opens the page there; None where none is needed."""
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -71,6 +78,7 @@ def all_routes() -> tuple[Route, ...]:
         *cli_routes(),
         *mcp_routes(),
         *page_routes(),
+        *link_routes(),
     )
     return (*routes, openapi_route(routes))
 
@@ -111,26 +119,39 @@ def serve(
     *,
     stream: TextIO,
     form: LineFormat,
-    told: Callable[[str], None],
+    told: Told,
+    own: OwnToken | None,
 ) -> Ended:
     """Answer until SIGTERM or SIGINT, and end within ten seconds of it.
 
     The home is the first of the spaces, which are left open; its workers work meanwhile. `told` is
-    given the address when requests are taken, `stream` a line to a request. Raises UsageError as
-    `bound` does, and KbError without uvicorn.
+    given the address when requests are taken, and the path that opens the page once; `stream` a
+    line to a request. Without an `own` token none is wanted of anybody on this machine, until the
+    home has one. Raises UsageError as `bound` does, and KbError without uvicorn.
     """
     if importlib.util.find_spec("uvicorn") is None:
         raise KbError("the server needs uvicorn; run `pip install 'kb[serve]'`")
     app = spaces.first
+    secret = own.made() if own is not None else None
     with app.store.read() as txn:
         has_tokens = bool(tokens.listed(txn))
     listener, is_loopback = bound(said, has_tokens=has_tokens)
-    with listener, own_socket(app.paths.socket) as own:
+    with contextlib.ExitStack() as held:
+        held.enter_context(listener)
+        inside = held.enter_context(own_socket(app.paths.socket))
+        host, port = listener.getsockname()[:2]
+        if own is not None:
+            held.enter_context(own.listening(host, port))
         doors = Doors(
-            settings=said, host=said.host, is_loopback=is_loopback, draw=secrets.token_bytes
+            settings=said,
+            host=said.host,
+            is_loopback=is_loopback,
+            draw=secrets.token_bytes,
+            own_token=secret,
+            cookie=f"kb-{port}",
         )
         lines = Lines(stream, form, app.store.clock)
-        listeners = (listener,) if own is None else (listener, own)
+        listeners = (listener,) if inside is None else (listener, inside)
         ended = _Running(spaces, listeners, doors, lines).run(told)
         return msgspec.structs.replace(ended, is_heard=lines.close(_CALLS_S))
 
@@ -165,7 +186,10 @@ class _Running:
             changes=self._changes,
             trouble=lambda: self._pool.trouble,
             counters=metrics.lines,
+            sessions=Sessions(doors.draw),
+            cookie=doors.cookie,
         )
+        self._link = served.sessions.link if doors.own_token else None
         streams = Streams(doors.settings.streams_max, metrics)
         gate = Gate(all_routes(), served, doors, metrics, self._crews, lines, streams)
         self._server = self._uvicorn(gate, streams, doors.settings)
@@ -212,14 +236,14 @@ class _Running:
 
         return Server(config)
 
-    def run(self, told: Callable[[str], None]) -> Ended:
+    def run(self, told: Told) -> Ended:
         """Answer until a signal comes."""
         # A background job, which a shell starts with SIGINT ignored, goes on ignoring it.
         taken = [signal.SIGTERM, signal.SIGINT]
         taken = [one for one in taken if signal.getsignal(one) is not signal.SIG_IGN]
         before = {one: signal.signal(one, self._end) for one in taken}
         self._pool.start(recovers=True)
-        told(_address(self._listeners[0]))
+        told(_address(self._listeners[0]), f"/open/{self._link()}" if self._link else None)
         try:
             with self._pushing():
                 self._server.run(sockets=list(self._listeners))

@@ -113,14 +113,14 @@ class WorkerPool:
         self._threads: list[threading.Thread] = []
         self._fatal: Trouble | None = None
         self._recovers = False
-        self._troubles: dict[str, Trouble] = {}
+        self._trouble: Trouble | None = None
         self._left: list[Claim] = []
         """Claims that trouble kept from their end; given back once the store can be written."""
 
     @property
     def trouble(self) -> Trouble | None:
         """What keeps the workers from going on, for good or until the next try; else None."""
-        return self._fatal or next(iter(list(self._troubles.values())), None)
+        return self._fatal or self._trouble
 
     def start(self, *, recovers: bool = False) -> None:
         """Start the threads and the keeper that renews their leases.
@@ -178,7 +178,7 @@ class WorkerPool:
 
     def _run(self) -> None:
         last_sweep_ms = -self._settings.lease_ms
-        name, pause_s = threading.current_thread().name, _PAUSE_FIRST_S
+        pause_s = _PAUSE_FIRST_S
         while not self._stop.is_set():
             try:
                 self._give_back_left()
@@ -187,31 +187,38 @@ class WorkerPool:
                     last_sweep_ms = now_ms
                     self._sweep()
                 has_worked = self._work_once() or switch_if_whole(self._store)
+                self._tell_end(is_sure=has_worked)
             except (KbError, OSError) as error:
                 # The store or the disk failed, not a job: no worker can go on.
                 if not self._recovers:
                     self._fatal = error
                     return
-                self._tell(name, error, pause_s)
+                self._tell(error)
                 self._stop.wait(pause_s)
                 pause_s = min(2 * pause_s, _PAUSE_MAX_S)
                 continue
             pause_s = _PAUSE_FIRST_S
-            self._tell(name, None)
             if not has_worked:
                 self._stop.wait(self._settings.idle_ms / 1000)
 
-    def _tell(self, name: str, error: Trouble | None, pause_s: float = 0.0) -> None:
-        """Have the log say when trouble begins, changes and ends, and in between nothing new."""
-        before = self._troubles.get(name)
-        if error is None:
-            if self._troubles.pop(name, None) is not None and not self._troubles:
-                logger.warning("the workers go on")
+    def _tell(self, error: Trouble) -> None:
+        """Have the log say when trouble begins or changes, and in between nothing new."""
+        before, self._trouble = self._trouble, error
+        if type(before) is not type(error):
+            said = "a worker cannot go on (%s), and tries again, after a minute at the latest"
+            logger.warning(said, type(error).__name__)
+
+    def _tell_end(self, *, is_sure: bool) -> None:
+        """Have the log say that trouble is over: what met it is done, or nothing is to do."""
+        if self._trouble is None:
             return
-        self._troubles[name] = error
-        if str(before) != str(error):
-            detail = "a worker cannot go on, and tries again in %g s and then now and then: %s"
-            logger.warning(detail, pause_s, error)
+        if not is_sure:
+            with self._store.read() as txn:
+                counts = queue.counts(txn)
+            if counts.ready or counts.running:
+                return
+        self._trouble = None
+        logger.warning("the workers go on")
 
     def _give_back_left(self) -> None:
         """Have what trouble kept from its end done again at once, not when its lease ends."""

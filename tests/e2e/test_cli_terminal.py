@@ -301,3 +301,15 @@ def test_verbose_says_more_on_standard_error(home: Home) -> None:
     failed = run([argv[0], "-v", "--home", str(home.root), "show", "d0000"])
     assert failed.code == 4
     assert "Traceback" in failed.err
+
+
+def test_a_note_drives_no_terminal(tmp_path: Path) -> None:
+    """`kb note get` escapes what it shows, and hands it on byte for byte to what is no terminal."""
+    book = Home(tmp_path / "home")
+    text = "A note \033]0;owned\a with words \u202e here.\n"
+    placed = book.run("note", "add", "--wait", stdin=text.encode()).out.strip()
+    code, shown = on_terminal(book.argv("note", "get", placed))
+    assert code == 0
+    assert "A note" in shown
+    assert not any(char in shown for char in ("\033", "\a", "\u202e"))
+    assert text in book.run("note", "get", placed).out

@@ -124,11 +124,11 @@ def messages(asked: Asked, known: Known) -> Iterator[tuple[str, dict[str, Any]]]
             yield method, params
 
 
-def calls_of(asked: Asked, known: Known) -> Mapping[tuple[str, str], list[tuple[str, Any]]]:
-    """For each route the addresses, behind the path, and bodies with which it is asked."""
+def queries_of(asked: Asked, known: Known) -> dict[str, list[str]]:
+    """For routes that are read what stands behind their paths."""
     quoted = urllib.parse.quote
     tags = ("private-local", "private-eve", "public-local")
-    queries: dict[str, list[str]] = {
+    return {
         "/content": [
             "?path=from-eve/own.md",
             *(
@@ -158,7 +158,11 @@ def calls_of(asked: Asked, known: Known) -> Mapping[tuple[str, str], list[tuple[
             "",
         ],
     }
-    idents: dict[str, list[str]] = {
+
+
+def idents_of(known: Known) -> dict[str, list[str]]:
+    """For routes of one thing the ids that are asked for."""
+    return {
         "/v1/docs/{id}": [*known.docs, *known.passages],
         "/v1/passages/{id}": [*known.docs, *known.passages],
         "/v1/similar/{id}": [*known.docs, *known.passages],
@@ -166,7 +170,12 @@ def calls_of(asked: Asked, known: Known) -> Mapping[tuple[str, str], list[tuple[
         "/v1/docs/{id}/remove": list(known.hidden.docs),
         "/v1/jobs/{id}/retry": list(known.hidden.jobs),
         "/page/{name}": ["app.js"],
+        "/open/{link}": ["0" * 64, "x"],
     }
+
+
+def bodies_of(asked: Asked, known: Known) -> dict[str, list[Any]]:
+    """For routes that take JSON what they are sent."""
     commands: dict[str, list[Any]] = {
         "search": [{"query": SAID}],
         "ask": [_question()],
@@ -177,12 +186,13 @@ def calls_of(asked: Asked, known: Known) -> Mapping[tuple[str, str], list[tuple[
         "job": [{"id": one} for one in known.hidden.jobs],
         "log": [{"limit": 10}],
     }
-    bodies: dict[str, list[Any]] = {
+    return {
         **{f"/v1/cli/{name}": asks for name, asks in commands.items()},
         **{
             f"/v1/tools/{tool.name}": arguments_of(tool.name, known)
             for tool in (*TOOLS, LEARN, HELP)
         },
+        "/v1/links": [{}],
         "/mcp": [
             {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
             for method, params in messages(asked, known)
@@ -190,6 +200,12 @@ def calls_of(asked: Asked, known: Known) -> Mapping[tuple[str, str], list[tuple[
         "/content": [{"content": "# Secret\n\nThe secret harbour.\n", "tags": ["hush"]}],
         "/v1/docs": [{"text": "Eve's.", "title": "local's private 0", "visibility": "private"}],
     }
+
+
+def calls_of(asked: Asked, known: Known) -> Mapping[tuple[str, str], list[tuple[str, Any]]]:
+    """For each route the addresses, behind the path, and bodies with which it is asked."""
+    queries, idents = queries_of(asked, known), idents_of(known)
+    bodies = bodies_of(asked, known)
     found: dict[tuple[str, str], list[tuple[str, Any]]] = {}
     for route in all_routes():
         key = (route.method, route.path)

@@ -41,7 +41,7 @@ async function sent(path, { method = "GET", body, media = "application/json", si
   if (body !== undefined) headers["content-type"] = media;
   let answer;
   try {
-    answer = await fetch(path, { method, headers, body, signal, credentials: "omit", cache: "no-cache" });
+    answer = await fetch(path, { method, headers, body, signal, credentials: "same-origin", cache: "no-cache" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "unreachable", "It may have been stopped. Start it with `kb serve`, then try again.");

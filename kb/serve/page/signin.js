@@ -34,7 +34,7 @@ export function signInView(main, { query }, page) {
 
   main.append(
     heading("Sign in"),
-    h("p", { class: "lead" }, "This server wants a token. Whoever runs it makes one with ", h("code", {}, "kb token add NAME"), "."),
+    h("p", { class: "lead" }, "On the machine that it runs on, ", h("code", {}, "kb token link"), " prints a link that opens this page. Anywhere else it wants a token, which whoever runs it makes with ", h("code", {}, "kb token add NAME"), "."),
     form,
   );
   field.focus();

@@ -28,6 +28,7 @@ from kb.serve.http_metrics import Metrics
 from kb.serve.http_reply import Refusal, Reply, json_of, packed, tagged
 from kb.serve.http_routes import Caller, Route, Served, run
 from kb.serve.http_streams import Streams
+from kb.serve.sessions import Sessions
 from kb.spaces.asked import OpenSpace
 from kb.spaces.spaces import Spaces
 
@@ -51,6 +52,7 @@ def served_of(app: App, *, trouble: KbError | OSError | None = None) -> Served:
         changes=Changes(app.store),
         trouble=lambda: trouble,
         counters=lambda: "",
+        sessions=Sessions(bytes),
     )
 
 
@@ -204,7 +206,12 @@ def test_without_uvicorn_it_says_what_to_install(app: App, monkeypatch: pytest.M
     monkeypatch.setattr(http_server.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(KbError, match=r"pip install 'kb\[serve\]'"):
         http_server.serve(
-            spaces_of(app), ServeSettings(port=0), stream=io.StringIO(), form="text", told=print
+            spaces_of(app),
+            ServeSettings(port=0),
+            stream=io.StringIO(),
+            form="text",
+            told=print,
+            own=None,
         )
 
 

@@ -1,0 +1,67 @@
+"""Links that open the page once, for the person at the machine, who then needs no token in it."""
+
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+
+from kb.serve.http_page import PAGE, PAGE_HEADERS
+from kb.serve.http_reply import Refusal, Reply, json_of
+from kb.serve.http_routes import Caller, Route, Served
+
+_HTML: Final = "text/html; charset=utf-8"
+
+
+class OpenInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which link it is."""
+
+    link: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class Link(Struct, frozen=True, kw_only=True):
+    """A way into the page that opens once, within an hour."""
+
+    path: str
+
+
+def link_routes() -> tuple[Route, ...]:
+    """A link is made, and opened."""
+    return (
+        Route(
+            method="GET",
+            path="/open/{link}",
+            role=None,
+            summary="Open the page by a link, which is good for once.",
+            run=_opened,
+            input=OpenInput,
+            media=_HTML,
+            status=303,
+            refuses=(403,),
+            waits=False,
+        ),
+        Route(
+            method="POST",
+            path="/v1/links",
+            role="admin",
+            summary="Make a link that opens the page once, for the operator.",
+            run=_link,
+            takes="nothing",
+            outputs=(Link,),
+            refuses=(403,),
+        ),
+    )
+
+
+def _opened(served: Served, asked: OpenInput, _: Caller) -> Reply:
+    cookie = served.sessions.opened(asked.link)
+    if cookie is None:
+        detail = "this link was used or is too old; `kb token link` prints another"
+        raise Refusal(403, "link_used", detail)
+    said = f"{served.cookie}={cookie}; Path=/; HttpOnly; SameSite=Strict"
+    headers = (("location", PAGE), ("set-cookie", said), *PAGE_HEADERS)
+    return Reply(status=303, media=_HTML, headers=headers)
+
+
+def _link(served: Served, _: Any, caller: Caller) -> Reply:
+    if not caller.scope.operator:
+        raise Refusal(403, "forbidden", "a link is for the person at the machine")
+    return json_of(Link(path=f"/open/{served.sessions.link()}"))
