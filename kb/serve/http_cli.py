@@ -176,7 +176,8 @@ def _job(served: Served, asked: JobAsked, caller: Caller) -> JobReport:
 
 
 def _log(served: Served, asked: LogAsked, caller: Caller) -> tuple[Logged, ...]:
-    rows = served.app.notebook.log(asked.limit)
+    newest = served.app.notebook.log
+    rows = newest(asked.limit)
     return tuple(_shown_commit(served, row, caller.scope) for row in rows)
 
 
