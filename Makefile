@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash test-caches check fix bench bench-sync bench-registry bench-serve bench-client bench-start calibrate fuzz-http screenshots clean
+.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-serve bench-client bench-start calibrate fuzz-http screenshots clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -14,6 +14,7 @@ help:
 	@echo "make test        every test but the long campaigns"
 	@echo "make test-crash  kills, at every step and at random moments"
 	@echo "make test-caches  500 random histories, against caches made anew"
+	@echo "make histories   STEPS=30,000 steps of what people do, against a dictionary"
 	@echo "make check       format, lint, types, import contracts"
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
@@ -50,6 +51,11 @@ test-crash: $(STAMP)
 
 test-caches: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/property/test_cache_histories.py
+
+STEPS ?= 30000
+
+histories: $(STAMP)
+	KB_HISTORY_STEPS=$(STEPS) $(BIN)/python -m pytest -m slow tests/property/test_histories_machine.py
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

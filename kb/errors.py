@@ -39,6 +39,7 @@ KbError                     1
 │   ├── ModelRefused        1   the model declined to answer
 │   └── BadAnswer           1   what came cannot be read, is empty or cut short
 ├── NotebookUnfit           1   the folder cannot be the notebook, or not as it is now
+│   └── NotebookGone        5   there was a notebook, and its repository is no more
 ├── CannotUndo              1   later commits stand on what a note's commit did
 ├── NotPushed               1   the notebook's remote does not have its newest commit
 ├── StoreFull               1   the disk or the map has no room

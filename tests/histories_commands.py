@@ -55,6 +55,8 @@ KILLABLE: Final = (
 # Done already, by the one before it that was killed.
 _UNKNOWN: Final = 4
 _HELD_BACK: Final = 6
+# A pack that names files which are not there.
+_FAILED: Final = 3
 _KILLED_WITHIN_S: Final = 0.8
 _TIMEOUT_S: Final = 120.0
 
@@ -66,6 +68,7 @@ class ByCommand(InProcess):
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
+        self._restored = Path()
         super().__init__()
         self._trust()
 
@@ -89,19 +92,20 @@ class ByCommand(InProcess):
     def do_at_once(self, ops: list[OnHome], *, killed: bool) -> None:
         """Do them by as many processes at the same time; kill the first, and do it again."""
         self.app.close()
-        children = [self._start(words) for op in ops for words in self._words(op)]
-        if killed and children:
+        started = [(op, self._start(words)) for op in ops for words in self._words(op)]
+        victim = started[0] if killed and started else None
+        if victim:
             time.sleep(self._rng.random() * _KILLED_WITHIN_S)
-            children[0].kill()
-        for number, child in enumerate(children):
-            _, said = child.communicate(timeout=_TIMEOUT_S)
-            assert child.returncode == 0 or (killed and number == 0), said
+            victim[1].kill()
+        for one in started:
+            _, said = one[1].communicate(timeout=_TIMEOUT_S)
+            assert one[1].returncode == 0 or one is victim, said
         self._open()
         # What a compaction may have forgotten, an add beside it may have brought back before.
         for op in sorted(ops, key=lambda op: not isinstance(op, Compact)):
             self.library.do(op, self.clock.now_ms())
-        if killed:
-            self.step(ops[0])
+        if victim:
+            self.step(victim[0])
         else:
             self.look(whole=False)
 
@@ -131,9 +135,10 @@ class ByCommand(InProcess):
                 self._command(op)
             case Restore():
                 if self._backup is not None:
-                    before, self._home = self._home, self._next_home()
+                    before, self._restored = self._home, self._next_home()
                     self._command(op)
                     shutil.rmtree(before)
+                    self._home = self._restored
             case _:
                 self._command(op)
 
@@ -202,7 +207,7 @@ class ByCommand(InProcess):
             case BackUp():
                 return [["backup", "create", "--to", str(self._backup)]]
             case Restore():
-                return [["backup", "restore", str(self._backup), "--to", str(self._home)]]
+                return [["backup", "restore", str(self._backup), "--to", str(self._restored)]]
             case ChangeModel(model):
                 return [["embedder", "set", "hashing" if model == "one" else "other"]]
             case _:
@@ -219,7 +224,9 @@ def _shown(visibility: str | None) -> list[str]:
 
 def _codes(op: OnHome) -> tuple[int, ...]:
     if isinstance(op, Sync):
-        return (0, _HELD_BACK)
+        return (0, _FAILED, _HELD_BACK)
+    if isinstance(op, PackAdd):
+        return (0, _FAILED)
     if isinstance(op, Forget | PackRemove | Remove):
         return (0, _UNKNOWN)
     return _OK

@@ -89,9 +89,9 @@ class Rebuild(Struct, frozen=True):
 
 
 class MendNotebook(Struct, frozen=True):
-    """Have the notebook's index anew, its files back, or a change ended that was begun."""
+    """Have the notebook's index anew, or its files back."""
 
-    what: Literal["index", "files", "level"]
+    what: Literal["index", "files"]
     paths: tuple[str, ...] = ()
 
 
@@ -154,7 +154,5 @@ def _of_notebook(mend: MendNotebook | SyncNotebook) -> str:
             return "or `kb sync-all` sees to it"
         case MendNotebook("index"):
             return "makes it anew from the newest commit"
-        case MendNotebook("files"):
-            return "puts it back; if you removed it, commit that"
         case _:
-            return "ends it"
+            return "puts it back; if you removed it, commit that"

@@ -16,7 +16,7 @@ from kb.jobs import queue
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.model.source import display_name, file_lsid, path_of
 from kb.notebook.fsck import Damage, Examined, examine, examined
-from kb.notebook.mending import end_what_was_begun, put_back, renew_index
+from kb.notebook.mending import put_back, renew_index
 from kb.store import docs
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
@@ -88,8 +88,6 @@ def mend_notebook(place: NotebookPlace, mends: Sequence[Mend], now_ms: int) -> N
             match mend:
                 case MendNotebook("index"):
                     renew_index(root, _WAIT_S)
-                case MendNotebook("level"):
-                    end_what_was_begun(root, now_ms, _WAIT_S)
                 case MendNotebook("files", paths):
                     put_back(root, paths, now_ms, _WAIT_S)
                 case SyncNotebook():

@@ -33,7 +33,7 @@ from kb.store.codec import from_u64
 from kb.store.kv import ReadTxn
 from kb.store.records import DOCS, LSIDS, SEEN, SOURCE_DOCS, VERSIONS
 from kb.store.store import Store, check_not_newer
-from kb.store.survey import LostDoc, StoreSurvey, survey_store
+from kb.store.survey import LostDoc, NoSurveyor, StoreSurvey, survey_store
 
 _NEW: Final = "new"
 _PER_TXN: Final = 50
@@ -54,12 +54,16 @@ class _Filled(Struct, frozen=True):
     unusable: list[str]
 
 
-def look_at(paths: HomePaths) -> StoreSurvey:
+def look_at(paths: HomePaths) -> StoreSurvey | None:
     """Look at the store of a home, from a process of its own, beside others at work.
 
-    Raises StoreTooNew, and StoreDamaged where it cannot be looked at.
+    None where no process can be started. Raises StoreTooNew, and StoreDamaged where it cannot be
+    looked at.
     """
-    found = survey_store(paths.store, beside_writers=True)
+    try:
+        found = survey_store(paths.store, beside_writers=True)
+    except NoSurveyor:
+        return None
     if not found.is_safe:
         # What LMDB cannot hold still may be read without it.
         again = survey_store(paths.store)

@@ -32,7 +32,8 @@ _HARMLESS: Final = frozenset(
         "search.entity_boost",
     )
 )
-# `learned` is not here: it puts texts into system prompts that nobody asked for.
+# `learned` is not here: it puts texts into system prompts that nobody asked for. Nor is
+# `visibility`: a folder of the project holds files of the user's, too, which it could show.
 _HARMLESS_OF_TOPICS: Final = frozenset(
     ("enable", "title", "introduction", "description", "subjects", "disabled", "index")
 )

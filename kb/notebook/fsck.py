@@ -25,6 +25,7 @@ from kb.notebook.opening import whole
 from kb.notebook.repository import Repository
 from kb.notebook.worktree import SPLIT, GitIndex, WorkTree
 
+_MODULE: Final = "kb.notebook.fsck"
 FAULTS_MAX: Final = 200
 _NOTES_MAX: Final = 100_000
 _WALL_S: Final = 900
@@ -38,6 +39,7 @@ _LOOK: Final = (
     "look at it with `git fsck`; what is lost comes back from a copy, or from its remote by "
     "`git fetch`"
 )
+_NEXT: Final = "the next note ends it, or `kb worker --drain` with a note that waits"
 _RESET: Final = "`git reset` makes it anew"
 _GONE: Final = "bring it back from a copy, or from its remote"
 _TOLD_OTHERWISE: Final = (
@@ -46,7 +48,7 @@ _TOLD_OTHERWISE: Final = (
     ("refs/replace", "some objects are replaced, which kb does not follow", "`git replace -d`"),
 )
 
-Mendable = Literal["", "index", "files", "level"]
+Mendable = Literal["", "index", "files"]
 
 
 class Damage(Struct, frozen=True, kw_only=True):
@@ -56,7 +58,7 @@ class Damage(Struct, frozen=True, kw_only=True):
     problem: str
     advice: str
     mend: Mendable = ""
-    """What kb can do: the index anew, files back into their places, or to end what was begun."""
+    """What kb can do: make the index anew, or put files back."""
     paths: tuple[str, ...] = ()
 
 
@@ -77,7 +79,7 @@ def examined(root: Path) -> Examined:
     paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     try:
         ran = subprocess.run(
-            [sys.executable, "-P", "-m", "kb.notebook.fsck", os.fspath(root)],
+            [sys.executable, "-P", "-m", _MODULE, os.fspath(root)],
             check=False,
             env=env | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
             stdin=subprocess.DEVNULL,
@@ -127,7 +129,8 @@ class _Look:
             self._step(self._refs)
             if self._deep:
                 self._step(self._objects)
-            if self._has_commits:
+            # Until a change that a kill cut short is ended, the folder is behind its commit.
+            if self._has_commits and not (self._git / "kb/intent").exists():
                 self._step(self._contents)
         return Examined(
             damages=tuple(self._damages[:FAULTS_MAX]),
@@ -167,7 +170,8 @@ class _Look:
         known = refs_of(self._git)
         head = self._branch(known)
         self._has_commits = head in known
-        is_new = not known and not any((self._git / "objects").glob("??/*"))
+        # The first commit writes git's index last: without one it was cut short.
+        is_new = not known and not (self._git / "index").exists()
         if head is not None and head not in known and not is_new:
             advice = f"`git update-ref {head} COMMIT`; `git fsck --lost-found` names commits"
             self._add(f".git/{head}", "the branch that is checked out is gone", advice)
@@ -204,12 +208,12 @@ class _Look:
         for lock in (*self._git.glob("*.lock"), *(self._git / "refs").rglob("*.lock")):
             found, place = lock.lstat(), lock.relative_to(self._root).as_posix()
             if found.st_ino in ours:
-                self._add(place, "one of us was killed while it held it", mend="level")
+                self._remark(place, "one of us was killed while it held it", _NEXT)
             elif self._now_s - found.st_mtime > _LOCK_S:
                 advice = "where no git is at work in the notebook, remove it"
                 self._add(place, "a lock that was left behind; notes wait for it", advice)
         if (self._git / "kb/intent").exists():
-            self._add(".git/kb/intent", "a change was begun and not ended", mend="level")
+            self._remark(".git/kb/intent", "a change was begun and not ended", _NEXT)
         for name, problem, advice in _TOLD_OTHERWISE:
             if any(_files(self._git / name)):
                 self._remark(f".git/{name}", problem, advice)

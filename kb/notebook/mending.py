@@ -39,12 +39,6 @@ def renew_index(root: Path, wait_s: float) -> None:
             sync_folder(place.parent)
 
 
-def end_what_was_begun(root: Path, now_ms: int, wait_s: float) -> None:
-    """Bring the folder to where a killed change wanted it, and free its locks."""
-    with at_work(root, now_ms, wait_s):
-        pass
-
-
 def put_back(root: Path, paths: Sequence[str], now_ms: int, wait_s: float) -> None:
     """Have files of the newest commit in the folder again; whatever stands there stays.
 

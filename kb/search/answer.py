@@ -1,6 +1,6 @@
 """The answer: hits with their text, place and freshness."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -9,11 +9,13 @@ from kb.errors import StoreDamaged
 from kb.model.doc import Doc
 from kb.model.search import Hit, Legs, SearchRequest
 from kb.model.text import Chunk
-from kb.search.budget import Span, fill
 from kb.search.candidates import LearnCalls
 from kb.search.freshness import freshness_of
 from kb.store import chunks
 from kb.store.kv import ReadTxn
+
+if TYPE_CHECKING:
+    from kb.search.budget import Span
 
 FITS: Final = 0.5
 """The fit at the floor: a passage below it is weak."""
@@ -52,6 +54,9 @@ def hits_of(
     if request.tokens_max is None:
         each = (_hit(txn, rank, row, request, learn) for rank, row in enumerate(order, 1))
         return tuple(each), None
+    # Most searches of a person have no budget.
+    from kb.search.budget import fill
+
     filled = fill(
         [row.chunk for row in order],
         request.tokens_max,
@@ -76,7 +81,7 @@ def _hit(
     row: Scored,
     request: SearchRequest,
     learn: LearnCalls,
-    span: Span | None = None,
+    span: "Span | None" = None,
     content: ContentStore | None = None,
 ) -> Hit:
     chunk, doc = row.chunk, row.doc

@@ -22,6 +22,10 @@ IRREPLACEABLE: Final = frozenset(("docs", "lsids", "versions", "source_docs"))
 _ENV_KEPT: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 
+class NoSurveyor(StoreDamaged):
+    """The process that looks cannot be started; nothing is known of the store."""
+
+
 class Problem(Struct, frozen=True, kw_only=True, tag="problem"):
     """One thing in a data file that is not as it should be."""
 
@@ -127,7 +131,7 @@ def survey_store(
         detail = f"it takes longer than {wall_s_max:g} s to read"
         return _failed(detail, folder, must_write=salvage_to is not None)
     except OSError as error:
-        raise StoreDamaged(f"cannot be looked at ({error.strerror})", place=folder) from error
+        raise NoSurveyor(f"cannot be looked at ({error.strerror})", place=folder) from error
     try:
         answer: StoreSurvey | Problem = msgspec.msgpack.decode(
             done.stdout, type=StoreSurvey | Problem

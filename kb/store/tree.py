@@ -161,15 +161,20 @@ class DataFile:
     def _large_value(self, place: str, number: int, size: int) -> tuple[bytes, bool] | None:
         """A value that has pages of its own, and whether their head is whole."""
         assert self._root is not None
-        run = -(-(HEAD_BYTES + size) // self._root.page_bytes)
-        if not self._take(place, number, run):
+        least = -(-(HEAD_BYTES + size) // self._root.page_bytes)
+        if number + least > len(self._state):
+            self._note(place, f"page {number} lies behind the end of the file")
             return None
         raw = os.pread(self._fd, HEAD_BYTES + size, number * self._root.page_bytes)
         if len(raw) < HEAD_BYTES + size:
             self._note(place, f"page {number} cannot be read")
             return None
         named, _, flags, low, high = HEAD.unpack_from(raw)
-        is_sound = (named, flags, low | high << 16) == (number, _OVERFLOW, run)
+        # A value that another has replaced in one change may have had more pages, which stay its.
+        run = low | high << 16
+        is_sound = (named, flags) == (number, _OVERFLOW) and least <= run <= len(self._state)
+        if not self._take(place, number, run if is_sound else least):
+            return None
         if not is_sound:
             self._note(place, f"page {number} is damaged")
         return raw[HEAD_BYTES:], is_sound

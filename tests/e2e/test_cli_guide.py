@@ -200,9 +200,9 @@ def test_an_agent_is_helped(
     person.kb("init")
     homes = [SpaceHome(name="user", home=person.mine)]
     with Spaces.open(homes, lambda _: Settings()) as spaces:
-        assert tools.HELP in tools.tools_of(spaces.toolkit)
+        assert tools.HELP in tools.tools_of(spaces.toolkit, OPERATOR)
         alone = msgspec.structs.replace(spaces.toolkit, desk=None)
-        assert tools.HELP not in tools.tools_of(alone)
+        assert tools.HELP not in tools.tools_of(alone, OPERATOR)
         unknown = msgspec.json.decode(tools.call("help", {"action": "stuck"}, alone, ADA))
         assert unknown["error"]["code"] == "unknown_tool"
         said = ask(spaces, action="guidance", query=ASKED)

@@ -291,3 +291,15 @@ def test_the_registries_of_all_spaces_are_synced(tmp_path: Path) -> None:
     again = person.kb("--space", "all", "sync-knowledge", "--json")
     assert again.code == 3
     assert "user: no registry could be read" in again.err
+
+
+def test_what_fits_in_no_space_is_weak(filled: Person) -> None:
+    """Of both spaces together, too; a least score gives silence."""
+    hits = filled.kb("search", "flurbelgrmpf", "--json").json["hits"]
+    assert {hit["source_space"] for hit in hits} == {"user", "project"}
+    assert all(hit["weak"] and hit["score"] < 0.5 for hit in hits)
+    assert filled.kb("search", "flurbelgrmpf", "--min-score", "0.5", "--json").json["hits"] == []
+    kept = filled.kb("search", "harbour", "--min-score", "0.5", "--json").json["hits"]
+    assert {hit["source_space"] for hit in kept} == {"user", "project"}
+    assert all(hit["score"] >= 0.5 and not hit["weak"] for hit in kept)
+    assert filled.kb("ask", "who is flurbelgrmpf?", "--json").json["found"] is False

@@ -158,6 +158,24 @@ def test_a_zeroed_page_loses_what_stood_on_it_and_no_more(sound: Path, tmp_path:
     assert counts["untouched"] >= 5
 
 
+def test_a_large_value_that_became_smaller_is_sound(tmp_path: Path) -> None:
+    """Replaced in the same change, it keeps the pages that the larger one had."""
+    env = LmdbEnvironment(tmp_path)
+    with env.write() as txn:
+        for size in (30_000, 5_000):
+            txn.put("docs", b"key", seal("docs", b"key", bytes(size)))
+    env.close()
+    problems: list[tuple[str, str]] = []
+    fd = os.open(tmp_path / "data.mdb", os.O_RDONLY)
+    file = DataFile(fd, _noting(problems))
+    found = {
+        table.name: [record.value for record in file.records(table)] for table in file.tables()
+    }
+    os.close(fd)
+    assert problems == []
+    assert found["docs"] == [seal("docs", b"key", bytes(5_000))]
+
+
 _READ_ALL: Final = """
 import sys
 from pathlib import Path
@@ -210,7 +228,7 @@ def test_what_is_called_safe_does_not_end_a_process(sound: Path, tmp_path: Path)
     assert safe >= 10
 
 
-@pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("part", [0.0, 0.001, 0.1, 0.5, 0.9, 0.95])
 def test_a_cut_file_is_not_sound(sound: Path, tmp_path: Path, part: float) -> None:
     """However much is missing, the survey says so and names the pages."""
     folder = copied(sound, tmp_path / "cut")

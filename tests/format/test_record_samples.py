@@ -4,6 +4,8 @@
 format is added by `write_samples` when one is retired; what is there is never rewritten.
 """
 
+# Long because the samples of all tables stand together.
+
 import json
 from pathlib import Path
 from typing import Any, Final

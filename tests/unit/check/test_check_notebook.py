@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from crash_rig import Called, Rig
@@ -124,12 +123,15 @@ def test_a_note_that_no_search_finds(home: Rig) -> None:
     assert docs(home) == {"one.md", "two.md", "mine.md"}
 
 
-def test_what_was_begun_is_ended(home: Rig) -> None:
-    """A kill between the move of the branch and the folder leaves an intent."""
+def test_what_was_begun_is_ended_by_the_next_note(home: Rig) -> None:
+    """A kill between the move of the branch and the folder leaves work, and no damage."""
     root = book(home)
     old, new = (git(root, "rev-parse", what).strip() for what in ("HEAD~1", "HEAD"))
     (root / ".git/kb/intent").write_text(f'{{"from": "{old}", "to": "{new}"}}', "utf-8")
-    assert mended(home) == ["notebook/.git/kb/intent"]
+    assert found(home) == []
+    assert "begun and not ended" in advised(home).out
+    assert home.call("note", "add", "--wait", "# Three\n").code == 0
+    assert not (root / ".git/kb/intent").exists()
 
 
 def test_what_is_lost_is_said_and_left(home: Rig) -> None:
@@ -148,7 +150,7 @@ def test_what_is_lost_is_said_and_left(home: Rig) -> None:
 
 def test_whoever_looks_may_die_of_it(home: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The look is a process of its own: its death is a finding."""
-    monkeypatch.setattr("kb.notebook.fsck.sys", SimpleNamespace(executable="/bin/false"))
+    monkeypatch.setattr("kb.notebook.fsck._MODULE", "kb.notebook.none")
     assert found(home) == ["notebook/.git: whoever reads it dies of it"]
 
 

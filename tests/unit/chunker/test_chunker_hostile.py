@@ -10,7 +10,7 @@ from growth import assert_linear
 
 from kb.chunker import chunk
 
-_SIZE = 120_000
+_SIZE = 60_000
 _TOKEN = re.compile(r"\w{1,12}|[^\w\s]")
 _NOISE = "".join(random.Random(7).choices("#-*>`~|<! \n\n\f.ab1:=", k=_SIZE))
 

@@ -215,14 +215,6 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str, str]] = {
         ".git/refs/heads/main.lock",
         "left behind",
     ),
-    "a lock of ours": (lock_of_ours, ".git/index.lock", "one of us"),
-    "an intent": (
-        lambda root: (root / ".git/kb/intent").write_text(
-            f'{{"from": null, "to": "{id_of(root, "HEAD")}"}}'
-        ),
-        ".git/kb/intent",
-        "begun and not ended",
-    ),
     "alternates": (
         lambda root: (root / ".git/objects/info/alternates").write_text("/x\n"),
         ".git",
@@ -275,6 +267,13 @@ def test_damage_is_found(home: NoteHome, name: str) -> None:
 
 
 REMARKS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a lock of ours": (lock_of_ours, "one of us"),
+    "an intent": (
+        lambda root: (root / ".git/kb/intent").write_text(
+            f'{{"from": null, "to": "{id_of(root, "HEAD")}"}}'
+        ),
+        "begun and not ended",
+    ),
     "edited": (lambda root: (root / "work/one.md").write_text("x\n"), "work/one.md is changed"),
     "extra": (lambda root: (root / "new.md").write_text("x\n"), "new.md is in the folder"),
     "staged": (

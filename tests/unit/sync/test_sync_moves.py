@@ -148,3 +148,24 @@ def test_a_copy_and_what_a_person_removed_are_no_moves(
     assert (report.added, report.moved) == (2, 0)
     assert doc_of(kept, folders[1] / "copy.md").doc_id != doc_of(kept, here).doc_id
     assert kept.is_sound()
+
+
+def test_what_a_person_removed_stays_out_after_its_purge(
+    kept: SyncHome, folders: tuple[Path, Path]
+) -> None:
+    """A sync passes its file over for good; an add brings it back."""
+    add(kept, folders[0])
+    note = folders[0] / "note.md"
+    note.write_text(PLAIN)
+    kept.sync()
+    tombstone(kept.app.store, [doc_of(kept, note).doc_id])
+    for _ in range(2):
+        kept.app.compactor.run()
+    kept.clock.advance(31 * 24 * 3_600_000)
+    assert kept.app.compactor.run().docs_purged == 1
+    for text in (PLAIN, "An edit of what was removed.\n"):
+        note.write_text(text)
+        line = kept.line()
+        assert (line.unchanged, line.skipped, line.added) == (1, 1, 0)
+    assert kept.add(note).added == 1
+    assert kept.line().unchanged == 2
