@@ -207,6 +207,7 @@ def reclaim(
 def retry_failed(txn: WriteTxn, only: str | None = None) -> int:
     """Make every failed job, or `only` one, ready again with its attempts; returns how many."""
     dead = [job for job in failed(txn) if only in (None, job.job_id)]
+    dead.sort(key=lambda job: job.order)
     for job in dead:
         _moved(txn, job, "retry", attempts=0, not_before_ms=0)
     return len(dead)

@@ -35,7 +35,7 @@ def link_routes() -> tuple[Route, ...]:
             input=OpenInput,
             media=_HTML,
             status=303,
-            refuses=(403,),
+            refuses=(404,),
             waits=False,
         ),
         Route(
@@ -55,7 +55,7 @@ def _opened(served: Served, asked: OpenInput, _: Caller) -> Reply:
     cookie = served.sessions.opened(asked.link)
     if cookie is None:
         detail = "this link was used or is too old; `kb token link` prints another"
-        raise Refusal(403, "link_used", detail)
+        raise Refusal(404, "link_used", detail)
     said = f"{served.cookie}={cookie}; Path=/; HttpOnly; SameSite=Strict"
     headers = (("location", PAGE), ("set-cookie", said), *PAGE_HEADERS)
     return Reply(status=303, media=_HTML, headers=headers)

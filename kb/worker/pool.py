@@ -205,7 +205,10 @@ class WorkerPool:
         """Have the log say when trouble begins or changes, and in between nothing new."""
         before, self._trouble = self._trouble, error
         if type(before) is not type(error):
-            logger.warning("a worker cannot go on and tries again (%s)", type(error).__name__)
+            logger.warning(
+                "a worker cannot go on (%s), and tries again, after a minute at the latest",
+                type(error).__name__,
+            )
 
     def _tell_end(self, *, is_sure: bool) -> None:
         """Have the log say that trouble is over: what met it is done, or nothing is to do."""

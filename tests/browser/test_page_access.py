@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from commands import Home
+from commands import Home, surroundings
 from http_server import Running, serving, until
 from page_browser import Page, looking
 
@@ -178,3 +178,19 @@ def test_a_reader_is_told_what_wants_more(driver: "Chrome", tmp_path: Path) -> N
         page.one("#leave").click()
         page.says("h1", lambda texts: texts == ["Sign in"])
         assert page.run("return [sessionStorage.length, localStorage.length]") == [0, 0]
+
+
+def test_a_link_lets_the_operator_in(driver: "Chrome", tmp_path: Path) -> None:
+    """The page is open by it, its cookie is not for scripts, and nothing is kept in the browser."""
+    env = surroundings(HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data"))
+    home = Home(tmp_path / "home")
+    with (
+        serving(home, wants_token=True, env=env) as running,
+        looking(driver, running.port) as page,
+    ):
+        page.open()
+        page.says("h1", lambda texts: texts == ["Sign in"])
+        made = home.run("token", "link", "--port", running.port, env=env)
+        driver.get(made.out.strip())
+        page.says(".notice-title", lambda texts: texts == ["Nothing is kept here yet."])
+        assert page.run("return [document.cookie, localStorage.length]") == ["", 0]

@@ -115,7 +115,7 @@ def test_a_link_opens_the_page_once(own: Own) -> None:
         assert own.server.get("/v1/docs", cookie=cookie, sec_fetch_site=site).status in (401, 403)
     assert own.server.get("/v1/docs", "kb_own_wrong", cookie=cookie).status == 401
     again = own.server.get(path)
-    assert (again.status, again.json["code"]) == (403, "link_used")
+    assert (again.status, again.json["code"]) == (404, "link_used")
     assert "set-cookie" not in again.headers
 
 
