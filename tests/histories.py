@@ -130,6 +130,10 @@ class Tick(Struct, frozen=True):
     ms: int
 
 
+class Month(Struct, frozen=True):
+    """A month goes by, with compactions in it."""
+
+
 class Work(Struct, frozen=True):
     """`kb worker --drain`."""
 
@@ -173,7 +177,7 @@ class PackRemove(Struct, frozen=True):
 OnFiles: TypeAlias = Write | Copy | Rename | Swap | RenameFolder | Delete | BringBack
 OnSources: TypeAlias = Add | AddAll | Forget | Remove | Show | Sync | PackAdd | PackRemove
 OnWhole: TypeAlias = (
-    Compact | Tick | Work | Repair | LoseIndex | BackUp | Restore | MoveHome | ChangeModel
+    Compact | Tick | Month | Work | Repair | LoseIndex | BackUp | Restore | MoveHome | ChangeModel
 )
 OnHome: TypeAlias = OnSources | OnWhole
 Op: TypeAlias = OnFiles | OnHome
@@ -198,6 +202,7 @@ RULES: Final[tuple[tuple[int, Callable[..., Op], dict[str, tuple[Any, ...]]], ..
     (8, Sync, {"accept_deletions": (False, False, True)}),
     (6, Compact, {"grace_min": (0, 0, 60)}),
     (3, Tick, {"ms": (MINUTE_MS, 2 * 60 * MINUTE_MS, 31 * DAY_MS, 10 * YEAR_MS, -DAY_MS)}),
+    (2, Month, {}),
     (1, Work, {}),
     (1, Repair, {}),
     (1, LoseIndex, {}),

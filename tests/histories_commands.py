@@ -11,6 +11,7 @@ from typing import Final
 from children import TESTS_PATH
 from commands import surroundings
 from histories import (
+    DAY_MS,
     PACK,
     Add,
     AddAll,
@@ -19,6 +20,7 @@ from histories import (
     Compact,
     Forget,
     LoseIndex,
+    Month,
     MoveHome,
     OnFiles,
     OnHome,
@@ -123,6 +125,10 @@ class ByCommand(InProcess):
         match op:
             case Tick(ms):
                 self.clock.jump(ms)
+            case Month():
+                for wait_ms in (0, 31 * DAY_MS, 0):
+                    self._command(Compact(0))
+                    self.clock.jump(wait_ms)
             case LoseIndex():
                 shutil.rmtree(self._home / "index", ignore_errors=True)
             case MoveHome():

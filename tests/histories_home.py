@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from fakes import FakeClock
 from histories import (
+    DAY_MS,
     PACK,
     Add,
     AddAll,
@@ -17,6 +18,7 @@ from histories import (
     Compact,
     Forget,
     LoseIndex,
+    Month,
     MoveHome,
     OnFiles,
     OnHome,
@@ -157,6 +159,10 @@ class InProcess:
                 assert self.app.compactor.run(grace_min=grace_min).problems == ()
             case Tick(ms):
                 self.clock.jump(ms)
+            case Month():
+                for wait_ms in (0, 31 * DAY_MS, 0):
+                    assert self.app.compactor.run(grace_min=0).problems == ()
+                    self.clock.jump(wait_ms)
             case Work():
                 self._work()
             case Repair():

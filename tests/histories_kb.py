@@ -40,8 +40,8 @@ class SetClock(SystemClock):
 def main() -> None:
     """Run the command line."""
     clock = SetClock(int(sys.argv[1]))
-    SystemClock.now_ms = lambda _: clock.now_ms()  # type: ignore[method-assign]
-    SharedModels.made = Models.made  # type: ignore[method-assign]
+    SystemClock.now_ms = lambda _: clock.now_ms()  # type: ignore[method-assign, assignment]
+    SharedModels.made = Models.made  # type: ignore[method-assign, assignment]
     sys.argv = ["kb", *sys.argv[2:]]
     from cli.main import main as kb
 
