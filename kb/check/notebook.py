@@ -42,10 +42,14 @@ def standing(store: Store, root: Path) -> Literal["none", "gone", "there"]:
     """Whether there is a notebook; `gone` where there was one and its repository is no more."""
     if os.path.lexists(root / ".git"):
         return "there"
-    place = display_name(root)
     with store.read() as txn:
-        is_known = any(one.kind == "notebook" and one.location == place for one in listed(txn))
-    return "gone" if is_known else "none"
+        return "gone" if _is_known(txn, root) else "none"
+
+
+def _is_known(txn: ReadTxn, root: Path) -> bool:
+    """Whether notes were taken in from this very folder."""
+    place = display_name(root)
+    return any(one.kind == "notebook" and one.location == place for one in listed(txn))
 
 
 def check_notebook(store: Store, notes: Notes, root: Path) -> None:
@@ -112,6 +116,9 @@ def _mend(damage: Damage) -> Mend:
 
 def _check_docs(txn: ReadTxn, notes: Notes, root: Path, found: Examined) -> None:
     """Notes that were never taken in, and docs whose note is no more."""
+    if not _is_known(txn, root):
+        # The home was moved, or nothing of it was synced yet.
+        return
     if any(True for _ in queue.pending(txn, "organize")):
         # A note that is being placed is taken in behind its commit.
         return

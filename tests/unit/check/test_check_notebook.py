@@ -123,6 +123,12 @@ def test_a_note_that_no_search_finds(home: Rig) -> None:
     assert docs(home) == {"one.md", "two.md", "mine.md"}
 
 
+def test_a_home_that_was_moved_has_its_notes_still(home: Rig, tmp_path: Path) -> None:
+    """Docs are named by their places; until the next sync those are where the home was."""
+    moved = home.copied(tmp_path / "moved")
+    assert found(moved) == []
+
+
 def test_what_was_begun_is_ended_by_the_next_note(home: Rig) -> None:
     """A kill between the move of the branch and the folder leaves work, and no damage."""
     root = book(home)
