@@ -131,7 +131,7 @@ class Tick(Struct, frozen=True):
 
 
 class Month(Struct, frozen=True):
-    """A month goes by, with compactions in it."""
+    """A month goes by, under cron: see `parts`."""
 
 
 class Work(Struct, frozen=True):
@@ -213,6 +213,14 @@ RULES: Final[tuple[tuple[int, Callable[..., Op], dict[str, tuple[Any, ...]]], ..
     (1, PackAdd, {"visibility": _SHOWN}),
     (1, PackRemove, {}),
 )
+
+
+def parts(op: OnHome) -> tuple[OnHome, ...]:
+    """What is done, one after the other."""
+    if not isinstance(op, Month):
+        return (op,)
+    night = (Sync(), Compact(0))
+    return (*night, *night, Tick(31 * DAY_MS), *night, *night)
 
 
 def drawn(rng: random.Random) -> Op:

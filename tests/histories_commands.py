@@ -11,7 +11,6 @@ from typing import Final
 from children import TESTS_PATH
 from commands import surroundings
 from histories import (
-    DAY_MS,
     PACK,
     Add,
     AddAll,
@@ -20,11 +19,8 @@ from histories import (
     Compact,
     Forget,
     LoseIndex,
-    Month,
     MoveHome,
-    OnFiles,
     OnHome,
-    Op,
     PackAdd,
     PackRemove,
     Remove,
@@ -111,24 +107,15 @@ class ByCommand(InProcess):
         else:
             self.look(whole=False)
 
-    def step(self, op: Op, check_every: int = 10) -> None:
-        if not isinstance(op, OnFiles):
-            self.app.close()
-            self._run(op)
-            self._open()
-        super().step(op, check_every)
-
     def _do(self, op: OnHome) -> None:
-        """It is done already."""
+        self.app.close()
+        self._run(op)
+        self._open()
 
     def _run(self, op: OnHome) -> None:
         match op:
             case Tick(ms):
                 self.clock.jump(ms)
-            case Month():
-                for wait_ms in (0, 31 * DAY_MS, 0):
-                    self._command(Compact(0))
-                    self.clock.jump(wait_ms)
             case LoseIndex():
                 shutil.rmtree(self._home / "index", ignore_errors=True)
             case MoveHome():

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from fakes import FakeClock
 from histories import (
-    DAY_MS,
     PACK,
     Add,
     AddAll,
@@ -18,7 +17,6 @@ from histories import (
     Compact,
     Forget,
     LoseIndex,
-    Month,
     MoveHome,
     OnFiles,
     OnHome,
@@ -35,6 +33,7 @@ from histories import (
     Tick,
     Work,
     Write,
+    parts,
 )
 from histories_disk import Disk
 from histories_library import Found, Library, Row
@@ -120,8 +119,9 @@ class InProcess:
             if isinstance(op, Write):
                 self.library.words += self.disk.files[op.place].words
         else:
-            self._do(op)
-            self.library.do(op, self.clock.now_ms())
+            for part in parts(op):
+                self._do(part)
+                self.library.do(part, self.clock.now_ms())
         self._steps += 1
         self.look(whole=self._steps % check_every == 0)
 
@@ -159,10 +159,6 @@ class InProcess:
                 assert self.app.compactor.run(grace_min=grace_min).problems == ()
             case Tick(ms):
                 self.clock.jump(ms)
-            case Month():
-                for wait_ms in (0, 31 * DAY_MS, 0):
-                    assert self.app.compactor.run(grace_min=0).problems == ()
-                    self.clock.jump(wait_ms)
             case Work():
                 self._work()
             case Repair():

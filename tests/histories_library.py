@@ -16,7 +16,6 @@ from histories import (
     ChangeModel,
     Compact,
     Forget,
-    Month,
     OnHome,
     OnSources,
     OnWhole,
@@ -163,9 +162,6 @@ class Library:
         match op:
             case Compact():
                 self._compact(now_ms)
-            case Month():
-                for _ in range(COMPACTIONS_MIN + 1):
-                    self._compact(now_ms)
             case Work() | ChangeModel():
                 self._settle(wait=True)
             case BackUp():
