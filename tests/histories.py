@@ -6,10 +6,10 @@ knows how a home is asked, so that any driver can use them.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kb.model.doc import Visibility
 
@@ -182,19 +182,22 @@ OnWhole: TypeAlias = (
 OnHome: TypeAlias = OnSources | OnWhole
 Op: TypeAlias = OnFiles | OnHome
 
-_ANY: Final = (*PLACES, *PACKED)
+AGAIN: Final = ""
+"""The place of the operation before: what goes wrong does so at one place, step after step."""
+_SOME: Final = (*PLACES, *[AGAIN] * (2 * len(PLACES)))
+_ANY: Final = (*_SOME, *PACKED)
 _SHOWN: Final[tuple[Visibility | None, ...]] = (None, None, "public", "shared")
 _WAIT: Final = (True, True, True, False)
 # Of what kind, how often, and with which arguments.
 RULES: Final[tuple[tuple[int, Callable[..., Op], dict[str, tuple[Any, ...]]], ...]] = (
     (8, Write, {"place": _ANY, "heading": ("Same", "", "one", "Own")}),
-    (3, Copy, {"place": PLACES, "to": PLACES}),
-    (6, Rename, {"place": PLACES, "to": PLACES}),
-    (3, Swap, {"place": PLACES, "to": PLACES}),
+    (3, Copy, {"place": _SOME, "to": _SOME}),
+    (6, Rename, {"place": _SOME, "to": _SOME}),
+    (3, Swap, {"place": _SOME, "to": _SOME}),
     (1, RenameFolder, {"folder": FOLDERS[1:], "to": FOLDERS[1:]}),
     (4, Delete, {"place": _ANY}),
     (3, BringBack, {"place": _ANY}),
-    (4, Add, {"place": PLACES, "visibility": _SHOWN, "wait": _WAIT}),
+    (4, Add, {"place": _SOME, "visibility": _SHOWN, "wait": _WAIT}),
     (5, AddAll, {"folder": FOLDERS, "visibility": _SHOWN, "wait": _WAIT}),
     (1, Forget, {"folder": FOLDERS}),
     (3, Remove, {"place": _ANY}),
@@ -223,7 +226,31 @@ def parts(op: OnHome) -> tuple[OnHome, ...]:
     return (*night, *night, Tick(31 * DAY_MS), *night, *night)
 
 
-def drawn(rng: random.Random) -> Op:
-    """An operation by chance."""
-    _, make, fields = rng.choices(RULES, [weight for weight, _, _ in RULES])[0]
-    return make(**{name: rng.choice(values) for name, values in fields.items()})
+# What comes of what was done to a file, most often at once.
+THEN: Final[tuple[tuple[OnHome, ...], ...]] = (
+    (),
+    (Sync(),),
+    (Sync(),),
+    (Sync(accept_deletions=True),),
+    (Sync(accept_deletions=True), Compact(0)),
+)
+
+
+def at(op: Op, last: str) -> tuple[Op, str]:
+    """An operation with AGAIN put in, `last` being the last place; and what is the last one now."""
+    said = {name: last for name in ("place", "to") if getattr(op, name, None) == AGAIN}
+    op = structs.replace(op, **said)
+    place = getattr(op, "place", None)
+    return op, place if place in PLACES else last
+
+
+def drawn(rng: random.Random) -> Iterator[Op]:
+    """Operations by chance, without end."""
+    last = PLACES[0]
+    while True:
+        _, make, fields = rng.choices(RULES, [weight for weight, _, _ in RULES])[0]
+        op = make(**{name: rng.choice(values) for name, values in fields.items()})
+        op, last = at(op, last)
+        yield op
+        if isinstance(op, OnFiles):
+            yield from rng.choice(THEN)

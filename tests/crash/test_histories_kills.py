@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -22,13 +23,13 @@ def three(rng: random.Random) -> list[OnHome]:
     return [Add(one, "public"), Add(two, "shared"), third]
 
 
-def one_step(home: ByCommand, rng: random.Random) -> tuple[int, str]:
+def one_step(home: ByCommand, rng: random.Random, ops: Iterator[Op]) -> tuple[int, str]:
     """Do one step, or three at once; returns how many, and what."""
     if rng.random() < AT_ONCE_SHARE:
-        ops, killed = three(rng), rng.random() < 0.5
-        home.do_at_once(ops, killed=killed)
-        return 3, f"at once, killed={killed}: {ops}"
-    op: Op = drawn(rng)
+        writers, killed = three(rng), rng.random() < 0.5
+        home.do_at_once(writers, killed=killed)
+        return 3, f"at once, killed={killed}: {writers}"
+    op = next(ops)
     if isinstance(op, KILLABLE) and rng.random() < KILLED_SHARE:
         home.do_killed(op)
         return 1, f"killed: {op}"
@@ -40,13 +41,14 @@ def history(seed: int, steps: int) -> int:
     """A history in a home of its own; returns how many steps it had."""
     rng = random.Random(seed)
     home = ByCommand(rng)
+    ops = drawn(rng)
     done: list[str] = []
     count = 0
     try:
         while count < steps:
             state = rng.getstate()
             try:
-                number, said = one_step(home, rng)
+                number, said = one_step(home, rng, ops)
             except AssertionError as error:
                 rng.setstate(state)
                 pytest.fail(f"history {seed}, step {count}: {error}\nafter\n" + "\n".join(done))

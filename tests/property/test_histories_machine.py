@@ -3,11 +3,11 @@
 import itertools
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 import pytest
-from histories import RULES, Op
+from histories import PLACES, RULES, THEN, OnFiles, Op, at
 from histories_home import InProcess
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
@@ -31,22 +31,28 @@ class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = InProcess()
+        self.last = PLACES[0]
 
-    def do(self, op: Op) -> None:
-        """Do it, and look."""
-        Histories.steps += 1
-        self.home.step(op)
+    def do(self, op: Op, then: Iterable[Op] = ()) -> None:
+        """Do it, and what comes of it, and look after each step."""
+        op, self.last = at(op, self.last)
+        for one in (op, *then):
+            Histories.steps += 1
+            self.home.step(one)
 
     def teardown(self) -> None:
         self.home.close()
 
 
 def _rule(make: Any, fields: dict[str, tuple[Any, ...]]) -> Any:
-    def act(self: Histories, **said: Any) -> None:
-        self.do(make(**said))
+    def act(self: Histories, then: Iterable[Op] = (), **said: Any) -> None:
+        self.do(make(**said), then)
 
     act.__name__ = make.__name__.lower()
-    return rule(**{name: st.sampled_from(values) for name, values in fields.items()})(act)
+    drawn = {name: st.sampled_from(values) for name, values in fields.items()}
+    if issubclass(make, OnFiles):
+        drawn["then"] = st.sampled_from(THEN)
+    return rule(**drawn)(act)
 
 
 # One rule to each kind of operation, as often as it is wanted.
