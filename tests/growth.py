@@ -1,6 +1,7 @@
 """How does work grow with its input? Measured in one process, so that its speed says nothing."""
 
 import gc
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,25 +10,28 @@ from typing import Final, TypeVar
 _T = TypeVar("_T")
 # A little over twice; work that is not linear comes near four times.
 _GROWTH_MAX: Final = 2.5
-_ROUNDS_MAX: Final = 12
+_ROUNDS_MAX: Final = 15
 _SPAN_S: Final = 0.004
 
 
 def assert_linear(work: Callable[[_T], object], half: _T, whole: _T) -> None:
     """Work on `whole`, which is twice `half`, takes at most 2.5 times the processor time.
 
-    Of several rounds the quickest count, and there are as few as show it: what else the machine
-    does can only make a round slower.
+    Of several rounds the quickest count, or those in the middle, and there are as few as show it:
+    what else the machine does makes rounds slower, some more than others.
     """
     with _undisturbed():
-        count, least = _measurable(work, half)
-        twice = _seconds(work, whole, count)
-        for _ in range(_ROUNDS_MAX):
-            if twice <= _GROWTH_MAX * least:
-                return
-            least = min(least, _seconds(work, half, count))
-            twice = min(twice, _seconds(work, whole, count))
-    raise AssertionError(f"{twice:.6f} s for twice of what takes {least:.6f} s")
+        count, first = _measurable(work, half)
+        rounds = [(first, _seconds(work, whole, count))]
+        while _growth(rounds) > _GROWTH_MAX and len(rounds) <= _ROUNDS_MAX:
+            rounds.append((_seconds(work, half, count), _seconds(work, whole, count)))
+    assert _growth(rounds) <= _GROWTH_MAX, f"seconds for a text, and for twice of it: {rounds}"
+
+
+def _growth(rounds: list[tuple[float, float]]) -> float:
+    """Of the quickest halves and wholes, or of a half and a whole that were done together."""
+    quickest = min(whole for _, whole in rounds) / min(half for half, _ in rounds)
+    return min(quickest, statistics.median(whole / half for half, whole in rounds))
 
 
 def _measurable(work: Callable[[_T], object], one: _T) -> tuple[int, float]:

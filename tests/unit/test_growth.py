@@ -15,5 +15,5 @@ def test_quadratic_work_is_found() -> None:
     def pairs(size: int) -> int:
         return sum(1 for _ in range(size) for _ in range(size))
 
-    with pytest.raises(AssertionError, match="for twice of what takes"):
+    with pytest.raises(AssertionError, match="for twice of it"):
         assert_linear(pairs, 200, 400)

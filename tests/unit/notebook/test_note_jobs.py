@@ -112,8 +112,9 @@ def test_many_notes_are_a_commit_each(home: NoteHome) -> None:
 
 
 def test_jobs_are_listed(home: NoteHome) -> None:
-    """Those of all kinds, by number, at most as many as asked for."""
+    """Those of all kinds, by when they were asked for, at most as many as asked for."""
     home.home.put("a.md", "text\n")
+    home.home.clock.advance(1)
     job = home.hand_in("# One\n")
     with home.home.store.read() as txn:
         assert [one.kind for one in reports(txn, 10)] == ["chunk", "organize"]
