@@ -121,7 +121,8 @@ def move(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: Seen) -> Doc:
     SEEN.put(txn, lsid_key(place), seen)
     if before.status == "tombstoned" or before.audience != moved.audience:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
-    if before.label != moved.label:
+    if before.status == "tombstoned" or before.label != moved.label:
+        # Chunker and model may have changed while it was hidden; only active docs follow them.
         have_cut(txn, store, moved)
     return moved
 

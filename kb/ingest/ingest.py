@@ -196,7 +196,8 @@ class Ingestor:
         docs.replace(txn, kept)
         for path in (kept.raw_path, kept.md_path):
             ORPHANS.delete(txn, text_key(path))
-        if kept.label != current.label:
+        if revived or kept.label != current.label:
+            # Chunker and model may have changed meanwhile; only active docs follow them.
             _have_cut(txn, self._store, request, kept)
         if revived:
             _log_revived(txn, kept)
