@@ -2,6 +2,7 @@
 
 # Long because a state machine is one class.
 
+import itertools
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -444,6 +445,16 @@ def run(machine: type[StoreAndJobs], examples: int, steps: int) -> None:
             database=None,
             suppress_health_check=list(HealthCheck),
         ),
+    )
+
+
+@pytest.fixture(autouse=True)
+def ids_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs of one millisecond sort as they were asked for, so that a run can be done again."""
+    numbers = itertools.count()
+    real = queue.job_id
+    monkeypatch.setattr(
+        queue, "job_id", lambda now_ms, _: real(now_ms, next(numbers).to_bytes(5, "big"))
     )
 
 

@@ -110,7 +110,9 @@ def test_a_slow_server_is_left(site: LoopbackServer, kind: str) -> None:
         "silence": silent,
     }[kind]
     began_s = time.monotonic()
-    assert "no whole answer within" in str(refusal(site, 0.3))
+    # On a busy machine the time may be over before the request is sent.
+    said = str(refusal(site, 0.3))
+    assert "no whole answer within" in said or "does not answer in time" in said
     assert time.monotonic() - began_s < 60
 
 
