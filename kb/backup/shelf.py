@@ -20,7 +20,6 @@ from kb.store.survey import survey_store
 
 _FLAWS_MAX: Final = 1_000
 _CANDIDATES_SHOWN: Final = 4
-_TOLD_MAX: Final = 3
 
 
 class Listed(Struct, frozen=True, kw_only=True):
@@ -184,8 +183,7 @@ def _checked(home: Path) -> CheckReport:
     paths = HomePaths(home)
     survey = survey_store(paths.store)
     if not survey.is_safe:
-        told = "; ".join(f"{one.place}: {one.problem}" for one in survey.problems[:_TOLD_MAX])
-        raise BackupDamaged(f"the store is not sound ({told})", place=STORE_FILE)
+        raise BackupDamaged(f"the store is not sound ({survey.in_words})", place=STORE_FILE)
     with Store.open(paths.store, create=False, read_only=True, locked=False) as store:
         with store.read() as txn:
             known = embedders.in_use(txn)

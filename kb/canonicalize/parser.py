@@ -4,11 +4,8 @@ A bad document may cost its own reading, never the caller's process: see
 docs/adr/0007-parsers-in-a-child.md.
 """
 
-import os
-import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -17,6 +14,7 @@ import msgspec
 from kb.canonicalize.dispatch import RISKY_MIMES, CanonicalizeInput, canonicalize
 from kb.canonicalize.process import ChildGarbled, ChildGone, ChildIdle, ChildProcess, ChildSpent
 from kb.canonicalize.wire import Parsed, Reply, decode_reply, encode
+from kb.children import module_argv, module_env
 from kb.errors import Unparsable
 from kb.model.text import Canonical
 
@@ -134,7 +132,7 @@ class Parser:
         if self._is_closed:
             raise ValueError("the parser is closed")
         if self._child is None:
-            self._child = ChildProcess(self._argv, _child_env())
+            self._child = ChildProcess(self._argv, module_env(_ENV_KEPT, **_ENV_FIXED))
             self._docs_read = 0
             if self._is_closed:
                 # close() came between the check and the start, and saw no child to kill.
@@ -148,13 +146,4 @@ class Parser:
 
 
 def _child_argv(memory_bytes_max: int, cpu_s_max: float) -> tuple[str, ...]:
-    # -P: the working directory may hold a module of someone else's.
-    program = (sys.executable, "-P", "-m", "kb.canonicalize.child")
-    return (*program, str(memory_bytes_max), str(cpu_s_max))
-
-
-def _child_env() -> dict[str, str]:
-    env = {key: os.environ[key] for key in _ENV_KEPT if key in os.environ}
-    here = str(Path(__file__).resolve().parents[2])
-    paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return env | _ENV_FIXED | {"PYTHONPATH": os.pathsep.join(paths)}
+    return tuple(module_argv("kb.canonicalize.child", str(memory_bytes_max), str(cpu_s_max)))

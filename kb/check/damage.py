@@ -19,7 +19,7 @@ def told_of(found: StoreSurvey) -> CheckReport:
     for doc in found.lost_docs:
         problem = f"the record of {doc.doc_id} cannot be read"
         findings.append(Finding(place=doc.place or doc.doc_id, problem=problem, mend=_AGAIN))
-    findings += _unnamed(_lost_beyond(found), _AGAIN)
+    findings += _unnamed(found.lost_unnamed, _AGAIN)
     return CheckReport(
         sound=False,
         checked=Checked(docs=_readable(found)),
@@ -43,12 +43,6 @@ def mended(found: StoreSurvey | None, done: Salvaged) -> list[Finding]:
         problem = "no doc names it, and it cannot be taken in again"
         findings.append(Finding(place=path, problem=problem, mend=_LOST))
     return findings
-
-
-def _lost_beyond(found: StoreSurvey) -> int | None:
-    if found.docs_lost is None:
-        return None
-    return max(0, found.docs_lost - len(found.lost_docs))
 
 
 def _unnamed(number: int | None, mend: str) -> Iterator[Finding]:

@@ -107,7 +107,7 @@ def salvage(paths: HomePaths, clock: Clock, parser: Parser) -> Salvaged:
         docs=carried,
         recovered=filled.recovered,
         lost=tuple(filled.lost),
-        lost_unnamed=_unnamed(found),
+        lost_unnamed=found.lost_unnamed,
         unusable=tuple(filled.unusable),
         tables=damaged,
         kept_as=kept,
@@ -117,12 +117,6 @@ def salvage(paths: HomePaths, clock: Clock, parser: Parser) -> Salvaged:
 def _count(store: Store) -> int:
     with store.read() as txn:
         return txn.count("docs")
-
-
-def _unnamed(found: StoreSurvey) -> int | None:
-    if found.docs_lost is None:
-        return None
-    return max(0, found.docs_lost - len(found.lost_docs))
 
 
 def _settle(store: Store, found: StoreSurvey) -> None:

@@ -14,13 +14,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kb.children import module_argv, module_env
 from kb.errors import KbError, StoreDamaged
 from kb.store.survey import survey_store
 
 _WALL_S: Final = 600
 _MEMORY_BYTES: Final = 4 << 30
 _NAMED_MAX: Final = 1_000
-_SHOWN_MAX: Final = 3
 _SAID_BYTES_MAX: Final = 2 << 20
 _TEXT_CHARS_MAX: Final = 1_000
 _ENV_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH")
@@ -58,8 +58,7 @@ def look_at(store: Path) -> Strange:
     """
     survey = survey_store(store)
     if not survey.is_safe:
-        detail = "; ".join(f"{one.place}: {one.problem}" for one in survey.problems[:_SHOWN_MAX])
-        raise NotSound(f"it is damaged ({detail[:_TEXT_CHARS_MAX]})", place=store)
+        raise NotSound(f"it is damaged ({survey.in_words[:_TEXT_CHARS_MAX]})", place=store)
     found = _looked(store)
     now = os.stat(store / "data.mdb")
     if (now.st_dev, now.st_ino) != (survey.device, survey.inode):
@@ -70,9 +69,9 @@ def look_at(store: Path) -> Strange:
 def _looked(store: Path) -> Strange:
     try:
         ran = subprocess.run(
-            [sys.executable, "-P", "-m", "kb.check.stranger", os.fspath(store)],
+            module_argv("kb.check.stranger", os.fspath(store)),
             check=False,
-            env=_env(),
+            env=module_env(_ENV_KEPT),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_WALL_S,
@@ -85,12 +84,6 @@ def _looked(store: Path) -> Strange:
     said = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2][:_TEXT_CHARS_MAX]
     detail = said or "the process that read it died"
     raise NotSound(f"it is not sound ({detail})", place=store)
-
-
-def _env() -> dict[str, str]:
-    env = {key: os.environ[key] for key in _ENV_KEPT if key in os.environ}
-    paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
-    return env | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def _look(folder: Path) -> Strange:

@@ -17,6 +17,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
+from kb.children import module_argv, module_env
 from kb.errors import NotebookUnfit
 from kb.index import file_lock
 from kb.notebook.gitobjects import faults_of_objects, faults_of_packs, is_id, reached, refs_of
@@ -75,13 +76,11 @@ class Examined(Struct, frozen=True, kw_only=True):
 
 def examined(root: Path) -> Examined:
     """Look at all of it, in a process of its own that ends in time and in bounded memory."""
-    env = {key: os.environ[key] for key in _ENV_KEPT if key in os.environ}
-    paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     try:
         ran = subprocess.run(
-            [sys.executable, "-P", "-m", _MODULE, os.fspath(root)],
+            module_argv(_MODULE, os.fspath(root)),
             check=False,
-            env=env | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            env=module_env(_ENV_KEPT),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_WALL_S,

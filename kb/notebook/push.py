@@ -5,7 +5,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from kb.children import module_argv, module_env
 from kb.errors import KbError, NotPushed, StoreBusy
 from kb.failpoints import failpoint
 from kb.index import file_lock
@@ -247,15 +247,12 @@ def _keep_level(pusher: Pusher, stop: threading.Event) -> None:
 
 
 def _started(request: SendRequest) -> "subprocess.Popen[bytes]":
-    env = {key: os.environ[key] for key in _ENV_KEPT if key in os.environ}
+    env = module_env(_ENV_KEPT)
     if not may_have_token(request.remote, request.token_host):
         env.pop("KB_NOTEBOOK_TOKEN", None)
-    here = str(Path(__file__).resolve().parents[2])
-    paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
-        # -P: the working directory may hold a module of someone else's.
-        [sys.executable, "-P", "-m", "kb.notebook.sending"],
-        env=env | {"PYTHONPATH": os.pathsep.join(paths)},
+        module_argv("kb.notebook.sending"),
+        env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

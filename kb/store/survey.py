@@ -4,9 +4,7 @@ For stores that may be damaged, and for those that somebody else made: they are 
 before anything here opens them.
 """
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 from signal import Signals
 from typing import Final
@@ -14,9 +12,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kb.children import module_argv, module_env
 from kb.errors import StoreDamaged, StoreFull
 
 WALL_S_MAX: Final = 1_800.0
+_TOLD_MAX: Final = 3
 # What nothing else says: without these records a doc is lost.
 IRREPLACEABLE: Final = frozenset(("docs", "lsids", "versions", "source_docs"))
 _ENV_KEPT: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
@@ -91,6 +91,18 @@ class StoreSurvey(Struct, frozen=True, kw_only=True, tag="survey"):
         return not self.is_safe or not IRREPLACEABLE.isdisjoint(damaged)
 
     @property
+    def lost_unnamed(self) -> int | None:
+        """How many lost docs nothing names; None where it cannot be told how many are lost."""
+        if self.docs_lost is None:
+            return None
+        return max(0, self.docs_lost - len(self.lost_docs))
+
+    @property
+    def in_words(self) -> str:
+        """The first few problems, in one line."""
+        return "; ".join(f"{one.place}: {one.problem}" for one in self.problems[:_TOLD_MAX])
+
+    @property
     def may_lack_docs(self) -> bool:
         """Whether there may have been docs that it does not name."""
         return self.docs_lost != 0 or any(one.place == "root" for one in self.problems)
@@ -112,14 +124,10 @@ def survey_store(
     is no file, or the child cannot be started; with `salvage_to`, where it fails, and StoreFull.
     """
     words = [str(folder), "pinned" if beside_writers else "alone", str(salvage_to or "")]
-    env = {key: os.environ[key] for key in _ENV_KEPT if key in os.environ}
-    here = str(Path(__file__).resolve().parents[2])
-    paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
     try:
         done = subprocess.run(
-            # -P: the working directory may hold a module of someone else's.
-            [sys.executable, "-P", "-m", "kb.store.surveyor", *words],
-            env=env | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": "1"},
+            module_argv("kb.store.surveyor", *words),
+            env=module_env(_ENV_KEPT, PYTHONUTF8="1"),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

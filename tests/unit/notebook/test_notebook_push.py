@@ -202,7 +202,7 @@ def test_two_that_push_send_once(home: PushHome, tmp_path: Path) -> None:
 
 def test_a_sender_that_dies(home: PushHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts as a try that missed."""
-    monkeypatch.setattr("kb.notebook.push.sys.executable", "/bin/false")
+    monkeypatch.setattr("kb.children.sys.executable", "/bin/false")
     home.origin("/nowhere")
     request = SendRequest(
         root=str(home.root),
