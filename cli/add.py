@@ -12,21 +12,21 @@ from cli.home import homes_of, open_app, settings_of
 from cli.output import many, print_json, warn
 from cli.words import text
 from cli.work import drain, progress_bar, working
-from kb.config.sections import IngestSettings
 from kb.errors import ItemsFailed, UsageError
-from kb.ingest.request import Wishes
-from kb.jobs import queue
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.add import AddOptions
+from kb.intake.sync.named import Naming
+from kb.intake.sync.report import AddReport, with_failed
+from kb.model.config.sections import IngestSettings
 from kb.model.doc import Visibility
-from kb.sync.add import AddOptions
-from kb.sync.named import Naming
-from kb.sync.report import AddReport, with_failed
+from kb.store.jobs import queue
 
 if TYPE_CHECKING:
     from cli.progress import Progress
-    from kb.app import App
     from kb.client.adding import RemoteAdder
     from kb.client.wire import Wire
-    from kb.sync.add import Adder
+    from kb.home.app import App
+    from kb.intake.sync.add import Adder
 
 _SHOWN_MAX: Final = 20
 

@@ -9,9 +9,9 @@ from cli.asked import reader_of
 from cli.filters import which_docs
 from cli.output import clean, print_json, warn
 from cli.words import text
-from kb.answers import Answer, Source
+from kb.knowledge.answers import Answer, Source
 from kb.model.asking import QuestionAsked
-from kb.tools.ask import K_DEFAULT, TOKENS_DEFAULT
+from kb.operations.ask import K_DEFAULT, TOKENS_DEFAULT
 
 _EXTRACTS = "Extracts from the sources, which no language model has read:"
 

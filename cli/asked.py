@@ -8,14 +8,14 @@ import click
 import msgspec
 
 from cli.home import homes_of, open_spaces, server_named, settings_of
-from kb.config import Settings
-from kb.content.layout import HomePaths
+from kb.home.spaces.homes import SpaceHome
 from kb.model.asking import Found, SearchAsked
-from kb.spaces.homes import SpaceHome
+from kb.model.config import Settings
+from kb.store.content.layout import HomePaths
 
 if TYPE_CHECKING:
     from kb.client.wire import Wire
-    from kb.spaces.reader import Reader
+    from kb.home.spaces.reader import Reader
 
 
 def server_of(ctx: click.Context) -> "Wire | None":
@@ -55,8 +55,8 @@ def reader_of(ctx: click.Context) -> "Reader":
         from kb.client.reader import RemoteReader
 
         return RemoteReader(wire)
+    from kb.home.spaces.reader import SpacesReader
     from kb.model.doc import OPERATOR
-    from kb.spaces.reader import SpacesReader
 
     return SpacesReader(open_spaces(ctx), OPERATOR)
 
@@ -82,7 +82,7 @@ def _found_beside(ctx: click.Context, asked: SearchAsked) -> Found | None:
     if one is None:
         return None
     from kb.client.beside import found_beside
-    from kb.config.fingerprint import search_fingerprint
+    from kb.model.config.fingerprint import search_fingerprint
 
     settings = settings_of(ctx, one.home)
     if server_named(ctx, settings):

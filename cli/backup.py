@@ -13,10 +13,10 @@ from msgspec import Struct
 from cli.home import home_of, open_app
 from cli.output import clean, many, print_json, size, warn
 from cli.words import text
-from kb.backup import HOME, Backup, Flaw, Shelf, Verified
-from kb.content.layout import HomePaths
 from kb.errors import BackupDamaged, ItemsFailed, ReadOnlyHome
-from kb.trust import trust_list
+from kb.store.content.layout import HomePaths
+from kb.store.trust import trust_list
+from kb.upkeep.backup import HOME, Backup, Flaw, Shelf, Verified
 
 _LINES_MAX: Final = 20
 

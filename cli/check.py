@@ -8,15 +8,15 @@ import msgspec
 
 from cli.home import home_of, open_app
 from cli.output import clean, many, print_json
-from kb.canonicalize import Parser
-from kb.check import Checked, CheckReport, Finding, Salvaged
-from kb.check.damage import mended, told_of
-from kb.check.salvage import look_at, salvage
-from kb.content.layout import HomePaths
 from kb.errors import HeldBack, StoreDamaged, UsageError
+from kb.intake.canonicalize import Parser
 from kb.model.clock import SystemClock
+from kb.store.content.layout import HomePaths
 from kb.store.survey import StoreSurvey
-from kb.trust import replacing, trust_list
+from kb.store.trust import replacing, trust_list
+from kb.upkeep.check import Checked, CheckReport, Finding, Salvaged
+from kb.upkeep.check.damage import mended, told_of
+from kb.upkeep.check.salvage import look_at, salvage
 
 
 class CheckFailed(StoreDamaged):

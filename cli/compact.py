@@ -5,7 +5,7 @@ import msgspec
 
 from cli.home import open_app
 from cli.output import print_json, size, warn
-from kb.compactor.report import CompactReport
+from kb.upkeep.compactor.report import CompactReport
 
 
 @click.command(name="compact")

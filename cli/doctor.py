@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from cli.home import home_of, open_app
 from cli.output import clean, many, print_json
-from kb.app import App
-from kb.check.doctor import Advice, look_around, of_model, of_place, of_push, of_store
-from kb.check.notebook import look_at
 from kb.errors import ConfigError, HeldBack, ItemsFailed, NotebookUnfit, StoreBusy
-from kb.spaces.homes import enclosing_project
+from kb.home.app import App
+from kb.home.spaces.homes import enclosing_project
+from kb.upkeep.check.doctor import Advice, look_around, of_model, of_place, of_push, of_store
+from kb.upkeep.check.notebook import look_at
 
 
 class NeedsAttention(ItemsFailed):

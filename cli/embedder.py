@@ -11,10 +11,10 @@ from cli.home import open_app, open_to_read
 from cli.output import clean, many, print_json, warn
 from cli.words import text
 from cli.work import drain, progress_bar, working
-from kb.app import App
 from kb.errors import UsageError
-from kb.jobs import queue
+from kb.home.app import App
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
+from kb.store.jobs import queue
 
 _BUILTIN: Final = "builtin"
 _HASHING: Final = "hashing"
@@ -78,7 +78,7 @@ def change(
         raise UsageError("prefixes and scripts go with a MODEL")
     app = open_app(ctx, create=True)
     if rollback:
-        from kb.worker.embedders import roll_back
+        from kb.intake.worker.embedders import roll_back
 
         roll_back(app.store)
     else:

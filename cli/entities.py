@@ -6,8 +6,8 @@ from cli.home import open_spaces
 from cli.output import clean, many, print_json, warn
 from cli.words import text
 from kb.model.doc import OPERATOR
-from kb.tools.fields import NO_BUDGET
-from kb.tools.search_entities import SearchEntitiesInput
+from kb.operations.fields import NO_BUDGET
+from kb.operations.search_entities import SearchEntitiesInput
 
 
 @click.command(name="entities")

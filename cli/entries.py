@@ -5,7 +5,7 @@ import click
 from cli.home import open_to_read
 from cli.output import clean, print_json, warn
 from cli.words import text
-from kb.tools.entries import ListedEntry, listed_entries
+from kb.operations.entries import ListedEntry, listed_entries
 
 
 @click.command(name="entries")

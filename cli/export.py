@@ -8,9 +8,9 @@ import click
 
 from cli.home import open_to_read
 from cli.output import clean
-from kb.content.layout import slug
 from kb.errors import UsageError
-from kb.tools.entries import doc_named
+from kb.operations.entries import doc_named
+from kb.store.content.layout import slug
 
 
 @click.command(name="export")

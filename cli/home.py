@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.output import warn
-from kb.config import HOME_CONFIGS, ProjectFiles, Settings, load, user_config
-from kb.content.layout import HomePaths, is_project_home
 from kb.errors import HeldBack, UsageError
-from kb.spaces.homes import SpaceHome, home_written, homes_read, project_at, user_home
-from kb.trust import Verdict, making, trust_list, verdict_of
+from kb.home.spaces.homes import SpaceHome, home_written, homes_read, project_at, user_home
+from kb.model.config import HOME_CONFIGS, ProjectFiles, Settings, load, user_config
+from kb.store.content.layout import HomePaths, is_project_home
+from kb.store.trust import Verdict, making, trust_list, verdict_of
 
 if TYPE_CHECKING:
-    from kb.app import App
+    from kb.home.app import App
+    from kb.home.spaces.spaces import Spaces
+    from kb.knowledge.topics import Topic
     from kb.model.doc import Scope
-    from kb.spaces.spaces import Spaces
-    from kb.topics import Topic
 
 
 def home_of(ctx: click.Context) -> tuple[Path, Settings]:
@@ -197,7 +197,7 @@ def here() -> Path:
 
 def open_app(ctx: click.Context, *, create: bool) -> "App":
     """Open the home; closed when the command ends."""
-    from kb.app import App
+    from kb.home.app import App
 
     os.umask(0o077)
     home, settings = home_of(ctx)
@@ -212,7 +212,7 @@ def open_to_read(ctx: click.Context) -> "App":
 
     Where the user did not name the home, their own stands in for one that does not count.
     """
-    from kb.app import App
+    from kb.home.app import App
 
     os.umask(0o077)
     home = _home_written(ctx)
@@ -233,7 +233,7 @@ def user_space(ctx: click.Context) -> Path:
 
 def make_home(ctx: click.Context, home: Path) -> "App":
     """Open a home, making what is not there; closed when the command ends."""
-    from kb.app import App
+    from kb.home.app import App
 
     os.umask(0o077)
     _check_counts(ctx, home)
@@ -249,8 +249,8 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     With `create` the first one is made where it is not there; with `leads` that is so, too, and it
     must be one that can be opened.
     """
-    from kb.app import App
-    from kb.spaces.spaces import Spaces
+    from kb.home.app import App
+    from kb.home.spaces.spaces import Spaces
 
     os.umask(0o077)
     if leads:
@@ -275,7 +275,7 @@ def _texts_beside(ctx: click.Context) -> "Callable[[Scope], tuple[Topic, ...]] |
     for one in homes_read(said["home"], said["space"], here(), os.environ):
         verdict = _verdict(ctx, one.home)
         if verdict.folder and not verdict.store:
-            from kb.app import topics_of
+            from kb.home.app import topics_of
 
             settings = _settings_here(ctx, one.home)
             return functools.partial(topics_of, one.home, settings)

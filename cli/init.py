@@ -8,12 +8,12 @@ import click
 
 from cli.home import here, make_home, user_space
 from cli.output import clean, warn
-from kb.app import App
-from kb.content.layout import PROJECT_FOLDER, HomePaths
-from kb.core_home import FOLDER, put_core
 from kb.errors import ReadOnlyHome, UsageError
-from kb.guide.install import Installed
-from kb.spaces.homes import enclosing_project
+from kb.home.app import App
+from kb.home.core import FOLDER, put_core
+from kb.home.spaces.homes import enclosing_project
+from kb.knowledge.guide.install import Installed
+from kb.store.content.layout import PROJECT_FOLDER, HomePaths
 
 _NEXT: Final = (
     "kb add --recursive FOLDER   takes a folder in",

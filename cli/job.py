@@ -8,9 +8,9 @@ from msgspec import Struct
 from cli.asked import server_of
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
-from kb.app import App
 from kb.errors import UsageError
-from kb.notebook import JobReport, report, reports, retry
+from kb.home.app import App
+from kb.knowledge.notebook import JobReport, report, reports, retry
 
 if TYPE_CHECKING:
     from kb.client.wire import Wire

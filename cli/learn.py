@@ -9,12 +9,12 @@ from msgspec import Struct
 from cli.home import texts_of
 from cli.output import clean, print_json, warn
 from cli.words import text
-from kb.app import topics_of
 from kb.errors import ItemsFailed, KbError, NothingToLearn, UsageError
+from kb.home.app import topics_of
+from kb.knowledge.topics import Limits, Refused, TopicRow, answer, topic_rows
+from kb.knowledge.topics.records import BYTES_PER_TOKEN
+from kb.knowledge.topics.render import topic_bullet
 from kb.model.doc import OPERATOR
-from kb.topics import Limits, Refused, TopicRow, answer, topic_rows
-from kb.topics.records import BYTES_PER_TOKEN
-from kb.topics.render import topic_bullet
 
 
 class Topics(Struct, frozen=True, kw_only=True):

@@ -8,10 +8,10 @@ from cli.asked import reader_of
 from cli.filters import source_option
 from cli.output import clean, many, print_json, warn
 from cli.words import text
+from kb.home.spaces.answers import SpaceDoc
 from kb.model.asking import DocsAsked
 from kb.model.doc import DocStatus, Kind
-from kb.spaces.answers import SpaceDoc
-from kb.tools.kept import Status
+from kb.operations.kept import Status
 
 
 @click.command(name="ls")

@@ -16,7 +16,7 @@ from kb.errors import UsageError
 from kb.model.doc import OPERATOR, Scope
 
 if TYPE_CHECKING:
-    from kb.tools import Tool
+    from kb.operations import Tool
 
 _INTERRUPTED: Final = 130
 

@@ -8,11 +8,11 @@ from cli.home import open_app
 from cli.output import clean, warn
 from cli.words import text
 from cli.work import drain, progress_bar, working
-from kb.app import App
-from kb.entries import draft, text_of
 from kb.errors import ItemsFailed
-from kb.home_entries import write_new
-from kb.sync.add import AddOptions
+from kb.home.app import App
+from kb.home.services.entries import write_new
+from kb.intake.sync.add import AddOptions
+from kb.knowledge.entries import draft, text_of
 
 
 @click.command(name="new")

@@ -14,10 +14,10 @@ from cli.pushes import said_of
 from cli.tidiness import Untidy, findings_of, print_tidy
 from cli.words import text as as_text
 from cli.work import drain, progress_bar, working
-from kb.app import App
 from kb.errors import HeldBack, KbError, NotPushed
-from kb.notebook import JobReport, PushReport, read_note, report
-from kb.notebook.notes import TEXT_BYTES_MAX
+from kb.home.app import App
+from kb.knowledge.notebook import JobReport, PushReport, read_note, report
+from kb.knowledge.notebook.notes import TEXT_BYTES_MAX
 
 if TYPE_CHECKING:
     from kb.client.wire import Wire

@@ -13,21 +13,21 @@ from cli.home import open_to_read
 from cli.output import clean, many, print_json, size
 from cli.pack_register import tell
 from cli.words import text
-from kb.app import App
-from kb.content.layout import slug
 from kb.errors import ItemsFailed, UsageError
+from kb.home.app import App
+from kb.knowledge.packs import register
+from kb.knowledge.packs.export import Exported, NothingToExport, Wanted, export
+from kb.knowledge.packs.keys import new_key, read_key
+from kb.knowledge.packs.manifest import PackDoc
 from kb.model.doc import OPERATOR, Doc
 from kb.model.ids import DocId
 from kb.model.source import display_name
-from kb.packs import register
-from kb.packs.export import Exported, NothingToExport, Wanted, export
-from kb.packs.keys import new_key, read_key
-from kb.packs.manifest import PackDoc
+from kb.operations.entries import doc_named
+from kb.operations.fields import NO_BUDGET
+from kb.operations.search import SearchInput, run
 from kb.store import docs
+from kb.store.content.layout import slug
 from kb.store.kv import ReadTxn
-from kb.tools.entries import doc_named
-from kb.tools.fields import NO_BUDGET
-from kb.tools.search import SearchInput, run
 
 _QUERY_HITS: Final = 100
 _PRIVATE: Final = (

@@ -11,16 +11,16 @@ from msgspec import Struct
 from cli.output import clean, many, print_json
 from cli.pack_register import opened, tell
 from cli.words import text
-from kb.content.layout import slug
 from kb.errors import ItemsFailed, UsageError
+from kb.knowledge.packs.brief import warnings_of
+from kb.knowledge.packs.check import check as findings_of
+from kb.knowledge.packs.graph import GraphFormat
+from kb.knowledge.packs.graph import graph as drawn
+from kb.knowledge.packs.load import MANIFEST_JSON
+from kb.knowledge.packs.manifest import PackFinding
+from kb.knowledge.packs.query import dangling
 from kb.model.source import display_name
-from kb.packs.brief import warnings_of
-from kb.packs.check import check as findings_of
-from kb.packs.graph import GraphFormat
-from kb.packs.graph import graph as drawn
-from kb.packs.load import MANIFEST_JSON
-from kb.packs.manifest import PackFinding
-from kb.packs.query import dangling
+from kb.store.content.layout import slug
 
 _MARKDOWN: Final = ("md", "markdown")
 _STDOUT: Final = "-"
@@ -112,9 +112,9 @@ def build(folder: str, pack_id: str | None, out: str | None, force: bool, as_jso
 
     Names in it are relative to the manifest, so FILE lies in DIR or in a folder above it.
     """
-    from kb.packs.build import build as built_of
-    from kb.packs.build import write_manifest
-    from kb.sync.walk import Found, Passed, walk
+    from kb.intake.sync.walk import Found, Passed, walk
+    from kb.knowledge.packs.build import build as built_of
+    from kb.knowledge.packs.build import write_manifest
 
     if as_json and out == _STDOUT:
         raise UsageError("--json goes with a file, as the manifest itself is JSON")

@@ -10,10 +10,10 @@ from cli.output import clean, print_json, warn
 from cli.pack_register import opened, tell
 from cli.words import text
 from kb.errors import ItemsFailed
-from kb.packs import query
-from kb.packs.brief import variables, warnings_of
-from kb.packs.manifest import EDGE_TYPES, EdgeType, PackDoc
-from kb.packs.query import NeighborEdge, PackHit
+from kb.knowledge.packs import query
+from kb.knowledge.packs.brief import variables, warnings_of
+from kb.knowledge.packs.manifest import EDGE_TYPES, EdgeType, PackDoc
+from kb.knowledge.packs.query import NeighborEdge, PackHit
 
 _SELECTOR_HELP = "SELECTOR is a doc's selector, its id or its source path."
 

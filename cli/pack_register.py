@@ -13,16 +13,16 @@ from cli.sync_all import judge
 from cli.sync_all import tell as tell_line
 from cli.words import text
 from cli.work import drain, progress_bar, working
-from kb.app import App
-from kb.home_packs import Placed
+from kb.home.app import App
+from kb.home.services.packs import Placed
+from kb.intake.sync.current import SourceLine, SyncOptions, SyncReport
+from kb.intake.sync.origins import UnknownSource
+from kb.knowledge.packs import register
+from kb.knowledge.packs.brief import warnings_of
+from kb.knowledge.packs.load import Pack
 from kb.model.doc import OPERATOR, Visibility
 from kb.model.origin import origin_id
 from kb.model.pack import PackForm, PackRecord
-from kb.packs import register
-from kb.packs.brief import warnings_of
-from kb.packs.load import Pack
-from kb.sync.current import SourceLine, SyncOptions, SyncReport
-from kb.sync.origins import UnknownSource
 
 
 class ShownPack(Struct, frozen=True, kw_only=True):

@@ -6,9 +6,9 @@ from cli.home import texts_of
 from cli.learn import print_text
 from cli.output import print_json, warn
 from cli.words import text
-from kb.app import topics_of
+from kb.home.app import topics_of
+from kb.knowledge.topics import knowledge_section, with_learned
 from kb.model.doc import OPERATOR
-from kb.topics import knowledge_section, with_learned
 
 
 @click.command(name="prompt")

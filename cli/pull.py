@@ -9,12 +9,12 @@ from cli.output import clean, many, print_json, warn
 from cli.sync_all import has_jobs
 from cli.words import text
 from cli.work import drain, progress_bar, working
-from kb.app import App
-from kb.content.layout import HomePaths
 from kb.errors import ItemsFailed, KbError
+from kb.home.app import App
+from kb.intake.sync.add import AddOptions
+from kb.knowledge.registry.report import PulledLine, PullReport, Wanted, together
 from kb.model.search import SpaceName
-from kb.registry.report import PulledLine, PullReport, Wanted, together
-from kb.sync.add import AddOptions
+from kb.store.content.layout import HomePaths
 
 _SHADOWED_SHOWN: Final = 5
 

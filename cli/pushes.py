@@ -3,7 +3,7 @@
 import datetime as dt
 
 from cli.output import many
-from kb.notebook import PushReport
+from kb.knowledge.notebook import PushReport
 
 
 def said_of(report: PushReport) -> str:

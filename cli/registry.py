@@ -10,12 +10,12 @@ from cli.home import open_app, open_to_read
 from cli.output import clean, many, print_json, warn
 from cli.words import text
 from kb.errors import ItemsFailed, UsageError
+from kb.knowledge.packs.keys import read_key
+from kb.knowledge.registry import register
+from kb.knowledge.registry.place import place_at
+from kb.knowledge.registry.publish import NotPublished, Published, PublishProblem, publish
 from kb.model.registry import RegistryRecord
 from kb.model.source import display_name
-from kb.packs.keys import read_key
-from kb.registry import register
-from kb.registry.place import place_at
-from kb.registry.publish import NotPublished, Published, PublishProblem, publish
 
 
 class RegistryList(Struct, frozen=True, kw_only=True):

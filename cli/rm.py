@@ -8,12 +8,12 @@ from msgspec import Struct
 from cli.home import open_app
 from cli.output import clean, many, print_json
 from cli.words import text
-from kb.app import App
 from kb.errors import HeldBack, NotFound, UsageError
-from kb.ingest.changes import tombstone
+from kb.home.app import App
+from kb.intake.ingest.changes import tombstone
 from kb.model.doc import Doc
+from kb.operations.entries import doc_named
 from kb.store import docs
-from kb.tools.entries import doc_named
 
 _SHOWN_MAX = 10
 

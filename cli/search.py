@@ -18,7 +18,7 @@ from kb.model.asking import SearchAsked
 from kb.model.search import NOTHING_HERE, SearchMode, SearchResult
 
 if TYPE_CHECKING:
-    from kb.spaces.reader import Reader
+    from kb.home.spaces.reader import Reader
 
 _EMPTY = f"{NOTHING_HERE}; add some with: kb add --recursive FOLDER"
 

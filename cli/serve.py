@@ -11,7 +11,7 @@ import msgspec
 from cli.home import open_spaces
 from cli.output import warn
 from kb.serve.http_lines import LineFormat
-from kb.trust.own_token import own_token
+from kb.store.trust.own_token import own_token
 
 
 @click.command(name="serve")

@@ -6,8 +6,8 @@ import click
 
 from cli.asked import reader_of
 from cli.output import cells, clean, fitted, print_json, warn
-from kb.tools.entries import Reference
-from kb.tools.kept import PassageInPlace, WholeDoc
+from kb.operations.entries import Reference
+from kb.operations.kept import PassageInPlace, WholeDoc
 
 _ID_SHOWN = 9
 

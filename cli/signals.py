@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
-from kb.guide import signals
+from kb.knowledge.guide import signals
 from kb.model.signal import Signal
 
 

@@ -6,8 +6,8 @@ from cli.hits import print_hits
 from cli.home import open_spaces
 from cli.output import print_json, warn
 from kb.model.doc import OPERATOR
-from kb.tools.fields import NO_BUDGET
-from kb.tools.similar import SimilarInput
+from kb.operations.fields import NO_BUDGET
+from kb.operations.similar import SimilarInput
 
 
 @click.command(name="similar")

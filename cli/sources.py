@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
+from kb.intake.sync.origins import listed, unregister
 from kb.model.origin import Origin
-from kb.sync.origins import listed, unregister
 
 
 class Sources(Struct, frozen=True, kw_only=True):

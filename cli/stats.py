@@ -8,7 +8,7 @@ from cli.home import open_to_read
 from cli.output import clean, print_json, size, warn
 from cli.pushes import said_of
 from kb.errors import ModelMissing
-from kb.home_stats import counted
+from kb.home.stats import counted
 
 
 @click.command(name="stats")

@@ -10,11 +10,11 @@ from typing import Final
 import click
 
 from cli.output import clean, many, warn
-from kb.config import HOME_CONFIGS, SETTINGS_BYTES_MAX, accepted_by
-from kb.content.inside import read_inside
-from kb.content.layout import HomePaths, is_project_home
 from kb.errors import KbError, SourceError
-from kb.trust import TrustList, link_out, look_of
+from kb.model.config import HOME_CONFIGS, SETTINGS_BYTES_MAX, accepted_by
+from kb.store.content.inside import read_inside
+from kb.store.content.layout import HomePaths, is_project_home
+from kb.store.trust import TrustList, link_out, look_of
 
 _SHOWN_MAX: Final = 50
 
@@ -81,7 +81,7 @@ def what_it_says(home: Path, settings: Texts) -> Iterator[str]:
             yield f"{os.path.relpath(file, home)}: {line}"
     if not HomePaths(home).has_store:
         return
-    from kb.check.stranger import look_at
+    from kb.upkeep.check.stranger import look_at
 
     found = look_at(HomePaths(home).store)
     yield f"its store: {many(found.docs, 'doc')}"

@@ -9,10 +9,10 @@ import click
 from cli.home import open_app
 from cli.output import clean, many, print_json, warn
 from cli.work import drain, progress_bar, working
-from kb.app import App
 from kb.errors import HeldBack, ItemsFailed
-from kb.jobs import queue
-from kb.sync.current import SourceLine, SyncOptions, SyncReport
+from kb.home.app import App
+from kb.intake.sync.current import SourceLine, SyncOptions, SyncReport
+from kb.store.jobs import queue
 
 _COUNTS: Final = (
     "added",

@@ -3,7 +3,7 @@
 import click
 
 from cli.pull import run, run_everywhere
-from kb.registry.report import Wanted
+from kb.knowledge.registry.report import Wanted
 
 
 @click.command(name="sync-knowledge")

@@ -6,7 +6,7 @@ import click
 
 from cli.output import clean, warn
 from kb.errors import ItemsFailed
-from kb.notebook import TidyReport
+from kb.knowledge.notebook import TidyReport
 
 _ADDS_SHOWN_MAX = 3
 _ADD_CHARS_MAX = 80

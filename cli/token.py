@@ -14,7 +14,7 @@ from kb.client.wire import Body
 from kb.model.doc import LOCAL_USER
 from kb.model.token import ROLES, Role
 from kb.serve import tokens
-from kb.trust.own_token import own_token
+from kb.store.trust.own_token import own_token
 
 
 class ListedToken(Struct, frozen=True, kw_only=True):

@@ -10,9 +10,9 @@ from msgspec import Struct
 from cli.home import here
 from cli.output import clean, print_json, warn
 from cli.stranger import let_in, settings_in, what_it_says
-from kb.content.layout import PROJECT_FOLDER
 from kb.errors import HeldBack, NotFound, UsageError
-from kb.trust import TrustedHome, TrustList, link_out, trust_list
+from kb.store.content.layout import PROJECT_FOLDER
+from kb.store.trust import TrustedHome, TrustList, link_out, trust_list
 
 
 class NotTrusted(NotFound):

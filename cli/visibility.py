@@ -8,9 +8,9 @@ from msgspec import Struct
 from cli.home import open_app
 from cli.output import print_json
 from kb.errors import NotFound
-from kb.ingest.changes import set_visibility
+from kb.intake.ingest.changes import set_visibility
 from kb.model.doc import Visibility
-from kb.tools.entries import doc_named
+from kb.operations.entries import doc_named
 
 
 class Shown(Struct, frozen=True, kw_only=True):

@@ -13,15 +13,15 @@ import click
 from cli.home import open_app
 from cli.output import many, warn
 from cli.sync_all import tell
-from kb.app import App
 from kb.errors import NotFound
+from kb.home.app import App
+from kb.intake.sync.current import SourceLine, SyncOptions
+from kb.intake.sync.origins import UnknownSource, folder_of, listed
+from kb.intake.sync.walk import IGNORE_FILE
 from kb.model.origin import FOLDERS, Origin
-from kb.sync.current import SourceLine, SyncOptions
-from kb.sync.origins import UnknownSource, folder_of, listed
-from kb.sync.walk import IGNORE_FILE
 
 if TYPE_CHECKING:
-    from kb.canonicalize import Parser
+    from kb.intake.canonicalize import Parser
 
 # A burst of changes is over when nothing has changed for so long.
 _QUIET_MS: Final = 400

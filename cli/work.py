@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cli.output import many, warn
-from kb.app import App
-from kb.jobs import queue
+from kb.home.app import App
+from kb.store.jobs import queue
 
 if TYPE_CHECKING:
     from cli.progress import Progress
-    from kb.worker.pool import WorkerPool
+    from kb.intake.worker.pool import WorkerPool
 
 # How long Ctrl-C waits for a worker: what it has in hand is otherwise done again.
 HURRY_S: Final = 1.0

@@ -9,9 +9,9 @@ from cli.home import open_app
 from cli.output import clean, many, warn
 from cli.pushes import said_of
 from cli.work import HURRY_S
-from kb.app import App
 from kb.errors import NotebookUnfit
-from kb.jobs import queue
+from kb.home.app import App
+from kb.store.jobs import queue
 
 
 @click.command(name="worker")

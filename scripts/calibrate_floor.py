@@ -27,13 +27,13 @@ from typing import Final
 import eval_retrieval as retrieval
 from msgspec import Struct
 
-from kb.app import App
-from kb.config import load
-from kb.index.words import ANALYSIS_VERSION
+from kb.home.app import App
+from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchMode, SearchRequest
 from kb.search.answer import FITS
 from kb.search.fit import rule_of
+from kb.search.index.words import ANALYSIS_VERSION
 
 FOREIGN_WEAK: Final = 0.88
 FOREIGN_WEAK_BY_WORDS: Final = 0.80

@@ -18,8 +18,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.core_home import open_core
-from kb.guide.shelf import CHUNKS_MAX, Shelf, scored
+from kb.home.core import open_core
+from kb.knowledge.guide.shelf import CHUNKS_MAX, Shelf, scored
 from kb.model.doc import OPERATOR
 
 QUESTIONS: Final = Path(__file__).parents[1] / "tests/data/guide_questions.json"

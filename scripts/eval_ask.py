@@ -19,9 +19,9 @@ from pathlib import Path
 
 from eval_retrieval import MODES, take_in
 
-from kb.answers.checking import Checker
-from kb.app import App
-from kb.config import load
+from kb.home.app import App
+from kb.knowledge.answers.checking import Checker
+from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import Hit, SearchMode, SearchRequest
 

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kb.app import App
-from kb.config import load
-from kb.ingest.request import IngestRequest, Staged, Wishes
+from kb.home.app import App
+from kb.intake.ingest.request import IngestRequest, Staged, Wishes
+from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.search import SearchMode, SearchRequest

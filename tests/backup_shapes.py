@@ -3,8 +3,8 @@
 from typing import Any
 
 from cli.backup import VerifiedBackups
-from kb.backup import Backup, Created, Flaw, Listed, Restored, Verified
-from kb.check import Checked
+from kb.upkeep.backup import Backup, Created, Flaw, Listed, Restored, Verified
+from kb.upkeep.check import Checked
 
 
 def backup_shapes() -> list[tuple[str, Any]]:

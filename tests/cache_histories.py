@@ -10,18 +10,18 @@ import msgspec
 from fakes import FakeClock
 from msgspec import Struct
 
-from kb.app import App
-from kb.config import Settings
-from kb.config.sections import EmbedSettings, IndexSettings, SearchSettings, WorkSettings
-from kb.index import DenseIndex, LexicalIndexes
-from kb.ingest.changes import set_visibility, tombstone
+from kb.home.app import App
+from kb.intake.ingest.changes import set_visibility, tombstone
+from kb.intake.sync.add import AddOptions
+from kb.intake.sync.current import SyncOptions
+from kb.model.config import Settings
+from kb.model.config.sections import EmbedSettings, IndexSettings, SearchSettings, WorkSettings
 from kb.model.doc import OPERATOR, Doc, Scope
 from kb.model.embedder import EmbedderKind
 from kb.model.search import Hit, SearchRequest
 from kb.search.engine import Meaning, Searcher, Sources
+from kb.search.index import DenseIndex, LexicalIndexes
 from kb.store import docs
-from kb.sync.add import AddOptions
-from kb.sync.current import SyncOptions
 
 TOP: Final = 10
 # Scores are equal to four decimals.

@@ -245,7 +245,7 @@ def _become(fds: list[int]) -> dict[str, Any]:
     sys.argv = asked["argv"]
     time.tzset()
     tempfile.tempdir = None
-    importlib.reload(sys.modules["kb.failpoints"])
+    importlib.reload(sys.modules["kb.model.failpoints"])
     return asked
 
 

@@ -38,25 +38,25 @@ from histories import (
 from histories_disk import Disk
 from histories_library import Found, Library, Row
 
-from kb.app import App
-from kb.config import EmbedSettings, Settings
-from kb.config.sections import ChunkSettings, WorkSettings
-from kb.embed.hashing import HashingEmbedder
-from kb.embed.protocol import Embedder
-from kb.home_models import SharedModels
-from kb.ingest.changes import set_visibility, tombstone
-from kb.ingest.request import Wishes
+from kb.home.app import App
+from kb.home.services.models import SharedModels
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.intake.embed.protocol import Embedder
+from kb.intake.ingest.changes import set_visibility, tombstone
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.add import AddOptions
+from kb.intake.sync.current import SyncOptions
+from kb.intake.sync.origins import UnknownSource, unregister
+from kb.knowledge.packs import register
+from kb.knowledge.packs.load import UnknownPack
+from kb.model.config import EmbedSettings, Settings
+from kb.model.config.sections import ChunkSettings, WorkSettings
 from kb.model.doc import OPERATOR, Scope, Visibility
 from kb.model.embedder import EmbedderChoice
 from kb.model.ids import DocId
 from kb.model.origin import origin_id
 from kb.model.search import SearchMode, SearchRequest
-from kb.packs import register
-from kb.packs.load import UnknownPack
-from kb.sync.add import AddOptions
-from kb.sync.current import SyncOptions
-from kb.sync.origins import UnknownSource, unregister
-from kb.tools.kept import kept_docs
+from kb.operations.kept import kept_docs
 
 # A step in the life of a note may be long ago by the clock, and a moment ago by the disk.
 START_MS: Final = 4_000_000_000_000

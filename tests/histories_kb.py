@@ -7,9 +7,9 @@ import sys
 import time
 from typing import Final
 
-from kb.embed.hashing import HashingEmbedder
-from kb.embed.protocol import Embedder
-from kb.home_models import SharedModels
+from kb.home.services.models import SharedModels
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.intake.embed.protocol import Embedder
 from kb.model.clock import SystemClock
 from kb.model.embedder import EmbedderChoice
 

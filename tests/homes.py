@@ -5,24 +5,24 @@ from pathlib import Path
 
 from fakes import FakeClock
 
-from kb.canonicalize import FINGERPRINT, CanonicalizeInput, canonicalize
-from kb.check import Checker, CheckReport
-from kb.compactor import Compactor, CompactReport
-from kb.config import CompactSettings
-from kb.content.files import ContentStore
-from kb.content.layout import HomePaths
-from kb.embed.hashing import HashingEmbedder
-from kb.index import DenseIndex, LexicalIndexes
-from kb.ingest.ingest import Ingestor
-from kb.ingest.request import FileStamp, IngestRequest, Staged, Wishes
-from kb.jobs import queue
+from kb.intake.canonicalize import FINGERPRINT, CanonicalizeInput, canonicalize
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.intake.ingest.ingest import Ingestor
+from kb.intake.ingest.request import FileStamp, IngestRequest, Staged, Wishes
+from kb.intake.worker.chunking import Chunking
+from kb.intake.worker.embedding import Embedding
+from kb.model.config import CompactSettings
 from kb.model.doc import Doc
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.job import JobKind
+from kb.search.index import DenseIndex, LexicalIndexes
 from kb.store import docs
+from kb.store.content.files import ContentStore
+from kb.store.content.layout import HomePaths
+from kb.store.jobs import queue
 from kb.store.store import Store
-from kb.worker.chunking import Chunking
-from kb.worker.embedding import Embedding
+from kb.upkeep.check import Checker, CheckReport
+from kb.upkeep.compactor import Compactor, CompactReport
 
 LEASE_MS = 60_000
 WAIT_S = 5.0

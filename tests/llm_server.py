@@ -15,8 +15,8 @@ from typing import Any, Final
 from fakes import FakeClock
 from loopback import HOST, Answer, Handler, LoopbackServer, Request, Route, reply, serving
 
-from kb.config import LlmSettings
-from kb.llm import Provider, Timing, make_provider
+from kb.knowledge.llm import Provider, Timing, make_provider
+from kb.model.config import LlmSettings
 
 KEY: Final = "sk-test-9f8e7d6c5b4a"
 MODEL: Final = "tiny-1"

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kb.notebook import JobReport, PushReport, TidyReport
-from kb.notebook.survey import BrokenLink, DeadEntry, Duplicate, OddName
+from kb.knowledge.notebook import JobReport, PushReport, TidyReport
+from kb.knowledge.notebook.survey import BrokenLink, DeadEntry, Duplicate, OddName
 
 
 def note_shapes() -> list[tuple[str, Any]]:

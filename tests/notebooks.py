@@ -10,13 +10,13 @@ from typing import Final
 import pytest
 from homes import LEASE_MS, SmallHome
 
-from kb.jobs import queue
+from kb.knowledge.notebook import Arrival, Complete, JobReport, Organizer, hand_in, report, undo
+from kb.knowledge.notebook.listing import Listing
+from kb.knowledge.notebook.opening import at_work
+from kb.knowledge.notebook.undo import Undone
 from kb.model.ids import DocId, JobId
 from kb.model.job import Claim
-from kb.notebook import Arrival, Complete, JobReport, Organizer, hand_in, report, undo
-from kb.notebook.listing import Listing
-from kb.notebook.opening import at_work
-from kb.notebook.undo import Undone
+from kb.store.jobs import queue
 
 NOW_MS: Final = 1_700_000_000_000
 WAIT_S: Final = 0.2

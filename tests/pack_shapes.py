@@ -6,9 +6,9 @@ from cli import pack_archive as archive
 from cli import pack_author as author
 from cli import pack_query as asked
 from cli import pack_register as register
+from kb.intake.sync.current import SourceLine
+from kb.knowledge.packs import manifest, query
 from kb.model.pack import PackRecord
-from kb.packs import manifest, query
-from kb.sync.current import SourceLine
 
 
 def pack_shapes() -> list[tuple[str, Any]]:

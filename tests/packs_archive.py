@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy as np
 
-from kb.canonicalize import FINGERPRINT
-from kb.packs.manifest import PackDoc
-from kb.packs.portable import (
+from kb.intake.canonicalize import FINGERPRINT
+from kb.knowledge.packs.manifest import PackDoc
+from kb.knowledge.packs.portable import (
     Portable,
     PortableCut,
     PortableManifest,
     PortablePassage,
     members_of,
 )
-from kb.packs.tar import Member, packed
+from kb.knowledge.packs.tar import Member, packed
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kb.packs.load import Pack, load_pack
+from kb.knowledge.packs.load import Pack, load_pack
 
 
 def doc(name: str, **said: Any) -> dict[str, Any]:

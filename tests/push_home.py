@@ -6,8 +6,8 @@ import msgspec
 from git_host import tip
 from notebooks import NoteHome, git
 
-from kb.notebook import Pusher, PushReport, Sender
-from kb.notebook.sending import Outcome, SendRequest
+from kb.knowledge.notebook import Pusher, PushReport, Sender
+from kb.knowledge.notebook.sending import Outcome, SendRequest
 
 
 class PushHome(NoteHome):

@@ -3,8 +3,8 @@
 from typing import Any
 
 from cli import registry
+from kb.knowledge.registry.publish import Published, PublishProblem
 from kb.model.registry import RegistryRecord
-from kb.registry.publish import Published, PublishProblem
 
 
 def registry_shapes() -> list[tuple[str, Any]]:

@@ -15,12 +15,16 @@ from msgspec import Struct
 from packs_folder import doc as pack_doc
 from packs_folder import pack_of
 
-from kb.app import App
-from kb.config import ServeSettings, load
-from kb.ingest.request import Wishes
+from kb.home.app import App
+from kb.home.spaces.homes import SpaceHome
+from kb.home.spaces.spaces import Spaces
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.add import AddOptions
+from kb.intake.sync.current import SyncOptions
+from kb.knowledge.packs.register import register
+from kb.model.config import ServeSettings, load
 from kb.model.doc import VISIBILITIES, Scope, Visibility
 from kb.model.token import Role
-from kb.packs.register import register
 from kb.serve import tokens
 from kb.serve.crew import Crew, Crews
 from kb.serve.http_changes import Changes
@@ -31,12 +35,8 @@ from kb.serve.http_routes import Served
 from kb.serve.http_server import all_routes
 from kb.serve.http_streams import Streams
 from kb.serve.sessions import Sessions
-from kb.spaces.homes import SpaceHome
-from kb.spaces.spaces import Spaces
 from kb.store import chunks, docs
 from kb.store.records import NOTES
-from kb.sync.add import AddOptions
-from kb.sync.current import SyncOptions
 
 EVE: Final = "eve"
 _SHOWN: Final[tuple[tuple[Visibility, str], ...]] = (

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from kb.trust import TrustList
+from kb.store.trust import TrustList
 
 _PAGE_BYTES: Final = 4096
 
@@ -90,11 +90,11 @@ class Clone:
 
     def with_store(self) -> None:
         """Bring a sound store: its sources lie outside, and a model of its own has embedded it."""
+        from kb.intake.sync.origins import register
         from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
         from kb.model.origin import Origin, origin_id
         from kb.store import embedders
         from kb.store.store import Store
-        from kb.sync.origins import register
 
         place = str(self.outside)
         choice = EmbedderChoice(kind="sentence-transformers", model=".kb/evil-model")

@@ -12,14 +12,14 @@ from kb.client.problems import NotTaken, ServerBusy, TooMuch
 from kb.client.waiting import docs_done
 from kb.client.wire import Body, Query, Wire
 from kb.errors import SourceError, TooLarge
-from kb.ingest.request import Wishes
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.items import Item, Left
+from kb.intake.sync.named import Naming
+from kb.intake.sync.read import read_file, read_stream
+from kb.intake.sync.report import AddReport, Outcome, Tally, with_failed
 from kb.model.doc import Visibility
 from kb.model.ids import DocId
 from kb.model.source import file_lsid
-from kb.sync.items import Item, Left
-from kb.sync.named import Naming
-from kb.sync.read import read_file, read_stream
-from kb.sync.report import AddReport, Outcome, Tally, with_failed
 
 _BINARY: Final = "application/octet-stream"
 _UNFIT: Final = re.compile(r"[/\\\x00-\x1f\x7f]")

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from kb.content.peer import is_own
 from kb.model.asking import Found, SearchAsked
+from kb.store.content.peer import is_own
 
 _PATH: Final = "/v1/cli/search"
 _WAIT_S: Final = 1.5

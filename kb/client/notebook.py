@@ -5,11 +5,11 @@ import urllib.parse
 from msgspec import Struct
 
 from kb.client.wire import Wire
+from kb.knowledge.notebook import JobReport
+from kb.knowledge.notebook.notes import checked_text
+from kb.knowledge.notebook.repository import Logged
 from kb.model.asking import JobAsked, LogAsked
 from kb.model.ids import JobId
-from kb.notebook import JobReport
-from kb.notebook.notes import checked_text
-from kb.notebook.repository import Logged
 
 
 class _HandedIn(Struct, frozen=True, kw_only=True):

@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 
-from kb.answers import Answer, RawSource
 from kb.client.wire import Wire
+from kb.home.spaces.answers import Shown, ShownDoc, ShownPassage, SpaceDocs
+from kb.home.spaces.reader import Hear
+from kb.knowledge.answers import Answer, RawSource
 from kb.model.asking import DocsAsked, Found, QuestionAsked, SearchAsked, ShowAsked
-from kb.spaces.answers import Shown, ShownDoc, ShownPassage, SpaceDocs
-from kb.spaces.reader import Hear
 
 # A language model may take its time, and others may be before us.
 _ANSWER_S: Final = 600.0

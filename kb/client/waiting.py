@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from kb.client.problems import ServerError
 from kb.client.wire import Wire
+from kb.knowledge.notebook import JobReport
 from kb.model.asking import STANDINGS_MAX, JobAsked, Standing, StandingsAsked
 from kb.model.ids import DocId, JobId
-from kb.notebook import JobReport
 
 # An open stream gives a sign of life more often than that, and has its end before that.
 _SILENCE_S: Final = 40.0

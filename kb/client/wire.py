@@ -15,7 +15,7 @@ from msgspec import Struct
 from kb import __version__
 from kb.client.problems import ServerError, error_of
 from kb.errors import UsageError
-from kb.llm.alarm import Alarm
+from kb.knowledge.llm.alarm import Alarm
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ def with_own_token(server: Server) -> Server:
 
     It is asked by that very address: a name may lead to another program's.
     """
-    from kb.trust.own_token import own_token
+    from kb.store.trust.own_token import own_token
 
     if server.is_tls or not _is_loopback(server.host):
         return server

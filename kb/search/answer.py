@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kb.content.files import ContentStore
 from kb.errors import StoreDamaged
 from kb.model.doc import Doc
 from kb.model.search import Hit, Legs, SearchRequest
@@ -12,6 +11,7 @@ from kb.model.text import Chunk
 from kb.search.candidates import LearnCalls
 from kb.search.freshness import freshness_of
 from kb.store import chunks
+from kb.store.content.files import ContentStore
 from kb.store.kv import ReadTxn
 
 if TYPE_CHECKING:

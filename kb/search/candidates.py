@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kb.index.result import Hits
-from kb.index.scan import similarities
 from kb.model.doc import Doc, Scope
 from kb.model.entry import GUIDE
 from kb.model.ids import ChunkNo, Lsid
 from kb.model.search import LearnCall, SearchRequest
 from kb.model.text import Chunk
 from kb.search.filters import has_limits, keep_doc
+from kb.search.index.result import Hits
+from kb.search.index.scan import similarities
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kb.index.dense import DenseIndex
+    from kb.search.index.dense import DenseIndex
 
 _WIDEN: Final = 4
 

@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kb.config import SearchSettings
-from kb.content.files import ContentStore
-from kb.embed.protocol import Embedder
-from kb.embed.scripts import can_read
 from kb.errors import EmbedError, ModelMissing
-from kb.index import DenseIndex, LexicalIndexes
-from kb.index.follow import CatchUp
-from kb.index.result import Hits
+from kb.intake.embed.protocol import Embedder
+from kb.intake.embed.scripts import can_read
+from kb.model.config import SearchSettings
 from kb.model.doc import Audience, Scope
 from kb.model.ids import Lsid
 from kb.model.search import Hit, SearchRequest, SearchResult
@@ -22,17 +18,21 @@ from kb.search.candidates import Candidates, ElsewhereGate, Gate, LearnCalls, ga
 from kb.search.door import open_id
 from kb.search.filters import KnownAudiences, allowed_sources, audiences_read, has_limits
 from kb.search.fit import OTHERS, asked, judged, rule_of
+from kb.search.index import DenseIndex, LexicalIndexes
+from kb.search.index.follow import CatchUp
+from kb.search.index.result import Hits
 from kb.search.mentions import Asked, align, look_up, required
 from kb.search.order import Ordering
 from kb.search.pending import Leg, lag, unfinished
 from kb.store import chunks
+from kb.store.content.files import ContentStore
 from kb.store.store import Store
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kb.embed.protocol import FloatVector
+    from kb.intake.embed.protocol import FloatVector
 
 logger = logging.getLogger(__name__)
 

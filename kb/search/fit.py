@@ -13,10 +13,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kb.index.words import ANALYSIS_VERSION, is_han, terms, terms_in
 from kb.model.text import indexed_text
 from kb.search.answer import FITS, Scored
 from kb.search.candidates import Candidates
+from kb.search.index.words import ANALYSIS_VERSION, is_han, terms, terms_in
 
 BACKGROUND: Final = 0.03
 """How near unrelated texts are to each other, to the built-in model."""

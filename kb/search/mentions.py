@@ -5,7 +5,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from kb.entities import extract, parse_entity_argument, parse_entity_prefix
+from kb.intake.entities import extract, parse_entity_argument, parse_entity_prefix
 from kb.model.doc import Doc, Scope
 from kb.model.ids import ChunkNo
 from kb.model.search import EntityAlignment, KnownEntity

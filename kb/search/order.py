@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Final
 
-from kb.config import SearchSettings
-from kb.index.scan import similarities
+from kb.model.config import SearchSettings
 from kb.model.ids import ChunkNo
 from kb.search.answer import Scored
 from kb.search.candidates import Candidates, Gate
 from kb.search.diversity import spread
 from kb.search.fuse import Leg, fuse
+from kb.search.index.scan import similarities
 from kb.search.mentions import Asked
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, Literal
 
-from kb.index.follow import CatchUp
-from kb.jobs import queue
 from kb.model.doc import Doc, Scope
 from kb.model.job import JobKind
 from kb.model.search import SearchMode
+from kb.search.index.follow import CatchUp
 from kb.store import chunks, docs, log
+from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
 
 _COUNTED_MAX: Final = 10_000

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import IO, Final
 
-from kb.config import ServeSettings
 from kb.errors import StoreFull
+from kb.model.config import ServeSettings
 from kb.serve.http_reply import BINARY, JSON, RETRY_AFTER, Refusal
 from kb.serve.http_streams import Receive
 

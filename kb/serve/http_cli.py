@@ -10,10 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from kb.answers import Answer, RawSource
-from kb.config.fingerprint import search_fingerprint
 from kb.errors import NotFound
-from kb.jobs import queue
+from kb.home.spaces.answers import Shown, ShownDoc, ShownPassage, SpaceDocs
+from kb.home.spaces.reader import SpacesReader
+from kb.knowledge.answers import Answer, RawSource
+from kb.knowledge.notebook import JobReport
+from kb.knowledge.notebook.repository import Logged
 from kb.model.asking import (
     DocsAsked,
     Found,
@@ -25,17 +27,15 @@ from kb.model.asking import (
     Standing,
     StandingsAsked,
 )
+from kb.model.config.fingerprint import search_fingerprint
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.token import Role
-from kb.notebook import JobReport
-from kb.notebook.repository import Logged
 from kb.search.door import open_doc
 from kb.serve.http_content import is_seen_at, job_report
 from kb.serve.http_reply import Refusal, Reply
 from kb.serve.http_routes import Caller, Route, Served, has_model
-from kb.spaces.answers import Shown, ShownDoc, ShownPassage, SpaceDocs
-from kb.spaces.reader import SpacesReader
+from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
 

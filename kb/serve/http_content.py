@@ -7,18 +7,18 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import NoJob, NoNote
+from kb.knowledge.notebook import JobReport, read_note, report
 from kb.model.doc import LOCAL_USER, Scope, audience_of
 from kb.model.ids import DocId, JobId
 from kb.model.note import NoteStatus
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.model.source import file_lsid
 from kb.model.token import may
-from kb.notebook import JobReport, read_note, report
+from kb.operations.ask import AskInput
 from kb.serve.http_reply import Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served, has_model
 from kb.serve.writing import owner_of
 from kb.store import docs
-from kb.tools.ask import AskInput
 
 _PATH_CHARS_MAX: Final = 4_096
 _SOURCES: Final = 5

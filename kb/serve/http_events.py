@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import NoJob, NotFound
-from kb.jobs import queue
 from kb.model.doc import LedgerState
 from kb.model.ids import DocId
 from kb.model.token import Role, may
@@ -16,6 +15,7 @@ from kb.search.door import named, open_doc
 from kb.serve.http_content import JobStatus, job_status
 from kb.serve.http_reply import EVENTS, Refusal, Reply
 from kb.serve.http_routes import Caller, Route, Served
+from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kb.config import ServeSettings
 from kb.errors import KbError, StoreBusy
+from kb.model.config import ServeSettings
 from kb.model.doc import OPERATOR, Scope
 from kb.model.token import may
 from kb.serve import tokens

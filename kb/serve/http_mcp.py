@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from kb.errors import KbError
 from kb.model.token import may
+from kb.operations import HELP, LEARN, TOOLS, Tool
 from kb.serve.crew import InPlace
 from kb.serve.http_reply import JSON, Refusal, Reply
 from kb.serve.http_routes import Caller, Message, Route, Served, has_model
 from kb.serve.mcp import check_installed, make_server
-from kb.tools import HELP, LEARN, TOOLS, Tool
 
 if TYPE_CHECKING:
     from mcp.server import Server

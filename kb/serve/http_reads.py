@@ -6,18 +6,18 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from kb.index import highlight_spans, terms
+from kb.home.spaces.answers import SpaceFacets, SpaceListing, SpaceText
+from kb.home.spaces.homes import SpaceAsked
 from kb.model.search import SearchResult, SpaceName
+from kb.operations import HELP, LEARN, TOOLS, Tool, answer
+from kb.operations.fields import NO_BUDGET, Rows, Tags
+from kb.operations.help import HelpOutput, Question
+from kb.operations.list_docs import Cursor, ListDocsOutput
+from kb.operations.search import SearchInput
+from kb.search.index import highlight_spans, terms
 from kb.serve.http_content import named_in
 from kb.serve.http_reply import Refusal, Reply, json_of
 from kb.serve.http_routes import Caller, Route, Run, Served, answered, has_model, never
-from kb.spaces.answers import SpaceFacets, SpaceListing, SpaceText
-from kb.spaces.homes import SpaceAsked
-from kb.tools import HELP, LEARN, TOOLS, Tool, answer
-from kb.tools.fields import NO_BUDGET, Rows, Tags
-from kb.tools.help import HelpOutput, Question
-from kb.tools.list_docs import Cursor, ListDocsOutput
-from kb.tools.search import SearchInput
 
 _ALL: Final[dict[str, Tool]] = {tool.name: tool for tool in (*TOOLS, HELP, LEARN)}
 

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from kb.model.ids import sha256_hex
+from kb.operations import ErrorCode, Failed
 from kb.serve.http_streams import Pieces
-from kb.tools import ErrorCode, Failed
 
 JSON: Final = "application/json"
 BINARY: Final = "application/octet-stream"

@@ -8,18 +8,18 @@ from urllib.parse import parse_qs
 import msgspec
 from msgspec import Struct
 
-from kb.app import App
 from kb.errors import KbError
+from kb.home.app import App
+from kb.home.spaces.homes import SpaceAsked
+from kb.home.spaces.spaces import Spaces
 from kb.model.doc import Scope
 from kb.model.token import Role, may
+from kb.operations import HELP, Failed, ToolKit
+from kb.operations.help import HelpInput
+from kb.operations.wrong import failed, failed_by
 from kb.serve.http_changes import Changes
 from kb.serve.http_reply import JSON, Refusal, Reply, json_of, refusal_of
 from kb.serve.sessions import Sessions
-from kb.spaces.homes import SpaceAsked
-from kb.spaces.spaces import Spaces
-from kb.tools import HELP, Failed, ToolKit
-from kb.tools.help import HelpInput
-from kb.tools.wrong import failed, failed_by
 
 _QUERY_FIELDS_MAX: Final = 256
 

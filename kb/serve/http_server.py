@@ -15,8 +15,9 @@ from typing import Any, Final, TextIO, cast
 import msgspec
 from msgspec import Struct
 
-from kb.config import ServeSettings
 from kb.errors import KbError, UsageError
+from kb.home.spaces.spaces import Spaces
+from kb.model.config import ServeSettings
 from kb.serve import tokens
 from kb.serve.crew import Crew, Crews
 from kb.serve.http_changes import Changes
@@ -38,8 +39,7 @@ from kb.serve.http_streams import Streams
 from kb.serve.http_writes import write_routes
 from kb.serve.own_socket import own_socket
 from kb.serve.sessions import Sessions
-from kb.spaces.spaces import Spaces
-from kb.trust.own_token import OwnToken
+from kb.store.trust.own_token import OwnToken
 
 # Together under ten seconds: requests that are answered, workers, threads that still answer.
 _REQUESTS_S: Final = 3

@@ -4,16 +4,16 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct, structs
 
-from kb.home_stats import Stats, counted
+from kb.home.stats import Stats, counted
+from kb.intake.sync.origins import listed
+from kb.knowledge.notebook import JobReport, reports
 from kb.model.doc import LOCAL_USER, Scope, audience_of
 from kb.model.note import NoteStatus
 from kb.model.origin import Origin
-from kb.notebook import JobReport, reports
 from kb.serve.http_content import shown_job
 from kb.serve.http_events import queue_state
 from kb.serve.http_reply import Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served
-from kb.sync.origins import listed
 
 _ROWS_MAX: Final = 1_000
 

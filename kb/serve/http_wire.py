@@ -17,9 +17,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from kb.content.peer import is_own
 from kb.serve.http_reply import PROBLEM, Refusal, problem_of
 from kb.serve.own_socket import OWN
+from kb.store.content.peer import is_own
 
 _HINTED: Final = frozenset((400, 431, 501))
 

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from kb.errors import SourceError, TooLarge
-from kb.ingest.changes import tombstone
-from kb.ingest.request import Wishes
+from kb.intake.ingest.changes import tombstone
+from kb.intake.ingest.request import Wishes
+from kb.knowledge.notebook import retry
 from kb.model.doc import Visibility
 from kb.model.ids import DocId
 from kb.model.token import may
-from kb.notebook import retry
 from kb.search.door import open_doc
 from kb.serve.http_content import JobQuery, JobStatus, job_status
 from kb.serve.http_reply import Refusal, Reply, json_of

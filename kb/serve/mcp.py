@@ -8,12 +8,12 @@ import msgspec
 
 from kb import __version__
 from kb.errors import ConfigError, KbError
+from kb.knowledge.topics import Limits, Topic, knowledge_section, without_learned
 from kb.model.doc import Scope
+from kb.operations import Failed, Tool, ToolKit, answer, answer_by, tools_of
+from kb.operations.wrong import failed_by
 from kb.serve import resources
 from kb.serve.crew import Calls
-from kb.tools import Failed, Tool, ToolKit, answer, answer_by, tools_of
-from kb.tools.wrong import failed_by
-from kb.topics import Limits, Topic, knowledge_section, without_learned
 
 if TYPE_CHECKING:
     from mcp import types
@@ -120,7 +120,7 @@ class _Handlers:
                 given = answer_by(tool, arguments, self._kit, self._scope)
             else:
                 given = answer(params.name, arguments, self._kit, self._scope)
-            # The bytes of kb.tools.call: equal calls on an equal store give equal ones.
+            # The bytes of kb.operations.call: equal calls on an equal store give equal ones.
             text = msgspec.json.encode(given, order="deterministic")
             return text, isinstance(given, Failed)
 

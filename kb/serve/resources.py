@@ -7,12 +7,12 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from kb.errors import ConfigError, NotFound, SourceError
+from kb.knowledge.topics import Limits, Topic, open_shelf, without_learned
+from kb.knowledge.topics.load import Wanted, load
 from kb.model.doc import Scope
-from kb.tools import Failed, ToolKit, answer
-from kb.tools.fetch import FetchOutput
-from kb.tools.list_docs import ListDocsOutput
-from kb.topics import Limits, Topic, open_shelf, without_learned
-from kb.topics.load import Wanted, load
+from kb.operations import Failed, ToolKit, answer
+from kb.operations.fetch import FetchOutput
+from kb.operations.list_docs import ListDocsOutput
 
 DOC: Final = "kb://doc/"
 SUBJECT: Final = "kb://topic/"

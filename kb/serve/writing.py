@@ -7,19 +7,19 @@ from typing import IO, Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from kb.app import App
 from kb.errors import EmptySource, SourceError
-from kb.ingest.request import Wishes
+from kb.home.app import App
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.add import AddOptions
+from kb.intake.sync.report import Outcome
+from kb.knowledge.notebook import JobReport, report
 from kb.model.doc import LOCAL_USER, Scope, Visibility
 from kb.model.ids import DocId
 from kb.model.source import STDIN_NAME
-from kb.notebook import JobReport, report
+from kb.operations import Failed, Tool, ToolKit
+from kb.operations.fields import Word
+from kb.operations.wrong import failed
 from kb.store.records import LEDGER
-from kb.sync.add import AddOptions
-from kb.sync.report import Outcome
-from kb.tools import Failed, Tool, ToolKit
-from kb.tools.fields import Word
-from kb.tools.wrong import failed
 
 _WAIT_S: Final = 10.0
 _LOOK_S: Final = 0.05

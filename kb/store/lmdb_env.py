@@ -10,7 +10,7 @@ from typing import Final, cast
 import lmdb
 
 from kb.errors import KbError, ReadOnlyHome, StoreBusy, StoreDamaged, StoreFull, WrongProcess
-from kb.failpoints import failpoint
+from kb.model.failpoints import failpoint
 from kb.store import pages
 from kb.store.kv import KEY_BYTES_MAX, TABLES, ReadTxn, WriteTxn, check_key
 

@@ -4,9 +4,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Self
 
-from kb.content.layout import is_store
 from kb.errors import NotFound, ReadOnlyHome, StoreDamaged, StoreTooNew
 from kb.model.clock import Clock, SystemClock
+from kb.store.content.layout import is_store
 from kb.store.kv import Environment, ReadTxn, WriteTxn
 from kb.store.meta import FORMAT, FORMAT_WITHOUT_BIRTHS, get_word, set_word
 

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from kb.children import module_argv, module_env
 from kb.errors import StoreDamaged, StoreFull
+from kb.model.children import module_argv, module_env
 
 WALL_S_MAX: Final = 1_800.0
 _TOLD_MAX: Final = 3

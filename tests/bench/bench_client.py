@@ -17,7 +17,7 @@ from typing import Any
 import corpus
 from run import KB
 
-from kb.content.layout import HomePaths
+from kb.store.content.layout import HomePaths
 
 WARM_UP = 3
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kb.index import hnsw, scan
-from kb.index.segments import Segment, SegmentWriter, in_memory, map_segment, unit_rows
+from kb.search.index import hnsw, scan
+from kb.search.index.segments import Segment, SegmentWriter, in_memory, map_segment, unit_rows
 
 DIM = 384
 LIMIT = 200

@@ -13,9 +13,9 @@ from typing import Any
 
 import corpus
 
-from kb.app import App
-from kb.config import Settings, load
-from kb.sync.add import AddOptions
+from kb.home.app import App
+from kb.intake.sync.add import AddOptions
+from kb.model.config import Settings, load
 
 FOLDERS = 20
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import corpus
 
-from kb.app import App
-from kb.config import load
-from kb.jobs import queue
-from kb.packs.export import Wanted, export
+from kb.home.app import App
+from kb.intake.sync.current import SyncOptions
+from kb.knowledge.packs.export import Wanted, export
+from kb.model.config import load
 from kb.store import docs
-from kb.sync.current import SyncOptions
+from kb.store.jobs import queue
 
 ROUNDS = 5
 

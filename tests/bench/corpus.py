@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kb.app import App
-from kb.config import load
-from kb.embed.onnx import OnnxEmbedder, builtin_model_dir
-from kb.embed.protocol import Span
+from kb.home.app import App
+from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir
+from kb.intake.embed.protocol import Span
+from kb.intake.sync.add import AddOptions
+from kb.intake.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.model.config import load
 from kb.model.ids import sha256_hex
-from kb.sync.add import AddOptions
-from kb.worker.pool import Models, WorkerPool, WorkerSettings
 
 if TYPE_CHECKING:
     import numpy as np

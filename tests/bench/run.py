@@ -21,15 +21,15 @@ import corpus
 from bench_notes import place_notes
 from bench_packs import import_packs
 
-from kb.app import App
-from kb.config import load
+from kb.home.app import App
+from kb.home.spaces.homes import SpaceHome
+from kb.home.spaces.spaces import Spaces
+from kb.knowledge.topics import Learned, LearnInput, Limits, Topic, execute
+from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest, SpaceName
-from kb.spaces.homes import SpaceHome
-from kb.spaces.spaces import Spaces
-from kb.tools.fields import NO_BUDGET
-from kb.tools.search import SearchInput
-from kb.topics import Learned, LearnInput, Limits, Topic, execute
+from kb.operations.fields import NO_BUDGET
+from kb.operations.search import SearchInput
 
 KB = str(Path(sys.executable).with_name("kb"))
 IMPORTS = "import numpy, onnxruntime, tokenizers, tantivy, lmdb"
@@ -37,9 +37,9 @@ ROUNDS = 9
 
 EMBED_ALONE = """
 import sys
-from kb.app import App
-from kb.config import load
-from kb.embed.onnx import OnnxEmbedder, builtin_model_dir
+from kb.home.app import App
+from kb.model.config import load
+from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir
 from kb.model.text import indexed_text
 from kb.store import chunks, docs
 from pathlib import Path

@@ -11,8 +11,8 @@ from http_server import ConfiguredHome, Running, serving, until
 from packs_folder import doc, pack_of
 from page_browser import Page, looking
 
-from kb.jobs import queue
 from kb.model.clock import SystemClock
+from kb.store.jobs import queue
 from kb.store.store import Store
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""One suite over every embedder: what kb.embed.protocol.Embedder promises, each of them keeps."""
+"""One suite over every embedder: each keeps what kb.intake.embed.protocol.Embedder promises."""
 
 import importlib.util
 import itertools
@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kb.embed.factory import make_embedder
-from kb.embed.protocol import Embedder
-from kb.embed.scripts import SCRIPTS
+from kb.intake.embed.factory import make_embedder
+from kb.intake.embed.protocol import Embedder
+from kb.intake.embed.scripts import SCRIPTS
 
 NEEDS_ST = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("torch", "sentence_transformers")),

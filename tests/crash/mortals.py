@@ -18,12 +18,12 @@ from typing import Any, Final
 from crash_rig import CFG, Rig
 
 from cli.main import kb
-from kb.app import App
-from kb.config import load
-from kb.ingest.changes import tombstone
+from kb.home.app import App
+from kb.intake.ingest.changes import tombstone
+from kb.intake.sync.add import AddOptions
+from kb.model.config import load
 from kb.model.ids import DocId
-from kb.sync.add import AddOptions
-from kb.trust import making, trust_list
+from kb.store.trust import making, trust_list
 
 FILES: Final = 6
 _EDITED_SHARE: Final = 0.9
@@ -141,12 +141,12 @@ def warm_up() -> None:
     import cli.search
     import cli.sync_all
     import cli.worker
-    import kb.compactor
-    import kb.embed.hashing
-    import kb.index
+    import kb.intake.embed.hashing
+    import kb.intake.sync.current
+    import kb.intake.worker.pool
     import kb.search.engine
-    import kb.sync.current
-    import kb.worker.pool
+    import kb.search.index
+    import kb.upkeep.compactor
 
     assert all((lmdb, np, tantivy, cli, kb))
 

@@ -7,7 +7,7 @@ from typing import Final
 from crash_rig import Rig
 from msgspec import Struct
 
-from kb import failpoints
+from kb.model import failpoints
 
 # Points that only other commands reach; each of these rooms has a campaign of its own.
 ELSEWHERE: Final = ("sync.", "backup.", "packs.", "notebook.", "push.", "registry.")

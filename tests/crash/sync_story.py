@@ -8,7 +8,7 @@ from loopback import LoopbackServer, conditional
 from mortals import text
 from msgspec import Struct
 
-from kb import failpoints
+from kb.model import failpoints
 
 IN_SYNC: Final = [name for name in failpoints.NAMES if name.startswith("sync.")]
 SYNC: Final = ("sync-all", "--interval-min", "0", "--json")

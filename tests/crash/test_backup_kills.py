@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from crash_rig import Rig, assert_one_clear_line, ended, wait_until
 
-from kb import failpoints
+from kb.model import failpoints
 
 KILLED: Final = -signal.SIGKILL
 INTERRUPTED: Final = 130

@@ -18,8 +18,8 @@ from llm_server import LlmServer, llm_serving
 from msgspec import Struct
 from notebooks import git, needs_git
 
-from kb import failpoints
-from kb.notebook.listing import Listing
+from kb.knowledge.notebook.listing import Listing
+from kb.model import failpoints
 
 pytestmark = needs_git
 

@@ -8,8 +8,8 @@ import pytest
 from crash_rig import Called, Rig, assert_one_clear_line
 from packs_archive import archive, manifest, passage, vectors, written
 
-from kb import failpoints
-from kb.packs.portable import PortableCut
+from kb.knowledge.packs.portable import PortableCut
+from kb.model import failpoints
 
 KILLED: Final = -signal.SIGKILL
 POINTS: Final = [name for name in failpoints.NAMES if name.startswith("packs.")]

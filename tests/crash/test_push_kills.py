@@ -9,7 +9,7 @@ from crash_rig import Rig
 from git_host import bare, tip
 from notebooks import git, needs_git
 
-from kb import failpoints
+from kb.model import failpoints
 
 pytestmark = needs_git
 

@@ -10,7 +10,7 @@ from crash_rig import assert_one_clear_line
 from loopback import LoopbackServer, serving
 from registry_host import Publisher, Reader
 
-from kb import failpoints
+from kb.model import failpoints
 
 KILLED: Final = -signal.SIGKILL
 IDS: Final = ("boats", "sails", "wood")

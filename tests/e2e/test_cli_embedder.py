@@ -6,7 +6,7 @@ import pytest
 from commands import KB, Home, run
 from crash_rig import Rig
 
-from kb.embed.onnx import builtin_model_dir
+from kb.intake.embed.onnx import builtin_model_dir
 
 BUILTIN = "onnx:all-MiniLM-L6-v2-int8"
 OLD = "hashing:1024"

@@ -13,10 +13,10 @@ import pytest
 from commands import KB, Ran, run, surroundings
 
 from kb import tools
-from kb.config import Settings
+from kb.home.spaces.homes import SpaceHome
+from kb.home.spaces.spaces import Spaces
+from kb.model.config import Settings
 from kb.model.doc import OPERATOR, Scope
-from kb.spaces.homes import SpaceHome
-from kb.spaces.spaces import Spaces
 
 ASKED = "how do I add a folder?"
 ADA = Scope(user="ada")
@@ -24,10 +24,10 @@ LEAVE = """
 import sys
 from pathlib import Path
 from kb import tools
-from kb.config import Settings
+from kb.model.config import Settings
 from kb.model.doc import Scope
-from kb.spaces.homes import SpaceHome
-from kb.spaces.spaces import Spaces
+from kb.home.spaces.homes import SpaceHome
+from kb.home.spaces.spaces import Spaces
 
 home = SpaceHome(name="user", home=Path(sys.argv[1]))
 with Spaces.open([home], lambda _: Settings()) as spaces:

@@ -8,7 +8,7 @@ from commands import Home
 from crash_rig import Rig
 from notebooks import git, needs_git
 
-from kb.notebook import TidyReport
+from kb.knowledge.notebook import TidyReport
 
 OAK = (
     "# {}\n\nThe keel is made of old oak from the hills, and it was laid in the spring of the year "

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from commands import KB, Home, run, surroundings
 
-from kb.embed.onnx import builtin_model_dir
+from kb.intake.embed.onnx import builtin_model_dir
 
 NOTES = {
     "quince.md": "---\nkind: fruit\n---\n# Quince\n\nA quince is hard. See [[medlar]].\n",

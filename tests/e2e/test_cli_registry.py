@@ -9,7 +9,7 @@ from crash_rig import ended
 from loopback import Answer, LoopbackServer, serving
 from registry_host import Publisher, Reader, entry_text, line_of, published
 
-from kb.embed.hashing import HashingEmbedder
+from kb.intake.embed.hashing import HashingEmbedder
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from commands import HASHING, KB, Home, Ran, loaded, run, surroundings
 from http_server import ConfiguredHome, Running, serving
 
-from kb.content.layout import HomePaths
+from kb.store.content.layout import HomePaths
 
 ASKED = ("search", "oak", "--json")
 ANSWERED = b'route="/v1/cli/search",method="POST",status="200"'

@@ -13,10 +13,10 @@ import pytest
 from crash_rig import Rig, assert_adds_up, ended, wait_until
 from homes import LEASE_MS, SmallHome
 
-from kb.jobs import queue
+from kb.intake.worker.embedding import Embedding
 from kb.model.ids import doc_id
 from kb.model.source import file_lsid
-from kb.worker.embedding import Embedding
+from kb.store.jobs import queue
 
 ROUNDS: Final = 4
 SHORT_LEASE: Final = ("work.lease_ms=1000",)

@@ -14,8 +14,8 @@ from commands import Home
 from http_server import END_S, HOST, ConfiguredHome, Running, serving, settings, until
 from msgspec import Struct
 
-from kb.jobs import queue
 from kb.model.clock import SystemClock
+from kb.store.jobs import queue
 from kb.store.store import Store
 
 USERS: Final = {"ada": "writer", "bob": "writer", "ida": "reader", "eve": "admin"}

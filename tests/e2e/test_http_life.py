@@ -16,8 +16,8 @@ from commands import Home
 from http_server import END_S, HOST, ConfiguredHome, serving, settings, start, until
 from loopback import Handler
 
-from kb.jobs import queue
 from kb.model.note import Note
+from kb.store.jobs import queue
 from kb.store.records import NOTES
 from kb.store.store import Store
 

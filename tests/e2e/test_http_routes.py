@@ -10,12 +10,12 @@ import pytest
 from commands import Home
 from http_server import ConfiguredHome, Running, serving, until
 
-from kb.config import EmbedSettings, Settings
+from kb.home.spaces.homes import SpaceHome
+from kb.home.spaces.spaces import Spaces
+from kb.model.config import EmbedSettings, Settings
 from kb.model.doc import OPERATOR
+from kb.operations import HELP, LEARN, TOOLS, call
 from kb.serve.http_server import all_routes
-from kb.spaces.homes import SpaceHome
-from kb.spaces.spaces import Spaces
-from kb.tools import HELP, LEARN, TOOLS, call
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ NO_SUCH = {"kb_pack_read": 404, "kb_pack_search": 404, "kb_pack_neighbors": 404,
 
 
 def test_each_tool_answers_as_it_does_elsewhere(home: Home, server: Running) -> None:
-    """Over HTTP a tool's answer is byte for byte that of `kb.tools.call`, its errors by status."""
+    """Over HTTP a tool's answer is byte for byte that of `call`, its errors by status."""
     assert set(TOOL_BODIES) == {tool.name for tool in (*TOOLS, HELP, LEARN)}
     doc = doc_id(home, "boat.md")
     settings = Settings(embed=EmbedSettings(kind="hashing"))

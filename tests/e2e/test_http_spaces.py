@@ -13,9 +13,9 @@ from http_server import Got, Running, until
 from packs_folder import doc, pack_of
 from person import Person
 
-from kb.content.layout import HomePaths
 from kb.model.token import ROLES
 from kb.serve.http_server import all_routes
+from kb.store.content.layout import HomePaths
 
 # In whatever the user's space holds, and in nothing else.
 MARK: Final = b"walrus"

@@ -15,8 +15,8 @@ from commands import Home
 from http_server import HOST, ConfiguredHome, Got, Running, serving, settings, until
 from loopback import Answer, LoopbackServer
 
-from kb.jobs import queue
 from kb.model.clock import SystemClock
+from kb.store.jobs import queue
 from kb.store.store import Store
 
 UPLOAD_BYTES_MAX: Final = 200_000

@@ -13,12 +13,12 @@ from mcp import Client, MCPError, types
 from mcp_talk import Story, by_stdio, every_page, failed, text_of
 
 from kb import __version__
-from kb.config import load
+from kb.home.spaces.homes import SpaceHome
+from kb.home.spaces.spaces import Spaces
+from kb.knowledge.topics import without_learned
+from kb.model.config import load
 from kb.model.doc import OPERATOR
-from kb.spaces.homes import SpaceHome
-from kb.spaces.spaces import Spaces
-from kb.tools import HELP, LEARN, TOOLS, call
-from kb.topics import without_learned
+from kb.operations import HELP, LEARN, TOOLS, call
 
 MISSING = "d0123456789abcdef0123"
 CONFIG = """\
@@ -105,7 +105,7 @@ def test_the_server_and_its_tools_are_known(home: Home, mode: str) -> None:
 
 
 def test_every_reading_tool_answers_as_the_catalogue_does(home: Home) -> None:
-    """Text and structured content of each tool are what `kb.tools.call` says, byte for byte."""
+    """Text and structured content of each tool are what `call` says, byte for byte."""
     tea = home.ids()["tea.md"]
     asked: dict[str, dict[str, Any]] = {
         "kb_search": {"query": "how is tea made?", "tags": ["tea"], "explain": True},

@@ -15,7 +15,7 @@ from msgspec import Struct
 from strangers import NOTE, SECRET, Clone
 from test_cli_terminal import on_terminal
 
-from kb.trust import TrustList
+from kb.store.trust import TrustList
 
 MINE: Final = "Tea is what I drink."
 READS: Final = (

@@ -6,10 +6,10 @@ import pytest
 from loopback import HOST, Answer, LoopbackServer, conditional, moved, serving
 
 from kb.errors import Gone, Refused, Transient
+from kb.intake.sync.fetch import Fetcher, FetchSettings
+from kb.intake.sync.url import Changed, Unchanged, UrlSyncer, url_lsid
 from kb.model.clock import SystemClock
 from kb.model.ids import sha256_hex
-from kb.sync.fetch import Fetcher, FetchSettings
-from kb.sync.url import Changed, Unchanged, UrlSyncer, url_lsid
 
 FIRST = b"<!doctype html><title>One</title><p>The first text."
 SECOND = b"<!doctype html><title>Two</title><p>The second text."

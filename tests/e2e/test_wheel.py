@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CODE = """
-import kb.embed.onnx as onnx
+import kb.intake.embed.onnx as onnx
 folder = onnx.builtin_model_dir()
 vector = onnx.OnnxEmbedder(folder).embed_query("a brown fox")
 print(folder, vector.shape[0])
@@ -31,10 +31,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_carries_the_model_and_nothing_that_is_not_kb(wheel: Path) -> None:
     """The model, kb's own entries and the page; top-level names are kb, cli and the metadata."""
     names = zipfile.ZipFile(wheel).namelist()
-    model = {Path(name).name for name in names if name.startswith("kb/embed/models/")}
-    entries = {Path(name).name for name in names if name.startswith("kb/guide/core/")}
+    model = {Path(name).name for name in names if name.startswith("kb/intake/embed/models/")}
+    entries = {Path(name).name for name in names if name.startswith("kb/knowledge/guide/core/")}
     tops = {name.split("/")[0] for name in names}
-    assert entries == {path.name for path in (ROOT / "kb/guide/core").iterdir()}
+    assert entries == {path.name for path in (ROOT / "kb/knowledge/guide/core").iterdir()}
     page = {Path(name).name for name in names if name.startswith("kb/serve/page/")}
     assert page == {path.name for path in (ROOT / "kb/serve/page").iterdir()}
     assert model == {"model.onnx", "tokenizer.json", "model.json"}

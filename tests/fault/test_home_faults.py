@@ -21,7 +21,7 @@ from strangers import let_count
 
 from kb.errors import StoreDamaged, StoreFull
 from kb.store.lmdb_env import LmdbEnvironment
-from kb.trust import TrustList
+from kb.store.trust import TrustList
 
 SEED: Final = 20_240_611
 PAGE: Final = 4096
@@ -205,7 +205,7 @@ from crash_rig import Rig
 from kb.errors import KbError
 from cli.errors import exit_code_of
 from cli.main import kb
-from kb.check import salvage
+from kb.upkeep.check import salvage
 from kb.store import surveyor
 
 salvage.survey_store = lambda folder, beside_writers=False: surveyor.main(

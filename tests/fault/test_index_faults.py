@@ -28,7 +28,7 @@ from index_home import (
     vector_of,
 )
 
-from kb.index import DenseIndex, LexicalIndex
+from kb.search.index import DenseIndex, LexicalIndex
 from kb.store.store import Store
 
 WORDS = ("alpha", "beta", "gamma", "passage", "many", "7", "伊利")
@@ -218,7 +218,7 @@ import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from index_home import DIM, FINGERPRINT, LOCAL, disk_store
-from kb.index import DenseIndex, LexicalIndex
+from kb.search.index import DenseIndex, LexicalIndex
 home = Path(sys.argv[1])
 with disk_store(home) as store:
     if sys.argv[3] != "0":

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from children import finished
 
-from kb.canonicalize import CanonicalizeInput, Parser
 from kb.errors import EmptySource, Unparsable
+from kb.intake.canonicalize import CanonicalizeInput, Parser
 
 PAGE = CanonicalizeInput(
     data=b"<html><title>T</title><body><p>Some words to read.</p></body></html>",
@@ -131,7 +131,7 @@ def test_processor_time_is_bounded() -> None:
 def test_the_bound_holds_where_signals_are_ignored() -> None:
     """The child does not take over that whoever started its parent ignores them."""
     code = (
-        "import signal\nfrom kb.canonicalize import CanonicalizeInput, Parser\n"
+        "import signal\nfrom kb.intake.canonicalize import CanonicalizeInput, Parser\n"
         "from kb.errors import Unparsable\n"
         "for one in (signal.SIGPROF, signal.SIGXCPU): signal.signal(one, signal.SIG_IGN)\n"
         "data = b'<html><body>' + b'<li>a' * 150_000\n"
@@ -314,7 +314,7 @@ def test_orphan_ends_with_its_parent(tmp_path: Path) -> None:
     """A parent that is killed leaves no child behind."""
     root = Path(__file__).resolve().parents[2]
     code = (
-        "import os, signal\nfrom kb.canonicalize import CanonicalizeInput, Parser\n"
+        "import os, signal\nfrom kb.intake.canonicalize import CanonicalizeInput, Parser\n"
         f"p = Parser(); p.parse(CanonicalizeInput(data={PAGE.data!r}, "
         "mime='text/html', name='x'))\n"
         "print(p.child_pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
@@ -355,7 +355,7 @@ def test_a_large_parent_does_not_cost_a_child_a_document() -> None:
     """What the parent holds is not the child's: the same one reads page after page."""
     code = (
         "import sys; from pathlib import Path\n"
-        "from kb.canonicalize import CanonicalizeInput, Parser\n"
+        "from kb.intake.canonicalize import CanonicalizeInput, Parser\n"
         "held = bytearray(b'x') * (300 << 20)\n"
         "page = CanonicalizeInput(data=b'<p>words', mime='text/html', name='p.html')\n"
         "with Parser(memory_bytes_max=512 << 20) as parser:\n"

@@ -15,8 +15,8 @@ import pytest
 from children import finished, start
 from fakes import FakeClock
 
-from kb import failpoints
 from kb.errors import KbError, StoreBusy, StoreDamaged, StoreFull
+from kb.model import failpoints
 from kb.store import lmdb_env, pages
 from kb.store.lmdb_env import LmdbEnvironment
 from kb.store.meta import get_word, set_word

@@ -109,7 +109,9 @@ with Store.open(Path(sys.argv[1])):
     assert damaged.call("check", "--repair").code == 0
 
 
-@pytest.mark.parametrize("step", ["kb.check.salvage.shutil.rmtree", "kb.check.salvage.os.replace"])
+@pytest.mark.parametrize(
+    "step", ["kb.upkeep.check.salvage.shutil.rmtree", "kb.upkeep.check.salvage.os.replace"]
+)
 def test_a_salvage_that_ends_early_is_done_again(
     damaged: Rig, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

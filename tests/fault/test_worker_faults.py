@@ -12,13 +12,13 @@ from crash_rig import Rig
 from fakes import FakeClock
 from homes import SmallHome
 
-from kb.app import App
-from kb.config import load
-from kb.embed.hashing import HashingEmbedder
-from kb.embed.protocol import FloatMatrix
 from kb.errors import EmbedError
-from kb.jobs import queue
-from kb.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.home.app import App
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.intake.embed.protocol import FloatMatrix
+from kb.intake.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.model.config import load
+from kb.store.jobs import queue
 
 WORDS: Final = ("quince", "medlar", "damson", "sorb")
 POISON: Final = "poison"
@@ -140,10 +140,10 @@ _DEADLY: Final = """
 import os, sys, time
 from pathlib import Path
 from crash_rig import CFG
-from kb.app import App
-from kb.config import load
-from kb.embed.hashing import HashingEmbedder
-from kb.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.home.app import App
+from kb.model.config import load
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.intake.worker.pool import Models, WorkerPool, WorkerSettings
 
 class Deadly(HashingEmbedder):
     def embed_documents(self, texts):

@@ -8,7 +8,7 @@ import cache_histories
 import pytest
 from cache_histories import Tally
 
-from kb.index import codes
+from kb.search.index import codes
 
 # The long campaign; `make test-caches`.
 HISTORIES: Final = int(os.environ.get("KB_HISTORIES", "500"))

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.chunker import chunk
-from kb.chunker.blocks import blocks
+from kb.intake.chunker import chunk
+from kb.intake.chunker.blocks import blocks
 from kb.model.text import Passage
 
 _TOKEN = re.compile(r"[^\W_]{1,8}|[^\w\s]|_")

@@ -13,19 +13,19 @@ from homes import SmallHome
 from packs_folder import doc as pack_doc
 from packs_folder import pack_of
 
-from kb.config import SearchSettings
 from kb.errors import KbError
-from kb.index import DenseIndex, LexicalIndexes
-from kb.ingest.changes import set_visibility, tombstone
-from kb.ingest.request import Wishes
+from kb.intake.ingest.changes import set_visibility, tombstone
+from kb.intake.ingest.request import Wishes
+from kb.knowledge.packs.register import register, unregister
+from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Doc, Scope, Visibility
 from kb.model.ids import DocId, Lsid, doc_id
 from kb.model.search import SearchMode, SearchRequest
-from kb.packs.register import register, unregister
+from kb.operations import TOOLS, ToolKit, call
 from kb.search.engine import Meaning, Searcher, Sources
+from kb.search.index import DenseIndex, LexicalIndexes
 from kb.search.mentions import list_entities
 from kb.store import chunks, docs
-from kb.tools import TOOLS, ToolKit, call
 
 NOBODY, BOB, ALICE = Scope(user=None), Scope(user="bob"), Scope(user="alice")
 MODES: tuple[SearchMode, ...] = ("hybrid", "lexical", "dense")

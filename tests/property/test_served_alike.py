@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from served_twice import EVE, Answer, Asked, Hidden, Twice
 
-from kb.jobs import queue
 from kb.model.doc import Scope
 from kb.model.token import Role
+from kb.operations import HELP, LEARN, TOOLS
 from kb.serve.crew import InPlace
 from kb.serve.http_server import all_routes
 from kb.serve.mcp import make_server
 from kb.serve.writing import writers
-from kb.tools import HELP, LEARN, TOOLS
+from kb.store.jobs import queue
 
 ROLES: Final[tuple[Role, ...]] = ("reader", "writer")
 SAID: Final = "harbour of boats"

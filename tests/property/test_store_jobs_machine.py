@@ -18,13 +18,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from kb.errors import StaleToken
-from kb.jobs import queue
 from kb.model.doc import Doc
 from kb.model.ids import DocId, JobId
 from kb.model.job import Claim, JobKind
 from kb.model.text import Mention
 from kb.store import chunks, docs
 from kb.store.codec import from_u64, u64
+from kb.store.jobs import queue
 from kb.store.keys import entity_prefix, facet_key, text_key
 from kb.store.kv import Environment, ReadTxn, WriteTxn
 from kb.store.lmdb_env import LmdbEnvironment

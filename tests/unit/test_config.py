@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from kb.config import LlmSettings, ProjectFiles, SearchSettings, Settings, load
-from kb.config.lines import line_of
 from kb.errors import ConfigError
+from kb.model.config import LlmSettings, ProjectFiles, SearchSettings, Settings, load
+from kb.model.config.lines import line_of
 
 
 def test_without_layers_the_defaults_hold(tmp_path: Path) -> None:
@@ -191,7 +191,12 @@ def test_adding_to_a_topic(tmp_path: Path) -> None:
         ('subjects = "b"', 'subjects = ""', 12, "kb.topic.b.subjects: "),
         ('title = "B"', 'said_at = "x"', 11, "unknown setting kb.topic.b.said_at"),
         ("[kb.topic.b]\ntitle", '[kb.topic."b/c"]\ntitle', 10, "kb.topic.b/c: an id has letters"),
-        ("[kb.topic.b]\ntitle", "[kb.topics.b]\ntitle", 10, "unknown setting kb.topics; did you"),
+        (
+            "[kb.topic.b]\ntitle",
+            "[kb.knowledge.topics.b]\ntitle",
+            10,
+            "unknown setting kb.knowledge.topics; did you",
+        ),
         ('title = "B"', "index = 'no'", 11, "kb.topic.b.index: Expected `bool`"),
     ],
 )

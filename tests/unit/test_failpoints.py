@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from children import finished
 
-from kb import failpoints
+from kb.model import failpoints
 
 _HIT_TWICE = """
-from kb.failpoints import failpoint
+from kb.model.failpoints import failpoint
 for _ in range(2):
     try:
         failpoint("store.before_commit")

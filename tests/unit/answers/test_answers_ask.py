@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from answers_hits import MILL, TEA, found, hit
 
-from kb.answers import NOT_SAID, NOTHING_FOUND, Answer, Means, RawSource, ask, raw_sources
-from kb.answers.checking import ANSWER_CHARS_MAX
-from kb.embed.hashing import HashingEmbedder
 from kb.errors import BadAnswer, ConfigError, LlmError, ModelMissing
-from kb.llm import NoProvider, Provider
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.knowledge.answers import NOT_SAID, NOTHING_FOUND, Answer, Means, RawSource, ask, raw_sources
+from kb.knowledge.answers.checking import ANSWER_CHARS_MAX
+from kb.knowledge.llm import NoProvider, Provider
 from kb.model.doc import OPERATOR, Scope
 
 BOTH = found(hit(TEA, title="Tea"), hit(MILL, title="Mill", source="/notes/mill.md", line=None))

@@ -6,8 +6,8 @@ import re
 import pytest
 from answers_hits import hit
 
-from kb.answers.answer import NOT_SAID
-from kb.answers.prompt import prompt_of
+from kb.knowledge.answers.answer import NOT_SAID
+from kb.knowledge.answers.prompt import prompt_of
 
 TOKEN = "7f3a"
 

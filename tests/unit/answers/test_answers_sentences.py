@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from growth import assert_linear
 
-from kb.answers.citations import cited, without_citations
-from kb.answers.sentences import is_prose, plain, sentences
+from kb.knowledge.answers.citations import cited, without_citations
+from kb.knowledge.answers.sentences import is_prose, plain, sentences
 
 
 def split(text: str) -> list[str]:

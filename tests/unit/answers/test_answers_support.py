@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 from answers_hits import hit
 
-from kb.answers.checking import NEAR_MIN, Checker
-from kb.answers.support import evidence, supports
-from kb.embed.factory import make_embedder
+from kb.intake.embed.factory import make_embedder
+from kb.knowledge.answers.checking import NEAR_MIN, Checker
+from kb.knowledge.answers.support import evidence, supports
 
 PASSAGE = (
     "The boiler in the cellar is a Kessler K20 from 2011, and cost 1,250 euros. Its pressure is "

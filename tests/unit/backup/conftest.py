@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from homes import SmallHome
 
-from kb.backup import Backups
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.store import embedders
+from kb.upkeep.backup import Backups
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from homes import SmallHome
 
-from kb.backup import Backups, Shelf
-from kb.content.layout import HomePaths
 from kb.errors import AmbiguousId, BackupDamaged, KbError, NoBackup, StoreFull, UsageError
-from kb.index import file_lock
+from kb.search.index import file_lock
 from kb.store import docs
+from kb.store.content.layout import HomePaths
 from kb.store.store import Store
+from kb.upkeep.backup import Backups, Shelf
 
 SECOND_MS = 1_000
 
@@ -240,7 +240,7 @@ def test_no_backup_beside_a_compaction(
     home: SmallHome, backups: Backups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the compactor may take files, nothing is copied."""
-    monkeypatch.setattr("kb.backup.create._WAIT_S", 0.0)
+    monkeypatch.setattr("kb.upkeep.backup.create._WAIT_S", 0.0)
     with file_lock(home.paths.compact_lock, 0.0), pytest.raises(KbError, match="another process"):
         backups.create()
     assert names(backups) == []
@@ -254,7 +254,7 @@ def test_a_home_that_cannot_be_written_is_backed_up_elsewhere(
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr("kb.backup.create.file_lock", refuse)
+    monkeypatch.setattr("kb.upkeep.backup.create.file_lock", refuse)
     assert backups.verify(backups.create(to=tmp_path / "b").backup.path).sound
 
 
@@ -291,7 +291,7 @@ def test_a_full_disk_leaves_nothing(
         if name == step:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("kb.backup.create.failpoint", fill_up)
+    monkeypatch.setattr("kb.upkeep.backup.create.failpoint", fill_up)
     to = None if place == "home" else tmp_path / "b"
     with pytest.raises(StoreFull) as caught:
         backups.create(to=to)

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from homes import SmallHome
 
-from kb.backup import Backups, manifest
-from kb.backup.manifest import StoredFile
 from kb.errors import BackupDamaged
-from kb.index.files import seal
 from kb.model.ids import sha256_hex
+from kb.search.index.files import seal
+from kb.upkeep.backup import Backups, manifest
+from kb.upkeep.backup.manifest import StoredFile
 
 PAGE_BYTES = 4096
 

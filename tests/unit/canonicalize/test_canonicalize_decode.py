@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.canonicalize.decode import clean_text, decode_text
+from kb.intake.canonicalize.decode import clean_text, decode_text
 
 POLISH = "Zażółć gęślą jaźń. Pchnąć w tę łódź jeża lub ośm skrzyń fig."
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy"

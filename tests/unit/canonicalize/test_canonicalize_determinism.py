@@ -18,7 +18,7 @@ DIGEST = """
 import hashlib, sys, time
 real = time.time
 time.time = lambda: real() + float(sys.argv[1]) * 86400 * 365
-from kb.canonicalize import CanonicalizeInput, canonicalize, detect_mime
+from kb.intake.canonicalize import CanonicalizeInput, canonicalize, detect_mime
 import msgspec
 for path in sys.argv[2:]:
     data = open(path, "rb").read()
@@ -65,7 +65,7 @@ def test_same_bytes_of_real_pages() -> None:
 
 def test_import_is_light() -> None:
     """Importing the room loads none of the libraries that read formats."""
-    code = f"import sys, kb.canonicalize; print([m for m in {HEAVY!r} if m in sys.modules])"
+    code = f"import sys, kb.intake.canonicalize; print([m for m in {HEAVY!r} if m in sys.modules])"
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-c", code]
     out = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout

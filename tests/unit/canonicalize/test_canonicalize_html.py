@@ -3,9 +3,9 @@
 import pytest
 from growth import assert_linear
 
-from kb.canonicalize import CanonicalizeInput, canonicalize
-from kb.canonicalize.visible import visible_text
 from kb.errors import EmptySource
+from kb.intake.canonicalize import CanonicalizeInput, canonicalize
+from kb.intake.canonicalize.visible import visible_text
 from kb.model.text import Canonical
 
 PARAGRAPH = "The quick brown fox jumps over the lazy dog, and then it rests in the sun. "

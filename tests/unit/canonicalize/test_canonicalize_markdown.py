@@ -3,10 +3,10 @@
 import pytest
 from growth import assert_linear
 
-from kb.canonicalize import CanonicalizeInput, canonicalize
-from kb.canonicalize.dates import iso_date
-from kb.canonicalize.markdown import first_heading
 from kb.errors import EmptySource, Unsupported
+from kb.intake.canonicalize import CanonicalizeInput, canonicalize
+from kb.intake.canonicalize.dates import iso_date
+from kb.intake.canonicalize.markdown import first_heading
 from kb.model.text import Canonical
 
 

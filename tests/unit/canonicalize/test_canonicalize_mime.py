@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.canonicalize import detect_mime
+from kb.intake.canonicalize import detect_mime
 
 PDF_HEAD = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"
 CONTROLS = bytes(range(32)) * 20

@@ -6,8 +6,8 @@ import pypdf
 import pytest
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from kb.canonicalize import CanonicalizeInput, canonicalize, pdf
 from kb.errors import EmptySource, Encrypted, Unparsable
+from kb.intake.canonicalize import CanonicalizeInput, canonicalize, pdf
 from kb.model.doc import Coverage
 from kb.model.text import Canonical
 

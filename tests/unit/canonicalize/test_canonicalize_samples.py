@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kb.canonicalize import CanonicalizeInput, Parser, detect_mime
 from kb.errors import EmptySource, Encrypted, SourceError, Unsupported
+from kb.intake.canonicalize import CanonicalizeInput, Parser, detect_mime
 from kb.model.text import Canonical
 
 SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "data" / "files"

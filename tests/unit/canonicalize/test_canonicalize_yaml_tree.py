@@ -2,8 +2,8 @@
 
 import pytest
 
-from kb.canonicalize.frontmatter import front_tree
-from kb.canonicalize.yaml_tree import NotYaml, yaml_tree
+from kb.intake.canonicalize.frontmatter import front_tree
+from kb.intake.canonicalize.yaml_tree import NotYaml, yaml_tree
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from homes import SmallHome
 
-from kb.embed.hashing import HashingEmbedder
-from kb.index import DenseIndex, LexicalIndexes
-from kb.ingest.changes import tombstone
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.intake.ingest.changes import tombstone
+from kb.search.index import DenseIndex, LexicalIndexes
 from kb.store.records import DOCS
 
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from homes import SmallHome
 
-from kb.check import Checked, Finding
-from kb.index import file_lock
-from kb.ingest.changes import set_visibility, tombstone
-from kb.jobs import queue
+from kb.intake.ingest.changes import set_visibility, tombstone
 from kb.model.doc import Doc
 from kb.model.ids import Lsid
 from kb.model.source import file_lsid
+from kb.search.index import file_lock
 from kb.store import chunks, docs
 from kb.store.codec import u64
+from kb.store.jobs import queue
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import CHUNKS, DOCS, LEDGER, META, Setting
+from kb.upkeep.check import Checked, Finding
 
 TEA = "# Tea\n\nGreen tea is steeped, see #tea and https://tea.example/.\n\n## Black\n\nBoiled.\n"
 
@@ -369,7 +369,7 @@ def test_cache_that_misses_a_row_is_found(full: SmallHome) -> None:
 
 def test_busy_cache_is_told(full: SmallHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache that another process is writing is not called damaged, nor sound."""
-    monkeypatch.setattr("kb.check.caches.WAIT_S", 0.0)
+    monkeypatch.setattr("kb.upkeep.check.caches.WAIT_S", 0.0)
     with file_lock(full.dense.lock_path, 0.0):
         findings = full.check().findings
     assert [(found.place, found.mend) for found in findings] == [("dense", "run `kb check` again")]
@@ -385,7 +385,7 @@ def test_caches_never_made_are_no_finding(home: SmallHome) -> None:
 
 def test_findings_are_bounded(full: SmallHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Past a number findings are counted, not kept."""
-    monkeypatch.setattr("kb.check.notes.FINDINGS_MAX", 3)
+    monkeypatch.setattr("kb.upkeep.check.notes.FINDINGS_MAX", 3)
     with full.store.write() as txn:
         for number in range(10):
             txn.put("facets", b"tag\0x\0" + u64(100 + number), b"")

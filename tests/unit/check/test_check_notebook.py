@@ -156,7 +156,7 @@ def test_what_is_lost_is_said_and_left(home: Rig) -> None:
 
 def test_whoever_looks_may_die_of_it(home: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The look is a process of its own: its death is a finding."""
-    monkeypatch.setattr("kb.notebook.fsck._MODULE", "kb.notebook.none")
+    monkeypatch.setattr("kb.knowledge.notebook.fsck._MODULE", "kb.knowledge.notebook.none")
     assert found(home) == ["notebook/.git: whoever reads it dies of it"]
 
 

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from homes import SmallHome
 
-from kb.check.doctor import Surroundings, file_system, look_around, of_place, of_store
-from kb.jobs import queue
 from kb.model.doc import Coverage
 from kb.model.origin import Origin
 from kb.store import docs
+from kb.store.jobs import queue
 from kb.store.records import SOURCES
+from kb.upkeep.check.doctor import Surroundings, file_system, look_around, of_place, of_store
 
 MOUNTS = """\
 /dev/root / ext4 rw 0 0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kb.chunker.blocks import blocks
-from kb.chunker.sections import sections
+from kb.intake.chunker.blocks import blocks
+from kb.intake.chunker.sections import sections
 
 
 def kinds(markdown: str) -> list[str]:

@@ -8,7 +8,7 @@ from math import isqrt
 import pytest
 from growth import assert_linear
 
-from kb.chunker import chunk
+from kb.intake.chunker import chunk
 
 _SIZE = 60_000
 _TOKEN = re.compile(r"\w{1,12}|[^\w\s]")

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from kb.chunker import FINGERPRINT, chunk, chunk_many, fingerprint
+from kb.intake.chunker import FINGERPRINT, chunk, chunk_many, fingerprint
 from kb.model.text import Passage
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")

@@ -13,7 +13,7 @@ from loopback import Answer, serving
 from packs_archive import archive, manifest, members, written
 
 from cli.main import kb
-from kb.packs.keys import read_key
+from kb.knowledge.packs.keys import read_key
 
 ALLOW = ("--cfg", 'fetch.allow=["127.0.0.1"]')
 NOTES = {

@@ -10,11 +10,11 @@ import pytest
 from commands import HASHING, Home
 
 import cli
-from kb.app import App
-from kb.config import load
+from kb.home.app import App
+from kb.model.config import load
 from kb.model.doc import OPERATOR
-from kb.tools import list_docs, search, search_entities, similar
-from kb.tools.fields import NO_BUDGET
+from kb.operations import list_docs, search, search_entities, similar
+from kb.operations.fields import NO_BUDGET
 
 COMMANDS = ("search", "similar", "ls", "show", "entities", "entries")
 
@@ -49,8 +49,8 @@ def test_commands_that_read_know_no_store(command: str) -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("kb.")
     }
-    low = ("kb.store", "kb.index", "kb.search", "kb.content", "kb.entities")
-    assert any(name.startswith(("kb.tools", "kb.model.asking")) for name in rooms)
+    low = ("kb.store", "kb.search.index", "kb.search", "kb.store.content", "kb.intake.entities")
+    assert any(name.startswith(("kb.operations", "kb.model.asking")) for name in rooms)
     assert not [name for name in rooms if name.startswith(low)]
 
 

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 from homes import DAY_MIN, SmallHome
 
-from kb.compactor import CompactReport, vectors
-from kb.ingest.changes import tombstone, vanish, was_removed
-from kb.ingest.ingest import seen_record
-from kb.jobs import queue
+from kb.intake.ingest.changes import tombstone, vanish, was_removed
+from kb.intake.ingest.ingest import seen_record
+from kb.intake.worker.chunking import Chunking
 from kb.model.doc import LedgerEntry
 from kb.model.ids import Lsid, SourceNo
 from kb.store import chunks, docs
+from kb.store.jobs import queue
 from kb.store.records import LEDGER
-from kb.worker.chunking import Chunking
+from kb.upkeep.compactor import CompactReport, vectors
 
 NOTHING = CompactReport()
 
@@ -107,7 +107,7 @@ def test_many_versions_go_in_bounded_transactions(
     home: SmallHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More versions than a transaction takes are all removed."""
-    monkeypatch.setattr("kb.compactor.versions.RECORDS_PER_TXN", 2)
+    monkeypatch.setattr("kb.upkeep.compactor.versions.RECORDS_PER_TXN", 2)
     for name in ("a.md", "b.md", "c.md"):
         for number in range(5):
             home.put(name, f"{name} says {number}.")
@@ -241,7 +241,7 @@ def test_vector_taken_up_meanwhile_stays(home: SmallHome, monkeypatch: pytest.Mo
 
 def test_hashes_are_gone_over_in_passes(home: SmallHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store of more passages than fit in memory loses the same vectors."""
-    monkeypatch.setattr("kb.compactor.vectors.HASHES_MAX", 2)
+    monkeypatch.setattr("kb.upkeep.compactor.vectors.HASHES_MAX", 2)
     for number in range(8):
         home.add(f"{number}.md", f"Note {number} of tea.")
     for number in range(8):

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from homes import SmallHome
 
-from kb import failpoints
-from kb.compactor import CompactReport, orphans
 from kb.errors import StoreBusy, StoreDamaged
-from kb.index import file_lock
+from kb.model import failpoints
+from kb.search.index import file_lock
 from kb.store import log
 from kb.store.keys import text_key
 from kb.store.records import ORPHANS, Orphan
+from kb.upkeep.compactor import CompactReport, orphans
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_log_is_cut_behind_the_caches(home: SmallHome) -> None:
 
 def test_log_is_cut_in_steps(home: SmallHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long log goes in bounded transactions, and a failure between two is taken up."""
-    monkeypatch.setattr("kb.compactor.caches.ENTRIES_PER_TXN", 2)
+    monkeypatch.setattr("kb.upkeep.compactor.caches.ENTRIES_PER_TXN", 2)
     for number in range(5):
         home.add(f"{number}.md", f"Note {number}.")
     length = log_length(home)
@@ -289,7 +289,7 @@ def test_log_stays_for_a_cache_that_cannot_follow(home: SmallHome) -> None:
 
 def test_two_runs_do_not_meet(home: SmallHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run beside another waits for it, and gives up with a clear line; a dry run goes on."""
-    monkeypatch.setattr("kb.compactor.compactor._WAIT_S", 0.0)
+    monkeypatch.setattr("kb.upkeep.compactor.compactor._WAIT_S", 0.0)
     with file_lock(home.file("compact.lock"), 0.0):
         with pytest.raises(StoreBusy):
             home.compact()

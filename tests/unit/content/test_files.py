@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from children import finished, start
 
-from kb import failpoints
-from kb.content.files import ContentStore
-from kb.content.layout import HomePaths
 from kb.errors import KbError, ReadOnlyHome, StoreDamaged, StoreFull
+from kb.model import failpoints
 from kb.model.ids import sha256_hex
+from kb.store.content.files import ContentStore
+from kb.store.content.layout import HomePaths
 
 NAME = "raw/ab/abc.md"
 DATA = b"some bytes\n" * 100
@@ -85,8 +85,8 @@ def test_of_many_threads_one_writes(content: ContentStore, attempt: int) -> None
 _RACER = """
 import sys
 from pathlib import Path
-from kb.content.files import ContentStore
-from kb.content.layout import HomePaths
+from kb.store.content.files import ContentStore
+from kb.store.content.layout import HomePaths
 
 content = ContentStore(HomePaths(Path(sys.argv[1])))
 body = sys.argv[2].encode() * 50_000
@@ -154,8 +154,8 @@ def test_an_error_after_the_link_leaves_the_whole_file(
 _WRITER = """
 import sys
 from pathlib import Path
-from kb.content.files import ContentStore
-from kb.content.layout import HomePaths
+from kb.store.content.files import ContentStore
+from kb.store.content.layout import HomePaths
 from kb.errors import KbError
 
 try:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kb.content.inside import read_inside
 from kb.errors import Refused, TooLarge, Unreadable
+from kb.store.content.inside import read_inside
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.content.layout import HomePaths, markdown_path, raw_path, slug
 from kb.model.ids import sha256_hex
+from kb.store.content.layout import HomePaths, markdown_path, raw_path, slug
 
 
 def test_the_folders_of_a_home(tmp_path: Path) -> None:

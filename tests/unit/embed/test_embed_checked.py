@@ -1,10 +1,10 @@
-"""kb.embed.protocol: no array leaves an embedder that is not unit vectors."""
+"""kb.intake.embed.protocol: no array leaves an embedder that is not unit vectors."""
 
 import numpy as np
 import pytest
 
-from kb.embed.protocol import checked, without_surrogates
 from kb.errors import EmbedError
+from kb.intake.embed.protocol import checked, without_surrogates
 
 UNIT = np.eye(3, 4, dtype=np.float32)
 

@@ -1,13 +1,13 @@
-"""kb.embed.factory: kinds become embedders."""
+"""kb.intake.embed.factory: kinds become embedders."""
 
 import importlib.util
 from pathlib import Path
 
 import pytest
 
-from kb.embed.factory import make_embedder
-from kb.embed.onnx import builtin_model_dir
 from kb.errors import ModelMissing
+from kb.intake.embed.factory import make_embedder
+from kb.intake.embed.onnx import builtin_model_dir
 
 
 def test_onnx_without_a_model_is_the_built_in_one() -> None:

@@ -1,11 +1,11 @@
-"""kb.embed.hashing: near by shared words."""
+"""kb.intake.embed.hashing: near by shared words."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.embed.hashing import HashingEmbedder
+from kb.intake.embed.hashing import HashingEmbedder
 
 
 def test_shared_words_and_parts_of_words_bring_near() -> None:

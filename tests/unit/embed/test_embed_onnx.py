@@ -1,4 +1,4 @@
-"""kb.embed.onnx: what is wrong with a model is said, and loading is put off."""
+"""kb.intake.embed.onnx: what is wrong with a model is said, and loading is put off."""
 
 import json
 import os
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kb.embed.factory import make_embedder
-from kb.embed.onnx import OnnxEmbedder, builtin_model_dir
 from kb.errors import EmbedError, ModelMissing
+from kb.intake.embed.factory import make_embedder
+from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_tokens_do_not_load_the_graph() -> None:
     """The chunker needs tokens alone, and no runtime for them."""
     probe = (
         "import sys\n"
-        "from kb.embed.factory import make_embedder\n"
+        "from kb.intake.embed.factory import make_embedder\n"
         "e = make_embedder('onnx')\n"
         "e.fingerprint, e.dim, e.scripts\n"
         "assert not {'numpy', 'tokenizers', 'onnxruntime'} & set(sys.modules)\n"
@@ -175,7 +175,7 @@ def test_the_model_is_what_its_card_says() -> None:
 def test_nothing_is_kept_of_its_use(tmp_path: Path) -> None:
     """The library that runs the graph counts no uses: it makes no id and no file of its own."""
     code = (
-        "from kb.embed.onnx import OnnxEmbedder, builtin_model_dir\n"
+        "from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir\n"
         "OnnxEmbedder(builtin_model_dir()).embed_query('words')"
     )
     places = ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "TMPDIR")

@@ -1,10 +1,10 @@
-"""kb.embed.scripts: what is counted, and when a model is said to read a text."""
+"""kb.intake.embed.scripts: what is counted, and when a model is said to read a text."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.embed.scripts import _BLOCKS, SCRIPTS, can_read, scripts_of
+from kb.intake.embed.scripts import _BLOCKS, SCRIPTS, can_read, scripts_of
 
 LATIN = frozenset({"Latin"})
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kb.embed.st import SentenceTransformersEmbedder
 from kb.errors import ModelMissing
+from kb.intake.embed.st import SentenceTransformersEmbedder
 
 
 class _Asked(Exception):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.entities import fold_key, parse_entity_argument, parse_entity_prefix
+from kb.intake.entities import fold_key, parse_entity_argument, parse_entity_prefix
 from kb.model.text import EntityKind
 
 

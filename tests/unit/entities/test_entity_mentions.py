@@ -3,7 +3,7 @@
 import pytest
 from growth import assert_linear
 
-from kb.entities import MENTIONS_MAX, extract
+from kb.intake.entities import MENTIONS_MAX, extract
 
 
 def keys(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.entries import Entry, Fault, id_line, parse
+from kb.knowledge.entries import Entry, Fault, id_line, parse
 from kb.model.entry import EntryMeta
 
 WHOLE = """---

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from kb.entries import compare
+from kb.knowledge.entries import compare
 
 ASCENDING = (
     "0.0.9",

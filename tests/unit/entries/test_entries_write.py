@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kb.entries import draft, id_of, parse, text_of
 from kb.errors import UsageError
+from kb.knowledge.entries import draft, id_of, parse, text_of
 
 NOW_MS = 1_769_335_200_000
 

@@ -9,8 +9,8 @@ import click
 import pytest
 
 from cli.main import kb
-from kb.entries import Entry, parse
-from kb.guide.core import CoreEntry, core_digest, core_entries
+from kb.knowledge.entries import Entry, parse
+from kb.knowledge.guide.core import CoreEntry, core_digest, core_entries
 
 ENTRIES = core_entries()
 IDS = {entry.zettel_id for entry in ENTRIES}
@@ -85,6 +85,6 @@ def test_a_wrong_command_is_noticed(line: str) -> None:
 
 def test_every_file_of_the_folder_ships() -> None:
     """No file lies there that is no entry, and the digest names them all."""
-    folder = Path(__file__).parents[3] / "kb/guide/core"
+    folder = Path(__file__).parents[3] / "kb/knowledge/guide/core"
     assert {path.stem for path in folder.iterdir()} == IDS
     assert re.fullmatch(r"[0-9a-f]{64}", core_digest())

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from fakes import FakeClock
 
-import kb.guide.install
+import kb.knowledge.guide.install
 from kb.errors import ReadOnlyHome
-from kb.guide.core import CoreEntry
-from kb.guide.install import Installed, install
+from kb.knowledge.guide.core import CoreEntry
+from kb.knowledge.guide.install import Installed, install
 from kb.store.memory import MemoryEnvironment
 from kb.store.store import Store
 
@@ -26,7 +26,7 @@ class Shop:
         self.folder = folder
         self.store = Store(MemoryEnvironment(), FakeClock())
         self.shipped = [entry("a"), entry("b")]
-        monkeypatch.setattr(kb.guide.install, "core_entries", lambda: tuple(self.shipped))
+        monkeypatch.setattr(kb.knowledge.guide.install, "core_entries", lambda: tuple(self.shipped))
 
     def install(self) -> Installed:
         return install(self.store, self.folder)
@@ -103,7 +103,7 @@ def test_a_crash_before_the_file_is_no_edit(shop: Shop, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(kb.guide.install, "write_beside", ends)
+        patched.setattr(kb.knowledge.guide.install, "write_beside", ends)
         with pytest.raises(KeyboardInterrupt):
             shop.install()
     assert shop.install().updated == ("a",)

@@ -4,7 +4,7 @@ import pytest
 from fakes import FakeClock
 
 from kb.errors import StoreBusy
-from kb.guide import Shelf, ask
+from kb.knowledge.guide import Shelf, ask
 from kb.model.doc import OPERATOR, Scope
 from kb.search.engine import Searcher
 from kb.store.memory import MemoryEnvironment

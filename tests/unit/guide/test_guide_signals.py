@@ -4,7 +4,7 @@ import pytest
 from fakes import FakeClock
 
 from kb.errors import AmbiguousId, NoSignal, UsageError
-from kb.guide import signals
+from kb.knowledge.guide import signals
 from kb.model.doc import Scope
 from kb.model.signal import Signal, SignalKind
 from kb.store.memory import MemoryEnvironment

@@ -9,10 +9,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from kb.embed.onnx import OnnxEmbedder, builtin_model_dir
-from kb.embed.protocol import FloatMatrix, FloatVector
-from kb.guide.background import background_of
-from kb.guide.score import BUILT_IN, SCORE_MIN, nearness, score_min, score_of, share
+from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir
+from kb.intake.embed.protocol import FloatMatrix, FloatVector
+from kb.knowledge.guide.background import background_of
+from kb.knowledge.guide.score import BUILT_IN, SCORE_MIN, nearness, score_min, score_of, share
 
 ROOT = Path(__file__).parents[3]
 

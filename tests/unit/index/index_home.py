@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from kb.index import DenseIndex
-from kb.index.scan import similarities
 from kb.model import ids
 from kb.model.clock import SystemClock
 from kb.model.doc import Audience, Doc, Visibility
 from kb.model.ids import ChunkNo, Lsid
 from kb.model.text import Chunk, indexed_text
+from kb.search.index import DenseIndex
+from kb.search.index.scan import similarities
 from kb.store import chunks, docs, log
 from kb.store.memory import MemoryEnvironment
 from kb.store.meta import next_number

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from index_home import LOCAL, memory_store, put, remove, source_no
 
-from kb.index import LexicalIndex, LexicalIndexes
 from kb.model.doc import Audience
+from kb.search.index import LexicalIndex, LexicalIndexes
 from kb.store import docs
 from kb.store.store import Store
 

@@ -9,9 +9,16 @@ import pytest
 from index_home import DIM, FINGERPRINT, memory_store, put_many, vector_of
 from numpy.typing import NDArray
 
-from kb.index import DenseIndex, codes, scan
-from kb.index.files import CacheDamaged
-from kb.index.segments import Segment, SegmentWriter, in_memory, map_segment, unit_rows, without
+from kb.search.index import DenseIndex, codes, scan
+from kb.search.index.files import CacheDamaged
+from kb.search.index.segments import (
+    Segment,
+    SegmentWriter,
+    in_memory,
+    map_segment,
+    unit_rows,
+    without,
+)
 
 Rows = NDArray[np.float32]
 Numbers = NDArray[np.uint64]

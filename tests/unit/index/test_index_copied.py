@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from index_home import DIM, FINGERPRINT, LOCAL, memory_store, put, vector_of
 
-from kb.index import DenseIndex, LexicalIndex
-from kb.index.files import sha256_file
-from kb.index.lock import file_lock
+from kb.search.index import DenseIndex, LexicalIndex
+from kb.search.index.files import sha256_file
+from kb.search.index.lock import file_lock
 
 Opened = Callable[[Path], DenseIndex | LexicalIndex]
 
@@ -43,7 +43,7 @@ def test_a_copy_is_read_once(
         read.append(path.name)
         return sha256_file(path)
 
-    monkeypatch.setattr("kb.index.files.sha256_file", counted)
+    monkeypatch.setattr("kb.search.index.files.sha256_file", counted)
     index = opened(tmp_path / "new")
     with file_lock(index.lock_path, 0):
         assert index.catch_up(store, wait_s=0).problem is None

@@ -18,8 +18,8 @@ from index_home import (
     vector_of,
 )
 
-from kb.index import DenseIndex
-from kb.index.segments import SegmentWriter, in_memory, unit_rows, write_merged
+from kb.search.index import DenseIndex
+from kb.search.index.segments import SegmentWriter, in_memory, unit_rows, write_merged
 from kb.store import chunks, log
 from kb.store.store import Store
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from index_home import DIM, FINGERPRINT, LOCAL, memory_store, put
 
-from kb.index import DenseIndex, LexicalIndex
-from kb.index.files import write_beside
+from kb.search.index import DenseIndex, LexicalIndex
+from kb.search.index.files import write_beside
 
 
 @pytest.mark.parametrize("kind", ["dense", "lexical"])

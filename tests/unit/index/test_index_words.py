@@ -5,7 +5,7 @@ from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.index.words import highlight_spans, phrases, prepare, terms
+from kb.search.index.words import highlight_spans, phrases, prepare, terms
 
 
 def test_ascii_text_is_left_as_it_is() -> None:

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from homes import SmallHome
 
-from kb.ingest.changes import set_visibility, tombstone
-from kb.ingest.ingest import Ingestor
-from kb.ingest.request import IngestOutcome, Wishes
+from kb.intake.ingest.changes import set_visibility, tombstone
+from kb.intake.ingest.ingest import Ingestor
+from kb.intake.ingest.request import IngestOutcome, Wishes
 from kb.model.doc import Doc
 from kb.model.ids import Lsid, doc_id
 from kb.store import docs
@@ -68,7 +68,7 @@ def test_a_crash_before_the_commit_leaves_files_and_no_row(
         if name == "ingest.before_commit":
             raise RuntimeError(name)
 
-    monkeypatch.setattr("kb.ingest.ingest.failpoint", crash)
+    monkeypatch.setattr("kb.intake.ingest.ingest.failpoint", crash)
     with pytest.raises(RuntimeError):
         give(home)
     assert {table: home.count(table) for table in TABLES} == dict.fromkeys(TABLES, 0)

@@ -7,16 +7,16 @@ import msgspec
 import pytest
 from homes import DAY_MIN, SmallHome
 
-from kb.check import Finding
-from kb.ingest import ingest
-from kb.ingest.changes import move, tombstone
-from kb.ingest.ingest import seen_record
+from kb.intake.ingest import ingest
+from kb.intake.ingest.changes import move, tombstone
+from kb.intake.ingest.ingest import seen_record
 from kb.model.doc import Doc
 from kb.model.ids import Lsid, birth_of, born
 from kb.store import births, docs
 from kb.store.kv import WriteTxn
 from kb.store.meta import FORMAT_WITHOUT_BIRTHS, get_word, set_word
 from kb.store.records import BIRTHS, DOCS
+from kb.upkeep.check import Finding
 
 
 @pytest.fixture

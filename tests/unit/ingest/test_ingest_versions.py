@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from homes import SmallHome
 
-from kb.ingest.changes import tombstone
-from kb.ingest.request import Staged
+from kb.intake.ingest.changes import tombstone
+from kb.intake.ingest.request import Staged
 from kb.model.ids import DocId
 
 TEA = "# Tea\n\nSteeped leaves.\n\n## More\n\n" + "Ordinary words of this part. " * 20

@@ -8,9 +8,9 @@ import pytest
 from fakes import FakeClock
 
 from kb.errors import StaleToken
-from kb.jobs import queue
 from kb.model.ids import DocId, JobId
 from kb.model.job import Claim, Job, JobKind
+from kb.store.jobs import queue
 from kb.store.kv import WriteTxn
 from kb.store.memory import MemoryEnvironment
 from kb.store.meta import get_word

@@ -10,7 +10,7 @@ from loopback import Answer, Handler, in_chunks
 
 from kb import __version__
 from kb.errors import BadAnswer, ModelRefused, ModelRejected, ModelUnavailable
-from kb.llm import Provider
+from kb.knowledge.llm import Provider
 
 CUT = {"ollama": "length", "anthropic": "max_tokens", "openai": "length"}
 STREAM_TYPES = {

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from llm_server import KEY, LlmServer, llm_serving
 
-from kb.app import App
-from kb.config import LlmSettings, Settings, load
 from kb.errors import ConfigError, KbError, NoModel
-from kb.llm import NoProvider, make_provider
-from kb.llm.provider import HttpProvider
+from kb.home.app import App
+from kb.knowledge.llm import NoProvider, make_provider
+from kb.knowledge.llm.provider import HttpProvider
+from kb.model.config import LlmSettings, Settings, load
 
 KEYS = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY}
 

@@ -12,10 +12,10 @@ from fakes import FakeClock
 from llm_server import KEY, PATHS, LlmServer, Naps, answered, llm_serving
 from loopback import HOST, Answer, Handler, Route, dripping, moved, raw, reset
 
-from kb.config import LlmSettings
 from kb.errors import BadAnswer, LlmError, ModelRejected, ModelUnavailable
-from kb.llm import Timing, make_provider
+from kb.knowledge.llm import Timing, make_provider
 from kb.model.clock import SystemClock
+from kb.model.config import LlmSettings
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.errors import BadAnswer
-from kb.llm import json_of
-from kb.llm.framing import event_data, json_lines, lines
+from kb.knowledge.llm import json_of
+from kb.knowledge.llm.framing import event_data, json_lines, lines
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(

@@ -9,7 +9,7 @@ import pytest
 from notebooks import NoteHome, commit_file, needs_git
 
 from kb.errors import BadAnswer, ModelUnavailable
-from kb.notebook.listing import SCAFFOLD
+from kb.knowledge.notebook.listing import SCAFFOLD
 
 LIST = "# Index\n\n## Fruit\n- [Apple](fruit/apple.md) — Red.\n"
 

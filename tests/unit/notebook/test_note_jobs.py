@@ -7,10 +7,10 @@ import pytest
 from notebooks import NoteHome, commit_file, git, needs_git
 
 from kb.errors import CannotUndo, NoJob, UsageError
-from kb.jobs import queue
+from kb.knowledge.notebook import Arrival, checked_text, reports
+from kb.knowledge.notebook.notes import TEXT_BYTES_MAX
 from kb.model.ids import JobId
-from kb.notebook import Arrival, checked_text, reports
-from kb.notebook.notes import TEXT_BYTES_MAX
+from kb.store.jobs import queue
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 from growth import assert_linear
 
-from kb.notebook.listing import SCAFFOLD, Listing, entry_line, heading_of
+from kb.knowledge.notebook.listing import SCAFFOLD, Listing, entry_line, heading_of
 
 MINE = """\
 # My things

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from notebooks import NoteHome
 
-from kb.notebook import Arrival, look, tidy
-from kb.notebook.owners import folder_of
-from kb.notebook.paths import is_folder
+from kb.knowledge.notebook import Arrival, look, tidy
+from kb.knowledge.notebook.owners import folder_of
+from kb.knowledge.notebook.paths import is_folder
 
 
 @pytest.fixture

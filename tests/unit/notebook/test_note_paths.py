@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.notebook.paths import folded, is_folder, is_index, kebab, note_path, problem_of
+from kb.knowledge.notebook.paths import folded, is_folder, is_index, kebab, note_path, problem_of
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.notebook.rule import DEFAULT_FOLDER, folder_for, summary_of
+from kb.knowledge.notebook.rule import DEFAULT_FOLDER, folder_for, summary_of
 
 FOLDERS = ["garden", "work", "work/plans", "kitchen/soup-pots"]
 

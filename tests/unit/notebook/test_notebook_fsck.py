@@ -10,9 +10,9 @@ import pytest
 from notebooks import NoteHome, commit_file, git, needs_git
 
 from kb.errors import StoreBusy
-from kb.index import file_lock
-from kb.notebook.fsck import Examined, examine, examined
-from kb.notebook.opening import at_work
+from kb.knowledge.notebook.fsck import Examined, examine, examined
+from kb.knowledge.notebook.opening import at_work
+from kb.search.index import file_lock
 
 pytestmark = needs_git
 LATER_S = 4_000_000_000.0
@@ -96,7 +96,7 @@ def stale_lock(root: Path, name: str) -> None:
 
 
 def lock_of_ours(root: Path) -> None:
-    own = root / ".git/kb/index"
+    own = root / ".git/kb/search/index"
     own.write_text("")
     os.link(own, root / ".git/index.lock")
 
@@ -310,7 +310,7 @@ def test_a_history_that_is_cut_short(home: NoteHome) -> None:
 
 def test_a_bomb_is_not_unpacked(home: NoteHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """An object that says it is huge costs no memory."""
-    monkeypatch.setattr("kb.notebook.gitobjects.OBJECT_BYTES_MAX", 8 << 20)
+    monkeypatch.setattr("kb.knowledge.notebook.gitobjects.OBJECT_BYTES_MAX", 8 << 20)
     name = "ab" + "0" * 38
     path = home.root / ".git/objects" / name[:2] / name[2:]
     path.parent.mkdir(exist_ok=True)
@@ -326,7 +326,7 @@ def test_whoever_looks_waits_for_whoever_works(
     home: NoteHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change that is under way is no damage."""
-    monkeypatch.setattr("kb.notebook.fsck._LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("kb.knowledge.notebook.fsck._LOCK_WAIT_S", 0.05)
     with file_lock(home.root, 1.0), pytest.raises(StoreBusy):
         examine(home.root)
     with at_work(home.root, 0, 1.0):

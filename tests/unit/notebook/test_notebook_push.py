@@ -14,9 +14,9 @@ from notebooks import commit_file, git, needs_git
 from push_home import PushHome
 
 from kb.errors import NotPushed
-from kb.notebook import Pusher, Sender
-from kb.notebook.push import pushing
-from kb.notebook.sending import Missed, Outcome, SendRequest
+from kb.knowledge.notebook import Pusher, Sender
+from kb.knowledge.notebook.push import pushing
+from kb.knowledge.notebook.sending import Missed, Outcome, SendRequest
 
 pytestmark = needs_git
 
@@ -154,7 +154,7 @@ def test_another_remote_begins_anew(home: PushHome, tmp_path: Path) -> None:
 
 def test_a_dead_remote_touches_nothing(home: PushHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread keeps the notebook level; what it waits for ends with the block, at once."""
-    monkeypatch.setattr("kb.notebook.push._LOOK_S", 0.01)
+    monkeypatch.setattr("kb.knowledge.notebook.push._LOOK_S", 0.01)
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()
@@ -202,7 +202,7 @@ def test_two_that_push_send_once(home: PushHome, tmp_path: Path) -> None:
 
 def test_a_sender_that_dies(home: PushHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts as a try that missed."""
-    monkeypatch.setattr("kb.children.sys.executable", "/bin/false")
+    monkeypatch.setattr("kb.model.children.sys.executable", "/bin/false")
     home.origin("/nowhere")
     request = SendRequest(
         root=str(home.root),

@@ -8,8 +8,8 @@ import pytest
 from notebooks import NOW_MS, WAIT_S, NoteHome, commit_file, git, needs_git
 
 from kb.errors import NotebookUnfit, StoreBusy
-from kb.notebook.opening import at_work
-from kb.notebook.repository import Draft, Repository
+from kb.knowledge.notebook.opening import at_work
+from kb.knowledge.notebook.repository import Draft, Repository
 
 
 @pytest.fixture

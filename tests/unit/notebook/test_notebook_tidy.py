@@ -7,9 +7,9 @@ import pytest
 from notebooks import WAIT_S, NoteHome, commit_file, git, needs_git
 
 from kb.errors import CannotUndo
-from kb.notebook import Arrival, TidyReport, look, tidy
-from kb.notebook.likeness import lowest, pairs, words_of
-from kb.notebook.merging import merged, parts_only_in
+from kb.knowledge.notebook import Arrival, TidyReport, look, tidy
+from kb.knowledge.notebook.likeness import lowest, pairs, words_of
+from kb.knowledge.notebook.merging import merged, parts_only_in
 
 OAK = (
     "# Keel\n\nThe keel is made of old oak from the hills, and it was laid in the spring of the "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.notebook.remote import BadRemote, Remote, parsed, shown
+from kb.knowledge.notebook.remote import BadRemote, Remote, parsed, shown
 
 
 @pytest.mark.parametrize(

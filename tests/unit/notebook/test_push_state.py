@@ -2,10 +2,10 @@
 
 import pytest
 
+from kb.knowledge.notebook.push_state import Target, after, is_due, wait_ms
+from kb.knowledge.notebook.remote import Remote
+from kb.knowledge.notebook.sending import Declined, Missed, MovedOn, Outcome, Sent
 from kb.model.push import Push
-from kb.notebook.push_state import Target, after, is_due, wait_ms
-from kb.notebook.remote import Remote
-from kb.notebook.sending import Declined, Missed, MovedOn, Outcome, Sent
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

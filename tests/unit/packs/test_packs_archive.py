@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from packs_archive import TEXTS, archive, cuts, joined, manifest, members, passage, vectors
 
 from kb.errors import Refused, SourceError, TooLarge, Unparsable
-from kb.packs import portable
-from kb.packs.keys import public_of
-from kb.packs.portable import GUARD, PortableCut, read_archive
-from kb.packs.tar import Member, unpacked
+from kb.knowledge.packs import portable
+from kb.knowledge.packs.keys import public_of
+from kb.knowledge.packs.portable import GUARD, PortableCut, read_archive
+from kb.knowledge.packs.tar import Member, unpacked
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kb.chunker.links import FileNames, Link, links
 from kb.errors import EmptySource, TooLarge, UsageError
-from kb.packs import build as building
-from kb.packs.build import Built, build, write_manifest
-from kb.packs.check import check
-from kb.packs.load import load_pack
-from kb.packs.manifest import PackDoc, PackEdge
+from kb.intake.chunker.links import FileNames, Link, links
+from kb.knowledge.packs import build as building
+from kb.knowledge.packs.build import Built, build, write_manifest
+from kb.knowledge.packs.check import check
+from kb.knowledge.packs.load import load_pack
+from kb.knowledge.packs.manifest import PackDoc, PackEdge
 
 
 def built_of(folder: Path, files: dict[str, str], pack_id: str = "p") -> Built:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from packs_folder import doc, pack_of
 
-from kb.packs.check import check
-from kb.packs.graph import graph
+from kb.knowledge.packs.check import check
+from kb.knowledge.packs.graph import graph
 
 
 def test_a_pack_without_faults(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 from packs_folder import doc, pack_of
 
 from kb.errors import KbError, Refused, TooLarge, Unparsable, Unreadable, UsageError
-from kb.packs import load
-from kb.packs.brief import variables
-from kb.packs.load import UnknownPack, UnknownPackDoc, load_pack
-from kb.packs.manifest import EDGE_TYPES, PackEdge, derived_selector, normal_kind
+from kb.knowledge.packs import load
+from kb.knowledge.packs.brief import variables
+from kb.knowledge.packs.load import UnknownPack, UnknownPackDoc, load_pack
+from kb.knowledge.packs.manifest import EDGE_TYPES, PackEdge, derived_selector, normal_kind
 
 PACKAGE = """
 schema: pack.v1

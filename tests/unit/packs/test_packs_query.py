@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from packs_folder import doc, pack_of
 
-from kb.packs.brief import brief, variable_name, variables, warnings_of
-from kb.packs.load import Pack, UnknownPackDoc
-from kb.packs.manifest import EDGE_TYPES, EdgeType, PackFinding
-from kb.packs.query import PackFilter, list_docs, neighbors, search
+from kb.knowledge.packs.brief import brief, variable_name, variables, warnings_of
+from kb.knowledge.packs.load import Pack, UnknownPackDoc
+from kb.knowledge.packs.manifest import EDGE_TYPES, EdgeType, PackFinding
+from kb.knowledge.packs.query import PackFilter, list_docs, neighbors, search
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.packs.succession import is_lower
+from kb.knowledge.packs.succession import is_lower
 
 RISING = (
     ("1.9", "1.10"),

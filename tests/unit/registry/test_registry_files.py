@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from fakes import FakeClock
 
-from kb.embed.hashing import HashingEmbedder
-from kb.entries import Fault, parse
 from kb.errors import StoreFull, Unparsable
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.knowledge.entries import Fault, parse
+from kb.knowledge.registry.front import Embedding, with_embedding, without_embedding
+from kb.knowledge.registry.index import VectorSet, parse_index
+from kb.knowledge.registry.landing import land
+from kb.knowledge.registry.place import FolderPlace
+from kb.knowledge.registry.publish import publish
+from kb.knowledge.registry.vectors import Pipeline, markdown_of, read_vectors
 from kb.model.ids import sha256_hex
-from kb.registry.front import Embedding, with_embedding, without_embedding
-from kb.registry.index import VectorSet, parse_index
-from kb.registry.landing import land
-from kb.registry.place import FolderPlace
-from kb.registry.publish import publish
-from kb.registry.vectors import Pipeline, markdown_of, read_vectors
 
 HEAD = "---\nzettel_id: a\ntitle: A\n"
 SAID = Embedding(model='m:"1"', dimensions=4, chunks=2, last_computed="2026-11-22T01:00:00Z")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kb.knowledge.registry.index import IndexEntry, entry_path
+from kb.knowledge.registry.plan import Here, Offer, decide
 from kb.model.registry import PulledEntry
-from kb.registry.index import IndexEntry, entry_path
-from kb.registry.plan import Here, Offer, decide
 
 OLD, NEW, MINE = "1" * 64, "2" * 64, "3" * 64
 FILE = Path("boats.md")

@@ -6,9 +6,9 @@ from typing import Any, Final
 import msgspec
 from homes import SmallHome
 
-from kb.config import SearchSettings
-from kb.embed.protocol import Embedder
-from kb.ingest.request import Wishes
+from kb.intake.embed.protocol import Embedder
+from kb.intake.ingest.request import Wishes
+from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Doc, Scope
 from kb.model.search import SearchMode, SearchRequest, SearchResult
 from kb.search.engine import Meaning, Searcher, Sources

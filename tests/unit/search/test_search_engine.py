@@ -10,9 +10,9 @@ import pytest
 from builders import make_chunk, make_doc
 from search_home import MODES, SearchHome, titles
 
-from kb.config import SearchSettings
-from kb.embed.hashing import HashingEmbedder
 from kb.errors import EmbedError, ModelMissing
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Scope
 from kb.model.search import SearchMode
 from kb.store import chunks, docs, log
@@ -141,7 +141,7 @@ def test_equal_requests_give_equal_bytes(home: SearchHome, tmp_path: Path) -> No
     home.dense.close()
     import shutil
 
-    from kb.index import DenseIndex, LexicalIndexes
+    from kb.search.index import DenseIndex, LexicalIndexes
 
     shutil.rmtree(home.paths.index)
     home.paths.make()

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_home import SearchHome
 
-from kb.config import SearchSettings
-from kb.guide.score import BUILT_IN
-from kb.index.words import ANALYSIS_VERSION, analyzer, prepare, terms_in
+from kb.knowledge.guide.score import BUILT_IN
+from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest
 from kb.search.answer import FITS
 from kb.search.fit import NEAR_FLOORS, WORDS_FLOORS, Question, Rule, Signs, rule_of, said_share
+from kb.search.index.words import ANALYSIS_VERSION, analyzer, prepare, terms_in
 from kb.search.remembered import RememberingSearcher
 
 NOTES = {

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from builders import make_chunk, make_doc
 
-from kb.config import SearchSettings
-from kb.index.segments import unit_rows
+from kb.model.config import SearchSettings
 from kb.model.doc import Doc
 from kb.model.ids import ChunkNo
 from kb.model.text import Chunk
 from kb.search.candidates import Candidates
 from kb.search.diversity import spread
+from kb.search.index.segments import unit_rows
 from kb.search.order import Ordering
 
 K = 5

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from builders import make_chunk, make_doc
 
-from kb.entities import extract
-from kb.ingest.ingest import seen_record
+from kb.intake.entities import extract
+from kb.intake.ingest.ingest import seen_record
+from kb.intake.sync.read import read_file
 from kb.model.clock import SystemClock
 from kb.model.doc import OPERATOR, Doc, PackPart, Scope
 from kb.model.ids import sha256_hex
@@ -22,7 +23,6 @@ from kb.store.kv import ReadTxn
 from kb.store.memory import MemoryEnvironment
 from kb.store.records import SEEN
 from kb.store.store import Store
-from kb.sync.read import read_file
 
 BOB, NOBODY = Scope(user="bob"), Scope(user=None)
 

@@ -7,9 +7,10 @@ import msgspec
 import pytest
 from search_home import SearchHome, titles
 
-from kb.embed.hashing import HashingEmbedder
-from kb.embed.protocol import FloatVector
-from kb.ingest.ingest import seen_record
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.intake.embed.protocol import FloatVector
+from kb.intake.ingest.ingest import seen_record
+from kb.intake.sync.read import read_file
 from kb.model.doc import OPERATOR, Scope
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.search import SearchRequest
@@ -18,7 +19,6 @@ from kb.search.remembered import RememberingSearcher
 from kb.store import docs
 from kb.store.keys import lsid_key
 from kb.store.records import SEEN
-from kb.sync.read import read_file
 
 OAK = SearchRequest(query="the keel is oak")
 

@@ -7,10 +7,10 @@ import pytest
 from search_home import MODES, SearchHome, titles
 
 from kb.errors import AmbiguousId, NotFound
-from kb.index import file_lock
-from kb.ingest.changes import set_visibility, tombstone
+from kb.intake.ingest.changes import set_visibility, tombstone
 from kb.model.doc import OPERATOR, Audience, Scope
 from kb.model.search import SearchMode
+from kb.search.index import file_lock
 from kb.search.mentions import list_entities
 
 BOB, ANN, NOBODY = Scope(user="bob"), Scope(user="ann"), Scope(user=None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kb.config import ServeSettings
+from kb.model.config import ServeSettings
 from kb.serve import http_body
 from kb.serve.http_body import Bodies, check_length
 from kb.serve.http_reply import BINARY, Refusal

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from test_http_inside import served_of
 
-from kb.app import App
-from kb.config import EmbedSettings, Settings
+from kb.home.app import App
+from kb.model.config import EmbedSettings, Settings
 from kb.model.doc import OPERATOR
 from kb.serve.http_changes import Changes
 from kb.serve.http_events import Watching

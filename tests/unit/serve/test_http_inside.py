@@ -13,10 +13,11 @@ import msgspec
 import pytest
 from commands import Home
 
-from kb.app import App
-from kb.config import EmbedSettings, ServeSettings, Settings
 from kb.errors import KbError, StoreBusy, StoreDamaged, StoreFull
-from kb.jobs import queue
+from kb.home.app import App
+from kb.home.spaces.asked import OpenSpace
+from kb.home.spaces.spaces import Spaces
+from kb.model.config import EmbedSettings, ServeSettings, Settings
 from kb.model.doc import OPERATOR, Scope
 from kb.serve import http_server
 from kb.serve.crew import Crew, Crews
@@ -29,8 +30,7 @@ from kb.serve.http_reply import Refusal, Reply, json_of, packed, tagged
 from kb.serve.http_routes import Caller, Route, Served, run
 from kb.serve.http_streams import Streams
 from kb.serve.sessions import Sessions
-from kb.spaces.asked import OpenSpace
-from kb.spaces.spaces import Spaces
+from kb.store.jobs import queue
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from test_http_inside import served_of
 
-from kb.app import App
-from kb.config import EmbedSettings, Settings
+from kb.home.app import App
+from kb.model.config import EmbedSettings, Settings
 from kb.model.doc import OPERATOR
 from kb.serve.http_mcp import mcp_routes
 from kb.serve.http_reply import Refusal, Reply

@@ -14,11 +14,11 @@ from mcp import Client, MCPError, types
 from msgspec import Struct
 
 from kb.errors import KbError
+from kb.knowledge.topics import Topic
 from kb.model.doc import OPERATOR, Scope
+from kb.operations import Tool, ToolKit
 from kb.serve.crew import Crew
 from kb.serve.mcp import KNOWLEDGE_BYTES_MAX, make_server
-from kb.tools import Tool, ToolKit
-from kb.topics import Topic
 
 
 class Nothing(Struct, frozen=True, kw_only=True):

@@ -9,14 +9,14 @@ import pytest
 from packs_folder import doc as pack_doc
 from packs_folder import pack_of
 
-from kb.app import App
-from kb.config import Settings, load
-from kb.ingest.request import Wishes
+from kb.home.app import App
+from kb.home.spaces.homes import SpaceHome
+from kb.home.spaces.spaces import Spaces
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.add import AddOptions
+from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR, Scope, Visibility
-from kb.spaces.homes import SpaceHome
-from kb.spaces.spaces import Spaces
-from kb.sync.add import AddOptions
-from kb.tools import TOOLS, call
+from kb.operations import TOOLS, call
 
 ANYBODY = Scope(user=None)
 NOTES = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kb.errors import UsageError
-from kb.spaces.homes import SpaceAsked, enclosing_project, home_written, homes_read, user_home
+from kb.home.spaces.homes import SpaceAsked, enclosing_project, home_written, homes_read, user_home
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ def test_a_user_without_a_home(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The project's store is read all the same; with neither, the call says what to do."""
-    monkeypatch.setattr("kb.spaces.homes.user_home", lambda: None)
+    monkeypatch.setattr("kb.home.spaces.homes.user_home", lambda: None)
     assert read(None, project) == {"project": project / ".kb"}
     with pytest.raises(UsageError, match="--home"):
         read(None, tmp_path)

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from packs_folder import doc, pack_of
 
-from kb.app import App
-from kb.config import load
+from kb.home.app import App
+from kb.home.spaces.homes import SpaceHome
+from kb.home.spaces.spaces import Spaces
+from kb.intake.sync.add import AddOptions
+from kb.intake.sync.current import SyncOptions
+from kb.knowledge.packs.load import UnknownPack
+from kb.model.config import load
 from kb.model.doc import OPERATOR
-from kb.packs.load import UnknownPack
-from kb.spaces.homes import SpaceHome
-from kb.spaces.spaces import Spaces
-from kb.sync.add import AddOptions
-from kb.sync.current import SyncOptions
-from kb.tools.fields import NO_BUDGET
-from kb.tools.search import SearchInput
+from kb.operations.fields import NO_BUDGET
+from kb.operations.search import SearchInput
 
 SETTINGS = load([], ["embed.kind=hashing"])
 HOMES = ("project", "user")

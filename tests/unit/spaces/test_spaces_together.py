@@ -6,24 +6,24 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kb.app import App
-from kb.config import Settings, load
 from kb.errors import AmbiguousId, NotFound
-from kb.home_models import SharedModels
-from kb.ingest.request import Wishes
+from kb.home.app import App
+from kb.home.services.models import SharedModels
+from kb.home.spaces.homes import SpaceHome
+from kb.home.spaces.spaces import Spaces
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.add import AddOptions
+from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR, Scope, Visibility
 from kb.model.embedder import EmbedderChoice
 from kb.model.ids import doc_id
 from kb.model.search import SearchRequest, SearchResult
 from kb.model.source import file_lsid
-from kb.spaces.homes import SpaceHome
-from kb.spaces.spaces import Spaces
-from kb.sync.add import AddOptions
-from kb.tools.fields import NO_BUDGET
-from kb.tools.kept import WholeDoc
-from kb.tools.search import SearchInput
-from kb.tools.search_entities import SearchEntitiesInput
-from kb.tools.similar import SimilarInput
+from kb.operations.fields import NO_BUDGET
+from kb.operations.kept import WholeDoc
+from kb.operations.search import SearchInput
+from kb.operations.search_entities import SearchEntitiesInput
+from kb.operations.similar import SimilarInput
 
 SETTINGS = load([], ["embed.kind=hashing"])
 ANYBODY = Scope(user=None)

@@ -6,24 +6,24 @@ from pathlib import Path
 
 from fakes import FakeClock
 
-from kb.app import App
-from kb.canonicalize import Parser
-from kb.config import EmbedSettings, FetchSettings, Settings
-from kb.embed.hashing import HashingEmbedder
-from kb.embed.protocol import FloatMatrix
-from kb.ingest.request import Wishes
-from kb.jobs import queue
+from kb.home.app import App
+from kb.intake.canonicalize import Parser
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.intake.embed.protocol import FloatMatrix
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.add import AddOptions
+from kb.intake.sync.current import SourceLine, SyncOptions, SyncReport
+from kb.intake.sync.origins import listed, resolve
+from kb.intake.sync.report import AddReport
+from kb.intake.worker.chunking import Chunking
+from kb.intake.worker.embedding import Embedding
+from kb.model.config import EmbedSettings, FetchSettings, Settings
 from kb.model.doc import Doc
 from kb.model.origin import Origin
 from kb.model.search import Freshness
 from kb.search.freshness import freshness_of
 from kb.store import chunks, docs
-from kb.sync.add import AddOptions
-from kb.sync.current import SourceLine, SyncOptions, SyncReport
-from kb.sync.origins import listed, resolve
-from kb.sync.report import AddReport
-from kb.worker.chunking import Chunking
-from kb.worker.embedding import Embedding
+from kb.store.jobs import queue
 
 LEASE_MS = 60_000
 # Later than any file of a test was written, so that its stamp can be trusted at once.

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from loopback import HOST, Answer, LoopbackServer, moved, serving
 
 from kb.errors import ConfigError, Refused, Transient
+from kb.intake.sync.address import AllowList, is_public
+from kb.intake.sync.fetch import Fetcher, FetchSettings
+from kb.intake.sync.weburl import joined, normalised, parse, shown
 from kb.model.clock import SystemClock
-from kb.sync.address import AllowList, is_public
-from kb.sync.fetch import Fetcher, FetchSettings
-from kb.sync.weburl import joined, normalised, parse, shown
 
 PUBLIC = "93.184.215.14"
 OTHER_PUBLIC = "2606:2800:21f:cb07:6820:80da:af6b:8b2c"

@@ -32,8 +32,8 @@ from kb.errors import (
     SourceError,
     Transient,
 )
+from kb.intake.sync.fetch import Fetcher, FetchSettings, retry_after_s
 from kb.model.clock import SystemClock
-from kb.sync.fetch import Fetcher, FetchSettings, retry_after_s
 
 NOW_MS = 1_700_000_000_000  # Tue, 14 Nov 2023 22:13:20 GMT
 CAP = 1 << 20

@@ -10,9 +10,9 @@ import pytest
 from loopback import HOST, Answer, LoopbackServer, Route, dripping, in_chunks, serving
 
 from kb.errors import KbError, Permanent, Refused, SourceError, Transient
+from kb.intake.sync.body import read_body
+from kb.intake.sync.fetch import Fetcher, FetchSettings
 from kb.model.clock import SystemClock
-from kb.sync.body import read_body
-from kb.sync.fetch import Fetcher, FetchSettings
 
 CAP = 1 << 20
 

@@ -7,7 +7,7 @@ from fakes import FakeClock
 from loopback import HOST, Answer, LoopbackServer, moved, serving
 
 from kb.errors import Refused, Transient
-from kb.sync.fetch import Fetcher, FetchSettings
+from kb.intake.sync.fetch import Fetcher, FetchSettings
 
 RULES = b"\xef\xbb\xbfUser-agent: *\nDisallow: /private\n\nUser-agent: kb\nDisallow: /not-kb\n"
 

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from kb.errors import Refused
-from kb.sync.url import next_try_ms, page_mime, url_lsid
+from kb.intake.sync.url import next_try_ms, page_mime, url_lsid
 
 MINUTE_MS = 60_000
 DAY_MS = 86_400_000

@@ -14,10 +14,10 @@ from certificates import certificate, speaking
 from loopback import HOST, Answer, moved, serving
 
 from kb.errors import Permanent, Refused, SourceError, Transient
+from kb.intake.sync.fetch import Fetcher, FetchSettings
+from kb.intake.sync.wire import _RAISED, told
 from kb.model.clock import SystemClock
 from kb.model.deadline import Deadline
-from kb.sync.fetch import Fetcher, FetchSettings
-from kb.sync.wire import _RAISED, told
 
 NAMED = "page.example"
 
@@ -139,12 +139,14 @@ def test_ipv6_literals_are_connected_to() -> None:
     assert f"Host: [::1]:{port}\r\n".encode() in heads[0]
 
 
-@pytest.mark.parametrize("module", ["kb.sync.add", "kb.sync.fetch", "kb.sync.url"])
+@pytest.mark.parametrize(
+    "module", ["kb.intake.sync.add", "kb.intake.sync.fetch", "kb.intake.sync.url"]
+)
 def test_the_network_is_loaded_when_it_is_used(module: str) -> None:
     """Importing the room loads no HTTP library; a fetcher can be made without one, too."""
     code = (
         f"import sys, {module}\n"
-        "from kb.sync.fetch import Fetcher, FetchSettings\n"
+        "from kb.intake.sync.fetch import Fetcher, FetchSettings\n"
         "from kb.model.clock import SystemClock\n"
         "Fetcher(FetchSettings(), SystemClock())\n"
         "print(sorted({'httpx', 'httpcore', 'h11', 'idna', 'certifi'} & set(sys.modules)))"

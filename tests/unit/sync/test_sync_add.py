@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from homes import SmallHome
 
-from kb.canonicalize import Parser
 from kb.errors import StoreFull
-from kb.ingest.request import Wishes
-from kb.sync.add import Adder, AddOptions
-from kb.sync.report import AddReport
+from kb.intake.canonicalize import Parser
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.add import Adder, AddOptions
+from kb.intake.sync.report import AddReport
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 from sync_home import OUTCOMES, SyncHome
 
 from kb.errors import StoreFull
+from kb.intake.sync.origins import hold
 from kb.model.origin import Origin
 from kb.store.records import SOURCES
-from kb.sync.origins import hold
 
 MINUTE_MS = 60_000
 DAY_MS = 86_400_000
@@ -164,7 +164,7 @@ def test_what_another_has_just_synced_is_not_synced_again(kept: SyncHome, tmp_pa
             outcomes.append("other ran")
             assert [one.outcome for one in kept.sync().sources] == ["synced", "synced"]
 
-    from kb.sync.current import SyncOptions
+    from kb.intake.sync.current import SyncOptions
 
     options = SyncOptions(interval_min=0, home=kept.app.paths.root)
     report = kept.app.syncer(kept.parser, options).run(on_line=other)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sync_home import SyncHome
 
-from kb.ingest.changes import tombstone
-from kb.ingest.request import Wishes
+from kb.intake.ingest.changes import tombstone
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.report import Problem
 from kb.model.doc import Doc
-from kb.sync.report import Problem
 
 BODY = "# T\n\nIntro of it.\n\n## One\n\nfirst words\n\n## Two\n\nsecond words\n"
 

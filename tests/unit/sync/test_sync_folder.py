@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sync_home import SyncHome
 
-from kb.ingest.changes import tombstone
+from kb.intake.ingest.changes import tombstone
 from kb.model.doc import Doc
 
 
@@ -216,7 +216,7 @@ def test_of_equal_files_the_one_with_the_name_is_meant(kept: SyncHome, folder: P
 
 def test_overlapping_folders_agree(kept: SyncHome, folder: Path) -> None:
     """What a folder further in asks for is its own: tags and removals do not go to and fro."""
-    from kb.ingest.request import Wishes
+    from kb.intake.ingest.request import Wishes
 
     put(folder, "a.md", "in/b.md", "in/c.txt")
     (folder / ".kbignore").write_text("in/\n")

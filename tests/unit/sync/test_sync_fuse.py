@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sync_home import SyncHome
 
-from kb.sync import walk as walking
-from kb.sync.walk import Found, Passed
+from kb.intake.sync import walk as walking
+from kb.intake.sync.walk import Found, Passed
 
 
 @pytest.fixture
@@ -177,6 +177,6 @@ def test_a_file_that_is_back_before_the_end_stays(
         aside.rename(folder / "a.md")
         return add_walked(self, seen)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("kb.sync.add.Adder.add_walked", slow)
+    monkeypatch.setattr("kb.intake.sync.add.Adder.add_walked", slow)
     assert kept.line().removed == 0
     assert kept.names() == {"a.md", "b.md"}

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sync_home import SyncHome
 
-from kb.canonicalize import CanonicalizeInput, Parser
-from kb.ingest.changes import tombstone
+from kb.intake.canonicalize import CanonicalizeInput, Parser
+from kb.intake.ingest.changes import tombstone
 from kb.model.text import Canonical
 
 

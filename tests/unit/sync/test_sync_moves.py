@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sync_home import SyncHome
 
-from kb.ingest.changes import set_visibility, tombstone
-from kb.ingest.request import Wishes
+from kb.intake.ingest.changes import set_visibility, tombstone
+from kb.intake.ingest.request import Wishes
 from kb.model.doc import Doc, Visibility
 
 PLAIN = "Words without a heading, about a harbour.\n"

@@ -9,10 +9,10 @@ from children import finished
 from sync_home import SyncHome
 
 from kb.errors import AmbiguousId, NotFound
-from kb.ingest.request import Wishes
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync.origins import covers, give_back, hold, listed, register, resolve, unregister
 from kb.model.origin import Origin, origin_id
 from kb.store.records import SOURCES
-from kb.sync.origins import covers, give_back, hold, listed, register, resolve, unregister
 
 HOUR_MS = 3_600_000
 
@@ -107,7 +107,7 @@ def test_one_holds_a_source_at_a_time(kept: SyncHome) -> None:
 
 def test_a_hold_ends_with_its_process(kept: SyncHome) -> None:
     """A dead process holds nothing, however long its lease had to run."""
-    child = finished("from kb.jobs.holder import holder_name; print(holder_name())")
+    child = finished("from kb.store.jobs.holder import holder_name; print(holder_name())")
     dead = child.stdout.strip()
     until_ms = kept.clock.lease_ms() + HOUR_MS
     put(kept, one := origin("/n", holder=dead, held_until_ms=until_ms))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kb.errors import ChangedWhileRead, TooLarge, Unreadable
-from kb.sync.read import read_file, read_stream
+from kb.intake.sync.read import read_file, read_stream
 
 
 def test_bytes_and_stamp(tmp_path: Path) -> None:

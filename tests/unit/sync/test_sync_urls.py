@@ -4,8 +4,8 @@ import pytest
 from loopback import Answer, LoopbackServer, conditional, moved
 from sync_home import SyncHome
 
-from kb.ingest.changes import tombstone
-from kb.ingest.request import Wishes
+from kb.intake.ingest.changes import tombstone
+from kb.intake.ingest.request import Wishes
 from kb.store import docs
 
 MONDAY = "Mon, 13 Nov 2023 08:00:00 GMT"
@@ -183,8 +183,8 @@ def test_a_server_that_is_down_fails_alone(kept: SyncHome, site: LoopbackServer)
     """The network's trouble with one page keeps no other from being synced."""
     site.routes["/page"] = conditional(page("Boats"), etag='"1"')
     kept.add(site.url("/page"))
+    from kb.intake.sync.origins import register
     from kb.model.origin import Origin, origin_id
-    from kb.sync.origins import register
 
     down = "http://127.0.0.1:9/"
     register(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kb.sync.walk import Found, Passed, walk
+from kb.intake.sync.walk import Found, Passed, walk
 
 
 def files(*places: Path) -> None:

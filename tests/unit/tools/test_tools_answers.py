@@ -7,8 +7,8 @@ import pytest
 from builders import make_chunk
 from tools_home import OPERATOR, ToolsHome, long_text
 
-from kb.ingest.changes import tombstone
-from kb.tools.fetch import nearest
+from kb.intake.ingest.changes import tombstone
+from kb.operations.fetch import nearest
 
 
 def test_search_gives_the_result_of_the_search(home: ToolsHome) -> None:

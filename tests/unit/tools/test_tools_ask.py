@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import msgspec
 from tools_home import BOB, NOBODY, OPERATOR, ToolsHome, long_text
 
-from kb.answers import NOTHING_FOUND, Means
 from kb.errors import ModelUnavailable
-from kb.llm import Provider
+from kb.knowledge.answers import NOTHING_FOUND, Means
+from kb.knowledge.llm import Provider
 from kb.model.doc import Scope
-from kb.tools import call
+from kb.operations import call
 
 
 class Heard:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from kb.model.doc import Scope
-from kb.tools import TOOLS, Tool, listing
+from kb.operations import TOOLS, Tool, listing
 
 GOLDEN = Path(__file__).parent / "tools_listing.json"
 NAMES = (

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from tools_home import BOB, NOBODY, OPERATOR, SCOPES, ToolsHome
 
-from kb.ingest.changes import tombstone
-from kb.ingest.request import Wishes
+from kb.intake.ingest.changes import tombstone
+from kb.intake.ingest.request import Wishes
 from kb.model.doc import Doc, Scope, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.source import entry_lsid

@@ -5,13 +5,13 @@ import pytest
 from tools_home import ToolsHome, long_text
 
 from kb.errors import AmbiguousId, NotFound, UsageError
-from kb.ingest.changes import tombstone
-from kb.ingest.request import Wishes
+from kb.intake.ingest.changes import tombstone
+from kb.intake.ingest.request import Wishes
 from kb.model.doc import OPERATOR, Doc, Scope, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.search import SearchRequest
 from kb.model.source import entry_lsid
-from kb.tools.kept import PassageInPlace, Status, WholeDoc, kept, kept_docs
+from kb.operations.kept import PassageInPlace, Status, WholeDoc, kept, kept_docs
 
 ALL = SearchRequest(query="")
 

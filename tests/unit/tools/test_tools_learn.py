@@ -8,9 +8,9 @@ import pytest
 from tools_home import NOBODY, OPERATOR, ToolsHome
 
 from kb.errors import ConfigError
+from kb.knowledge.topics import Topic
 from kb.model.doc import Scope, audience_of
-from kb.tools import LEARN, TOOLS, ToolKit, call, listing, tools_of
-from kb.topics import Topic
+from kb.operations import LEARN, TOOLS, ToolKit, call, listing, tools_of
 
 SCHEMA = {
     "type": "object",

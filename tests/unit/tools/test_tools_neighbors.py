@@ -7,9 +7,9 @@ import msgspec
 from packs_folder import doc, pack_of
 from tools_home import BOB, NOBODY, ToolsHome
 
+from kb.knowledge.packs.register import register
 from kb.model.doc import PackPart, Visibility
 from kb.model.source import member_lsid
-from kb.packs.register import register
 
 FOLLOWERS = tuple(f"f{number}" for number in range(8))
 DOCS = (

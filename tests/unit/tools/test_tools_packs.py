@@ -7,8 +7,8 @@ import pytest
 from packs_folder import doc, pack_of
 from tools_home import BOB, NOBODY, OPERATOR, SCOPES, ToolsHome
 
+from kb.knowledge.packs.register import register
 from kb.model.doc import Scope, Visibility
-from kb.packs.register import register
 
 
 def give(

@@ -5,8 +5,8 @@ import pytest
 from tools_home import BOB, NOBODY, OPERATOR, ToolsHome
 
 from kb.errors import KbError, ModelMissing, StoreBusy, StoreDamaged
-from kb.tools import TOOLS, call
-from kb.tools.wrong import failed_by
+from kb.operations import TOOLS, call
+from kb.operations.wrong import failed_by
 
 REQUIRED = {
     "kb_search": {"query": "tea"},

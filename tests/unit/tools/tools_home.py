@@ -6,13 +6,13 @@ from typing import Any, Final
 import msgspec
 from homes import SmallHome
 
-from kb.config import SearchSettings
-from kb.ingest.request import Wishes
+from kb.intake.ingest.request import Wishes
+from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Coverage, Doc, Scope
 from kb.model.text import Chunk
+from kb.operations import ToolKit, call
 from kb.search.engine import Meaning, Searcher, Sources
 from kb.store import chunks
-from kb.tools import ToolKit, call
 
 NOBODY: Final = Scope(user=None)
 BOB: Final = Scope(user="bob")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from topic_folders import NO_BOUND, PROJECT, SKILLS, learned, reasons, refused, topic, write
 
-from kb.topics import Learned, Limits, Refused, answer, learnable
-from kb.topics.records import Topic
+from kb.knowledge.topics import Learned, Limits, Refused, answer, learnable
+from kb.knowledge.topics.records import Topic
 
 EVERY = ("code-quality", "maintainers/jean", "maintainers/ryan")
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from growth import assert_linear
 
-from kb.topics.glob import matches
+from kb.knowledge.topics.glob import matches
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from topic_folders import PROJECT, SKILLS, topic
 
 from kb.errors import UsageError
-from kb.topics import Limits, knowledge_section, topic_rows, with_learned
+from kb.knowledge.topics import Limits, knowledge_section, topic_rows, with_learned
 
 HOW = (
     "The `learn` tool lists the subjects of a topic and reads them to you.\n"

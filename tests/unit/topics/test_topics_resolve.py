@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from kb import app
-from kb.config import Settings, load
 from kb.errors import ConfigError
+from kb.knowledge.topics import Topic
+from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR, Scope
-from kb.topics import Topic
 
 
 def topics_of(home: Path, said: Settings, scope: Scope = OPERATOR) -> tuple[Topic, ...]:

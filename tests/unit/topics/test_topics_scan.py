@@ -8,7 +8,7 @@ import pytest
 from topic_folders import PROJECT, SKILLS, ask, learned, reasons, refused, topic, write
 
 from kb.errors import TooLarge, Unreadable
-from kb.topics.scan import extension_of, scan, slug_of
+from kb.knowledge.topics.scan import extension_of, scan, slug_of
 
 ENTRIES = 20_000
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
-from kb.topics import Learned, LearnInput, Limits, Refused, Topic, execute
+from kb.knowledge.topics import Learned, LearnInput, Limits, Refused, Topic, execute
 
 PROJECT: Final = {
     "maintainers/jean.md": "# Jean\n",

@@ -8,8 +8,8 @@ import pytest
 
 from kb.client.wire import server_at, with_own_token
 from kb.errors import ReadOnlyHome
-from kb.trust import own_token as own_token_module
-from kb.trust.own_token import OwnToken
+from kb.store.trust import own_token as own_token_module
+from kb.store.trust.own_token import OwnToken
 
 
 def test_it_is_made_once(tmp_path: Path) -> None:

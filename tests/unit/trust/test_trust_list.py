@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kb.content.layout import HomePaths
 from kb.errors import ReadOnlyHome
+from kb.store.content.layout import HomePaths
 from kb.store.store import Store
-from kb.trust import TrustedHome, TrustList, making, replacing, verdict_of
-from kb.trust.identity import identity_of
+from kb.store.trust import TrustedHome, TrustList, making, replacing, verdict_of
+from kb.store.trust.identity import identity_of
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 from test_worker import Counting, WorkHome, paragraphs, spec_of
 
 from kb.errors import UsageError
-from kb.jobs import queue
+from kb.intake.worker.embedders import begin, roll_back, switch_if_whole
+from kb.intake.worker.stages import follow_stages
 from kb.model.embedder import EmbedderChoice, EmbedderSet
 from kb.store import embedders, log
-from kb.worker.embedders import begin, roll_back, switch_if_whole
-from kb.worker.stages import follow_stages
+from kb.store.jobs import queue
 
 ASKED = EmbedderChoice(kind="hashing")
 

@@ -9,10 +9,10 @@ from homes import SmallHome
 from http_server import until
 
 from kb.errors import KbError, StoreFull
-from kb.jobs import queue
+from kb.intake.worker import pool as pool_module
+from kb.intake.worker.pool import Models, WorkerPool, WorkerSettings
 from kb.model.job import Claim
-from kb.worker import pool as pool_module
-from kb.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.store.jobs import queue
 
 
 class Failing:

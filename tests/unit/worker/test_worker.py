@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 from homes import LEASE_MS, SmallHome
 
-from kb.embed.hashing import HashingEmbedder
-from kb.embed.protocol import FloatMatrix
 from kb.errors import EmbedError
-from kb.jobs import queue
+from kb.intake.embed.hashing import HashingEmbedder
+from kb.intake.embed.protocol import FloatMatrix
+from kb.intake.worker.chunking import Chunking
+from kb.intake.worker.embedding import TEXTS_PER_LOOK, Embedding
+from kb.intake.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.intake.worker.stages import follow_stages
 from kb.model.doc import Doc
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.job import Claim
 from kb.model.text import Chunk
 from kb.store import chunks, docs
+from kb.store.jobs import queue
 from kb.store.records import LEDGER
-from kb.worker.chunking import Chunking
-from kb.worker.embedding import TEXTS_PER_LOOK, Embedding
-from kb.worker.pool import Models, WorkerPool, WorkerSettings
-from kb.worker.stages import follow_stages
 
 
 class Counting(HashingEmbedder):

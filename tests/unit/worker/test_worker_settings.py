@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kb.worker.pool import WorkerSettings
+from kb.intake.worker.pool import WorkerSettings
 
 
 @pytest.mark.parametrize(

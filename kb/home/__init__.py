@@ -1,0 +1,1 @@
+"""What is one open home, and several that answer as one?"""

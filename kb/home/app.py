@@ -1,0 +1,436 @@
+"""Who holds it together? The composition root: opens a home and hands out plain objects."""
+
+# Long because it is a list: one short property to each object that a home has.
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from kb.model.clock import Clock, SystemClock
+from kb.model.config import Settings
+from kb.model.doc import OPERATOR, Scope
+from kb.store import docs
+from kb.store.content.files import ContentStore
+from kb.store.content.layout import PROJECT_FOLDER, HomePaths
+from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from kb.home.services.models import HomeModels, SharedModels
+    from kb.home.services.notebook import HomeNotebook
+    from kb.home.services.packs import HomePacks
+    from kb.home.services.registries import HomeRegistries
+    from kb.intake.canonicalize import Parser
+    from kb.intake.embed.protocol import Embedder
+    from kb.intake.ingest.ingest import Ingestor
+    from kb.intake.passages import Ready
+    from kb.intake.sync.add import Adder, AddOptions
+    from kb.intake.sync.current import Syncer, SyncOptions
+    from kb.intake.sync.fetch import Fetcher
+    from kb.intake.sync.items import Member
+    from kb.intake.sync.url import UrlSyncer
+    from kb.intake.worker.pool import WorkerPool, WorkerSettings
+    from kb.knowledge.llm import Provider
+    from kb.knowledge.topics import Topic
+    from kb.model.doc import Doc, Visibility
+    from kb.model.ids import Lsid
+    from kb.model.search import LearnCall
+    from kb.operations.kit import ToolKit
+    from kb.search.engine import Searcher
+    from kb.search.index import DenseIndex, LexicalIndexes
+    from kb.upkeep.backup import Backups
+    from kb.upkeep.check import Checker
+    from kb.upkeep.compactor import Compactor
+
+T = TypeVar("T")
+_SCOPES_MAX: Final = 64
+
+
+def topics_of(home: Path, settings: Settings, scope: Scope) -> "tuple[Topic, ...]":
+    """What a scope can learn in a home, its folder named from the project's root if it has one.
+
+    Raises ConfigError for a topic whose folder is not there.
+    """
+    from kb.knowledge.topics import resolved
+
+    return resolved(settings.kb, topics_root(home), scope)
+
+
+def topics_root(home: Path) -> Path:
+    """Where the folders of topics are named from: the project that the home is of, or the home."""
+    return home.parent if home.name == PROJECT_FOLDER else home
+
+
+class App:
+    """One open home. Close it, or use it as a context manager; safe to share by threads."""
+
+    def __init__(
+        self,
+        paths: HomePaths,
+        store: Store,
+        settings: Settings,
+        shared: "SharedModels | None" = None,
+    ) -> None:
+        self.paths = paths
+        self.store = store
+        self.settings = settings
+        self._shared = shared
+        self.content = ContentStore(paths)
+        self._lock = threading.RLock()
+        self._pools: list[WorkerPool] = []
+
+    @classmethod
+    def open(
+        cls,
+        home: Path,
+        settings: Settings,
+        *,
+        create: bool = True,
+        clock: Clock | None = None,
+        shared: "SharedModels | None" = None,
+    ) -> Self:
+        """Open a home, making it when `create`; without it, a home that is not there is empty.
+
+        Homes that are given the same `shared` models load each of them once. Raises ReadOnlyHome,
+        StoreDamaged, and StoreMissing for a home that was made before and has lost its store.
+        """
+        paths = HomePaths(home)
+        clock = clock or SystemClock()
+        paths.check_not_lost()
+        if not create and not paths.has_store:
+            from kb.store.memory import MemoryEnvironment
+
+            return cls(paths, Store(MemoryEnvironment(), clock), settings, shared)
+        read_only = not create and not os.access(paths.store, os.W_OK)
+        if create:
+            paths.make()
+        store = Store.open(paths.store, clock, create=create, read_only=read_only)
+        return cls(paths, store, settings, shared)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the home is there; one that was not is empty, and reading it makes nothing."""
+        return self.paths.has_store
+
+    @functools.cached_property
+    def models(self) -> "HomeModels":
+        """The models that embed here."""
+        from kb.home.services.models import HomeModels
+
+        return HomeModels(self.store, self.paths.index / "dense", self.settings, self._shared)
+
+    @property
+    def embedder(self) -> "Embedder":
+        """The model in use; it loads its weights at the first text."""
+        return self.models.active().embedder
+
+    @functools.cached_property
+    def lexical(self) -> "LexicalIndexes":
+        """The caches of words, one to an audience."""
+        from kb.search.index import LexicalIndexes
+
+        return LexicalIndexes(self.paths.index / "lexical")
+
+    @property
+    def dense(self) -> "DenseIndex":
+        """The cache of vectors of the model in use."""
+        return self.models.active().dense
+
+    @functools.cached_property
+    def ingestor(self) -> "Ingestor":
+        """Takes docs in."""
+        from kb.intake.ingest.ingest import Ingestor
+
+        return Ingestor(self.store, self.content)
+
+    @functools.cached_property
+    def searcher(self) -> "Searcher":
+        """Answers questions."""
+        from kb.search.engine import Sources
+        from kb.search.remembered import RememberingSearcher
+
+        sources = Sources(
+            lexical=lambda: self._locked(lambda: self.lexical),
+            meaning=self.models.active,
+            embed_query=self.models.embed_query,
+        )
+        wait_s = self.settings.index.lock_wait_ms / 1000
+        return RememberingSearcher(
+            self.store,
+            self.content,
+            sources,
+            self.settings.search,
+            wait_s,
+            self._learn_call,
+        )
+
+    def _learn_call(self, doc: "Doc") -> "LearnCall | None":
+        # The rooms that read sources are loaded once a hit is a topic's.
+        from kb.home.services.sources import learn_call
+
+        return learn_call(self.settings, doc)
+
+    def topics(self, scope: Scope) -> "tuple[Topic, ...]":
+        """What a scope can learn here. Raises ConfigError for a topic whose folder is not there."""
+        return self._topics(scope)
+
+    @functools.cached_property
+    def _topics(self) -> "Callable[[Scope], tuple[Topic, ...]]":
+        # Found once: a folder that goes later costs its own topic, and no other.
+        find = functools.partial(topics_of, self.paths.root, self.settings)
+        return functools.lru_cache(_SCOPES_MAX)(find)
+
+    @functools.cached_property
+    def toolkit(self) -> "ToolKit":
+        """What an agent's calls are answered with."""
+        from kb.knowledge.answers import Means
+        from kb.knowledge.topics import knowledge_section
+        from kb.operations.kit import ToolKit
+
+        return ToolKit(
+            store=self.store,
+            content=self.content,
+            searcher=lambda: self._locked(lambda: self.searcher),
+            topics=self.topics,
+            means=Means(
+                provider=lambda: self.llm,
+                embedder=lambda: self.embedder,
+                knowledge=lambda: knowledge_section(self.topics(OPERATOR), with_tool=False).text,
+            ),
+        )
+
+    @functools.cached_property
+    def llm(self) -> "Provider":
+        """The language model. Raises ConfigError for settings or a key that cannot be used."""
+        from kb.knowledge.llm import Timing, make_provider
+
+        return make_provider(self.settings.llm, os.environ, Timing(clock=self.store.clock))
+
+    def adder(self, parser: "Parser", options: "AddOptions") -> "Adder":
+        """Takes sources in, for one call."""
+        from kb.home.services import entries as home_entries
+        from kb.home.services import notebook as home_notebook
+        from kb.intake.sync.add import Adder
+
+        notebook = home_notebook.folder_if_fit(self.paths, self.settings.notebook)
+
+        def member_at(path: Path) -> "Member | None":
+            return home_notebook.member_at(notebook, path) or home_entries.member_at(
+                self.store, self.paths.knowledge, path, options.file_bytes_max
+            )
+
+        return Adder(self.store, self.ingestor, parser, options, lambda: self.urls, member_at)
+
+    @functools.cached_property
+    def urls(self) -> "UrlSyncer":
+        """Asks servers for pages."""
+        from kb.intake.sync.url import UrlSyncer
+
+        return UrlSyncer(self.fetcher)
+
+    @functools.cached_property
+    def fetcher(self) -> "Fetcher":
+        """The way out to the network."""
+        from kb.intake.sync.fetch import Fetcher
+
+        return Fetcher(self.settings.fetch, self.store.clock)
+
+    def syncer(
+        self,
+        parser: "Parser",
+        options: "SyncOptions",
+        *,
+        ready: "Mapping[Lsid, Ready] | None" = None,
+        revive: bool = False,
+        visibility: "Visibility | None" = None,
+    ) -> "Syncer":
+        """Brings sources level, for one call; of those in `ready` the passages are there already.
+
+        With `revive` what a person removed comes back; `visibility` is that of a pack's docs, where
+        it is asked for anew.
+        """
+        from kb.home.services.sources import HomeSources
+        from kb.intake.ingest.request import Wishes
+        from kb.intake.sync.add import AddOptions
+        from kb.intake.sync.current import Syncer
+
+        asked = AddOptions(
+            recursive=True,
+            dry_run=options.dry_run,
+            file_bytes_max=self.settings.ingest.file_bytes_max,
+            home=options.home,
+            keep_current=False,
+            revive=revive,
+            wishes=Wishes(visibility=visibility),
+        )
+        if ready:
+            # They can be used where they are cut and embedded as the home does it.
+            self._worker_settings()
+        if not options.dry_run:
+            self.notebook.settle_in()
+        sources = HomeSources(
+            self.store,
+            self.settings,
+            topics_root(self.paths.root),
+            self.paths,
+            lambda said: self.adder(parser, said),
+            asked,
+            ready or {},
+        )
+        return Syncer(self.store, sources, options)
+
+    @functools.cached_property
+    def packs(self) -> "HomePacks":
+        """Puts packs on the register, and archives of them into the home."""
+        from kb.home.services.packs import HomePacks
+
+        return HomePacks(self.store, self.paths, self.settings.pack, lambda: self.fetcher)
+
+    @functools.cached_property
+    def registries(self) -> "HomeRegistries":
+        """Takes entries from registries."""
+        from kb.home.services.registries import HomeRegistries
+
+        return HomeRegistries(
+            self.store,
+            self.paths,
+            self.settings,
+            fetcher=lambda: self.fetcher,
+            embedder=lambda: self.embedder,
+            follow=self._worker_settings,
+        )
+
+    def parser(self) -> "Parser":
+        """Reads formats, the risky ones in a child process; close it."""
+        from kb.intake.canonicalize import Parser
+
+        said = self.settings.ingest
+        return Parser(memory_bytes_max=said.parse_memory_bytes, cpu_s_max=said.parse_cpu_s)
+
+    @functools.cached_property
+    def notebook(self) -> "HomeNotebook":
+        """Keeps notes in a git repository, which is a source of the home."""
+        from kb.home.services.notebook import HomeNotebook, NotebookEngine
+
+        engine = NotebookEngine(
+            adder=lambda options: self.adder(self.parser(), options),
+            searcher=lambda: self._locked(lambda: self.searcher),
+            embedder=lambda: self.embedder,
+            llm=lambda: self.llm,
+        )
+        return HomeNotebook(self.store, self.paths, self.settings, engine)
+
+    def pool(self) -> "WorkerPool":
+        """The worker pool, not yet started. Asks for work anew where a stage changed."""
+        from kb.intake.worker.pool import Models, WorkerPool
+
+        settings = self._worker_settings()
+        models = Models(active=lambda: self.embedder, next=self.models.next)
+        pool = WorkerPool(
+            self.store, self.content, models, settings, {"organize": self.notebook.organize}
+        )
+        self._pools.append(pool)
+        return pool
+
+    def _worker_settings(self) -> "WorkerSettings":
+        """How the pool works, which the home follows from now on."""
+        from kb.intake.worker.pool import asked_of
+        from kb.intake.worker.stages import follow_stages
+
+        settings = asked_of(self.settings, self.embedder)
+        follow_stages(self.store, chunker=settings.chunker, models=self.models.in_use())
+        return settings
+
+    def shortened(self) -> str | None:
+        """That the model in use reads less than `entry.tokens_max`; None without entries."""
+        wanted = self.settings.entry.tokens_max
+        with self.store.read() as txn:
+            if not any(True for _ in docs.with_facet(txn, "kind", "entry")):
+                return None
+        most = self.embedder.tokens_max
+        if most >= wanted:
+            return None
+        return (
+            f"passages of entries have at most {most} tokens, for the model reads no more; "
+            f"entry.tokens_max says {wanted}"
+        )
+
+    def catch_up(self) -> list[str]:
+        """Bring the caches level with the store, and write anew what is worn of the words.
+
+        Returns what kept them from it, in words.
+        """
+        return self._caught_up(lambda: self.lexical, lambda: self.dense)
+
+    def catch_up_words(self) -> list[str]:
+        """As `catch_up`, without the vectors, which the next search brings level at little cost."""
+        return self._caught_up(lambda: self.lexical)
+
+    def _caught_up(self, *caches: "Callable[[], LexicalIndexes | DenseIndex]") -> list[str]:
+        wait_s = self.settings.index.lock_wait_ms / 1000
+        states = [cache().catch_up(self.store, wait_s=wait_s) for cache in caches]
+        problems = [state.problem for state in states if state.problem]
+        # Last, for all can be found by now.
+        return problems or self.lexical.renew(self.store, wait_s=wait_s)
+
+    @functools.cached_property
+    def compactor(self) -> "Compactor":
+        """Keeps the home small."""
+        from kb.upkeep.compactor import Compactor
+
+        return Compactor(
+            self.store,
+            self.content,
+            lambda: self.lexical,
+            lambda: self.dense,
+            self.settings.compact,
+        )
+
+    @functools.cached_property
+    def backups(self) -> "Backups":
+        """Copies of the whole home, to be made before what cannot be undone."""
+        from kb.upkeep.backup import Backups
+
+        return Backups(self.paths, self.store)
+
+    @property
+    def checker(self) -> "Checker":
+        """Compares everything with what names it, under the model that is in use now."""
+        from kb.home.services.notebook import folder_if_fit
+        from kb.upkeep.check import Checker, NotebookPlace
+
+        dense = self.dense
+        folder = folder_if_fit(self.paths, self.settings.notebook)
+        place = NotebookPlace(root=folder, sync=self._sync_notebook) if folder else None
+        return Checker(
+            self.store, self.content, self.lexical, dense, dense.fingerprint, dense.dim, place
+        )
+
+    def _sync_notebook(self) -> None:
+        from kb.intake.sync.current import SyncOptions
+
+        with self.parser() as parser:
+            options = SyncOptions(interval_min=0, only=os.fspath(self.notebook.root))
+            self.syncer(parser, options).run()
+
+    def _locked(self, opened: Callable[[], T]) -> T:
+        with self._lock:
+            return opened()
+
+    def close(self) -> None:
+        """Close what was opened; not under a worker that is still busy, which ends with us."""
+        busy = [pool for pool in self._pools if not pool.shutdown(wait_s=0.0)]
+        if busy:
+            return
+        for name in ("lexical", "models"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,173 @@
+"""What is in a home's knowledge folder? Its markdown files, as entries where they are ones."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from kb.errors import ReadOnlyHome, SourceError, StoreFull, UsageError
+from kb.intake.canonicalize.decode import clean_text, decode_text
+from kb.intake.ingest.request import Wishes
+from kb.intake.passages import Ready
+from kb.intake.sync.collection import Collection
+from kb.intake.sync.items import Member
+from kb.intake.sync.origins import folder_of
+from kb.intake.sync.read import read_file
+from kb.intake.sync.walk import Found, Passed, walk
+from kb.knowledge.entries import Entry, id_line, parse, text_of
+from kb.model.ids import Lsid
+from kb.model.origin import Origin, origin_id
+from kb.model.source import display_name, entry_lsid, file_lsid, path_of
+from kb.store import docs
+from kb.store.store import Store
+
+_EXTENSIONS: Final = ("md", "markdown")
+_FILES_MAX: Final = 20_000
+
+
+def declared(folder: Path, now_ms: int) -> list[Origin]:
+    """The source that a knowledge folder is, once it is there."""
+    if not folder.is_dir():
+        return []
+    place = display_name(folder)
+    ident = origin_id("entries", place)
+    return [Origin(origin_id=ident, kind="entries", location=place, added_ms=now_ms)]
+
+
+def collect(store: Store, origin: Origin, folder: Path, file_bytes_max: int) -> Collection:
+    """What lies in the knowledge folder of a home now.
+
+    A file that is no entry, or has the id of one before it, is text, with a remark. Where the home
+    was moved, the source at its old place is gone; its entries are those of the new one.
+    """
+    place = folder_of(origin)
+    if place != folder:
+        return Collection(name=display_name(place), kind="file", start=_below(place), is_gone=True)
+    root = Path(os.path.realpath(folder))
+    seen = list(walk(root, _EXTENSIONS)) if root.is_dir() else []
+    found = [one.path for one in seen if isinstance(one, Found)]
+    passed = tuple(one for one in seen if isinstance(one, Passed))
+    lost = [one.path for one in passed if one.failed]
+    members: dict[Lsid, Member] = {}
+    for path in found[:_FILES_MAX]:
+        try:
+            data, _ = read_file(path, file_bytes_max, store.clock.now_ms(), listed=True)
+        except SourceError:
+            # It is named as a failure when it is to be taken in.
+            lost.append(path)
+            member = _text(path)
+        else:
+            member = _member(path, clean_text(decode_text(data)[0]), members)
+        members[member.lsid] = member
+    return Collection(
+        name=display_name(folder),
+        kind="entry",
+        start=entry_lsid(""),
+        texts=_below(root),
+        members=tuple(members.values()),
+        passed=passed,
+        unsure=_docs_at(store, lost) | {file_lsid(one.path) for one in passed},
+        amiss=f"over {_FILES_MAX:,} files in {root}" if len(found) > _FILES_MAX else None,
+    )
+
+
+def member_at(store: Store, folder: Path, path: Path, file_bytes_max: int) -> Member | None:
+    """What a file is to the knowledge folder, by whatever way it is taken in.
+
+    None where it lies elsewhere, is no entry or cannot be read, and where another file that is
+    there has its id.
+    """
+    root = Path(os.path.realpath(folder))
+    if not path.is_relative_to(root) or path.suffix.lower().lstrip(".") not in _EXTENSIONS:
+        return None
+    try:
+        data, _ = read_file(path, file_bytes_max, store.clock.now_ms())
+    except SourceError:
+        return None
+    said = parse(clean_text(decode_text(data)[0]))
+    if not isinstance(said, Entry):
+        return None
+    holder = holder_of(store, said.meta.zettel_id)
+    return of_entry(path, said) if holder in (None, path) else None
+
+
+def write_new(store: Store, folder: Path, entry: Entry) -> Path:
+    """Write a new entry's file into a knowledge folder, which is made for its owner only.
+
+    Raises UsageError, which says the path, where the id is taken; ReadOnlyHome or StoreFull.
+    """
+    zettel_id = entry.meta.zettel_id
+    path = Path(os.path.realpath(folder)) / f"{zettel_id}.md"
+    holder = holder_of(store, zettel_id)
+    if holder is not None:
+        raise UsageError(f"{holder} is the entry {zettel_id} already; choose another --id")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError as error:
+        raise UsageError(f"{path} is there already; choose another --id") from error
+    except OSError as error:
+        raise ReadOnlyHome(error.strerror or "", place=path) from error
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(text_of(entry).encode())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise StoreFull(error.strerror or "", place=path) from error
+    return path
+
+
+def holder_of(store: Store, zettel_id: str) -> Path | None:
+    """The file of the entry that has an id; None where nothing has it, or the file is gone."""
+    with store.read() as txn:
+        doc = docs.latest_of(txn, entry_lsid(zettel_id))
+    if doc is None or doc.status != "active":
+        return None
+    path = _file_of(doc.source)
+    return path if path.exists() else None
+
+
+def _member(path: Path, text: str, members: dict[Lsid, Member]) -> Member:
+    said = parse(text)
+    if not isinstance(said, Entry):
+        wrong = "; ".join(f"line {fault.line}: {fault.detail}" for fault in said)
+        return _text(path, wrong)
+    member = of_entry(path, said)
+    first = members.get(member.lsid)
+    if first is None:
+        return member
+    owner = display_name(first.path)
+    return _text(path, f"line {id_line(text)}: {said.meta.zettel_id} is the id of {owner} already")
+
+
+def of_entry(path: Path, entry: Entry, ready: Ready | None = None) -> Member:
+    """The file of an entry, as its folder names it; `ready` where its passages came with it."""
+    wishes = Wishes(title=entry.title, tags=entry.tags, entry=entry.meta)
+    lsid = entry_lsid(entry.meta.zettel_id)
+    return Member(lsid=lsid, kind="entry", path=path, wishes=wishes, ready=ready)
+
+
+def _text(path: Path, wrong: str | None = None) -> Member:
+    remark = f"{wrong}; taken in as text until that is mended" if wrong else None
+    return Member(lsid=file_lsid(path), kind="file", path=path, wishes=Wishes(), remark=remark)
+
+
+def _docs_at(store: Store, lost: list[Path]) -> frozenset[Lsid]:
+    """Docs of files that cannot be looked at now, or lie in a folder that cannot."""
+    if not lost:
+        return frozenset()
+    with store.read() as txn:
+        numbers = [no for kind in ("entry", "file") for no in docs.with_facet(txn, "kind", kind)]
+        known = [doc for no in numbers if (doc := docs.latest(txn, no))]
+    return frozenset(
+        doc.place
+        for doc in known
+        if any(_file_of(doc.source).is_relative_to(path) for path in lost)
+    )
+
+
+def _file_of(source: str) -> Path:
+    return path_of(Lsid(source)) or Path(source)
+
+
+def _below(folder: Path) -> str:
+    return file_lsid(folder) + "/"

@@ -1,0 +1,181 @@
+"""Which model is asked, and where are its vectors? What the store says, opened once and kept."""
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kb.errors import ModelMissing
+from kb.intake.embed.factory import make_embedder
+from kb.intake.embed.protocol import Embedder
+from kb.model.config import Settings
+from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
+from kb.store import embedders
+from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from kb.intake.embed.protocol import FloatVector
+    from kb.search.engine import Meaning
+
+
+class SharedModels:
+    """Models that several homes may have: each is loaded once, whichever homes ask for it.
+
+    The last query's vector is kept, so that homes which are asked the same embed it once. Any
+    number of threads may ask.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[EmbedderChoice, int], Embedder] = {}
+        self._last: tuple[Embedder, str, FloatVector] | None = None
+        self._lock = threading.Lock()
+
+    def made(self, choice: EmbedderChoice, threads: int) -> Embedder:
+        """The model that a choice names; `threads` as in `make_embedder`. Raises ModelMissing."""
+        with self._lock:
+            known = self._made.get((choice, threads))
+            if known is None:
+                known = self._made[choice, threads] = make_embedder(
+                    choice.kind,
+                    model=choice.model,
+                    threads=threads,
+                    query_prefix=choice.query_prefix,
+                    passage_prefix=choice.passage_prefix,
+                    scripts=choice.scripts,
+                )
+            return known
+
+    def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":
+        """What `Embedder.embed_query` gives, of the last text without asking the model again."""
+        last = self._last
+        if last is not None and last[0] is embedder and last[1] == text:
+            return last[2]
+        vector = embedder.embed_query(text)
+        self._last = embedder, text, vector
+        return vector
+
+
+class HomeModels:
+    """Opens the models of one home; any number of threads may ask.
+
+    The settings name the model that a home begins with. From then on the home's own choice holds
+    until another is made, so that no call with other settings can mix two models or start over.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        dense_folder: Path,
+        settings: Settings,
+        shared: SharedModels | None = None,
+    ) -> None:
+        self._store = store
+        self._dense_folder = dense_folder
+        self._settings = settings
+        self._shared = shared or SharedModels()
+        self._active: Meaning | None = None
+        self._lock = threading.RLock()
+
+    def in_use(self) -> EmbedderSet:
+        """The home's models; one that has none would begin with what the settings ask for."""
+        with self._store.read() as txn:
+            known = embedders.in_use(txn)
+        if known is not None:
+            return known
+        asked = self.asked()
+        return EmbedderSet(active=self.described(asked), settings=asked)
+
+    def active(self) -> "Meaning":
+        """The model that searches use, with its cache of vectors.
+
+        Raises ModelMissing where it is not there, or is not the one that embedded the passages.
+        """
+        from kb.search.engine import Meaning
+        from kb.search.index import DenseIndex
+
+        with self._lock:
+            known = self.in_use()
+            embedder = self._opened(known.active)
+            if self._active is None or self._active.dense.fingerprint != embedder.fingerprint:
+                # A search that still runs may hold the one before: it is let go, not closed.
+                said = self._settings.index
+                dense = DenseIndex(
+                    self._dense_folder,
+                    embedder.fingerprint,
+                    embedder.dim,
+                    mode=said.dense_mode,
+                    crossover_rows=said.crossover_rows,
+                )
+                warning = self._warning(known)
+                self._active = Meaning(embedder=embedder, dense=dense, warning=warning)
+            return self._active
+
+    def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":
+        """The vector of a query, (dim,) float32 of length 1. Raises ModelMissing or EmbedError."""
+        return self._shared.embed_query(embedder, text)
+
+    def next(self) -> Embedder | None:
+        """The model whose vectors are being made, or None. Raises ModelMissing."""
+        with self._lock:
+            wanted = self.in_use().next
+            return self._opened(wanted) if wanted else None
+
+    def described(self, choice: EmbedderChoice) -> EmbedderSpec:
+        """What a choice names now. Raises ModelMissing where it names nothing."""
+        embedder = self._made(choice)
+        return EmbedderSpec(choice=choice, fingerprint=embedder.fingerprint, dim=embedder.dim)
+
+    def change_to(self, choice: EmbedderChoice | None) -> EmbedderSet:
+        """Start a set of vectors of another model; None means what the settings ask for.
+
+        Searches go on with the model in use until the pool has made the whole set. Raises
+        ModelMissing where the choice names no model.
+        """
+        from kb.intake.worker.embedders import begin
+        from kb.search.index import discard, folder_name
+
+        wanted = self.described(choice or self.asked())
+        if wanted.fingerprint != self.in_use().active.fingerprint:
+            # What is there of an earlier time was not told of what changed since.
+            discard(self._dense_folder / folder_name(wanted.fingerprint))
+        return begin(self._store, wanted, self.asked())
+
+    def asked(self) -> EmbedderChoice:
+        """The model that the settings ask for."""
+        said = self._settings.embed
+        return EmbedderChoice(
+            kind=said.kind,
+            model=said.model,
+            query_prefix=said.query_prefix,
+            passage_prefix=said.passage_prefix,
+            scripts=said.scripts,
+        )
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if self._active is not None:
+            self._active.dense.close()
+
+    def _opened(self, spec: EmbedderSpec) -> Embedder:
+        embedder = self._made(spec.choice)
+        if embedder.fingerprint != spec.fingerprint:
+            raise ModelMissing(
+                f"the passages were embedded by {spec.fingerprint}, and {_name(spec.choice)} is "
+                f"{embedder.fingerprint} now; bring the old one back, or `kb embedder set` this one"
+            )
+        return embedder
+
+    def _made(self, choice: EmbedderChoice) -> Embedder:
+        return self._shared.made(choice, self._settings.embed.threads)
+
+    def _warning(self, known: EmbedderSet) -> str | None:
+        asked = self.asked()
+        if asked in (known.settings, *(one.choice for one in known.kept)):
+            return None
+        return (
+            f"the settings ask for the model {_name(asked)}, and this home is embedded by "
+            f"{_name(known.active.choice)}; `kb embedder set` changes it"
+        )
+
+
+def _name(choice: EmbedderChoice) -> str:
+    return choice.model or ("the built-in one" if choice.kind == "onnx" else choice.kind)

@@ -1,0 +1,372 @@
+"""How does a note get from the notebook into the engine? By its file, as any other source."""
+
+import functools
+import os
+import random
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import NotebookGone, NotebookUnfit, SourceError
+from kb.intake.ingest.changes import vanish
+from kb.intake.ingest.ingest import seen_record
+from kb.intake.ingest.request import Wishes
+from kb.intake.sync import origins
+from kb.intake.sync.add import AddOptions
+from kb.intake.sync.items import Member
+from kb.intake.sync.moves import Lost, Move, follow, moves, new_title
+from kb.intake.sync.read import read_file
+from kb.intake.sync.walk import Found, walk
+from kb.model.config import NotebookSettings, Settings
+from kb.model.doc import LOCAL_USER, OPERATOR, audience_of
+from kb.model.ids import DocId, JobId, sha256_hex
+from kb.model.job import Claim
+from kb.model.origin import NOTEBOOK_INDEX, Origin, origin_id
+from kb.model.search import SearchRequest
+from kb.model.source import display_name, file_lsid, path_of
+from kb.store import chunks, docs
+from kb.store.content.layout import PROJECT_FOLDER, HomePaths
+from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from kb.intake.embed.protocol import Embedder
+    from kb.intake.sync.add import Adder
+    from kb.knowledge.llm import Provider
+    from kb.knowledge.notebook import (
+        Arrival,
+        Logged,
+        Organizer,
+        Pusher,
+        PushReport,
+        Sender,
+        TidyReport,
+        Undone,
+    )
+    from kb.search.engine import Searcher
+
+_EXTENSIONS = ("md",)
+_LIKE_HITS = 10
+
+
+def folder_of(paths: HomePaths, said: NotebookSettings) -> Path:
+    """The notebook's folder, by its real path; it may not be there.
+
+    Raises NotebookUnfit for a project's that leads out of its `.kb`. An absolute path is the user's
+    own word, for no settings of a project may say one.
+    """
+    named = os.path.expanduser(said.path) if said.path else paths.notebook.name
+    real = Path(os.path.realpath(paths.root / named))
+    is_bound = paths.root.name == PROJECT_FOLDER and not os.path.isabs(named)
+    if is_bound and Path(os.path.realpath(paths.root)) not in real.parents:
+        detail = (
+            f"it leads out of the project, to {real}; if that is right, have your own settings say "
+            "so (notebook.path)"
+        )
+        raise NotebookUnfit(detail, place=paths.root / named)
+    return real
+
+
+def folder_if_fit(paths: HomePaths, said: NotebookSettings) -> Path | None:
+    """As `folder_of`; None where that refuses, for what has other things to do."""
+    try:
+        return folder_of(paths, said)
+    except NotebookUnfit:
+        return None
+
+
+def declared(folder: Path | None, now_ms: int) -> list[Origin]:
+    """The source that a notebook is, once it is there."""
+    if folder is None or not (folder / ".git").is_dir():
+        return []
+    place = display_name(folder)
+    ident = origin_id("notebook", place)
+    return [
+        Origin(
+            origin_id=ident,
+            kind="notebook",
+            location=place,
+            extensions=_EXTENSIONS,
+            added_ms=now_ms,
+        )
+    ]
+
+
+def member_at(folder: Path | None, path: Path) -> Member | None:
+    """What a file is to the notebook, by whatever way it is taken in; None where it is no note."""
+    if folder is None:
+        return None
+    is_note = path.suffix == ".md" and path != folder / NOTEBOOK_INDEX
+    if not is_note or not path.is_relative_to(folder):
+        return None
+    return Member(lsid=file_lsid(path), kind="notebook", path=path, wishes=Wishes())
+
+
+class NotebookEngine(Struct, frozen=True, kw_only=True):
+    """What the rest of the home is to its notebook; each is asked for when it is needed."""
+
+    adder: "Callable[[AddOptions], Adder]"
+    searcher: "Callable[[], Searcher]"
+    embedder: "Callable[[], Embedder]"
+    llm: "Callable[[], Provider]"
+
+
+class HomeNotebook:
+    """The notebook of one home: notes handed in, placed, taken into the engine, taken back."""
+
+    def __init__(
+        self, store: Store, paths: HomePaths, settings: Settings, engine: NotebookEngine
+    ) -> None:
+        self._paths = paths
+        self._settings = settings.notebook
+        self._store = store
+        self._file_bytes_max = settings.ingest.file_bytes_max
+        self._asks_model = settings.llm.provider != "none"
+        # The remote of a project's notebook may have come with the project.
+        self.pushes = settings.notebook.push and paths.root.name != PROJECT_FOLDER
+        self._engine = engine
+
+    @functools.cached_property
+    def root(self) -> Path:
+        """Its folder, by its real path; it may not be there. Raises NotebookUnfit."""
+        return folder_of(self._paths, self._settings)
+
+    def hand_in(
+        self, data: bytes, hint: str | None, tags: Sequence[str], *, owner: str | None = None
+    ) -> JobId:
+        """Queue a note, without an owner the local user's. Raises UsageError for what is none."""
+        from kb.knowledge.notebook import checked_text, hand_in
+
+        text = checked_text(data)
+        with self._store.write() as txn:
+            return hand_in(txn, self._store.clock, text, hint, tags, owner=owner)
+
+    def organize(self, claims: list[Claim]) -> None:
+        """Place notes that were handed in; see kb.knowledge.notebook.Organizer."""
+        self._organizer.work(claims)
+
+    @functools.cached_property
+    def _organizer(self) -> "Organizer":
+        from kb.knowledge.notebook import Organizer
+
+        complete = self._complete if self._asks_model else None
+        return Organizer(
+            self._store,
+            self.root,
+            self.take_in,
+            self.nearest,
+            complete,
+            may_make=lambda: not self._is_gone(),
+        )
+
+    def _is_gone(self) -> bool:
+        """Whether there was a notebook, and its repository is no more."""
+        from kb.upkeep.check.notebook import standing
+
+        return standing(self._store, self.root) == "gone"
+
+    def commits(self, limit: int) -> "list[Logged]":
+        """The newest commits, the newest first; none without a notebook.
+
+        Raises NotebookGone for one whose repository is no more, NotebookUnfit.
+        """
+        from kb.knowledge.notebook import log
+        from kb.knowledge.notebook.opening import GONE
+
+        if self._is_gone():
+            raise NotebookGone(GONE, place=self.root)
+        return log(self.root, limit)
+
+    def _complete(self, system: str, user: str) -> str:
+        return self._engine.llm().complete(system, user)
+
+    def undo(self, ident: str) -> "Undone":
+        """Take a job's note back, or what a commit tidied. Raises NoJob or CannotUndo."""
+        from kb.knowledge.notebook import undo
+
+        return undo(self.root, ident, self._store.clock, self.take_in)
+
+    def tidy(self, *, apply: bool) -> "TidyReport":
+        """What is out of order; with `apply`, put in order by one commit. Raises NotebookUnfit."""
+        from kb.knowledge.notebook import look, tidy
+
+        if not apply:
+            return look(self.root, self._go_together)
+        return tidy(self.root, self._store.clock, self.take_in, self._go_together)
+
+    def _go_together(self, paths: Collection[str]) -> bool:
+        """Whether notes are of one person, and for the same eyes."""
+        with self._store.read() as txn:
+            found = [docs.latest_of(txn, file_lsid(self.root / path)) for path in paths]
+        mine = (LOCAL_USER, audience_of("private", LOCAL_USER))
+        return len({(doc.owner, doc.audience) if doc else mine for doc in found}) == 1
+
+    @functools.cached_property
+    def _pusher(self) -> "tuple[Pusher, Sender]":
+        from kb.knowledge.notebook import Pusher, Sender
+
+        sender = Sender()
+        pusher = Pusher(
+            self._store,
+            self.root,
+            self._paths.push_lock,
+            random.random,
+            sender,
+            token_host=self._settings.token_host,
+        )
+        return pusher, sender
+
+    def strange_remote(self) -> str | None:
+        """Where a push would go that nobody has agreed to; None where somebody has.
+
+        The remote of a project's notebook may have come with the project. Raises NotebookUnfit.
+        """
+        is_project = self._paths.root.name == PROJECT_FOLDER
+        return self._pusher[0].new_remote() if is_project else None
+
+    def push(self) -> "PushReport":
+        """Push to `origin` now. Raises NotPushed where there is none, NotebookUnfit, StoreBusy.
+
+        Whoever calls has seen to `strange_remote`.
+        """
+        return self._told(self._pusher[0].push())
+
+    def push_if_due(self) -> "PushReport | None":
+        """Where the settings say so, push once if it is time to; how it stands then."""
+        if not self.pushes:
+            return None
+        self._pusher[0].push_if_due()
+        return self.push_report()
+
+    def push_report(self) -> "PushReport | None":
+        """How the last push to the `origin` there is now went; None before the first."""
+        found = self._pusher[0].report()
+        return self._told(found) if found else None
+
+    def _told(self, report: "PushReport") -> "PushReport":
+        # Nothing is tried again by itself where the settings do not say so.
+        return report if self.pushes else msgspec.structs.replace(report, next_ms=None)
+
+    @contextmanager
+    def pushing(self) -> Iterator[None]:
+        """Where the settings say so, have it pushed whenever that is due, inside the block."""
+        from kb.knowledge.notebook import pushing
+
+        with pushing(*self._pusher) if self.pushes else nullcontext():
+            yield
+
+    def take_in(self, arrival: "Arrival") -> dict[str, DocId]:
+        """Take in what commits have changed; returns the docs of what was added, by path.
+
+        A moved note keeps its doc, its passages and their vectors. May be repeated.
+        """
+        root = self.root
+        self.settle_in()
+        places = [(root / move.old, root / move.new) for move in arrival.moves]
+        follow(self._store, [one for one in map(self._followed, places) if one is not None])
+        options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
+        members = [
+            Member(
+                lsid=file_lsid(root / path),
+                kind="notebook",
+                path=root / path,
+                wishes=self._wishes(root / path, tags, arrival.owners.get(path)),
+            )
+            for path, tags in arrival.added.items()
+        ]
+        members += [one for _, new in places if (one := member_at(root, new)) is not None]
+        report = self._engine.adder(options).add_members(members)
+        # A path whose note went elsewhere and was not known again there.
+        gone = [*(old for old, _ in places), *(root / path for path in arrival.removed)]
+        self._hide([path for path in gone if not os.path.lexists(path)])
+        found = {line.source: line.doc_id for line in report.docs}
+        names = {path: display_name(root / path) for path in arrival.added}
+        return {path: found[name] for path, name in names.items() if name in found}
+
+    def _wishes(self, path: Path, tags: tuple[str, ...], owner: str | None) -> Wishes:
+        with self._store.read() as txn:
+            before = docs.latest_of(txn, file_lsid(path))
+        # What stood here before and was somebody else's says nothing of who may see this.
+        is_new = owner is not None and before is not None and before.owner != owner
+        return Wishes(tags=tags or None, owner=owner, visibility="private" if is_new else None)
+
+    def settle_in(self) -> None:
+        """Have the notebook kept current, and no other.
+
+        Where it was moved, with its home or by another setting, its docs follow it; those of notes
+        that are not in the new place go, and come back when that notebook does.
+        """
+        folder = folder_if_fit(self._paths, self._settings)
+        for origin in declared(folder, self._store.clock.now_ms()):
+            with self._store.read() as txn:
+                known = [one for one in origins.listed(txn) if one.kind == "notebook"]
+            if all(one.origin_id != origin.origin_id for one in known):
+                origins.register(self._store, origin)
+            for one in known:
+                if one.origin_id != origin.origin_id:
+                    self._leave(one)
+
+    def _leave(self, origin: Origin) -> None:
+        old = origins.folder_of(origin)
+        with self._store.read() as txn:
+            numbers = list(docs.with_facet(txn, "kind", "notebook"))
+            known = [doc for no in numbers if (doc := docs.latest(txn, no))]
+        left = [doc for doc in known if (path_of(doc.place) or self.root).is_relative_to(old)]
+        here = (one.path for one in walk(self.root, _EXTENSIONS) if isinstance(one, Found))
+        fresh = [path for path in here if member_at(self.root, path)]
+        lost = [Lost(doc=doc) for doc in left]
+        found = moves(self._store, fresh, lost, self._file_bytes_max, title_of=self._title_of)
+        followed = set(follow(self._store, found))
+        vanish(self._store, [doc.doc_id for doc in left if doc.doc_id not in followed])
+        origins.unregister(self._store, origin.origin_id)
+
+    def _followed(self, places: tuple[Path, Path]) -> Move | None:
+        old, new = places
+        with self._store.read() as txn:
+            doc = docs.latest_of(txn, file_lsid(old))
+        if doc is None or doc.status != "active":
+            return None
+        try:
+            data, stamp = read_file(new, self._file_bytes_max, self._store.clock.now_ms())
+        except SourceError:
+            return None
+        if sha256_hex(data) != doc.raw_sha256:
+            return None
+        seen = seen_record(file_lsid(new), doc.doc_id, doc.raw_sha256, stamp)
+        title = new_title(doc, new, data, self._title_of)
+        return Move(doc=doc, path=new, seen=seen, title=title)
+
+    def _title_of(self, path: Path, data: bytes) -> str | None:
+        options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
+        return self._engine.adder(options).title_of(path, data)
+
+    def _hide(self, paths: list[Path]) -> None:
+        with self._store.read() as txn:
+            found = [docs.latest_of(txn, file_lsid(path)) for path in paths]
+        hidden = [doc.doc_id for doc in found if doc is not None and doc.status == "active"]
+        if hidden:
+            vanish(self._store, hidden)
+
+    def nearest(self, text: str) -> list[tuple[str, float]]:
+        """Paths of notes with the cosine of their passage that is most like `text`, best first."""
+        request = SearchRequest(query=text, k=_LIKE_HITS, kinds=("notebook",))
+        hits = self._engine.searcher().search(request, OPERATOR).hits
+        if not hits:
+            return []
+        embedder = self._engine.embedder()
+        vector = embedder.embed_query(text)
+        best: dict[str, float] = {}
+        with self._store.read() as txn:
+            for hit in hits:
+                chunk, path = chunks.by_id(txn, hit.chunk_id), Path(hit.source)
+                if chunk is None or not path.is_relative_to(self.root):
+                    continue
+                text_hash = chunk.text_hash
+                found = chunks.get_vector(txn, embedder.fingerprint, text_hash, embedder.dim)
+                if found is not None:
+                    name = path.relative_to(self.root).as_posix()
+                    best[name] = max(best.get(name, -1.0), float(vector @ found))
+        return sorted(best.items(), key=lambda item: (-item[1], item[0]))

@@ -1,0 +1,213 @@
+"""What is read, and how? Folders, pages and collections, each by the room that knows it."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from kb.errors import ConfigError, HeldBack, NotFound, Refused, SourceError, UsageError
+from kb.home.services import entries as home_entries
+from kb.home.services import notebook as home_notebook
+from kb.intake.ingest.request import Wishes
+from kb.intake.passages import Ready
+from kb.intake.sync.collection import Collection
+from kb.intake.sync.items import Member
+from kb.intake.sync.report import AddReport
+from kb.intake.sync.walk import Found, Passed
+from kb.model.config import Settings
+from kb.model.doc import OPERATOR, Doc, Kind, PackPart, Visibility
+from kb.model.ids import Lsid
+from kb.model.origin import FOLDERS, Origin, origin_id
+from kb.model.pack import PackRecord
+from kb.model.search import LearnCall
+from kb.model.source import member_lsid, member_of
+from kb.store.content.inside import place_inside
+from kb.store.content.layout import HomePaths
+from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from kb.intake.sync.add import Adder, AddOptions
+    from kb.knowledge.packs.manifest import PackDoc
+    from kb.knowledge.topics import Topic
+
+_ENTRIES_MAX: Final = 20_000
+_NO_BODY: Final = "there is no such file in the pack's folder, so nothing of it was changed"
+
+
+def learn_call(settings: Settings, doc: Doc) -> LearnCall | None:
+    """What loads a subject that was taken in; None where the settings keep it from everyone now."""
+    from kb.knowledge.topics import is_disabled, subject_at
+
+    name, path = member_of(doc.place)
+    said = settings.kb.topic.get(name)
+    subject = subject_at(path)
+    if said is None or not (said.enable and said.index) or subject.is_hidden:
+        return None
+    if is_disabled(said.disabled, subject):
+        return None
+    return LearnCall(topic=name, subject=subject.slug)
+
+
+class HomeSources:
+    """Reads the sources of one home for one sync; see kb.intake.sync.current.Reach."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        topics_root: Path,
+        paths: HomePaths,
+        adder: "Callable[[AddOptions], Adder]",
+        options: "AddOptions",
+        ready: Mapping[Lsid, Ready],
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._topics_root = topics_root
+        self._paths = paths
+        self._adder = adder
+        self._options = options
+        self._ready = ready
+
+    def take_in(self, origin: Origin, seen: Sequence[Found | Passed]) -> tuple[AddReport, Origin]:
+        """Take in a page, or what a walk brought of a folder; with what was asked for it once."""
+        wishes = Wishes(tags=origin.tags, visibility_first=origin.visibility, owner=origin.owner)
+        asked = structs.replace(self._options, extensions=origin.extensions, wishes=wishes)
+        adder = self._adder(asked)
+        if origin.kind in FOLDERS:
+            return adder.add_walked(seen), origin
+        report = adder.add([origin.location])
+        if adder.error is not None:
+            raise adder.error
+        cursor = adder.cursors.get(origin.location, origin.cursor)
+        return report, structs.replace(origin, cursor=cursor)
+
+    def title_of(self, path: Path, data: bytes) -> str | None:
+        """What a file of these bytes is called where it is now; None where it cannot be read."""
+        return self._adder(self._options).title_of(path, data)
+
+    def declared(self) -> list[Origin]:
+        """The topics that the settings name and want to have searched, entries and notebook."""
+        now_ms = self._store.clock.now_ms()
+        topics = [
+            Origin(origin_id=origin_id("topic", name), kind="topic", location=name, added_ms=now_ms)
+            for name, said in self._settings.kb.topic.items()
+            if said.enable and said.index
+        ]
+        folder = home_notebook.folder_if_fit(self._paths, self._settings.notebook)
+        notebook = home_notebook.declared(folder, now_ms)
+        return [*topics, *home_entries.declared(self._paths.knowledge, now_ms), *notebook]
+
+    def collect(self, origin: Origin) -> Collection:
+        """What a topic, a pack or a folder of entries names now."""
+        if origin.kind == "entries":
+            bytes_max = self._options.file_bytes_max
+            return home_entries.collect(self._store, origin, self._paths.knowledge, bytes_max)
+        return self._topic(origin) if origin.kind == "topic" else self._pack(origin)
+
+    def take_members(self, collection: Collection) -> AddReport:
+        """Take in what a collection names."""
+        return self._adder(self._options).add_members(collection.members, collection.passed)
+
+    def _topic(self, origin: Origin) -> Collection:
+        from kb.knowledge.topics import resolved
+        from kb.model.config import KbSettings
+
+        name = origin.location
+        said = self._settings.kb.topic.get(name)
+        if said is None or not (said.enable and said.index):
+            return _collection(origin, is_gone=True)
+        try:
+            (topic,) = resolved(KbSettings(topic={name: said}), self._topics_root, OPERATOR)
+            return self._subjects(origin, topic)
+        except (ConfigError, SourceError) as error:
+            return _collection(origin, amiss=str(error))
+
+    def _subjects(self, origin: Origin, topic: "Topic") -> Collection:
+        from kb.knowledge.topics import open_shelf
+
+        shelf = open_shelf(topic, _ENTRIES_MAX)
+        found = [subject for subject in shelf.subjects if not subject.is_hidden]
+        shown = Wishes(visibility=topic.visibility)
+        sound = [(subject.path, shown) for subject in found if not subject.problem]
+        unsure = [subject.path for subject in found if subject.problem]
+        folder = Path(os.path.realpath(topic.folder))
+        members = _members("topic", topic.id, folder, sound)
+        return _collection(origin, tuple(members), _unsure("topic", topic.id, unsure))
+
+    def _pack(self, origin: Origin) -> Collection:
+        from kb.knowledge.packs.register import follow_version, listed, open_registered, place_of
+
+        with self._store.read() as txn:
+            records = listed(txn, OPERATOR)
+        record = next((one for one in records if one.pack_id == origin.location), None)
+        if record is None:
+            return _collection(origin, is_gone=True)
+        try:
+            pack = open_registered(record, self._paths.root)
+            follow_version(self._store, record, pack, dry_run=self._options.dry_run)
+        except (HeldBack, SourceError, NotFound, UsageError) as error:
+            return _collection(origin, amiss=str(error))
+        asked = self._options.wishes.visibility
+        named = [(doc.source_path, _wishes(record, doc, asked)) for doc in pack.manifest.docs]
+        folder = place_of(record, self._paths.root).parent
+        found = {one.lsid: one for one in _members("pack", record.pack_id, folder, named)}
+        members = [structs.replace(one, ready=self._ready.get(lsid)) for lsid, one in found.items()]
+        paths = {member_lsid("pack", record.pack_id, path): path for path, _ in named}
+        lost = [path for lsid, path in paths.items() if lsid not in found]
+        passed = [Passed(folder / path, _NO_BODY, failed=True) for path in lost]
+        unsure = _unsure("pack", record.pack_id, lost)
+        return _collection(origin, tuple(members), unsure, passed=tuple(passed))
+
+
+def _wishes(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> Wishes:
+    return Wishes(
+        title=doc.title or None,
+        tags=doc.tags,
+        visibility=asked,
+        visibility_first=record.visibility,
+        owner=record.owner,
+        pack=PackPart(pack_id=record.pack_id, selector=doc.selector),
+    )
+
+
+def _collection(
+    origin: Origin,
+    members: tuple[Member, ...] = (),
+    unsure: frozenset[Lsid] = frozenset(),
+    *,
+    passed: tuple[Passed, ...] = (),
+    amiss: str | None = None,
+    is_gone: bool = False,
+) -> Collection:
+    kind: Kind = "topic" if origin.kind == "topic" else "pack"
+    return Collection(
+        name=f"the {kind} {origin.location}",
+        kind=kind,
+        start=member_lsid(kind, origin.location, ""),
+        members=members,
+        passed=passed,
+        unsure=unsure,
+        amiss=amiss,
+        is_gone=is_gone,
+    )
+
+
+def _members(
+    kind: Kind, name: str, folder: Path, named: Sequence[tuple[str, Wishes]]
+) -> Iterator[Member]:
+    """Those that lie inside the folder; no link leads out of it."""
+    for path, wishes in named:
+        try:
+            # Under the folder's own name, which stays when another version takes its place.
+            at = folder / place_inside(folder, path)
+        except Refused:
+            continue
+        if os.path.isfile(at):
+            yield Member(lsid=member_lsid(kind, name, path), kind=kind, path=at, wishes=wishes)
+
+
+def _unsure(kind: Kind, name: str, paths: Sequence[str]) -> frozenset[Lsid]:
+    return frozenset(member_lsid(kind, name, path) for path in paths)

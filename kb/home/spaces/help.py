@@ -1,0 +1,53 @@
+"""Help from several stores: their entries and kb's own answer, the first store keeps signals."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from kb.home.app import App
+from kb.home.spaces.asked import OpenSpace
+from kb.knowledge.guide import Desk, Shelf
+from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from kb.search.engine import Searcher
+
+
+class Once:
+    """A home that is opened when it is first needed, by one of the threads that need it."""
+
+    def __init__(self, opened: Callable[[], App]) -> None:
+        self._opened = opened
+        self._app: App | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self) -> App:
+        """The home. Raises what opening it raises, and tries again at the next call."""
+        with self._lock:
+            if self._app is None:
+                self._app = self._opened()
+            return self._app
+
+
+def desk_of(spaces: Sequence[OpenSpace], core: Callable[[], App] | None) -> Desk:
+    """A desk over spaces in the order of precedence, kb's own entries after them."""
+    shelves = [
+        Shelf(name=space.name, store=_store(space.app), searcher=space.app.toolkit.searcher)
+        for space in spaces
+    ]
+    if core is not None:
+
+        def own_searcher() -> "Searcher":
+            return core().toolkit.searcher()
+
+        shelves.append(Shelf(name="kb", store=lambda: core().store, searcher=own_searcher))
+    first = spaces[0].app
+    return Desk(
+        shelves,
+        first.store if first.is_made else None,
+        lambda reason: first.backups.create(reason).backup.name,
+    )
+
+
+def _store(app: App) -> Callable[[], Store]:
+    return lambda: app.store

@@ -1,0 +1,100 @@
+"""Which homes a call means: named, the project's or the user's."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from kb.errors import UsageError
+from kb.model.search import SpaceName
+from kb.store.content.layout import PROJECT_FOLDER
+
+SpaceAsked = Literal["user", "project", "all"]
+
+
+class SpaceHome(Struct, frozen=True, kw_only=True):
+    """A home by the name of its space. Nothing need be there."""
+
+    name: SpaceName
+    home: Path
+
+
+def homes_read(
+    home: str | None, space: SpaceAsked | None, cwd: Path, env: Mapping[str, str]
+) -> tuple[SpaceHome, ...]:
+    """The homes that a reading call means, at least one; of what two hold, the first one's wins.
+
+    That is `home`, else what `space` says, else KB_HOME, else the nearest `.kb/` from `cwd` upward
+    with the user's home. Raises UsageError where a project is asked for and there is none.
+    """
+    if home == "":
+        raise UsageError("--home is empty")
+    if home is not None and space is not None:
+        raise UsageError("give either --home or --space")
+    named = home if home is not None or space is not None else env.get("KB_HOME")
+    if named:
+        place = Path(named).expanduser().absolute()
+        return (SpaceHome(name=_name_of(place), home=place),)
+    found: list[SpaceHome] = []
+    nearest = next(_projects(cwd), None)
+    if space == "project" and nearest is None:
+        raise UsageError(
+            f"no {PROJECT_FOLDER}/ folder here or above; make one, or use --space user"
+        )
+    if space != "user" and nearest is not None:
+        found.append(SpaceHome(name="project", home=nearest))
+    mine = user_home() if space != "project" else None
+    if mine is not None and not any(_is_same(one.home, mine) for one in found):
+        found.append(SpaceHome(name="user", home=mine))
+    if not found:
+        raise UsageError("this user has no home folder; say --home DIR, or set KB_HOME")
+    return tuple(found)
+
+
+def home_written(
+    home: str | None, space: SpaceAsked | None, cwd: Path, env: Mapping[str, str]
+) -> Path:
+    """The one home that any other call works on: the first of those that would be read.
+
+    Raises UsageError as `homes_read` does, and where several are asked for.
+    """
+    if space == "all":
+        raise UsageError("this command works on one space; say --space user or --space project")
+    return homes_read(home, space, cwd, env)[0].home
+
+
+def user_home() -> Path | None:
+    """The user space, under the platform's data folder; None for a user without a home folder."""
+    import platformdirs
+
+    home = Path(platformdirs.user_data_dir("kb", appauthor=False))
+    return home if home.is_absolute() else None
+
+
+def project_at(folder: Path) -> Path | None:
+    """The home of the project that a folder lies in; None where it lies in none."""
+    return next(_projects(folder), None)
+
+
+def enclosing_project(home: Path) -> Path | None:
+    """The project's home in whose tree another project lies; None where it lies in none."""
+    return next(_projects(home.parent.parent), None) if home.name == PROJECT_FOLDER else None
+
+
+def _projects(folder: Path) -> Iterator[Path]:
+    """The `.kb/` folders from a folder upward, the nearest first."""
+    homes = (above / PROJECT_FOLDER for above in (folder, *folder.parents))
+    return (home for home in homes if home.is_dir())
+
+
+def _name_of(home: Path) -> SpaceName:
+    mine = user_home()
+    if mine is not None and _is_same(home, mine):
+        return "user"
+    return "project" if home.name == PROJECT_FOLDER else "home"
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)

@@ -1,0 +1,99 @@
+"""How much is there? Docs, passages, jobs and bytes of one open home, counted."""
+
+import stat
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from kb.errors import NotebookUnfit
+from kb.home.app import App
+from kb.knowledge.notebook import PushReport
+from kb.store import docs
+from kb.store.jobs import queue
+from kb.store.records import LEDGER
+
+_LETTERS_MAX: Final = 100
+
+
+class DeadLetter(Struct, frozen=True, kw_only=True):
+    """A job that failed for good, and why."""
+
+    job_id: str
+    kind: str
+    doc_id: str
+    attempts: int
+    reason: str
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """Counts; sizes in bytes."""
+
+    home: str
+    docs: dict[str, int]
+    ledger: dict[str, int]
+    passages: int
+    vectors: int
+    entities: int
+    jobs: dict[str, int]
+    dead_letters: list[DeadLetter]
+    model: str
+    pages_without_text: int
+    store_bytes: int
+    disk_bytes: int
+    push: PushReport | None
+    """How far the notebook's remote has come; None where nothing was pushed yet."""
+
+
+def counted(app: App) -> Stats:
+    """Count what a home has. Reads every doc and looks at every file."""
+    statuses: Counter[str] = Counter()
+    without_text = 0
+    with app.store.read() as txn:
+        for doc in docs.every(txn):
+            statuses[doc.status] += 1
+            if doc.coverage is not None and doc.status == "active":
+                without_text += doc.coverage.pages - doc.coverage.pages_with_text
+        ledger = Counter(str(entry.state) for _, entry in LEDGER.scan(txn))
+        counts = queue.counts(txn)
+        letters = [
+            DeadLetter(
+                job_id=job.job_id,
+                kind=job.kind,
+                doc_id=job.doc_id,
+                attempts=job.attempts,
+                reason=job.last_error or "",
+            )
+            for job, _ in zip(queue.failed(txn), range(_LETTERS_MAX), strict=False)
+        ]
+        return Stats(
+            home=str(app.paths.root),
+            docs=dict(statuses),
+            ledger=dict(ledger),
+            passages=txn.count("chunks"),
+            vectors=txn.count("vectors"),
+            entities=txn.count("entities"),
+            jobs={"ready": counts.ready, "running": counts.running, "failed": counts.failed},
+            dead_letters=letters,
+            model=app.models.in_use().active.fingerprint,
+            pages_without_text=without_text,
+            store_bytes=app.store.size_bytes(),
+            disk_bytes=_disk_bytes(app.paths.root),
+            push=_pushed(app),
+        )
+
+
+def _pushed(app: App) -> PushReport | None:
+    """None also of a notebook that cannot be read; whoever works with it says so."""
+    with suppress(NotebookUnfit):
+        return app.notebook.push_report()
+    return None
+
+
+def _disk_bytes(root: Path) -> int:
+    """Blocks in use: the store's file is sparse, and backups share files with the home."""
+    statuses = (path.lstat() for path in root.rglob("*"))
+    files = {(s.st_dev, s.st_ino): s.st_blocks for s in statuses if stat.S_ISREG(s.st_mode)}
+    return sum(files.values()) * 512

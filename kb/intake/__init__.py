@@ -1,0 +1,1 @@
+"""How does a source become passages with vectors?"""

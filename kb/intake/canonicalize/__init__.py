@@ -1,0 +1,12 @@
+"""What does it say? Bytes become canonical markdown, the same bytes on every run.
+
+Useful for turning one source's bytes into text with a title, tags and a date. Not for finding
+sources, fetching them, or cutting the text into passages. Nothing here reads a clock, a network
+or another file.
+"""
+
+from kb.intake.canonicalize.dispatch import FINGERPRINT, CanonicalizeInput, canonicalize
+from kb.intake.canonicalize.mime import detect_mime
+from kb.intake.canonicalize.parser import Parser
+
+__all__ = ["FINGERPRINT", "CanonicalizeInput", "Parser", "canonicalize", "detect_mime"]

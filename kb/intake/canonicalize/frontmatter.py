@@ -1,0 +1,236 @@
+"""What does a note say about itself? Title, tags and date above its text."""
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kb.intake.canonicalize.dates import iso_date
+from kb.intake.canonicalize.title import one_line
+from kb.intake.canonicalize.yaml_tree import NotYaml, yaml_tree
+
+_CHARS_MAX: Final = 65_536
+_DEPTH_MAX: Final = 32
+_TAGS_MAX: Final = 100
+_TAG_CHARS_MAX: Final = 100
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+
+Fields = dict[str, list[str]]
+"""Scalars by lower-case top-level key, as written; a lone scalar is a list of one."""
+
+
+class FrontMatter(Struct, frozen=True, kw_only=True):
+    """What was found above the text."""
+
+    found: bool = False
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    date: str | None = None
+    warnings: tuple[str, ...] = ()
+    left_chars: int = 0
+    """Length of a block that was not understood and still heads the text."""
+
+
+class _Refused(Exception):
+    """Front matter that is not one, in words for a warning."""
+
+
+def split_front_matter(text: str) -> tuple[FrontMatter, str]:
+    """Front matter of a clean `text`, and the text below it.
+
+    A block that cannot be read stays part of the text, with a warning; a first line that merely
+    draws a rule is no front matter.
+    """
+    text = text.removeprefix("\ufeff")
+    fence = text[:3]
+    if fence not in {"---", "+++"} or text.partition("\n")[0].rstrip() != fence:
+        return FrontMatter(), text
+    closings = ("---", "...") if fence == "---" else ("+++",)
+    span = _block(text, closings)
+    if span is None:
+        return FrontMatter(), text
+    block, body = span
+    read: Callable[[str], Fields | None] = _read_yaml if fence == "---" else _read_toml
+    try:
+        fields = read(block)
+    except _Refused as refusal:
+        warning = f"front matter left as text: {refusal}"
+        return FrontMatter(warnings=(warning,), left_chars=len(text) - len(body)), text
+    if fields is None:
+        return FrontMatter(), text
+    return _front_matter(fields), body.lstrip("\n")
+
+
+def front_tree(text: str) -> dict[str, Any]:
+    """Every field of the front matter that heads `text`, by its key as written.
+
+    Scalars are texts, YAML's as written; lists and mappings stay what they are. Empty where there
+    is no front matter, or none that can be read.
+    """
+    fence = text[:3]
+    span = _block(text, ("---", "...") if fence == "---" else ("+++",))
+    if not split_front_matter(text)[0].found or span is None:
+        return {}
+    if fence == "+++":
+        import tomllib
+
+        return {key: _as_written(value) for key, value in tomllib.loads(span[0]).items()}
+    try:
+        tree = yaml_tree(span[0])
+    except NotYaml:
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def yaml_block(text: str) -> str | None:
+    """What stands between the `---` lines that head `text`, YAML or not; None where none do."""
+    if text[:3] != "---" or text.partition("\n")[0].rstrip() != "---":
+        return None
+    span = _block(text, ("---", "..."))
+    return span[0] if span else None
+
+
+def _as_written(value: object) -> Any:
+    match value:
+        case dict():
+            return {key: _as_written(inner) for key, inner in value.items()}
+        case list():
+            return [_as_written(inner) for inner in value]
+        case dt.date() | dt.datetime():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def _block(text: str, closings: tuple[str, ...]) -> tuple[str, str] | None:
+    """Lines between the first and the closing fence, and the text after it."""
+    start = at = text.find("\n") + 1
+    if not start:
+        return None
+    while at < min(len(text), _CHARS_MAX):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        if text[at : at + 3] in closings and text[at:end].rstrip() in closings:
+            return text[start:at], text[end + 1 :]
+        at = end + 1
+    return None
+
+
+def _front_matter(fields: Fields) -> FrontMatter:
+    tags: dict[str, None] = {}
+    for key in ("tags", "tag", "keywords"):
+        for tag in _tags(fields.get(key, [])):
+            tags.setdefault(tag)
+    warnings: list[str] = []
+    if len(tags) > _TAGS_MAX:
+        warnings.append(f"only the first {_TAGS_MAX} of {len(tags)} tags were kept")
+    written = next(iter(fields.get("date", [])), "").strip()
+    date = iso_date(written) if written else None
+    if written and date is None:
+        warnings.append(f"its date is not one kb can read: {one_line(written, chars_max=40)}")
+    return FrontMatter(
+        found=True,
+        title=one_line(next(iter(fields.get("title", [])), "")),
+        tags=tuple(tags)[:_TAGS_MAX],
+        date=date,
+        warnings=tuple(warnings),
+    )
+
+
+def _tags(values: Iterable[str]) -> Iterable[str]:
+    for value in values:
+        for part in value.split(","):
+            tag = one_line(part.strip().lstrip("#"), chars_max=_TAG_CHARS_MAX)
+            if tag:
+                yield tag
+
+
+def _read_yaml(block: str) -> Fields | None:
+    """Top-level scalars and lists of scalars of a YAML mapping; None where it is no mapping.
+
+    Works on the event stream and builds no objects, so that neither an alias bomb nor deep
+    nesting costs more than reading the block once; aliases are refused all the same.
+    """
+    import yaml
+
+    if not block.strip():
+        return {}
+    events = yaml.parse(block, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    try:
+        return _top_fields(events)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise _Refused("it is not valid YAML") from error
+
+
+def _top_fields(events: Iterable[object]) -> Fields | None:
+    import yaml
+
+    top = _Top()
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            raise _Refused("it uses YAML aliases")
+        if top.depth == 0 and isinstance(event, yaml.ScalarEvent | yaml.SequenceStartEvent):
+            return None
+        if isinstance(event, yaml.CollectionStartEvent):
+            top.enter(is_list=isinstance(event, yaml.SequenceStartEvent))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            top.leave()
+        elif isinstance(event, yaml.ScalarEvent):
+            top.scalar(event.value, is_null=bool(event.implicit[0]) and event.value in _NULLS)
+    return top.fields
+
+
+class _Top:
+    """Where the events are: at a key, at its value, or at an item of the value."""
+
+    def __init__(self) -> None:
+        self.fields: Fields = {}
+        self.depth = 0
+        self._key: str | None = None  # None while a key is due
+        self._list_of = ""  # key of the list that is open at depth 2
+
+    def enter(self, *, is_list: bool) -> None:
+        if self.depth == 1:
+            self._list_of = self._key if self._key and is_list else ""
+        self.depth += 1
+        if self.depth > _DEPTH_MAX:
+            raise _Refused("it is nested too deeply")
+
+    def leave(self) -> None:
+        self.depth -= 1
+        if self.depth == 1:
+            # A collection was the value, or, oddly, the key.
+            self._key = "" if self._key is None else None
+
+    def scalar(self, value: str, *, is_null: bool) -> None:
+        if self.depth == 1 and self._key is None:
+            self._key = value.strip().lower()
+            return
+        key = self._key if self.depth == 1 else self._list_of if self.depth == 2 else ""
+        if key and not is_null:
+            self.fields.setdefault(key, []).append(value)
+        if self.depth == 1:
+            self._key = None
+
+
+def _read_toml(block: str) -> Fields | None:
+    import tomllib
+
+    try:
+        table = tomllib.loads(block)
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
+        raise _Refused("it is not valid TOML") from error
+    return {key.lower(): _scalars(value) for key, value in table.items()}
+
+
+def _scalars(value: object) -> list[str]:
+    match value:
+        case list():
+            return [str(item) for item in value if isinstance(item, str | int | float)]
+        case str() | int() | float():
+            return [str(value)]
+        case dt.date() | dt.datetime():
+            return [value.isoformat()]
+        case _:
+            return []

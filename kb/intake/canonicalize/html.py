@@ -1,0 +1,203 @@
+"""What does a page say? Its article as markdown; all its text where no article can be found."""
+
+import contextlib
+import re
+from typing import TYPE_CHECKING, Final
+
+from kb.errors import EmptySource
+from kb.intake.canonicalize.dates import iso_date
+from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
+from kb.intake.canonicalize.title import fallback_title, one_line
+from kb.intake.canonicalize.visible import visible_text
+from kb.model.text import Canonical
+
+if TYPE_CHECKING:
+    from lxml.html import HtmlElement
+
+_DECLARATION_BYTES: Final = 4096
+_CHARSET: Final = re.compile(
+    rb"""(?:charset|encoding)\s{0,9}=\s{0,9}["']?\s{0,9}([\w:.-]{2,40})""", re.IGNORECASE
+)
+
+_THIN_CHARS: Final = 50
+_SAME_SHARE: Final = 1.25
+_HEADING: Final = re.compile(r"^#{1,6} ", re.MULTILINE)
+# A cell of more characters may hold a page, not a datum.
+_LAYOUT_CELL_CHARS: Final = 1000
+_DATE_META: Final = (
+    "article:published_time",
+    "og:published_time",
+    "datepublished",
+    "citation_publication_date",
+    "dc.date",
+    "dc.date.issued",
+    "dcterms.issued",
+    "dcterms.created",
+    "dc.date.created",
+    "pubdate",
+    "publishdate",
+    "date",
+)
+_JSON_DATE: Final = re.compile(r'"datePublished"\s{0,20}:\s{0,20}"([^"\n]{4,40})"')
+_ALL_KEPT: Final = "it is nested too deeply, or too large; all its text was kept, not the article"
+_LOUD: Final = ("trafilatura", "courlan", "htmldate", "justext", "charset_normalizer")
+
+
+def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
+    """The page's main text as markdown, its title, and its date where the page itself states one.
+
+    Links keep their words and lose their addresses, which would outweigh the words in every
+    search. `charset` is what the server declares.
+
+    Raises:
+        EmptySource: no text is visible on it.
+    """
+    text, warning = page_text(data, charset)
+    page = clean_text(text)
+    tree, is_whole = _parse(page)
+    article = _article(tree) if tree is not None and is_whole else ""
+    markdown = clean_text(_fuller(article, visible_text(page))).strip("\n") + "\n"
+    warnings = [warning] if warning else []
+    if not is_whole:
+        warnings.append(_ALL_KEPT)
+    if not has_text(markdown):
+        raise EmptySource("no text is visible on the page; it may be made by a script", source=name)
+    return Canonical(
+        markdown=markdown,
+        title=(_title(tree) if tree is not None else "") or fallback_title(name, markdown),
+        mime="text/html",
+        date=_date(tree) if tree is not None else None,
+        warnings=tuple(warnings),
+    )
+
+
+def _fuller(article: str, seen: str) -> str:
+    """The article, unless it is next to nothing, or lost the headings of a page without frills."""
+    if len(article) < _THIN_CHARS:
+        return seen or article
+    if _ink(seen) <= _SAME_SHARE * _ink(article) and _HEADING.search(seen):
+        return article if _HEADING.search(article) else seen
+    return article
+
+
+def _ink(text: str) -> int:
+    """Characters that are not white space."""
+    return sum(map(len, text.split()))
+
+
+def page_text(data: bytes, charset: str | None = None) -> tuple[str, str | None]:
+    """Text of a page, and a warning; of `charset` and what the page itself declares the first fits.
+
+    A declaration often outlives a change of encoding: see `decode_text` for what goes before it.
+    """
+    found = _CHARSET.search(data[:_DECLARATION_BYTES])
+    declared = (charset, found[1].decode("ascii", "replace") if found else None)
+    return decode_text(data, tuple(filter(None, declared)))
+
+
+def _parse(page: str) -> "tuple[HtmlElement | None, bool]":
+    """The tree, and whether it holds the whole page: libxml2 stops at 256 levels or 10 MB."""
+    from lxml import etree
+    from lxml import html as lxml_html
+
+    parser = lxml_html.HTMLParser(
+        encoding="utf-8",
+        recover=True,
+        huge_tree=False,
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+        collect_ids=False,
+    )
+    tree: HtmlElement | None = None
+    with contextlib.suppress(etree.LxmlError, ValueError, AssertionError):
+        tree = lxml_html.document_fromstring(page.encode("utf-8"), parser=parser)
+    fatal = {entry.type_name for entry in parser.error_log if entry.level_name == "FATAL"}
+    if "ERR_NO_MEMORY" in fatal:
+        raise MemoryError
+    return tree, tree is not None and not fatal
+
+
+def _is_laid_out(tree: "HtmlElement") -> bool:
+    """Whether most of the page stands in one table cell, whose lines would run together."""
+    if next(tree.iter("td"), None) is None:
+        return False
+    least = max(_LAYOUT_CELL_CHARS, _chars(tree) / 2)
+    return any(_fullest_cell_chars(table) > least for table in tree.iter("table"))
+
+
+def _fullest_cell_chars(table: "HtmlElement") -> int:
+    rows = (*table.iterchildren("tr"), *table.iterfind("tbody/tr"))
+    return max((_chars(cell) for row in rows for cell in row.iterchildren("td")), default=0)
+
+
+def _chars(element: "HtmlElement") -> int:
+    """Characters of text under the element, white space and scripts aside."""
+    texts = element.xpath(".//text()[not(parent::script or parent::style)]")
+    return sum(len(text.strip()) for text in texts)
+
+
+def _article(tree: "HtmlElement") -> str:
+    """The main text as markdown by trafilatura; empty where it finds none, or would spoil it."""
+    import logging
+
+    import trafilatura
+
+    for logger in _LOUD:
+        logging.getLogger(logger).setLevel(logging.CRITICAL + 1)
+    try:
+        if _is_laid_out(tree):
+            return ""
+        found = trafilatura.extract(
+            tree,
+            output_format="markdown",
+            include_comments=False,
+            include_links=False,
+            include_images=False,
+            include_tables=True,
+            favor_recall=True,
+            deduplicate=False,
+            with_metadata=False,
+        )
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  whatever it trips over, the visible text is still there
+        return ""
+    return found or ""
+
+
+def _title(tree: "HtmlElement") -> str:
+    """og:title or the title element, less the site's name where the h1 shows where it begins."""
+    h1 = _words(tree, "h1")
+    title = _meta(tree).get("og:title") or _words(tree, "title")
+    return h1 if title.startswith(h1) and h1 else title or h1
+
+
+def _words(tree: "HtmlElement", tag: str) -> str:
+    element = next(tree.iter(tag), None)
+    return "" if element is None else one_line("".join(element.itertext()))
+
+
+def _meta(tree: "HtmlElement") -> dict[str, str]:
+    """Contents of meta elements by lower-case property, name or itemprop; the first one counts."""
+    metas: dict[str, str] = {}
+    for element in tree.iter("meta"):
+        content = one_line(element.get("content") or "")
+        for attribute in ("property", "name", "itemprop"):
+            key = (element.get(attribute) or "").strip().lower()
+            if key and content:
+                metas.setdefault(key, content)
+    return metas
+
+
+def _date(tree: "HtmlElement") -> str | None:
+    """The date of publication that the page states in so many words; nothing is inferred."""
+    metas = _meta(tree)
+    stated = [metas[key] for key in _DATE_META if key in metas]
+    for script in tree.iter("script"):
+        if (script.get("type") or "").lower() == "application/ld+json":
+            stated += _JSON_DATE.findall((script.text or "")[:262_144])[:1]
+    for element in tree.iter("time"):
+        if element.get("pubdate") is not None or element.get("itemprop") == "datePublished":
+            stated.append(element.get("datetime") or "")
+    return next((date for date in map(iso_date, stated) if date), None)

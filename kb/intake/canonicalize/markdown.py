@@ -1,0 +1,93 @@
+"""What does a markdown file say? Itself, less its front matter."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from kb.errors import EmptySource
+from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
+from kb.intake.canonicalize.frontmatter import split_front_matter
+from kb.intake.canonicalize.title import fallback_title, plain_heading
+from kb.model.text import Canonical
+
+# A first heading further down than this names a part, not the whole.
+_HEADING_WINDOW_CHARS: Final = 65_536
+_ATX: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]+(.*))?$")
+_ATX_CLOSE: Final = re.compile(r"(?:^|[ \t])#+$")
+_ATTRIBUTES: Final = re.compile(r"[ \t]\{[^{}]{0,200}\}$")
+_SETEXT: Final = re.compile(r" {0,3}(?:=+|-+)$")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+# Lines that no setext heading can be made of: lists, quotes, tables, code, rules, markup.
+_NOT_PARAGRAPH: Final = re.compile(r"(?: {4}|\t| {0,3}(?:[-+*>|<]|\d{1,9}[.)][ \t]|={3,}$))")
+
+
+def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
+    """The markdown with tags and date of its front matter, and the title it gives itself.
+
+    Front matter (YAML between `---` lines, TOML between `+++` lines) is taken off; where it can
+    not be read it stays in the text, with a warning. Everything else stands as written.
+
+    Raises:
+        EmptySource: there is no text, or nothing but front matter.
+    """
+    decoded, warning = decode_text(data, (charset,) if charset else ())
+    clean = clean_text(decoded)
+    front, body = split_front_matter(clean)
+    front_lines = clean.count("\n") - body.count("\n")
+    body = body.rstrip("\n") + "\n"
+    if not has_text(body):
+        detail = (
+            "there is nothing below its front matter" if front.found else "there is no text in it"
+        )
+        raise EmptySource(detail, source=name)
+    warnings = (warning, *front.warnings) if warning else front.warnings
+    return Canonical(
+        markdown=body,
+        title=front.title or first_heading(body[front.left_chars :]) or fallback_title(name, body),
+        mime="text/markdown",
+        tags=front.tags,
+        date=front.date,
+        front_lines=front_lines,
+        warnings=warnings,
+    )
+
+
+def first_heading(text: str) -> str:
+    """Words of the first ATX or setext heading outside code fences; empty if there is none."""
+    fence = ""
+    paragraph: list[str] = []
+    for line in _lines(text[:_HEADING_WINDOW_CHARS]):
+        if fence:
+            if line.strip(" \t").startswith(fence) and not line.strip(" \t" + fence[0]):
+                fence = ""
+            continue
+        if (opened := _FENCE.match(line)) and not (opened[1][0] == "`" and "`" in opened[2]):
+            fence, paragraph = opened[1], []
+            continue
+        if heading := _heading(line, paragraph):
+            return heading
+        if not line.strip() or _NOT_PARAGRAPH.match(line):
+            paragraph = []
+        else:
+            paragraph.append(line)
+    return ""
+
+
+def _heading(line: str, paragraph: list[str]) -> str:
+    bare = line.rstrip()
+    if atx := _ATX.match(bare):
+        words = _ATX_CLOSE.sub("", atx[1] or "").rstrip()
+        return plain_heading(_ATTRIBUTES.sub("", words))
+    if paragraph and _SETEXT.match(bare):
+        return plain_heading(" ".join(paragraph))
+    return ""
+
+
+def _lines(text: str) -> Iterator[str]:
+    """One line at a time, since the first is nearly always the one that is looked for."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        start = end + 1

@@ -1,0 +1,39 @@
+"""What is it called? Titles from names and from lines."""
+
+import re
+from typing import Final
+
+from kb.intake.canonicalize.decode import clean_text
+
+TITLE_CHARS_MAX: Final = 200
+LINE_TITLE_CHARS_MAX: Final = 80
+
+_LINK: Final = re.compile(r"!?\[([^\[\]\n]{1,200})\](?:\([^()\n]{0,1000}\)|\[[^\[\]\n]{0,200}\])")
+_MARKS: Final = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|`+")
+
+
+def one_line(text: str, *, chars_max: int = TITLE_CHARS_MAX) -> str:
+    """White space folded to single spaces, cut to `chars_max` with an ellipsis."""
+    line = " ".join(clean_text(text[: chars_max * 8]).split())
+    return line if len(line) <= chars_max else line[: chars_max - 1].rstrip() + "\u2026"
+
+
+def plain_heading(text: str, *, chars_max: int = TITLE_CHARS_MAX) -> str:
+    """A heading's words: links by their text, no emphasis or code marks."""
+    plain = _MARKS.sub("", _LINK.sub(r"\1", text[: chars_max * 8]))
+    return one_line(plain, chars_max=chars_max)
+
+
+def fallback_title(name: str, text: str) -> str:
+    """The file name's stem; the first line of `text` where the source has no name."""
+    base = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    if base in {"", "-"}:
+        return first_line(text) or "untitled"
+    stem, dot, _ = base.rpartition(".")
+    return one_line(stem if dot and stem.strip(".") else base) or "untitled"
+
+
+def first_line(text: str) -> str:
+    """The first line that is not blank, cut to 80 characters; empty if there is none."""
+    head = text[:65_536].lstrip()
+    return one_line(head.partition("\n")[0], chars_max=LINE_TITLE_CHARS_MAX)

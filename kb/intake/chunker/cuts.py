@@ -1,0 +1,188 @@
+"""Where may a long section be cut? Its candidate cuts, each with how good it is."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
+from typing import Final
+
+from msgspec import Struct
+
+from kb.intake.chunker.blocks import Block, Item
+from kb.intake.chunker.lines import PAGE_MARK
+
+Fits = Callable[[int, int], bool]
+
+
+class Rank(IntEnum):
+    """How good a cut is: lower is better."""
+
+    BLOCK = 0
+    ROW = 1
+    """Before an outermost list item or a table row."""
+    SENTENCE = 2
+    """Between sentences, or before a nested item."""
+    LINE = 3
+    """At a line of prose, or between two blocks that belong together."""
+    INNER = 4
+    """At a line of code, or inside an item that does not fit."""
+    LAST_RESORT = 9
+    """Behind a heading or a table's head: only to keep whole what follows."""
+
+
+class Cuts(Struct, frozen=True, kw_only=True):
+    """Candidate cuts of one section, in order; a cut at p begins the next passage at p."""
+
+    at: list[int]
+    rank: list[Rank]
+    prose: list[tuple[int, int]]
+    """Ranges in which words may be cut apart from each other for an overlap."""
+
+
+_SENTENCE_END: Final = re.compile(r"[.!?…][)\]\"'’”»*_]{0,3}(?=\s)|[。！？；][」』”’）》\"]{0,3}")
+_WORD_BEFORE = re.compile(r"(\w{1,8})$")
+_ABBREVIATED = """
+al approx cf co dr dept ed eds eq etc fig figs inc jr ltd mr mrs ms nos pp prof sr vol vs
+"""
+_ABBREVIATIONS = frozenset(_ABBREVIATED.split())
+_TERMINAL = frozenset('.!?…。！？；)"”’」』）')
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[int]:
+    """Starts of the sentences in text[start:end] but the first."""
+    for found in _SENTENCE_END.finditer(text, start, end):
+        if text[found.start()] == ".":
+            before = _WORD_BEFORE.search(text, max(start, found.start() - 9), found.start())
+            word = before.group(1) if before else ""
+            # A single letter is an initial or the tail of "e.g."
+            if (len(word) == 1 and word.isalpha()) or word.lower() in _ABBREVIATIONS:
+                continue
+        at = found.end()
+        while at < end and text[at].isspace():
+            at += 1
+        if at < end:
+            yield at
+
+
+def _line_starts(text: str, start: int, end: int) -> Iterator[int]:
+    """Starts of the lines in text[start:end] but the first; blank lines have none."""
+    at = text.find("\n", start, end) + 1
+    while at:
+        stop = text.find("\n", at, end)
+        if text[at : stop if stop >= 0 else end].strip():
+            yield at
+        at = stop + 1
+
+
+class _Finder:
+    def __init__(self, text: str, fits: Fits) -> None:
+        self.text = text
+        self.fits = fits
+        self.found: dict[int, Rank] = {}
+        self.prose: list[tuple[int, int]] = []
+
+    def add(self, at: int, rank: Rank) -> None:
+        self.found.setdefault(at, rank)
+
+    def block(self, block: Block) -> None:
+        """Cuts inside one block."""
+        match block.kind:
+            case "para":
+                self.prose.append((block.start, block.end))
+                self._prose(block.start, block.end, Rank.SENTENCE, Rank.LINE)
+            case "list":
+                self._list(block)
+            case "table":
+                self._table(block.start, block.end)
+            case "fence" | "code" | "html" | "quote" if not self.fits(block.start, block.end):
+                self._lines(block.start, block.end)
+            case _:
+                pass
+
+    def _prose(self, start: int, end: int, sentence: Rank, line: Rank) -> None:
+        for at in _sentences(self.text, start, end):
+            self.add(at, sentence)
+        for at in _line_starts(self.text, start, end):
+            self.add(at, line)
+
+    def _lines(self, start: int, end: int) -> None:
+        for at in _line_starts(self.text, start, end):
+            self.add(at, Rank.INNER)
+
+    def _table(self, start: int, end: int) -> None:
+        if self.fits(start, end):
+            return
+        for number, at in enumerate(_line_starts(self.text, start, end)):
+            # A head says what the columns are: it stays with the first row.
+            self.add(at, Rank.ROW if number >= 2 else Rank.LAST_RESORT)
+
+    def _list(self, block: Block) -> None:
+        ends = _item_ends(block.items, block.end)
+        whole: list[bool] = []
+        open_: list[int] = []
+        for index, item in enumerate(block.items):
+            while open_ and ends[open_[-1]] <= item.start:
+                open_.pop()
+            kept = bool(open_) and whole[open_[-1]]
+            whole.append(kept or self.fits(item.start, ends[index]))
+            if not kept:
+                self.add(item.start, Rank.SENTENCE if open_ else Rank.ROW)
+            if not whole[index]:
+                follows = block.items[index + 1 : index + 2]
+                self._item(block, item.start, follows[0].start if follows else block.end)
+            open_.append(index)
+
+    def _item(self, block: Block, start: int, end: int) -> None:
+        """Cuts in the text of an item itself, where that does not fit; fences in it are kept."""
+        if self.fits(start, end):
+            return
+        at = start
+        low = bisect_left(block.fences, (start, start))
+        for first, last in block.fences[low : bisect_left(block.fences, (end, end))]:
+            self._prose(at, first, Rank.INNER, Rank.INNER)
+            self.add(first, Rank.INNER)
+            if not self.fits(first, last):
+                self._lines(first, last)
+            at = last
+        self._prose(at, end, Rank.INNER, Rank.INNER)
+
+
+def _item_ends(items: Sequence[Item], end: int) -> list[int]:
+    """Where each item ends: at the next one that is not indented deeper."""
+    ends = [end] * len(items)
+    open_: list[int] = []
+    for index, item in enumerate(items):
+        while open_ and items[open_[-1]].indent >= item.indent:
+            ends[open_.pop()] = item.start
+        open_.append(index)
+    return ends
+
+
+def _between(text: str, before: Block, after: Block) -> Rank | None:
+    """How good the cut between two neighbouring blocks is; None where it is none."""
+    if before.kind == "heading":
+        return None if after.kind == "para" else Rank.LAST_RESORT
+    if before.kind == "para":
+        last = text[before.end - 1]
+        if after.kind == "para":
+            # A sentence that runs over a page mark.
+            over = PAGE_MARK in text[before.end : after.start] and last not in _TERMINAL
+            return Rank.LINE if over else Rank.BLOCK
+        if last in ":：":
+            return Rank.LINE
+    return Rank.BLOCK
+
+
+def cuts(text: str, blocks: Sequence[Block], fits: Fits) -> Cuts:
+    """The candidate cuts of the section that these blocks make; `fits` says what stays whole."""
+    finder = _Finder(text, fits)
+    before: Block | None = None
+    for block in blocks:
+        if before and (rank := _between(text, before, block)) is not None:
+            finder.add(block.start, rank)
+        finder.block(block)
+        before = block
+    ordered = sorted(finder.found.items())
+    return Cuts(
+        at=[at for at, _ in ordered], rank=[rank for _, rank in ordered], prose=finder.prose
+    )

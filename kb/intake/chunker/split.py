@@ -1,0 +1,169 @@
+"""How is one long section cut into passages that fit?"""
+
+import unicodedata
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from kb.intake.chunker.blocks import Block
+from kb.intake.chunker.cuts import Cuts, Rank, cuts
+from kb.intake.chunker.ruler import Ruler
+
+# Of the budget: a cut between blocks is taken from here on, another only nearer to the end.
+_FILL_BLOCK = 0.7
+_FILL_OTHER = 0.8
+_HASHED_CHARS = 24
+_INDENT_KEPT_MAX = 64
+_NUDGE_CHARS_MAX = 32
+_SPACES = " \n\t\u3000"
+_CJK_COMMAS = "，、；："
+_JOINERS = frozenset("\u200d\ufe0e\ufe0f")
+
+Range = tuple[int, int]
+
+
+class Splitter:
+    """Cuts one section; `split` gives ranges that fit, in order, covering all that is visible.
+
+    Among equally good cuts the one with the least hash of what follows is taken: two runs over
+    texts that differ in one place then agree again a few passages later.
+    """
+
+    def __init__(
+        self, ruler: Ruler, blocks: Sequence[Block], end: int, *, budget: int, overlap: int
+    ) -> None:
+        self.ruler = ruler
+        self.text = ruler.text
+        self.start = blocks[0].start
+        self.end = end
+        self.budget = budget
+        self.overlap = overlap
+        self.cuts: Cuts = cuts(self.text, blocks, lambda a, b: ruler.fits(a, b, budget))
+
+    def split(self) -> list[Range]:
+        """The ranges, each from its first visible line or character on."""
+        found: list[Range] = []
+        core = start = self._begin(self.start, self.start)
+        while core < self.end:
+            if self.ruler.fits(core, self.end, self.budget):
+                if not self.ruler.fits(start, self.end, self.budget):
+                    start = core
+                found.append((start, self.end))
+                break
+            start, stop = self._next(core, start)
+            found.append((start, stop))
+            core = self._begin(stop, stop)
+            start = self._overlap_start(core, start, stop)
+        return found
+
+    def _begin(self, at: int, floor: int) -> int:
+        """The first visible character from `at` on, or its line's start if only indent precedes."""
+        first = self.ruler.visible(at, self.end)
+        line = self.text.rfind("\n", max(floor, first - _INDENT_KEPT_MAX), first) + 1
+        if line == 0 and (first - at > _INDENT_KEPT_MAX or (at and self.text[at - 1] != "\n")):
+            return first
+        return max(line, at)
+
+    def _next(self, core: int, start: int) -> Range:
+        """The next range from `start`, or from `core` where the overlap leaves too little room."""
+        stop = self._choose(core, start)
+        if start < core and (stop is None or stop < self._filled(start, _FILL_BLOCK)):
+            bare = self._choose(core, core)
+            if bare is not None and (stop is None or bare > stop):
+                return core, bare
+        return (start, stop) if stop is not None else (start, self._hard(core, start))
+
+    def _filled(self, start: int, share: float) -> int:
+        return self.ruler.reach(start, int(self.budget * share))
+
+    def _choose(self, core: int, start: int) -> int | None:
+        """The best candidate cut behind `core` for a range from `start`; None where none is."""
+        room = self.budget
+        # Leave no scrap for the last passage.
+        left = self.ruler.tokens(start, self.end) - room
+        if 0 < left < room // 4:
+            shorter = self._choose_within(core, start, room * 3 // 4 + left)
+            if shorter is not None:
+                return shorter
+        return self._choose_within(core, start, room)
+
+    def _choose_within(self, core: int, start: int, room: int) -> int | None:
+        at, rank = self.cuts.at, self.cuts.rank
+        first = bisect_right(at, core)
+        last = bisect_right(at, self.ruler.reach(start, room))
+        low = bisect_left(at, self._filled(start, _FILL_BLOCK), first, last)
+        high = bisect_left(at, self._filled(start, _FILL_OTHER), low, last)
+        usable = [i for i in range(low, high) if rank[i] <= Rank.ROW]
+        usable += [i for i in range(high, last) if rank[i] < Rank.LAST_RESORT]
+        if usable:
+            return at[min(usable, key=lambda i: (rank[i], self._hash(at[i]), -i))]
+        for index in range(last - 1, first - 1, -1):
+            if rank[index] < Rank.LAST_RESORT:
+                return at[index]
+        if first < last:
+            follows = at[last] if last < len(at) else self.end
+            if self.ruler.fits(at[last - 1], follows, self.budget):
+                return at[last - 1]
+        return None
+
+    def _hash(self, at: int) -> int:
+        return zlib.crc32(self.text[at : at + _HASHED_CHARS].encode("utf-8", "surrogatepass"))
+
+    def _hard(self, core: int, start: int) -> int:
+        """A cut where no candidate is: behind a space, else a comma, a word, or a token."""
+        high = self.ruler.reach(start, self.budget)
+        low = max(core + 1, (core + high) // 2)
+        for marks in (_SPACES, _CJK_COMMAS):
+            at = max(self.text.rfind(mark, low, high) for mark in marks) + 1
+            if at:
+                return at
+        whole = self.ruler.boundary(core, high)
+        for at in range(whole, max(core + 1, whole - _NUDGE_CHARS_MAX), -1):
+            if not self._joined(at) and not self._in_word(at):
+                return at
+        for at in range(whole, max(core + 1, whole - _NUDGE_CHARS_MAX), -1):
+            if not self._joined(at):
+                return at
+        return whole
+
+    def _in_word(self, at: int) -> bool:
+        before, after = self.text[at - 1], self.text[at]
+        return before.isalnum() and after.isalnum() and before < "\u2e80" and after < "\u2e80"
+
+    def _joined(self, at: int) -> bool:
+        """Whether the characters around `at` make one sign."""
+        before, after = self.text[at - 1], self.text[at]
+        return (
+            unicodedata.combining(after) > 0
+            or before == "\u200d"
+            or after in _JOINERS
+            or "\U0001f3fb" <= after <= "\U0001f3ff"
+            or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
+        )
+
+    def _overlap_start(self, core: int, start: int, stop: int) -> int:
+        """Where the next passage starts: about `overlap` tokens before `core`, or at it.
+
+        At a sentence or a row where one starts there, else at a line of prose, else at a word of
+        prose. Never inside code, a row or an item, and always behind the start of the last range.
+        """
+        if not self.overlap:
+            return core
+        at, rank = self.cuts.at, self.cuts.rank
+        least = max(start + 1, self.ruler.back(stop, self.overlap + self.overlap // 4))
+        last = bisect_left(at, core)
+        near = range(bisect_left(at, least), last)
+        for worst in (Rank.SENTENCE, Rank.LINE):
+            for index in near:
+                if rank[index] <= worst:
+                    return at[index]
+        return self._word_start(core, stop, least)
+
+    def _word_start(self, core: int, stop: int, least: int) -> int:
+        prose = self.cuts.prose
+        index = bisect_right(prose, (stop - 1, self.end)) - 1
+        if index < 0 or prose[index][1] < stop - 1:
+            return core
+        least = max(least, prose[index][0], self.ruler.back(stop, self.overlap))
+        spaces = [at for mark in _SPACES if (at := self.text.find(mark, least, stop)) >= 0]
+        return self._begin(min(spaces) + 1, least) if spaces else core

@@ -1,0 +1,279 @@
+"""A model as an ONNX file: the built-in one, or another of the same shape.
+
+The graph takes one text (`input_ids`, int64 (tokens,)) and gives its unit vector. Texts are never
+padded into batches: rows of a batch would share a quantisation step, and so change each other's
+vectors; one text to a thread is faster too.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kb.errors import EmbedError, ModelMissing
+from kb.intake.embed.protocol import (
+    FloatMatrix,
+    FloatVector,
+    Span,
+    checked,
+    prefixes_mark,
+    without_surrogates,
+)
+from kb.intake.embed.runtime import session_of
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+BUILTIN_MODEL: Final = "all-MiniLM-L6-v2-int8"
+_CARD: Final = "model.json"
+_GRAPH: Final = "model.onnx"
+_TOKENIZER: Final = "tokenizer.json"
+# What lies beyond cannot matter to the tokens that are read, unless a text is mostly blank.
+_CHARS_READ_PER_TOKEN: Final = 64
+_TEXTS_AT_ONCE: Final = 64
+_REMEDY: Final = "install kb again, or set the model to a folder that holds one"
+
+
+class _Card(msgspec.Struct, frozen=True, kw_only=True):
+    """model.json: what the folder says of itself. Other fields are for people."""
+
+    name: str
+    dim: int
+    tokens_max: int
+    scripts: tuple[str, ...]
+    files: dict[str, str]
+    """SHA-256 by file name."""
+
+
+def builtin_model_dir() -> Path:
+    """The folder of the built-in model: beside this module in a wheel, in models/ in a checkout.
+
+    Raises:
+        ModelMissing: in neither.
+    """
+    here = Path(__file__).resolve().parent
+    places = (here / "models", here.parents[2] / "models")
+    for place in places:
+        if (place / BUILTIN_MODEL / _CARD).is_file():
+            return place / BUILTIN_MODEL
+    raise ModelMissing(f"the built-in model is not at {places[0] / BUILTIN_MODEL}; {_REMEDY}")
+
+
+class OnnxEmbedder:
+    """Runs a folder of model.onnx, tokenizer.json and model.json on the processor.
+
+    The tokenizer loads at the first use of tokens, the graph at the first vector; each file is
+    held against its SHA-256 as it loads. `threads` 0 means all cores.
+
+    Raises:
+        ModelMissing: a file is not there or not what model.json says; from the constructor, or
+            from the first use.
+    """
+
+    def __init__(
+        self,
+        model_dir: Path,
+        *,
+        threads: int = 0,
+        query_prefix: str = "",
+        passage_prefix: str = "",
+    ) -> None:
+        self._dir = model_dir
+        self._card = _read_card(model_dir)
+        self._threads = threads or _cores()
+        self._query_prefix = query_prefix
+        self._passage_prefix = passage_prefix
+        self._tokenizer: Tokenizer | None = None
+        self._session: InferenceSession | None = None
+        self._tokenizer_lock = threading.Lock()
+        self._session_lock = threading.Lock()
+
+    @property
+    def fingerprint(self) -> str:
+        """`onnx:`, name, 12 digits of the graph's SHA-256, prefixes if any."""
+        digest = self._card.files[_GRAPH][:12]
+        mark = prefixes_mark(self._query_prefix, self._passage_prefix)
+        return f"onnx:{self._card.name}:{digest}{mark}"
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        return self._card.dim
+
+    @property
+    def tokens_max(self) -> int:
+        """Tokens of a text that are read, special ones included."""
+        return self._card.tokens_max
+
+    @property
+    def scripts(self) -> frozenset[str]:
+        """Scripts that the model reads well."""
+        return frozenset(self._card.scripts)
+
+    def embed_documents(self, texts: Sequence[str]) -> FloatMatrix:
+        """(len(texts), dim) float32 unit vectors."""
+        return self._embed(texts, self._passage_prefix)
+
+    def embed_query(self, text: str) -> FloatVector:
+        """(dim,) float32 unit vector."""
+        vector: FloatVector = self._embed([text], self._query_prefix)[0]
+        return vector
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each whole text."""
+        return [len(encoding) for encoding in self._encoded(texts)]
+
+    def token_spans(self, text: str) -> list[Span]:
+        """Character offsets of each token."""
+        return self.token_spans_batch([text])[0]
+
+    def token_spans_batch(self, texts: Sequence[str]) -> list[list[Span]]:
+        """`token_spans` of each text."""
+        return [encoding.offsets for encoding in self._encoded(texts)]
+
+    def _embed(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
+        import numpy as np
+
+        if not texts:
+            return np.empty((0, self.dim), np.float32)
+        if self._session is None:
+            # Both loads take about as long, and the graph's does not hold the interpreter.
+            with ThreadPoolExecutor(1) as pool:
+                loading = pool.submit(self._loaded_session)
+                rows = self._token_rows(texts, prefix)
+                session = loading.result()
+        else:
+            session = self._session
+            rows = self._token_rows(texts, prefix)
+        vectors = np.empty((len(rows), self.dim), np.float32)
+
+        def fill(place: int) -> None:
+            vectors[place] = _vector(session, np.array(rows[place], np.int64), self.dim)
+
+        # Longest first, so that no thread is left alone with a long text at the end.
+        order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
+        workers = min(self._threads, len(rows))
+        if workers == 1:
+            for place in order:
+                fill(place)
+        else:
+            # A pool of its own for each call: none is left to deadlock after a fork.
+            with ThreadPoolExecutor(workers) as pool:
+                for _ in pool.map(fill, order):
+                    pass
+        return checked(vectors, len(rows), self.dim)
+
+    def _token_rows(self, texts: Sequence[str], prefix: str) -> list[list[int]]:
+        chars_max = self.tokens_max * _CHARS_READ_PER_TOKEN
+        encodings = self._encoded([(prefix + text)[:chars_max] for text in texts], special=True)
+        # The last token closes the text, and is kept when the middle is cut.
+        cut = self.tokens_max - 1
+        return [
+            ids if len(ids) <= self.tokens_max else [*ids[:cut], ids[-1]]
+            for ids in (encoding.ids for encoding in encodings)
+        ]
+
+    def _encoded(self, texts: Sequence[str], *, special: bool = False) -> Iterator[Any]:
+        """The encoding of each text; few exist at a time, for each is far larger than its text."""
+        tokenizer = self._loaded_tokenizer()
+        for first in range(0, len(texts), _TEXTS_AT_ONCE):
+            clean = [without_surrogates(text) for text in texts[first : first + _TEXTS_AT_ONCE]]
+            yield from tokenizer.encode_batch(clean, add_special_tokens=special)
+
+    def _loaded_tokenizer(self) -> "Tokenizer":
+        with self._tokenizer_lock:
+            if self._tokenizer is None:
+                self._tokenizer = _load_tokenizer(self._dir, self._card)
+            return self._tokenizer
+
+    def _loaded_session(self) -> "InferenceSession":
+        with self._session_lock:
+            if self._session is None:
+                self._session = _load_session(self._dir, self._card)
+            return self._session
+
+
+def _read_card(model_dir: Path) -> _Card:
+    try:
+        card = msgspec.json.decode((model_dir / _CARD).read_bytes(), type=_Card)
+        for name in (_GRAPH, _TOKENIZER):
+            if not card.files.get(name) or not (model_dir / name).is_file():
+                raise ModelMissing(f"the model at {model_dir} has no {name}; {_REMEDY}")
+    except (OSError, msgspec.DecodeError) as error:
+        raise ModelMissing(f"there is no model at {model_dir} ({error}); {_REMEDY}") from error
+    return card
+
+
+def _load_tokenizer(model_dir: Path, card: _Card) -> "Tokenizer":
+    from tokenizers import Tokenizer
+
+    try:
+        raw = (model_dir / _TOKENIZER).read_bytes()
+    except OSError as error:
+        raise ModelMissing(f"{model_dir / _TOKENIZER}: {error}; {_REMEDY}") from error
+    _expect(hashlib.sha256(raw).hexdigest(), model_dir, _TOKENIZER, card)
+    try:
+        tokenizer = Tokenizer.from_buffer(raw)
+    except Exception as error:
+        raise ModelMissing(
+            f"{model_dir / _TOKENIZER} cannot be loaded: {error}; {_REMEDY}"
+        ) from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    # A text that quotes "[SEP]" says these five characters, it does not end there.
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def _load_session(model_dir: Path, card: _Card) -> "InferenceSession":
+    path = model_dir / _GRAPH
+    # Hashing and loading read the same file at the same time: neither waits for the other.
+    with ThreadPoolExecutor(1) as pool:
+        hashing = pool.submit(_sha256_of, path)
+        try:
+            session, failure = session_of(str(path)), None
+        except Exception as error:  # noqa: BLE001  the runtime has no common class of its own
+            session, failure = None, error
+        try:
+            _expect(hashing.result(), model_dir, _GRAPH, card)
+        except OSError as error:
+            raise ModelMissing(f"{path}: {error}; {_REMEDY}") from error
+    if session is None:
+        raise ModelMissing(f"{path} cannot be loaded: {failure}; {_REMEDY}") from failure
+    return session
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _expect(found: str, model_dir: Path, name: str, card: _Card) -> None:
+    if found != card.files[name]:
+        raise ModelMissing(
+            f"{model_dir / name} is not the file that {_CARD} names"
+            f" (sha256 {found[:12]}, expected {card.files[name][:12]}); {_REMEDY}"
+        )
+
+
+def _vector(session: "InferenceSession", input_ids: Any, dim: int) -> FloatVector:
+    try:
+        vector: FloatVector = session.run(None, {"input_ids": input_ids})[0]
+    except Exception as error:
+        raise EmbedError(f"the model failed on {len(input_ids)} tokens: {error}") from error
+    if vector.shape != (dim,):
+        raise EmbedError(f"the model returned an array of shape {vector.shape}, not {(dim,)}")
+    return vector
+
+
+def _cores() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,6 @@
+"""Who is mentioned? Pure extraction of links, addresses, hashtags and @-mentions from text."""
+
+from kb.intake.entities.keys import fold_key, parse_entity_argument, parse_entity_prefix
+from kb.intake.entities.mentions import MENTIONS_MAX, extract
+
+__all__ = ["MENTIONS_MAX", "extract", "fold_key", "parse_entity_argument", "parse_entity_prefix"]

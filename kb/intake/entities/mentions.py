@@ -1,0 +1,123 @@
+"""Which entities stand in a text?"""
+
+from typing import Final
+
+from kb.intake.entities.keys import fold_key
+from kb.intake.entities.patterns import (
+    EMAIL_DOMAIN,
+    EMAIL_LOCAL_CHARS,
+    HASHTAG,
+    MENTION,
+    SIGNAL,
+    URL,
+    URL_CHARS_MAX,
+    URL_RUN,
+)
+from kb.model.text import EntityKind, Mention
+
+MENTIONS_MAX: Final = 1000
+"""A text with more distinct entities is a list of them; the rest is left out."""
+
+_Hit = tuple[EntityKind | None, int, int]
+
+_TRAILING: Final = ".,;:!?'*_~|\\…({"
+_BRACKETS: Final = {"(": ")", "{": "}"}
+_LOCAL_CHARS_MAX: Final = 64
+_LABEL_CHARS_MAX: Final = 63
+
+
+def extract(text: str) -> list[Mention]:
+    """Each distinct entity once, in order of its first appearance; at most MENTIONS_MAX.
+
+    Links are http or https; nothing inside a link is looked at again. Time is linear in the
+    length of the text.
+    """
+    found: dict[str, Mention] = {}
+    seen: set[tuple[str, str]] = set()
+    at = 0
+    while len(found) < MENTIONS_MAX and (signal := SIGNAL.search(text, at)):
+        here = signal.start()
+        match text[here]:
+            case "#" | "＃":
+                kind, start, end = _hashtag(text, here)
+            case "@" | "＠":
+                kind, start, end = _at_sign(text, here, at)
+            case _:
+                kind, start, end = _url(text, here)
+        at = max(end, here + 1)
+        if kind is None or (kind, text[start:end]) in seen:
+            continue
+        surface = text[start:end]
+        seen.add((kind, surface))
+        key = fold_key(kind, surface)
+        found.setdefault(key, Mention(kind=kind, surface=surface, key=key))
+    return list(found.values())
+
+
+def _url(text: str, here: int) -> _Hit:
+    """A link up to a character that ends one, a bracket not opened in it, or its length's limit."""
+    match = URL.match(text, here)
+    if match is None:
+        return None, here, here
+    at = match.end()
+    most = min(len(text), here + URL_CHARS_MAX)
+    closers: list[str] = []
+    while at < most:
+        if run := URL_RUN.match(text, at, most):
+            at = run.end()
+        elif text[at] in _BRACKETS:
+            closers.append(_BRACKETS[text[at]])
+            at += 1
+        elif closers and text[at] == closers[-1]:
+            closers.pop()
+            at += 1
+        else:
+            break
+    return "url", here, here + len(text[here:at].rstrip(_TRAILING))
+
+
+def _in_word(text: str, here: int, joining: str) -> bool:
+    """Whether the mark at `here` belongs to what is before it; CJK has no spaces to tell by."""
+    if not here:
+        return False
+    before = text[here - 1]
+    return before in joining or (before < "\u2e80" and before.isalnum())
+
+
+def _hashtag(text: str, here: int) -> _Hit:
+    if _in_word(text, here, "_&#＃/"):
+        return None, here, here
+    match = HASHTAG.match(text, here)
+    if match is None:
+        return None, here, here
+    name = match.group(1).rstrip("-_")
+    if not any(sign.isalpha() for sign in name):
+        return None, here, match.end()
+    return "hashtag", here, here + 1 + len(name)
+
+
+def _at_sign(text: str, here: int, floor: int) -> _Hit:
+    """An address where a name stands before the sign, else a mention."""
+    before = text[max(floor, here - _LOCAL_CHARS_MAX) : here]
+    name = before[len(before.rstrip(EMAIL_LOCAL_CHARS)) :].lstrip(".-%+")
+    if name:
+        domain = EMAIL_DOMAIN.match(text, here)
+        length = len(_domain(domain.group(1))) if domain else 0
+        return ("email", here - len(name), here + 1 + length) if length else (None, here, here)
+    if _in_word(text, here, "@＠_/"):
+        return None, here, here
+    match = MENTION.match(text, here)
+    name = match.group(1).rstrip(".-") if match else ""
+    if not name or name[0] in ".-" or name.isdigit():
+        return None, here, here
+    return "mention", here, here + 1 + len(name)
+
+
+def _domain(text: str) -> str:
+    """The domain at the start of `text`, or nothing: labels with a top one of letters."""
+    domain = text.rstrip(".-")
+    labels = domain.split(".")
+    good = len(labels) > 1 and all(
+        0 < len(label) <= _LABEL_CHARS_MAX and label[0] != "-" != label[-1] for label in labels
+    )
+    return domain if good and labels[-1].isalpha() and len(labels[-1]) > 1 else ""

@@ -1,0 +1,145 @@
+"""Changes to docs that are already in: gone, shown to others, and back."""
+
+import msgspec
+
+from kb.errors import UsageError
+from kb.model.doc import Doc, LedgerEntry, Seen, Visibility
+from kb.model.ids import DocId, Lsid
+from kb.model.source import member_of
+from kb.store import chunks, docs, log
+from kb.store.jobs import queue
+from kb.store.keys import lsid_key
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.meta import compactions
+from kb.store.records import HOLDS, LEDGER, LSIDS, SEEN, Setting, SourceRef
+from kb.store.store import Store
+
+
+def tombstone(store: Store, doc_ids: list[DocId]) -> list[DocId]:
+    """Hide docs from every reader, in one transaction; compaction removes them after a while.
+
+    Of each logical source the newest version is meant, whichever version's id was given.
+    Returns the ids that were hidden now.
+    """
+    with store.write() as txn:
+        return [doc.doc_id for doc in _hide(txn, store, doc_ids)]
+
+
+def vanish(store: Store, doc_ids: list[DocId]) -> list[DocId]:
+    """Hide docs as `tombstone` does, because their files are gone.
+
+    Their seen records go with them. So a sync can tell these, which come back with their files,
+    from those that a person removed, which do not.
+    """
+    with store.write() as txn:
+        hidden = _hide(txn, store, doc_ids)
+        for doc in hidden:
+            SEEN.delete(txn, lsid_key(doc.place))
+        return [doc.doc_id for doc in hidden]
+
+
+def was_removed(txn: ReadTxn, lsid: Lsid) -> bool:
+    """Whether a person removed what is at this place, and nobody has added it since."""
+    doc = docs.latest_of(txn, lsid)
+    if doc is None:
+        return HOLDS.get(txn, lsid_key(lsid)) is not None
+    if doc.status != "tombstoned":
+        return False
+    return doc.kind in ("url", "stdin") or SEEN.get(txn, lsid_key(lsid)) is not None
+
+
+def forget(txn: WriteTxn, store: Store, doc: Doc) -> None:
+    """Free the place of a tombstone that is purged.
+
+    Where a person removed it, the place is held: its file stays out until it is added again.
+    """
+    is_there = docs.source_no_of(txn, doc.place) == doc.source_no
+    if is_there and was_removed(txn, doc.place):
+        HOLDS.put(txn, lsid_key(doc.place), Setting(number=store.clock.now_ms()))
+    docs.forget_place(txn, doc)
+
+
+def let_in(txn: WriteTxn, place: Lsid) -> None:
+    """Hold a place no longer: what is there has been taken in."""
+    HOLDS.delete(txn, lsid_key(place))
+
+
+def _hide(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
+    hidden: list[Doc] = []
+    for doc_id in doc_ids:
+        doc = _newest(txn, doc_id)
+        if doc is None or doc.status != "active":
+            continue
+        now_ms = store.clock.now_ms()
+        run = compactions(txn)
+        hidden_doc = msgspec.structs.replace(
+            doc, status="tombstoned", updated_ms=now_ms, hidden_run=run
+        )
+        docs.replace(txn, hidden_doc)
+        log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
+        hidden.append(doc)
+    return hidden
+
+
+def set_visibility(store: Store, doc_id: DocId, visibility: Visibility) -> Doc | None:
+    """Say who may see a doc; returns it as it is now, None where there is no active doc.
+
+    Raises UsageError for a subject of a topic: who may see those say the settings.
+    """
+    with store.write() as txn:
+        doc = _newest(txn, doc_id)
+        if doc is None or doc.status != "active":
+            return None
+        if doc.kind == "topic":
+            name, _ = member_of(doc.place)
+            raise UsageError(f"its topic says who sees it; set kb.topic.{name}.visibility")
+        changed = msgspec.structs.replace(doc, visibility=visibility)
+        docs.replace(txn, changed)
+        # The words of each audience lie in an index of their own: both look again.
+        log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True)
+        return changed
+
+
+def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
+    doc = docs.get(txn, doc_id)
+    return docs.latest(txn, doc.source_no) if doc else None
+
+
+def move(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: Seen) -> Doc:
+    """Say that a doc's source is somewhere else now: the same doc, the same passages.
+
+    `doc` is as it is to be there: its `source` names the place, and with another title or
+    visibility its passages follow. The old place is free for something new.
+    """
+    before = docs.latest(txn, doc.source_no) or doc
+    docs.forget_place(txn, before)
+    moved = msgspec.structs.replace(
+        doc, status="active", hidden_run=0, moved_to=None if place == doc.lsid else place
+    )
+    docs.replace(txn, moved)
+    LSIDS.put(txn, lsid_key(place), SourceRef(source_no=doc.source_no, lsid=place))
+    SEEN.put(txn, lsid_key(place), seen)
+    if before.status == "tombstoned" or before.audience != moved.audience:
+        log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
+    if before.status == "tombstoned" or before.label != moved.label:
+        # Chunker and model may have changed while it was hidden; only active docs follow them.
+        have_cut(txn, store, moved)
+    return moved
+
+
+def have_cut(txn: WriteTxn, store: Store, doc: Doc) -> None:
+    """Ask for a doc to be cut."""
+    mark_pending(txn, store, doc)
+    key = queue.dedupe_key("chunk", doc.doc_id)
+    queue.enqueue(txn, store.clock, "chunk", doc.doc_id, key=key)
+
+
+def mark_pending(txn: WriteTxn, store: Store, doc: Doc) -> None:
+    """Keep a doc's files until its passages are there."""
+    entry = LedgerEntry(
+        doc_id=doc.doc_id,
+        state="pending",
+        new_paths=(doc.raw_path, doc.md_path),
+        updated_ms=store.clock.now_ms(),
+    )
+    LEDGER.put(txn, doc.doc_id.encode(), entry)

@@ -1,0 +1,315 @@
+"""The transaction that takes docs in, and the staging before it."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from kb.intake.ingest.changes import have_cut, let_in, mark_pending, was_removed
+from kb.intake.ingest.request import FileStamp, IngestOutcome, IngestRequest, Staged, Wishes
+from kb.intake.passages import cut_of, is_usable, put_vectors, write_cut
+from kb.model.doc import LOCAL_USER, Doc, Seen
+from kb.model.failpoints import failpoint
+from kb.model.ids import DocId, Lsid, SourceNo, born, doc_id, sha256_hex
+from kb.store import chunks, docs, log
+from kb.store.births import next_birth
+from kb.store.content.files import ContentStore
+from kb.store.content.layout import markdown_path, raw_path
+from kb.store.keys import lsid_key, text_key
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.records import ORPHANS, SEEN
+from kb.store.store import Store
+
+# A file changed within this time of being read may have changed again unseen by its stamp.
+_SETTLED_NS = 2_000_000_000
+
+
+class Ingestor:
+    """Takes canonicalised sources into one home."""
+
+    def __init__(self, store: Store, content: ContentStore) -> None:
+        self._store = store
+        self._content = content
+
+    def unchanged(
+        self, txn: ReadTxn, lsid: Lsid, stamp: FileStamp, wishes: Wishes, canonicalizer: str
+    ) -> Doc | None:
+        """The doc of a file that need not be read again: same stamp, same wishes, still active."""
+        seen = SEEN.get(txn, lsid_key(lsid))
+        if seen is None or not _same_stamp(seen, stamp):
+            return None
+        doc = docs.get(txn, seen.doc_id)
+        if doc is None or doc.status != "active" or doc.place != lsid:
+            return None
+        return doc if doc.canonicalizer == canonicalizer and _wishes_met(doc, wishes) else None
+
+    def same_bytes(
+        self, txn: ReadTxn, request_lsid: Lsid, raw_sha256: str, wishes: Wishes, canonicalizer: str
+    ) -> Doc | None:
+        """The doc that already says these bytes, as wished: nothing to parse."""
+        doc = docs.latest_of(txn, request_lsid)
+        if doc is None or doc.status != "active" or doc.raw_sha256 != raw_sha256:
+            return None
+        return doc if doc.canonicalizer == canonicalizer and _wishes_met(doc, wishes) else None
+
+    def stage(self, request: IngestRequest) -> Staged:
+        """Write the raw bytes and the markdown, durably; nothing else changes.
+
+        Raises StoreFull, ReadOnlyHome or StoreDamaged.
+        """
+        markdown = request.canonical.markdown.encode()
+        title = request.wishes.title or request.canonical.title
+        staged = Staged(
+            request=request,
+            raw_path=raw_path(request.raw_sha256, request.extension),
+            md_path=markdown_path(request.kind, title, request.lsid, request.canonical.markdown),
+            md_sha256=sha256_hex(markdown),
+        )
+        self._write_files(staged)
+        return staged
+
+    def _write_files(self, staged: Staged) -> None:
+        self._content.write_if_new(staged.raw_path, staged.request.raw)
+        self._content.write_if_new(staged.md_path, staged.request.canonical.markdown.encode())
+
+    def commit(
+        self, batch: list[Staged], first: Callable[[WriteTxn], None] | None = None
+    ) -> list[IngestOutcome | None]:
+        """Take a batch in, in one transaction: all of it is durable on return, or none.
+
+        `first` is done at the start of that transaction.
+
+        None stands for a source that was overtaken: after these bytes were read another call took
+        a version in, or a person removed it who is not to be overruled. Nothing of it is kept;
+        look at it again.
+
+        Whether a source is unchanged, and its version number, are found inside the transaction,
+        so of two callers with the same bytes one adds and the other is told so. A staged file
+        that a sweep took in the meantime is written again first.
+        """
+        while True:
+            with self._store.write() as txn:
+                lost = [item for item in batch if not self._files_exist(item)]
+                if not lost:
+                    if first is not None:
+                        first(txn)
+                    outcomes = [self._commit_one(txn, item) for item in batch]
+                    failpoint("ingest.before_commit")
+            if not lost:
+                failpoint("ingest.after_commit")
+                return outcomes
+            for item in lost:
+                self._write_files(item)
+
+    def _files_exist(self, staged: Staged) -> bool:
+        root = self._content.paths.root
+        return (root / staged.raw_path).exists() and (root / staged.md_path).exists()
+
+    def _commit_one(self, txn: WriteTxn, staged: Staged) -> IngestOutcome | None:
+        request = staged.request
+        if _overtaken(txn, staged):
+            return None
+        let_in(txn, request.lsid)
+        source_no = docs.ensure_source_no(txn, request.lsid)
+        current = docs.latest(txn, source_no)
+        wanted = self._wanted(txn, staged, source_no, current)
+        if current is None or not _same_content(current, wanted):
+            outcome = self._put_version(txn, request, wanted, current)
+        else:
+            outcome = self._keep_version(txn, request, wanted, current)
+        for path in (staged.raw_path, staged.md_path):
+            ORPHANS.delete(txn, text_key(path))
+        self._put_seen(txn, request, outcome)
+        return outcome
+
+    def _wanted(
+        self, txn: WriteTxn, staged: Staged, source_no: SourceNo, current: Doc | None
+    ) -> Doc:
+        """The doc as it would be as the next version; a new source's birth is counted."""
+        request, said = staged.request, staged.request.canonical
+        wishes = _merged(request.wishes, current)
+        version = current.version + 1 if current else 1
+        now_ms = self._store.clock.now_ms()
+        given = wishes.tags or ()
+        # A thing that moved keeps its name, and so do its passages.
+        lsid = current.lsid if current else born(request.lsid, next_birth(txn, request.lsid))
+        return Doc(
+            doc_id=doc_id(lsid, version),
+            lsid=lsid,
+            moved_to=None if lsid == request.lsid else request.lsid,
+            source_no=source_no,
+            version=version,
+            title=wishes.title or said.title,
+            source=request.source,
+            kind=request.kind,
+            mime=said.mime,
+            tags=tuple(dict.fromkeys((*said.tags, *given))),
+            date=said.date,
+            visibility=wishes.visibility or wishes.visibility_first or "private",
+            owner=wishes.owner or LOCAL_USER,
+            status="active",
+            raw_sha256=request.raw_sha256,
+            raw_path=staged.raw_path,
+            md_path=staged.md_path,
+            md_sha256=staged.md_sha256,
+            raw_bytes=len(request.raw),
+            md_chars=len(said.markdown),
+            coverage=said.coverage,
+            canonicalizer=request.canonicalizer,
+            added_ms=current.added_ms if current else now_ms,
+            updated_ms=now_ms,
+            front_lines=said.front_lines,
+            tags_given=given,
+            title_given=wishes.title,
+            charset=request.charset,
+            entry=wishes.entry,
+            pack=wishes.pack,
+        )
+
+    def _put_version(
+        self, txn: WriteTxn, request: IngestRequest, wanted: Doc, current: Doc | None
+    ) -> IngestOutcome:
+        docs.put_new_version(txn, wanted)
+        if current is not None and current.status == "tombstoned":
+            # Passages that the new version keeps are not touched by cutting it.
+            _log_revived(txn, wanted)
+        _log_audience(txn, current, wanted)
+        _have_cut(txn, self._store, request, wanted)
+        return IngestOutcome(doc_id=wanted.doc_id, status="updated" if current else "added")
+
+    def _keep_version(
+        self, txn: WriteTxn, request: IngestRequest, wanted: Doc, current: Doc
+    ) -> IngestOutcome:
+        """Same content: bring a tombstoned doc back, take other wishes over, or do nothing."""
+        revived = current.status == "tombstoned"
+        # Its files stay those of the version that wrote them.
+        kept = msgspec.structs.replace(
+            wanted,
+            doc_id=current.doc_id,
+            version=current.version,
+            raw_path=current.raw_path,
+            md_path=current.md_path,
+            updated_ms=current.updated_ms,
+        )
+        if kept == current:
+            return IngestOutcome(doc_id=current.doc_id, status="unchanged")
+        kept = msgspec.structs.replace(kept, updated_ms=wanted.updated_ms)
+        docs.replace(txn, kept)
+        for path in (kept.raw_path, kept.md_path):
+            ORPHANS.delete(txn, text_key(path))
+        if revived or kept.label != current.label:
+            # Chunker and model may have changed meanwhile; only active docs follow them.
+            _have_cut(txn, self._store, request, kept)
+        if revived:
+            _log_revived(txn, kept)
+        _log_audience(txn, current, kept)
+        return IngestOutcome(doc_id=kept.doc_id, status="resurrected" if revived else "updated")
+
+    def _put_seen(self, txn: WriteTxn, request: IngestRequest, outcome: IngestOutcome) -> None:
+        if request.stamp is not None:
+            seen = seen_record(request.lsid, outcome.doc_id, request.raw_sha256, request.stamp)
+            SEEN.put(txn, lsid_key(request.lsid), seen)
+
+    def refresh_seen(self, records: list[Seen]) -> None:
+        """Keep new stamps of files whose bytes turned out to be the same, in one transaction.
+
+        Of a doc that was hidden or moved since, none is kept: it would say that a person did it.
+        """
+        if not records:
+            return
+        with self._store.write() as txn:
+            for seen in records:
+                doc = docs.latest_of(txn, seen.lsid)
+                if doc is not None and doc.status == "active":
+                    SEEN.put(txn, lsid_key(seen.lsid), seen)
+
+
+def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> Seen:
+    """What is kept of a file that was taken in or found unchanged."""
+    return Seen(
+        lsid=lsid,
+        doc_id=doc,
+        raw_sha256=raw_sha256,
+        size_bytes=stamp.size_bytes,
+        mtime_ns=stamp.mtime_ns,
+        ctime_ns=stamp.ctime_ns,
+        inode=stamp.inode,
+        seen_ms=stamp.taken_ms,
+    )
+
+
+def _same_stamp(seen: Seen, stamp: FileStamp) -> bool:
+    if seen.seen_ms * 1_000_000 - max(seen.mtime_ns, seen.ctime_ns) < _SETTLED_NS:
+        return False
+    return (seen.size_bytes, seen.mtime_ns, seen.ctime_ns, seen.inode) == (
+        stamp.size_bytes,
+        stamp.mtime_ns,
+        stamp.ctime_ns,
+        stamp.inode,
+    )
+
+
+def _wishes_met(doc: Doc, wishes: Wishes) -> bool:
+    return (
+        (wishes.title is None or wishes.title == doc.title_given)
+        and (wishes.tags is None or wishes.tags == doc.tags_given)
+        and (wishes.visibility is None or wishes.visibility == doc.visibility)
+        and (wishes.owner is None or wishes.owner == doc.owner)
+        and (wishes.entry is None or wishes.entry == doc.entry)
+        and (wishes.pack is None or wishes.pack == doc.pack)
+    )
+
+
+def _merged(wishes: Wishes, current: Doc | None) -> Wishes:
+    if current is None:
+        return wishes
+    return Wishes(
+        title=current.title_given if wishes.title is None else wishes.title,
+        tags=current.tags_given if wishes.tags is None else wishes.tags,
+        visibility=wishes.visibility or current.visibility,
+        owner=wishes.owner or current.owner,
+        entry=wishes.entry or current.entry,
+        pack=wishes.pack or current.pack,
+    )
+
+
+def _overtaken(txn: ReadTxn, staged: Staged) -> bool:
+    request = staged.request
+    if not request.revive and was_removed(txn, request.lsid):
+        return True
+    current = docs.latest_of(txn, request.lsid)
+    return (
+        current is not None
+        and request.read_after not in (None, current.doc_id)
+        and current.raw_sha256 != request.raw_sha256
+    )
+
+
+def _same_content(current: Doc, wanted: Doc) -> bool:
+    return (
+        current.raw_sha256 == wanted.raw_sha256
+        and current.md_sha256 == wanted.md_sha256
+        and current.canonicalizer == wanted.canonicalizer
+    )
+
+
+def _log_revived(txn: WriteTxn, doc: Doc) -> None:
+    """Tell the caches of passages that can be found again."""
+    log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
+
+
+def _log_audience(txn: WriteTxn, before: Doc | None, doc: Doc) -> None:
+    """The words of each audience lie in an index of their own: both are to look again."""
+    if before is not None and before.audience != doc.audience:
+        log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True)
+
+
+def _have_cut(txn: WriteTxn, store: Store, request: IngestRequest, doc: Doc) -> None:
+    """Write the passages that came with a doc, or ask for it to be cut."""
+    ready, markdown = request.ready, request.canonical.markdown
+    if ready is None or not is_usable(txn, ready, markdown):
+        have_cut(txn, store, doc)
+        return
+    mark_pending(txn, store, doc)
+    cut = cut_of(doc, markdown, list(ready.passages))
+    put_vectors(txn, ready, cut)
+    write_cut(txn, store, cut)

@@ -1,0 +1,20 @@
+"""How does a cut come to rest? As passages with ids and numbers, with their mentions and log.
+
+Useful for whoever has a doc's passages, from a chunker or from an archive. Not for finding where to
+cut, and not for making vectors.
+"""
+
+from kb.intake.passages.cut import Cut, Ready, cut_of, is_of, text_hash
+from kb.intake.passages.write import is_usable, put_vectors, set_ledger, write_cut
+
+__all__ = [
+    "Cut",
+    "Ready",
+    "cut_of",
+    "is_of",
+    "is_usable",
+    "put_vectors",
+    "set_ledger",
+    "text_hash",
+    "write_cut",
+]

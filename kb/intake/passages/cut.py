@@ -1,0 +1,82 @@
+"""A doc's passages with all that follows from them. Pure."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kb.intake.entities import extract
+from kb.model.doc import Doc
+from kb.model.ids import ChunkId, chunk_id, sha256_hex
+from kb.model.text import Chunk, Mention, Passage, indexed_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_TEXT_HASH_HEX: Final = 32
+
+
+class Cut(Struct, frozen=True, kw_only=True):
+    """A doc's passages as they will be stored; numbers are given in the transaction."""
+
+    doc: Doc
+    passages: list[Passage]
+    mentions: list[list[Mention]]
+    lines: list[int]
+    text_hashes: list[str]
+    ids: list[ChunkId]
+
+
+class Ready(Struct, frozen=True, kw_only=True):
+    """Passages that came with a source, so that nobody has to cut or embed it."""
+
+    markdown: str
+    """What they were cut from: of any other text they say nothing."""
+    chunker: str
+    passages: tuple[Passage, ...]
+    model: str
+    vectors: "NDArray[np.float32]"
+    """Shape (passages, dim); unit vectors, in the order of the passages."""
+
+
+def cut_of(doc: Doc, markdown: str, passages: list[Passage]) -> Cut:
+    """The passages of a doc's markdown with their ids, lines, mentions and text hashes."""
+    occurrences: Counter[str] = Counter()
+    ids: list[ChunkId] = []
+    for passage in passages:
+        ids.append(chunk_id(doc.lsid, passage.text, occurrences[passage.text]))
+        occurrences[passage.text] += 1
+    return Cut(
+        doc=doc,
+        passages=passages,
+        mentions=[extract(passage.text) for passage in passages],
+        lines=_line_numbers(markdown, [passage.start for passage in passages]),
+        text_hashes=[text_hash(doc.label, one.heading, one.text) for one in passages],
+        ids=ids,
+    )
+
+
+def _line_numbers(markdown: str, offsets: list[int]) -> list[int]:
+    """The 1-based line of each offset; offsets ascend, and the text is read once."""
+    numbers: list[int] = []
+    line, last = 1, 0
+    for offset in offsets:
+        line += (
+            markdown.count("\n", last, offset)
+            if offset >= last
+            else -markdown.count("\n", offset, last)
+        )
+        last = offset
+        numbers.append(line)
+    return numbers
+
+
+def text_hash(title: str, heading: tuple[str, ...], text: str) -> str:
+    """The key under which a passage's vector is kept: 32 hex digits of its indexed text."""
+    return sha256_hex(indexed_text(title, heading, text))[:_TEXT_HASH_HEX]
+
+
+def is_of(doc: Doc | None, chunk: Chunk) -> bool:
+    """Whether a passage was cut under the title that the doc has now."""
+    return doc is not None and text_hash(doc.label, chunk.heading, chunk.text) == chunk.text_hash

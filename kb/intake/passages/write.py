@@ -1,0 +1,93 @@
+"""Passages in the transaction: rows, mentions, the log, and the job for what has no vector."""
+
+import msgspec
+
+from kb.intake.passages.cut import Cut, Ready
+from kb.model.doc import LedgerState
+from kb.model.ids import ChunkNo, DocId
+from kb.model.text import Chunk
+from kb.store import chunks, embedders, log
+from kb.store.jobs import queue
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.meta import CHUNKER, get_word, next_number
+from kb.store.records import CHUNK_IDS, LEDGER
+from kb.store.store import Store
+
+
+def is_usable(txn: ReadTxn, ready: Ready, markdown: str) -> bool:
+    """Whether the home would cut this text as it was cut."""
+    return ready.markdown == markdown and ready.chunker == get_word(txn, CHUNKER)
+
+
+def put_vectors(txn: WriteTxn, ready: Ready, cut: Cut) -> None:
+    """Keep the vectors that came with a cut, where they are of a model that the home keeps."""
+    known = embedders.in_use(txn)
+    kept = {one.fingerprint: one.dim for one in known.kept} if known else {}
+    if kept.get(ready.model) != ready.vectors.shape[1]:
+        return
+    for digest, vector in zip(cut.text_hashes, ready.vectors, strict=True):
+        # What the home made itself is never replaced.
+        if not chunks.has_vector(txn, ready.model, digest):
+            chunks.put_vector(txn, ready.model, digest, vector)
+
+
+def write_cut(txn: WriteTxn, store: Store, cut: Cut, model: str = "") -> None:
+    """Make a cut the passages of its doc, and ask for the vectors that are missing.
+
+    `model` names the one that embeds where the home has none yet.
+    """
+    rows = [_row(txn, cut, ordinal) for ordinal in range(len(cut.passages))]
+    touched = [row.no for row in rows if _hash_of(txn, row.no) != row.text_hash]
+    mentions = dict(zip((row.no for row in rows), cut.mentions, strict=True))
+    gone = chunks.replace_all(txn, cut.doc.source_no, rows, mentions)
+    log.append(txn, [*touched, *(chunk.no for chunk in gone)], words=True, vectors=True)
+    doc_id, hashes = cut.doc.doc_id, [row.text_hash for row in rows]
+    known = embedders.in_use(txn)
+    active = known.active.fingerprint if known else model
+    if _lacks(txn, active, hashes):
+        key = queue.dedupe_key("embed", doc_id, active)
+        queue.enqueue(txn, store.clock, "embed", doc_id, key=key)
+    else:
+        set_ledger(txn, store, doc_id, "indexing_complete")
+    if known and known.next and _lacks(txn, known.next.fingerprint, hashes):
+        key = queue.dedupe_key("reembed", doc_id)
+        queue.enqueue(txn, store.clock, "reembed", doc_id, key=key)
+
+
+def _row(txn: WriteTxn, cut: Cut, ordinal: int) -> Chunk:
+    passage, ident = cut.passages[ordinal], cut.ids[ordinal]
+    known = CHUNK_IDS.get(txn, ident.encode())
+    return Chunk(
+        chunk_id=ident,
+        no=known.no if known else ChunkNo(next_number(txn, "chunk")),
+        doc_id=cut.doc.doc_id,
+        lsid=cut.doc.lsid,
+        source_no=cut.doc.source_no,
+        ordinal=ordinal,
+        text=passage.text,
+        start=passage.start,
+        end=passage.end,
+        heading=passage.heading,
+        page=passage.page,
+        line=cut.lines[ordinal],
+        text_hash=cut.text_hashes[ordinal],
+        tokens=passage.tokens,
+        entities=tuple(mention.key for mention in cut.mentions[ordinal]),
+    )
+
+
+def _lacks(txn: WriteTxn, model: str, hashes: list[str]) -> bool:
+    return not all(chunks.has_vector(txn, model, digest) for digest in hashes)
+
+
+def _hash_of(txn: WriteTxn, no: ChunkNo) -> str | None:
+    old = chunks.get(txn, no)
+    return old.text_hash if old else None
+
+
+def set_ledger(txn: WriteTxn, store: Store, doc_id: DocId, state: LedgerState) -> None:
+    """Move a doc's ledger entry on, if it has one."""
+    entry = LEDGER.get(txn, doc_id.encode())
+    if entry is not None and entry.state != state:
+        moved = msgspec.structs.replace(entry, state=state, updated_ms=store.clock.now_ms())
+        LEDGER.put(txn, doc_id.encode(), moved)

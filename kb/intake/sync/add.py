@@ -1,0 +1,377 @@
+"""`add`: from what a person named to docs in the store, every file accounted for."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kb.errors import Refused, SourceError, TooLarge
+from kb.intake.canonicalize import FINGERPRINT, CanonicalizeInput, Parser, detect_mime
+from kb.intake.ingest.changes import was_removed
+from kb.intake.ingest.ingest import Ingestor, seen_record
+from kb.intake.ingest.request import IngestRequest, Staged, Wishes
+from kb.intake.sync.items import (
+    Bytes,
+    Item,
+    Left,
+    Member,
+    as_member,
+    extension_of,
+    of_stdin,
+    of_walk,
+)
+from kb.intake.sync.named import Naming
+from kb.intake.sync.origins import register
+from kb.intake.sync.read import read_file, read_stream, stamp_of
+from kb.intake.sync.report import AddReport, Tally
+from kb.intake.sync.walk import DEFAULT_EXTENSIONS, Found, Passed
+from kb.model.doc import Seen
+from kb.model.ids import DocId, Lsid, sha256_hex
+from kb.model.origin import Origin, OriginKind, origin_id
+from kb.model.source import STDIN_NAME, display_name, file_lsid, owned_lsid
+from kb.store import docs
+from kb.store.records import SOURCES
+from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from kb.intake.sync.url import UrlSyncer
+
+_BATCH_DOCS: Final = 128
+_BATCH_BYTES: Final = 16 << 20
+# How often a file is read again because another call took in a later version meanwhile.
+_OVERTAKEN_MAX: Final = 5
+
+
+class AddOptions(Struct, frozen=True, kw_only=True):
+    """What was asked for besides the sources."""
+
+    recursive: bool = False
+    extensions: tuple[str, ...] = DEFAULT_EXTENSIONS
+    wishes: Wishes = Wishes()
+    dry_run: bool = False
+    file_bytes_max: int = 64 << 20
+    home: Path | None = None
+    """The folder that holds what is taken in: never a source itself."""
+    file_name: str | None = None
+    """Of the file whose bytes standard input is; without it they are a text."""
+    file_place: str = ""
+    """Where that file lies, as whoever hands it in names it: by that it is known again."""
+    keep_current: bool = True
+    """Whether folders and URLs are registered for `kb sync-all`."""
+    revive: bool = True
+    """Whether what a person removed comes back; else it is left out until it is added again."""
+
+
+class Adder:
+    """Takes files, folders and standard input into one home; use one for one call."""
+
+    def __init__(
+        self,
+        store: Store,
+        ingestor: Ingestor,
+        parser: Parser,
+        options: AddOptions,
+        urls: "Callable[[], UrlSyncer] | None" = None,
+        member_at: Callable[[Path], Member | None] = lambda _: None,
+    ) -> None:
+        self._urls = urls
+        self._member_at = member_at
+        self.cursors: dict[str, str] = {}
+        """By URL that was taken in: how to ask whether it changed."""
+        self.error: SourceError | None = None
+        """What kept the last source that failed from being taken in."""
+        self._store = store
+        self._ingestor = ingestor
+        self._parser = parser
+        self._options = options
+        self._tally = Tally()
+        self._batch: list[tuple[Item, Staged]] = []
+        self._refreshed: list[Seen] = []
+        self._overtaken: list[Item] = []
+
+    def add(
+        self,
+        sources: Iterable[str],
+        *,
+        stdin_fd: int = 0,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> AddReport:
+        """Take every source in; `on_progress` hears (done, total).
+
+        What is committed stays committed if this is interrupted: `report` tells so far. Raises
+        StoreFull and its like when the home, not a source, is at fault.
+        """
+        options = self._options
+        naming = Naming(
+            recursive=options.recursive,
+            extensions=options.extensions,
+            home=options.home,
+            stdin_name=options.file_place or options.file_name or STDIN_NAME,
+        )
+        self._take_all(list(naming.items(sources)), stdin_fd, on_progress)
+        if options.keep_current and not options.dry_run:
+            self._register(naming.folders)
+        return self.report()
+
+    def add_walked(self, seen: Iterable[Found | Passed]) -> AddReport:
+        """Take in what a walk brought; else as `add`."""
+        self._take_all([of_walk(one, display_name(one.path)) for one in seen])
+        return self.report()
+
+    def add_members(self, members: Sequence[Member], passed: Iterable[Passed] = ()) -> AddReport:
+        """Take in what a collection names, by its own names and wishes, and tell of the rest."""
+        left = [of_walk(one, display_name(one.path)) for one in passed]
+        named = [Item(display_name(one.path), one.path, named=False, member=one) for one in members]
+        self._take_all([*left, *named])
+        for one in members:
+            if one.remark is not None:
+                self._tally.note(display_name(one.path), "added", one.remark)
+        return self.report()
+
+    def title_of(self, path: Path, data: bytes) -> str | None:
+        """What a file of these bytes is called; None where they cannot be read."""
+        item = as_member(Item(display_name(path), path, named=False), self._member_at, Wishes())
+        if item.member and item.member.wishes.title:
+            return item.member.wishes.title
+        mime = detect_mime(data, path.name)
+        try:
+            said = self._parser.parse(CanonicalizeInput(data=data, mime=mime, name=path.name))
+        except SourceError:
+            return None
+        return said.title
+
+    def _take_all(
+        self,
+        items: list[Item | Left],
+        stdin_fd: int = 0,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        try:
+            for done, item in enumerate(items):
+                if isinstance(item, Left):
+                    self._tally.left(item.name, "failed" if item.failed else "skipped", item.reason)
+                else:
+                    known = as_member(item, self._member_at, self._options.wishes)
+                    self._add_one(known, stdin_fd)
+                if on_progress:
+                    on_progress(done + 1, len(items))
+        finally:
+            # On Ctrl-C too: what is staged is whole, so keep it.
+            self._flush()
+        self._add_overtaken(stdin_fd)
+
+    def _register(self, folders: Sequence[Path]) -> None:
+        """Have the folders and pages of this call kept current from now on."""
+        options = self._options
+        places: list[tuple[OriginKind, str]] = [("url", url) for url in self.cursors]
+        places += [("folder", display_name(folder)) for folder in folders]
+        for kind, location in places:
+            origin = Origin(
+                origin_id=origin_id(kind, location, options.wishes.owner),
+                kind=kind,
+                location=location,
+                extensions=options.extensions if kind == "folder" else (),
+                tags=options.wishes.tags,
+                visibility=options.wishes.visibility,
+                owner=options.wishes.owner,
+                cursor=self.cursors.get(location, ""),
+                added_ms=self._store.clock.now_ms(),
+                synced_ms=self._store.clock.now_ms(),
+            )
+            register(self._store, origin)
+
+    def report(self) -> AddReport:
+        """What became of the sources so far."""
+        return self._tally.report()
+
+    def _add_one(self, item: Item, stdin_fd: int) -> None:
+        try:
+            read = self._read(item, stdin_fd)
+            if read is not None:
+                self._take(read)
+                if read.cursor is not None:
+                    self.cursors[read.item.name] = read.cursor
+        except SourceError as error:
+            self.error = error
+            by_rule = isinstance(error, TooLarge) and not item.named
+            self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
+
+    def _read(self, item: Item, stdin_fd: int) -> Bytes | None:
+        """The item's bytes; None where it has been accounted for without them."""
+        now_ms = self._store.clock.now_ms()
+        limit = self._options.file_bytes_max
+        if item.url is not None:
+            return self._read_url(item, item.url)
+        if item.path is None:
+            data = read_stream(stdin_fd, limit, item.name)
+            return of_stdin(item, data, self._options.wishes, self._options.file_name)
+        lsid = item.member.lsid if item.member else file_lsid(item.path)
+        if self._is_unchanged(item, item.path, lsid, now_ms) or self._stays_out(item, lsid):
+            return None
+        with self._store.read() as txn:
+            newest = docs.latest_of(txn, lsid)
+        data, stamp = read_file(item.path, limit, now_ms, listed=item.listed)
+        return Bytes(
+            item=item,
+            lsid=lsid,
+            kind=item.member.kind if item.member else "file",
+            data=data,
+            raw_sha256=sha256_hex(data),
+            stamp=stamp,
+            read_after=newest.doc_id if newest else DocId(""),
+        )
+
+    def _read_url(self, item: Item, url: str) -> Bytes | None:
+        """The page's bytes; None where the server says, or they show, that it is as it was."""
+        from kb.intake.sync.url import Changed, Unchanged
+
+        if self._urls is None:
+            raise Refused("nothing is fetched here", source=url)
+        wishes = self._options.wishes
+        lsid = owned_lsid(wishes.owner, f"url:{url}")
+        if self._stays_out(item, lsid):
+            return None
+        with self._store.read() as txn:
+            newest = docs.latest_of(txn, lsid)
+            origin = SOURCES.get(txn, origin_id("url", url, wishes.owner).encode())
+            # Bytes are needed where something else than the page is to be different.
+            same = newest and self._ingestor.same_bytes(
+                txn, lsid, newest.raw_sha256, wishes, FINGERPRINT
+            )
+        cursor = origin.cursor if origin else ""
+        state = self._urls().check(url, cursor, same.raw_sha256 if same else None)
+        match state:
+            case Unchanged():
+                assert same
+                self.cursors[url] = state.cursor
+                self._tally.took(item.name, same.doc_id, "unchanged")
+                return None
+            case Changed():
+                return Bytes(
+                    item=item,
+                    lsid=lsid,
+                    kind="url",
+                    data=state.data,
+                    raw_sha256=state.raw_sha256,
+                    stamp=None,
+                    read_after=newest.doc_id if newest else DocId(""),
+                    mime=state.mime,
+                    charset=state.charset,
+                    file_name=state.name,
+                    cursor=state.cursor,
+                )
+
+    def _stays_out(self, item: Item, lsid: Lsid) -> bool:
+        """Whether a person removed it, and nobody has asked for it since."""
+        if self._options.revive:
+            return False
+        with self._store.read() as txn:
+            removed = was_removed(txn, lsid)
+        if removed:
+            self._tally.left(item.name, "skipped", "removed with kb rm; kb add brings it back")
+        return removed
+
+    def _is_unchanged(self, item: Item, path: Path, lsid: Lsid, now_ms: int) -> bool:
+        try:
+            stamp = stamp_of(path.stat(), now_ms)
+        except OSError:
+            return False
+        with self._store.read() as txn:
+            doc = self._ingestor.unchanged(txn, lsid, stamp, self._wishes(item), FINGERPRINT)
+        # A member keeps its name when its file gets another.
+        if doc is None or doc.source != item.name:
+            return False
+        self._tally.took(item.name, doc.doc_id, "unchanged")
+        return True
+
+    def _wishes(self, item: Item) -> Wishes:
+        return item.member.wishes if item.member else self._options.wishes
+
+    def _take(self, read: Bytes) -> None:
+        wishes = self._wishes(read.item)
+        with self._store.read() as txn:
+            same = self._ingestor.same_bytes(txn, read.lsid, read.raw_sha256, wishes, FINGERPRINT)
+        if same is not None and same.source == read.item.name:
+            self._tally.took(read.item.name, same.doc_id, "unchanged")
+            if read.stamp is not None:
+                stamp = read.stamp
+                self._refreshed.append(seen_record(read.lsid, same.doc_id, read.raw_sha256, stamp))
+            return
+        if not read.data.strip() and not read.item.named:
+            self._tally.left(read.item.name, "skipped", "it is empty")
+            return
+        request = self._request(read)
+        if self._options.dry_run:
+            self._foresee(request)
+            return
+        self._batch.append((read.item, self._ingestor.stage(request)))
+        raw_bytes = sum(len(staged.request.raw) for _, staged in self._batch)
+        if len(self._batch) >= _BATCH_DOCS or raw_bytes >= _BATCH_BYTES:
+            self._flush()
+
+    def _request(self, read: Bytes) -> IngestRequest:
+        path = read.item.path
+        file_name = path.name if path else read.file_name
+        mime = read.mime or detect_mime(read.data, file_name)
+        if read.kind == "stdin" and mime == "text/plain":
+            # What people pipe in is markdown more often than not, and plain text reads the same.
+            mime = "text/markdown"
+        name = file_name or self._options.wishes.title or STDIN_NAME
+        canonical = self._parser.parse(
+            CanonicalizeInput(data=read.data, mime=mime, name=name, charset=read.charset)
+        )
+        for warning in canonical.warnings:
+            self._tally.note(read.item.name, "added", warning)
+        return IngestRequest(
+            lsid=read.lsid,
+            source=read.item.name,
+            kind=read.kind,
+            canonical=canonical,
+            raw=read.data,
+            raw_sha256=read.raw_sha256,
+            extension=extension_of(path, mime),
+            canonicalizer=FINGERPRINT,
+            wishes=self._wishes(read.item),
+            stamp=read.stamp,
+            read_after=read.read_after,
+            revive=self._options.revive,
+            charset=read.charset,
+            ready=read.item.member.ready if read.item.member else None,
+        )
+
+    def _foresee(self, request: IngestRequest) -> None:
+        with self._store.read() as txn:
+            current = docs.latest_of(txn, request.lsid)
+        if current is None:
+            self._tally.took(request.source, DocId(""), "added")
+        elif current.status == "tombstoned" and current.raw_sha256 == request.raw_sha256:
+            self._tally.took(request.source, current.doc_id, "resurrected")
+        else:
+            self._tally.took(request.source, current.doc_id, "updated")
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, []
+        refreshed, self._refreshed = self._refreshed, []
+        if batch:
+            outcomes = self._ingestor.commit([staged for _, staged in batch])
+            for (item, _), outcome in zip(batch, outcomes, strict=True):
+                if outcome is None:
+                    self._overtaken.append(item)
+                else:
+                    self._tally.took(item.name, outcome.doc_id, outcome.status)
+        if not self._options.dry_run:
+            self._ingestor.refresh_seen(refreshed)
+
+    def _add_overtaken(self, stdin_fd: int) -> None:
+        """Read again what another call took a later version of in."""
+        for _ in range(_OVERTAKEN_MAX):
+            items, self._overtaken = self._overtaken, []
+            for item in items:
+                self._add_one(item, stdin_fd)
+            self._flush()
+            if not self._overtaken:
+                return
+        for item in self._overtaken:
+            reason = "it keeps changing while others take it in; add it again"
+            self._tally.left(item.name, "failed", reason)

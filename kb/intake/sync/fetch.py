@@ -1,0 +1,286 @@
+"""The fetcher: the only door to pages on the network.
+
+Which addresses it may reach is `address`, how one request goes over the wire is `wire`; here the
+hops are counted and the server's words become a `Fetched` or an error.
+"""
+
+import re
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
+
+from msgspec import Struct
+
+from kb.errors import AuthFailed, Gone, Permanent, RateLimited, Refused, SourceError, Transient
+from kb.intake.sync.address import AllowList, Resolve, reachable, system_resolve
+from kb.intake.sync.body import read_body, too_large
+from kb.intake.sync.robots import ROBOTS_BYTES_MAX, Robots
+from kb.intake.sync.weburl import WebUrl, joined, parse, shown
+from kb.model.clock import Clock
+from kb.model.config import FetchSettings
+from kb.model.deadline import Deadline
+from kb.model.retry_after import RETRY_AFTER_S_MAX, retry_after_s
+
+if TYPE_CHECKING:
+    import ssl
+
+    from kb.intake.sync.wire import Answer
+
+_ACCEPT: Final = (
+    "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.5"
+)
+_WORD: Final = r"[A-Za-z0-9!#$&^_.+-]{1,100}"
+_MIME: Final = re.compile(rf"\s*({_WORD}/{_WORD})\s*(?:;|$)")
+_CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([A-Za-z0-9_.:-]{1,60})', re.IGNORECASE)
+_HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,1022}[\x21-\x7e])?")
+_PERMANENT_MOVES: Final = frozenset({301, 308})
+_CONDITIONS: Final = frozenset({"If-None-Match", "If-Modified-Since"})
+_MOVES: Final = frozenset({301, 302, 303, 307, 308})
+
+
+class Fetched(Struct, frozen=True, kw_only=True):
+    """What one address gave."""
+
+    status: Literal["ok", "not_modified"]
+    url: str
+    """As asked for."""
+    final_url: str
+    """Where the redirects ended; without fragment."""
+    data: bytes
+    """Unpacked; empty when not modified."""
+    mime: str | None
+    """As Content-Type says, lower-case and without parameters."""
+    charset: str | None
+    etag: str | None
+    last_modified: str | None
+    permanent_url: str | None
+    """`final_url` where all the redirects, and at least one, are for good."""
+
+
+class _Moved(Struct, frozen=True):
+    """A redirect."""
+
+    location: str
+    permanent: bool
+
+
+class _Call(Struct, frozen=True, kw_only=True):
+    """What stays the same from hop to hop."""
+
+    url: str
+    etag: str | None
+    last_modified: str | None
+    follow_robots: bool
+    bytes_max: int
+    deadline: Deadline
+
+    @property
+    def source(self) -> str:
+        return shown(self.url)
+
+
+class Fetcher:
+    """GETs pages, over http and https, under rules that no server and no page can lift.
+
+    Each address, also of a redirect, is looked up once and refused unless public or allowed by
+    the settings; the connection goes to the address that was checked. Bounded are the bytes, the
+    hops and the time of a call as a whole. Nothing is kept between calls but what robots.txt
+    said. May be used by several threads.
+    """
+
+    def __init__(
+        self, settings: FetchSettings, clock: Clock, resolve: Resolve = system_resolve
+    ) -> None:
+        """Read the settings; raises ConfigError where `allow` cannot be read."""
+        self._settings = settings
+        self._clock = clock
+        self._resolve = resolve
+        self._allowed = AllowList(settings.allow)
+        self._robots = Robots(settings.user_agent, clock)
+        self._tls: ssl.SSLContext | None = None
+
+    def get(
+        self,
+        url: str,
+        *,
+        etag: str | None = None,
+        last_modified: str | None = None,
+        follow_robots: bool = False,
+        bytes_max: int | None = None,
+    ) -> Fetched:
+        """The page at `url`, or that it is as `etag` or `last_modified` knew it.
+
+        `follow_robots` belongs to every call for an address that was found in a page, not named
+        by a person. `bytes_max` lowers the limit of the settings for this call; what is over it
+        raises OverLimit. Raises Refused (a rule forbids it), AuthFailed (401, 403), RateLimited
+        (429), Gone (404, 410), Permanent (other 4xx, or an answer that is no page) and Transient
+        (5xx, the network, the deadline). Messages name the URL and quote nothing of the page.
+        """
+        return self._get(
+            _Call(
+                url=url,
+                etag=etag,
+                last_modified=last_modified,
+                follow_robots=follow_robots and self._settings.robots,
+                bytes_max=min(self._settings.bytes_max, bytes_max or self._settings.bytes_max),
+                deadline=Deadline(self._clock, self._settings.total_s),
+            )
+        )
+
+    def _get(self, call: _Call) -> Fetched:
+        at = parse(call.url)
+        seen = {at.text}
+        permanent = True
+        while True:
+            try:
+                found = self._hop(call, at, len(seen) == 1, permanent)
+                if isinstance(found, Fetched):
+                    return found
+                to = self._next(call, at, found, seen)
+            except SourceError as error:
+                if len(seen) == 1:
+                    raise
+                _raise_at(error, at, call.source)
+            permanent = permanent and found.permanent
+            seen.add(to.text)
+            at = to
+
+    def _next(self, call: _Call, at: WebUrl, moved: _Moved, seen: set[str]) -> WebUrl:
+        """Where a redirect leads, unless a rule forbids to follow it."""
+        try:
+            to = joined(at, moved.location)
+        except Refused as error:
+            said = f"it redirects to {shown(moved.location)}: {error.reason}"
+            raise Refused(said, source=call.source) from error
+        if at.scheme == "https" and to.scheme == "http":
+            said = f"it redirects to {shown(to.text)}, which is not encrypted"
+            raise Refused(said, source=call.source)
+        if to.text in seen:
+            raise Refused("its redirects go in a circle", source=call.source)
+        if len(seen) > self._settings.hops_max:
+            said = f"more than {self._settings.hops_max} redirects"
+            raise Refused(said, source=call.source)
+        return to
+
+    def _hop(self, call: _Call, at: WebUrl, is_first: bool, permanent: bool) -> Fetched | _Moved:
+        """One request and its answer."""
+        from kb.intake.sync.wire import exchange
+
+        addresses = reachable(at, self._allowed, self._resolve, call.deadline, call.source)
+        if call.follow_robots:
+            self._robots.check(at, lambda url: self._robots_txt(call, url), call.source)
+        headers = self._headers(call, is_first)
+        with exchange(
+            at,
+            addresses,
+            headers,
+            connect_s=self._settings.connect_s,
+            deadline=call.deadline,
+            tls=self._tls_context() if at.scheme == "https" else None,
+            source=call.source,
+        ) as answer:
+            location = answer.headers.get("location")
+            if answer.status in _MOVES and location:
+                return _Moved(location.strip(), answer.status in _PERMANENT_MOVES)
+            # Only where something was asked is "not modified" an answer.
+            is_same = answer.status == 304 and not _CONDITIONS.isdisjoint(headers)
+            if not is_same:
+                self._check_status(answer, call.source)
+            moved_to = at.text if permanent and not is_first else None
+            return _fetched(call, at, answer, is_same=is_same, permanent_url=moved_to)
+
+    def _check_status(self, answer: "Answer", source: str) -> None:
+        """Pass where the answer is a page."""
+        match answer.status:
+            case 200 | 203:
+                return
+            case 401 | 403 as status:
+                raise AuthFailed(f"the server wants a login ({status})", source=source)
+            case 429:
+                wait_s = retry_after_s(answer.headers.get("retry-after"), self._clock.now_ms())
+                said = "" if wait_s is None else f" for {wait_s} s"
+                raise RateLimited(
+                    f"the server wants us to wait{said} (429)", retry_after_s=wait_s, source=source
+                )
+            case 404 | 410 as status:
+                raise Gone(f"the server has no such page ({status})", source=source)
+            case status if status >= 500:
+                raise Transient(f"the server failed ({status}); try again later", source=source)
+            case status if status >= 400:
+                raise Permanent(f"the server will not give it ({status})", source=source)
+            case status:
+                raise Permanent(f"the server gave no page ({status})", source=source)
+
+    def _headers(self, call: _Call, is_first: bool) -> dict[str, str]:
+        headers = {
+            "User-Agent": self._settings.user_agent,
+            "Accept": _ACCEPT,
+            "Accept-Encoding": "gzip",
+        }
+        if (etag := _usable(call.etag)) is not None:
+            headers["If-None-Match"] = etag
+        elif is_first and (date := _usable(call.last_modified)) is not None:
+            # After a redirect the date may be another page's, and an older page would pass for
+            # the same one.
+            headers["If-Modified-Since"] = date
+        return headers
+
+    def _robots_txt(self, call: _Call, url: str) -> bytes:
+        """A robots.txt, under the deadline of the call that needs it."""
+        return self._get(
+            _Call(
+                url=url,
+                etag=None,
+                last_modified=None,
+                follow_robots=False,
+                bytes_max=min(ROBOTS_BYTES_MAX, call.bytes_max),
+                deadline=call.deadline,
+            )
+        ).data
+
+    def _tls_context(self) -> "ssl.SSLContext":
+        if self._tls is None:
+            import httpx
+
+            self._tls = httpx.create_ssl_context(verify=True, trust_env=False)
+        return self._tls
+
+
+def _fetched(
+    call: _Call, at: WebUrl, answer: "Answer", *, is_same: bool, permanent_url: str | None
+) -> Fetched:
+    content_type = answer.headers.get("content-type", "")[:1000]
+    mime = _MIME.match(content_type)
+    charset = _CHARSET.search(content_type)
+    return Fetched(
+        status="not_modified" if is_same else "ok",
+        url=call.url,
+        final_url=at.text,
+        data=b"" if is_same else _body(answer, call.bytes_max, call.source),
+        mime=mime[1].lower() if mime else None,
+        charset=charset[1].lower() if charset else None,
+        etag=_usable(answer.headers.get("etag")),
+        last_modified=_usable(answer.headers.get("last-modified")),
+        permanent_url=permanent_url,
+    )
+
+
+def _body(answer: "Answer", bytes_max: int, source: str) -> bytes:
+    announced = answer.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced[:20]) > bytes_max:
+        raise too_large(bytes_max, source)
+    return read_body(answer.parts, answer.headers.get("content-encoding"), bytes_max, source)
+
+
+def _usable(value: str | None) -> str | None:
+    """A validator that can be sent back as it came; None where it cannot."""
+    return value if value is not None and _HEADER_VALUE.fullmatch(value) else None
+
+
+def _raise_at(error: SourceError, at: WebUrl, source: str) -> NoReturn:
+    """Raise the error of a later hop under the name that was asked for."""
+    detail = f"redirected to {shown(at.text)}: {error.reason}"
+    if isinstance(error, RateLimited):
+        raise RateLimited(detail, retry_after_s=error.retry_after_s, source=source) from error
+    raise type(error)(detail, source=source) from error
+
+
+__all__ = ["RETRY_AFTER_S_MAX", "FetchSettings", "Fetched", "Fetcher", "retry_after_s"]

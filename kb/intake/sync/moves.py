@@ -1,0 +1,188 @@
+"""A file in a new place with the bytes of one that is gone is that file: its doc follows it."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct, structs
+
+from kb.errors import SourceError
+from kb.intake.canonicalize.title import fallback_title
+from kb.intake.ingest.changes import move, was_removed
+from kb.intake.ingest.ingest import seen_record
+from kb.intake.sync.origins import covers, folder_of
+from kb.intake.sync.read import read_file
+from kb.model.doc import LOCAL_USER, Doc, Seen, Visibility
+from kb.model.failpoints import failpoint
+from kb.model.ids import DocId
+from kb.model.origin import Origin
+from kb.model.source import display_name, file_lsid, path_of
+from kb.store import docs
+from kb.store.kv import ReadTxn
+from kb.store.store import Store
+
+TitleOf: TypeAlias = Callable[[Path, bytes], str | None]
+"""What a file of these bytes is called where it is now; None where it cannot be read."""
+
+
+class Lost(Struct, frozen=True, kw_only=True):
+    """A doc whose file is gone; of another folder, where it may be."""
+
+    doc: Doc
+    elsewhere: Origin | None = None
+    """The registered folder that it is of, unless it is the one that is looked at."""
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """A doc whose file is gone, and the file that has its bytes now."""
+
+    doc: Doc
+    path: Path
+    seen: Seen
+    title: str | None = None
+    """What it is called now; None where its title stays."""
+    visibility: Visibility | None = None
+    """Who may see it now; None where that stays."""
+
+
+def lost_elsewhere(
+    txn: ReadTxn, known: Iterable[Doc], origin: Origin, origins: list[Origin]
+) -> list[Lost]:
+    """Docs that a new file of a folder may be: of other folders, or hidden since their files went.
+
+    Whether their files are gone is not looked at yet.
+    """
+    folders = [one for one in origins if one.kind == "folder"]
+    owner = origin.owner or LOCAL_USER
+    lost: list[Lost] = []
+    for doc in known:
+        path = path_of(doc.place)
+        if path is None or doc.kind != "file" or doc.owner != owner:
+            continue
+        of = _innermost(folders, path)
+        if of is None or (doc.status == "active" and of.origin_id == origin.origin_id):
+            continue
+        if doc.status == "tombstoned" and was_removed(txn, doc.place):
+            continue
+        lost.append(Lost(doc=doc, elsewhere=of))
+    return lost
+
+
+def _innermost(folders: list[Origin], path: Path) -> Origin | None:
+    covering = [one for one in folders if covers(one, path)]
+    return max(covering, key=lambda one: len(folder_of(one).parts), default=None)
+
+
+def moves(
+    store: Store,
+    fresh: Iterable[Path],
+    lost: Sequence[Lost],
+    bytes_max: int,
+    *,
+    to: Origin | None = None,
+    title_of: TitleOf | None = None,
+) -> list[Move]:
+    """Recognise lost docs in new files with the same bytes.
+
+    Of several that could be meant, the one with the same file name, else the first.
+    """
+    waiting: dict[str, list[Lost]] = {}
+    for one in lost:
+        waiting.setdefault(one.doc.raw_sha256, []).append(one)
+    sizes = {one.doc.raw_bytes for one in lost}
+    recognised: list[Move] = []
+    for path in fresh:
+        if not waiting:
+            break
+        if _size(path) not in sizes:
+            continue
+        try:
+            data, stamp = read_file(path, bytes_max, store.clock.now_ms(), listed=True)
+        except SourceError:
+            continue
+        digest = hashlib.sha256(data).hexdigest()
+        same = [
+            one for one in waiting.get(digest, ()) if one.elsewhere is None or _is_gone(one.doc)
+        ]
+        if not same:
+            continue
+        chosen = next((one for one in same if Path(one.doc.source).name == path.name), same[0])
+        waiting[digest].remove(chosen)
+        if not waiting[digest]:
+            del waiting[digest]
+        doc = chosen.doc
+        recognised.append(
+            Move(
+                doc=doc,
+                path=path,
+                seen=seen_record(file_lsid(path), doc.doc_id, digest, stamp),
+                title=new_title(doc, path, data, title_of),
+                visibility=_visibility(chosen, to),
+            )
+        )
+    return recognised
+
+
+def new_title(doc: Doc, path: Path, data: bytes, title_of: TitleOf | None) -> str | None:
+    """What a doc is called after a move, where its title may have been its file's name."""
+    if title_of is None or doc.title_given is not None:
+        return None
+    if doc.title != fallback_title(Path(doc.source).name, ""):
+        return None
+    return title_of(path, data)
+
+
+def _visibility(lost: Lost, to: Origin | None) -> Visibility | None:
+    """What a doc has of its folder it leaves there; what a person said of it, it keeps."""
+    if to is None or lost.elsewhere is None or lost.elsewhere.origin_id == to.origin_id:
+        return None
+    if lost.doc.visibility != (lost.elsewhere.visibility or "private"):
+        return None
+    return to.visibility or "private"
+
+
+def _is_gone(doc: Doc) -> bool:
+    path = path_of(doc.place)
+    try:
+        if path is not None:
+            path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        # It cannot be looked at, and may be there.
+        return False
+    return False
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
+
+
+def follow(store: Store, recognised: list[Move]) -> list[DocId]:
+    """Say where docs are now, in one transaction; returns those that nobody overtook."""
+    followed: list[DocId] = []
+    if not recognised:
+        return followed
+    with store.write() as txn:
+        for one in recognised:
+            lsid = file_lsid(one.path)
+            newest = docs.latest(txn, one.doc.source_no)
+            # A place that has a history of its own keeps it.
+            if newest is None or newest != one.doc or docs.latest_of(txn, lsid):
+                continue
+            if was_removed(txn, lsid):
+                continue
+            changed = structs.replace(
+                newest,
+                source=display_name(one.path),
+                title=one.title or newest.title,
+                visibility=one.visibility or newest.visibility,
+            )
+            move(txn, store, changed, lsid, one.seen)
+            followed.append(newest.doc_id)
+    failpoint("sync.after_move")
+    return followed

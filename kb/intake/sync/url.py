@@ -1,0 +1,136 @@
+"""The URL syncer: is a page as it was, and if not, what is it now?
+
+A cursor remembers how to ask. `etag:` and `lastmod:` hold what the server gave to ask with;
+`contenthash:` stands where it gave nothing, and the page is fetched and compared.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+from kb.intake.canonicalize import detect_mime
+from kb.intake.canonicalize.mime import HTML, MARKDOWN, PDF, PLAIN, is_text
+from kb.intake.sync.fetch import RETRY_AFTER_S_MAX, Fetched, Fetcher
+from kb.intake.sync.weburl import normalised, parse
+from kb.model.ids import Lsid, sha256_hex
+
+_ETAG: Final = "etag:"
+_LASTMOD: Final = "lastmod:"
+_CONTENTHASH: Final = "contenthash:"
+_SAMPLE_BYTES: Final = 65_536
+_MARKUP: Final = frozenset({HTML, "application/xhtml+xml"})
+_BACKOFF_FIRST_MS: Final = 60_000
+_BACKOFF_MS_MAX: Final = 86_400_000
+
+
+class Unchanged(Struct, frozen=True, kw_only=True):
+    """The page is as it was known."""
+
+    cursor: str
+
+
+class Changed(Struct, frozen=True, kw_only=True):
+    """The page is new or different."""
+
+    data: bytes
+    mime: str
+    """As `canonicalize` takes it, or refuses it by name."""
+    charset: str | None
+    """As the server says, which may be wrong."""
+    name: str
+    """The last part of the path, or the host."""
+    final_url: str
+    permanent_url: str | None
+    """Where the page has moved for good."""
+    cursor: str
+    raw_sha256: str
+
+
+UrlState = Unchanged | Changed
+
+
+class UrlSyncer:
+    """Asks servers whether pages have changed."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+
+    def check(self, url: str, cursor: str, known_sha256: str | None) -> UrlState:
+        """The state of a page whose last bytes had `known_sha256`; None where there are none.
+
+        Whatever the cursor is, also empty, the answer is right; a good one saves the transfer.
+        The fetcher's errors come through.
+        """
+        # Without bytes to fall back on, "not modified" would be of no use.
+        is_known = known_sha256 is not None
+        fetched = self._fetcher.get(
+            url,
+            etag=_part(cursor, _ETAG) if is_known else None,
+            last_modified=_part(cursor, _LASTMOD) if is_known else None,
+        )
+        if fetched.status == "not_modified":
+            return Unchanged(cursor=_cursor(fetched) or cursor)
+        sha256 = sha256_hex(fetched.data)
+        new_cursor = _cursor(fetched) or _CONTENTHASH + sha256
+        if sha256 == known_sha256:
+            return Unchanged(cursor=new_cursor)
+        at = parse(fetched.final_url)
+        return Changed(
+            data=fetched.data,
+            mime=page_mime(fetched.data, fetched.mime, at.name),
+            charset=fetched.charset,
+            name=at.name or at.host,
+            final_url=fetched.final_url,
+            permanent_url=fetched.permanent_url,
+            cursor=new_cursor,
+            raw_sha256=sha256,
+        )
+
+
+def url_lsid(url: str) -> Lsid:
+    """The page's logical source id: one for all spellings of an address that mean the same.
+
+    Raises Refused where it is none that is fetched.
+    """
+    return Lsid("url:" + normalised(parse(url)))
+
+
+def page_mime(data: bytes, declared: str | None, name: str) -> str:
+    """The mime of a page from what the server says, its bytes and the last part of its path.
+
+    Servers call what they do not know plain text or bytes, so there the bytes decide. A text
+    format is not believed of bytes that are no text.
+    """
+    match declared:
+        case "application/pdf":
+            return PDF
+        case mime if mime in _MARKUP and is_text(data[:_SAMPLE_BYTES]):
+            return HTML
+        case "text/markdown" | "text/x-markdown" if is_text(data[:_SAMPLE_BYTES]):
+            return MARKDOWN
+        case "text/plain":
+            # Markup that is served as plain text is meant to be read as it stands.
+            found = detect_mime(data, name)
+            return PLAIN if found == HTML else found
+        case _:
+            return detect_mime(data, name)
+
+
+def next_try_ms(failures: int, retry_after_s: int | None, now_ms: int) -> int:
+    """When to ask again after so many failures in a row: a minute, doubled each time to a day.
+
+    Never before the server's Retry-After, which counts for a day at most.
+    """
+    backoff_ms = min(_BACKOFF_FIRST_MS << min(max(failures, 1) - 1, 11), _BACKOFF_MS_MAX)
+    asked_ms = min(retry_after_s or 0, RETRY_AFTER_S_MAX) * 1000
+    return now_ms + max(backoff_ms, asked_ms)
+
+
+def _cursor(fetched: Fetched) -> str:
+    if fetched.etag is not None:
+        return _ETAG + fetched.etag
+    return _LASTMOD + fetched.last_modified if fetched.last_modified is not None else ""
+
+
+def _part(cursor: str, kind: str) -> str | None:
+    return cursor.removeprefix(kind) if cursor.startswith(kind) else None

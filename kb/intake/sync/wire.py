@@ -1,0 +1,209 @@
+"""One request over the network, to an address that was checked, under one deadline.
+
+Imported where it is needed: the library takes a while to load.
+"""
+
+import contextlib
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import httpcore
+from msgspec import Struct
+
+from kb.errors import Permanent, Refused, SourceError, Transient
+from kb.intake.sync.weburl import WebUrl
+from kb.model.deadline import Deadline
+
+_ADDRESSES_MAX: Final = 8
+_RAISED: Final = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.UnsupportedProtocol,
+    httpcore.ConnectionNotAvailable,
+    OSError,
+)
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """A response whose body is still to be read."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By lower-case name; of several with one name the first."""
+    parts: Iterable[bytes]
+
+
+@contextlib.contextmanager
+def exchange(
+    url: WebUrl,
+    addresses: tuple[str, ...],
+    headers: Mapping[str, str],
+    *,
+    connect_s: float,
+    deadline: Deadline,
+    tls: ssl.SSLContext | None,
+    source: str,
+) -> Iterator[Answer]:
+    """GET the URL from one of `addresses`; the connection lives as long as the context.
+
+    The URL's host only names: in the Host header and in the check of the certificate. Proxies,
+    cookies, logins and connections of earlier requests have no part in it. Errors of the network
+    come out as SourceErrors, also those met while the body is read; none of them quotes what the
+    server sent.
+    """
+    backend = _Pinned(addresses, connect_s, deadline, source)
+    raw_url = httpcore.URL(
+        scheme=url.scheme.encode(),
+        host=url.host.encode(),
+        port=url.port,
+        target=url.target.encode(),
+    )
+    sent = [("Host", url.netloc), *headers.items(), ("Connection", "close")]
+    try:
+        with (
+            httpcore.ConnectionPool(ssl_context=tls, network_backend=backend, retries=0) as pool,
+            pool.stream("GET", raw_url, headers=sent) as response,
+        ):
+            yield Answer(
+                status=response.status,
+                headers=_by_name(response.headers),
+                parts=response.iter_stream(),
+            )
+    except _RAISED as error:
+        raise told(error, deadline, source) from error
+
+
+def told(error: BaseException, deadline: Deadline, source: str) -> SourceError:
+    """What an error of the network or the library means for a person."""
+    match error:
+        case _ if deadline.is_over:
+            detail = f"not done within {deadline.total_s:g} s"
+        case httpcore.ConnectTimeout() | httpcore.PoolTimeout():
+            detail = "the server cannot be reached in time"
+        case httpcore.TimeoutException() | TimeoutError():
+            detail = f"not done within {deadline.total_s:g} s"
+        case httpcore.ConnectError():
+            detail = "the server cannot be reached"
+        case httpcore.ProtocolError():
+            detail = "what the server sent is not proper HTTP, or ends early"
+        case _:
+            detail = "the connection broke off"
+    return Transient(detail, source=source)
+
+
+def _untrusted(error: BaseException | None, source: str) -> SourceError | None:
+    """What an error of the handshake means; None where it is one of the network."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            reason = error.verify_message.removesuffix(".")
+            return Refused(f"its certificate does not hold ({reason})", source=source)
+        case ssl.SSLEOFError():
+            return None
+        case ssl.SSLError():
+            return Permanent("no encrypted connection could be agreed on", source=source)
+        case _:
+            return None
+
+
+def _by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in headers:
+        found.setdefault(name.decode("latin-1").lower(), _text(value))
+    return found
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+class _Pinned(httpcore.NetworkBackend):
+    """Connects to the given addresses, in their order, and to nothing else."""
+
+    def __init__(
+        self, addresses: tuple[str, ...], connect_s: float, deadline: Deadline, source: str
+    ) -> None:
+        self._source = source
+        self._addresses = addresses[:_ADDRESSES_MAX]
+        self._connect_s = connect_s
+        self._deadline = deadline
+        self._inner = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,  # noqa: ARG002  its addresses are known already
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002  the deadline's is the one that counts
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address that answers; each gets its share of the time."""
+        options = list(socket_options or ())
+        share_s = self._connect_s / len(self._addresses)
+        errors: list[Exception] = []
+        for address in self._addresses:
+            timeout_s = _left(self._deadline, httpcore.ConnectTimeout, share_s)
+            try:
+                stream = self._inner.connect_tcp(address, port, timeout_s, local_address, options)
+                return _Timed(stream, self._connect_s, self._deadline, self._source)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                errors.append(error)
+        raise errors[-1]
+
+
+class _Timed(httpcore.NetworkStream):
+    """A stream whose every step ends at the deadline, however often a byte comes in."""
+
+    def __init__(
+        self, inner: httpcore.NetworkStream, connect_s: float, deadline: Deadline, source: str
+    ) -> None:
+        self._source = source
+        self._inner = inner
+        self._connect_s = connect_s
+        self._deadline = deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
+        """Read what is there, at most `max_bytes`."""
+        return self._inner.read(max_bytes, _left(self._deadline, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        """Write all of it."""
+        self._inner.write(buffer, _left(self._deadline, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._inner.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        """Encrypt, with the certificate checked against `server_hostname`."""
+        timeout_s = _left(self._deadline, httpcore.ConnectTimeout, self._connect_s)
+        try:
+            stream = self._inner.start_tls(ssl_context, server_hostname, timeout_s)
+        except httpcore.ConnectError as error:
+            # Told here: on its way up the library drops what caused the error.
+            raise _untrusted(error.__cause__, self._source) or error from error.__cause__
+        return _Timed(stream, self._connect_s, self._deadline, self._source)
+
+    def get_extra_info(self, info: str) -> Any:
+        """What the stream below says."""
+        return self._inner.get_extra_info(info)
+
+
+def _left(
+    deadline: Deadline, late: Callable[[], Exception], at_most_s: float | None = None
+) -> float:
+    try:
+        left_s = deadline.left_s()
+    except TimeoutError:
+        raise late() from None
+    return left_s if at_most_s is None else min(left_s, at_most_s)

@@ -1,0 +1,130 @@
+"""The chunk job: a doc's markdown becomes passages that can be found by words."""
+
+from collections.abc import Callable
+from typing import Final
+
+from kb.errors import KbError, StaleToken
+from kb.intake.chunker import OVERLAP_TOKENS, TOKENS_MAX, chunk_many
+from kb.intake.embed.protocol import Embedder
+from kb.intake.passages import Cut, cut_of, set_ledger, write_cut
+from kb.model.doc import Doc
+from kb.model.failpoints import failpoint
+from kb.model.ids import JobId
+from kb.model.job import Claim
+from kb.store import docs, embedders
+from kb.store.content.files import ContentStore
+from kb.store.jobs import queue
+from kb.store.kv import WriteTxn
+from kb.store.store import Store
+
+# Each `##` section of an entry is a thing of its own.
+ENTRY_SECTION_LEVEL: Final = 2
+
+
+class Chunking:
+    """Handles chunk jobs for one home."""
+
+    def __init__(
+        self,
+        store: Store,
+        content: ContentStore,
+        embedder: Callable[[], Embedder],
+        tokens_max: int,
+        overlap_tokens: int,
+        *,
+        entry_tokens_max: int = TOKENS_MAX,
+        entry_overlap_tokens: int = OVERLAP_TOKENS,
+    ) -> None:
+        self._store = store
+        self._content = content
+        self._embedder = embedder
+        self._tokens_max = tokens_max
+        self._overlap_tokens = overlap_tokens
+        self._entry_tokens_max = entry_tokens_max
+        self._entry_overlap_tokens = entry_overlap_tokens
+
+    def work(self, claims: list[Claim]) -> None:
+        """Do a batch: cut outside any transaction, then write passages and finish jobs in one.
+
+        A doc that cannot be cut fails alone. Running it twice gives the same passages.
+        """
+        loaded: list[tuple[Claim, Doc, str]] = []
+        failures: list[tuple[Claim, str]] = []
+        for claim in claims:
+            try:
+                doc = self._load(claim)
+                if doc is not None:
+                    markdown = self._content.read(doc.md_path, doc.md_sha256).decode()
+                    loaded.append((claim, doc, markdown))
+            except (KbError, UnicodeDecodeError) as error:
+                failures.append((claim, str(error)))
+        cuts = self._cut(loaded)
+        failpoint("worker.after_chunk")
+        with self._store.write() as txn:
+            failed = {claim.job.job_id: reason for claim, reason in failures}
+            for claim in claims:
+                self._commit_one(
+                    txn, claim, cuts.get(claim.job.job_id), failed.get(claim.job.job_id)
+                )
+            failpoint("worker.before_finish")
+        failpoint("worker.after_finish")
+
+    def _load(self, claim: Claim) -> Doc | None:
+        """The doc to cut; None where a newer version has taken its place."""
+        with self._store.read() as txn:
+            doc = docs.get(txn, claim.job.doc_id)
+            newest = docs.latest(txn, doc.source_no) if doc else None
+        return doc if newest is not None and newest.doc_id == claim.job.doc_id else None
+
+    def _cut(self, loaded: list[tuple[Claim, Doc, str]]) -> dict[JobId, Cut]:
+        entries = [one for one in loaded if one[1].entry is not None]
+        others = [one for one in loaded if one[1].entry is None]
+        return {
+            **self._cut_alike(others, self._tokens_max, self._overlap_tokens, None),
+            **self._cut_alike(
+                entries, self._entry_tokens_max, self._entry_overlap_tokens, ENTRY_SECTION_LEVEL
+            ),
+        }
+
+    def _cut_alike(
+        self,
+        loaded: list[tuple[Claim, Doc, str]],
+        tokens_max: int,
+        overlap_tokens: int,
+        section_level: int | None,
+    ) -> dict[JobId, Cut]:
+        passages = chunk_many(
+            [markdown for _, _, markdown in loaded],
+            titles=[doc.label for _, doc, _ in loaded],
+            spans_of=self._embedder().token_spans_batch,
+            tokens_max=tokens_max,
+            overlap_tokens=overlap_tokens,
+            section_level=section_level,
+        )
+        return {
+            claim.job.job_id: cut_of(doc, markdown, cut)
+            for (claim, doc, markdown), cut in zip(loaded, passages, strict=True)
+        }
+
+    def _commit_one(
+        self, txn: WriteTxn, claim: Claim, cut: Cut | None, failure: str | None
+    ) -> None:
+        try:
+            if failure is not None:
+                queue.fail(txn, self._store.clock, claim, failure)
+                return
+            queue.finish(txn, claim)
+        except StaleToken:
+            return
+        newest = docs.latest(txn, cut.doc.source_no) if cut else None
+        if cut is None or newest is None or newest.doc_id != cut.doc.doc_id:
+            set_ledger(txn, self._store, claim.job.doc_id, "indexing_complete")
+            return
+        if newest.label != cut.doc.label:
+            # Renamed since it was cut: cut again under the new title.
+            key = queue.dedupe_key("chunk", newest.doc_id)
+            queue.enqueue(txn, self._store.clock, "chunk", newest.doc_id, key=key)
+            return
+        # Only a home without one has to be told.
+        model = "" if embedders.in_use(txn) else self._embedder().fingerprint
+        write_cut(txn, self._store, cut, model)

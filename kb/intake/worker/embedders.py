@@ -1,0 +1,117 @@
+"""Changing the model: another set of vectors is made while searches go on with the one there is."""
+
+import msgspec
+
+from kb.errors import UsageError
+from kb.intake.passages import is_of
+from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
+from kb.model.ids import DocId
+from kb.model.job import JobKind
+from kb.store import chunks, docs, embedders
+from kb.store.jobs import queue
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.meta import compactions
+from kb.store.records import CHUNKS
+from kb.store.store import Store
+
+
+def begin(store: Store, wanted: EmbedderSpec, settings: EmbedderChoice) -> EmbedderSet:
+    """Have vectors made under `wanted`; searches use it once all are there.
+
+    A home without vectors uses it at once. To ask for the model in use ends the making of another.
+    Safe to repeat: what is embedded already stays.
+    """
+    with store.write() as txn:
+        known = embedders.in_use(txn)
+        if known is None:
+            chosen = EmbedderSet(active=wanted, settings=settings)
+        elif wanted.fingerprint == known.active.fingerprint:
+            chosen = msgspec.structs.replace(known, active=wanted, next=None, settings=settings)
+        else:
+            is_back = known.previous and known.previous.fingerprint == wanted.fingerprint
+            chosen = msgspec.structs.replace(
+                known,
+                next=wanted,
+                settings=settings,
+                # Its vectors are those that are being completed now.
+                previous=None if is_back else known.previous,
+            )
+            if known.next is None or known.next.fingerprint != wanted.fingerprint:
+                ids = [doc.doc_id for doc in docs.all_latest(txn) if doc.status == "active"]
+                _enqueue(txn, store, "reembed", ids)
+        embedders.put(txn, chosen)
+    return chosen
+
+
+def roll_back(store: Store) -> EmbedderSet:
+    """Give up the set that is being made; where there is none, search the previous one again.
+
+    What was added since the switch is found by words until it is embedded. Raises UsageError
+    where there is nothing to go back to.
+    """
+    with store.write() as txn:
+        known = embedders.in_use(txn)
+        if known is not None and known.next is not None:
+            chosen = msgspec.structs.replace(known, next=None)
+        elif known is not None and known.previous is not None:
+            chosen = msgspec.structs.replace(
+                known,
+                active=known.previous,
+                previous=known.active,
+                switched_ms=store.clock.now_ms(),
+                switched_run=compactions(txn),
+            )
+            model = chosen.active.fingerprint
+            _enqueue(txn, store, "embed", _lacking(txn, model), model)
+        else:
+            raise UsageError(
+                "there is no model to go back to: none was in use before, or its vectors were freed"
+            )
+        embedders.put(txn, chosen)
+    return chosen
+
+
+def switch_if_whole(store: Store) -> bool:
+    """Make the next model the active one where every passage has its vector; whether it did."""
+    with store.read() as txn:
+        known = embedders.in_use(txn)
+        if known is None or known.next is None or queue.count_of_kind(txn, "reembed"):
+            return False
+        lacking = _lacking(txn, known.next.fingerprint)
+    with store.write() as txn:
+        # What was cut meanwhile has asked for its own vectors.
+        if embedders.in_use(txn) != known or queue.count_of_kind(txn, "reembed"):
+            return False
+        if lacking:
+            _enqueue(txn, store, "reembed", lacking)
+            return False
+        switched = msgspec.structs.replace(
+            known,
+            active=known.next,
+            next=None,
+            previous=known.active,
+            switched_ms=store.clock.now_ms(),
+            switched_run=compactions(txn),
+        )
+        embedders.put(txn, switched)
+    return True
+
+
+def _lacking(txn: ReadTxn, model: str) -> list[DocId]:
+    """Docs of which a passage has no vector, and that are not to be cut anew anyway."""
+    found: dict[DocId, None] = {}
+    for _, chunk in CHUNKS.scan(txn):
+        if chunks.has_vector(txn, model, chunk.text_hash):
+            continue
+        doc = docs.latest(txn, chunk.source_no)
+        if doc is None or doc.status != "active" or not is_of(doc, chunk):
+            continue
+        if queue.by_key(txn, queue.dedupe_key("chunk", doc.doc_id)) is None:
+            found[doc.doc_id] = None
+    return list(found)
+
+
+def _enqueue(txn: WriteTxn, store: Store, kind: JobKind, ids: list[DocId], model: str = "") -> None:
+    for doc_id in ids:
+        key = queue.dedupe_key(kind, doc_id, model)
+        queue.enqueue(txn, store.clock, kind, doc_id, key=key)

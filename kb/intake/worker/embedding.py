@@ -1,0 +1,226 @@
+"""The embed job: passages that have no vector under a model get one."""
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from kb.errors import KbError, StaleToken
+from kb.intake.embed.protocol import Embedder, FloatVector, checked
+from kb.intake.passages import is_of, set_ledger
+from kb.model.doc import Doc
+from kb.model.failpoints import failpoint
+from kb.model.ids import DocId, JobId
+from kb.model.job import Claim
+from kb.model.text import Chunk, indexed_text
+from kb.store import chunks, docs, log
+from kb.store.jobs import queue
+from kb.store.kv import WriteTxn
+from kb.store.store import Store
+
+# Texts that are embedded between two commits: what a crash costs at most.
+TEXTS_PER_COMMIT: Final = 256
+# Texts that are embedded between two looks at whether to stop: what Ctrl-C waits for at most.
+TEXTS_PER_LOOK: Final = 64
+
+
+class Embedding:
+    """Handles embed jobs for one home, one batch at a time whatever the number of threads.
+
+    `embedder` gives the model for the next batch, None where its set was given up. `is_next` says
+    that searches do not use the set yet: no cache has to hear of it, no doc waits for it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Callable[[], Embedder | None],
+        stop: threading.Event,
+        *,
+        is_next: bool = False,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._stop = stop
+        self._is_next = is_next
+        self._one_at_a_time = threading.Lock()
+
+    def work(self, claims: list[Claim]) -> None:
+        """Do a batch across docs: each text once, the longest first.
+
+        A vector is committed together with the jobs that it completes. At shutdown what is
+        embedded so far is kept and the jobs go back.
+        """
+        try:
+            embedder = self._embedder()
+        except KbError as error:
+            self._fail_all(claims, str(error))
+            return
+        if embedder is None:
+            self._finish_all(claims)
+            return
+        wanted = {claim.job.job_id: self._passages(claim) for claim in claims}
+        held, surplus = _fitting(claims, wanted)
+        if surplus:
+            with self._store.write() as txn:
+                for claim in surplus:
+                    _quietly_release(txn, claim)
+        passages = [chunk for claim in held for chunk in wanted[claim.job.job_id]]
+        texts = self._missing(embedder.fingerprint, passages)
+        hashes = list(texts)
+        blocks = [hashes[i : i + TEXTS_PER_COMMIT] for i in range(0, len(hashes), TEXTS_PER_COMMIT)]
+        for block in blocks[:-1]:
+            self._embed(embedder, block, texts, held, wanted, finish=False)
+        self._embed(embedder, blocks[-1] if blocks else [], texts, held, wanted, finish=True)
+
+    def _passages(self, claim: Claim) -> list[tuple[Doc, Chunk]]:
+        with self._store.read() as txn:
+            doc = docs.get(txn, claim.job.doc_id)
+            newest = docs.latest(txn, doc.source_no) if doc else None
+            if newest is None:
+                return []
+            return [(newest, chunk) for chunk in chunks.of_source(txn, newest.source_no)]
+
+    def _missing(self, model: str, passages: list[tuple[Doc, Chunk]]) -> dict[str, str]:
+        """Text by hash, for the texts that have no vector yet."""
+        found: dict[str, str] = {}
+        with self._store.read() as txn:
+            for doc, chunk in passages:
+                # A doc renamed a moment ago is cut again by its own job; its texts then hash
+                # differently, and a vector of the new text must not go under the old hash.
+                if not is_of(doc, chunk) or chunk.text_hash in found:
+                    continue
+                if not chunks.has_vector(txn, model, chunk.text_hash):
+                    found[chunk.text_hash] = indexed_text(doc.label, chunk.heading, chunk.text)
+        return found
+
+    def _embed(
+        self,
+        embedder: Embedder,
+        block: list[str],
+        texts: dict[str, str],
+        held: list[Claim],
+        wanted: dict[JobId, list[tuple[Doc, Chunk]]],
+        *,
+        finish: bool,
+    ) -> None:
+        with self._one_at_a_time:
+            try:
+                vectors = self._vectors(embedder, block, texts)
+            except KbError as error:
+                self._fail_all(held, str(error))
+                return
+        stopped = len(vectors) < len(block)
+        failpoint("worker.after_embed")
+        with self._store.write() as txn:
+            self._commit(
+                txn,
+                embedder.fingerprint,
+                vectors,
+                held,
+                wanted,
+                finish=finish and not stopped,
+                release=finish and stopped,
+            )
+            failpoint("worker.before_finish")
+        failpoint("worker.after_finish")
+
+    def _vectors(
+        self, embedder: Embedder, block: list[str], texts: dict[str, str]
+    ) -> "dict[str, FloatVector]":
+        """Vectors by hash, the longest texts first; some are missing where the pool is to stop."""
+        found: dict[str, FloatVector] = {}
+        longest_first = sorted(block, key=lambda digest: -len(texts[digest]))
+        for first in range(0, len(block), TEXTS_PER_LOOK):
+            if self._stop.is_set():
+                break
+            some = longest_first[first : first + TEXTS_PER_LOOK]
+            rows = embedder.embed_documents([texts[digest] for digest in some])
+            found |= zip(some, checked(rows, len(some), embedder.dim), strict=True)
+        return found
+
+    def _commit(
+        self,
+        txn: WriteTxn,
+        model: str,
+        vectors: "dict[str, FloatVector]",
+        held: list[Claim],
+        wanted: dict[JobId, list[tuple[Doc, Chunk]]],
+        *,
+        finish: bool,
+        release: bool,
+    ) -> None:
+        """Keep vectors, and end the jobs or give them back.
+
+        Nothing is written for a job that was lost to another worker meanwhile.
+        """
+        live = [claim for claim in held if queue.is_held(txn, claim)]
+        asked = {chunk.text_hash for claim in live for _, chunk in wanted[claim.job.job_id]}
+        new = asked & vectors.keys()
+        for digest in sorted(new):
+            chunks.put_vector(txn, model, digest, vectors[digest])
+        for claim in live:
+            passages = [chunk for _, chunk in wanted[claim.job.job_id]]
+            # At the end all of them: the vector of a text may have come from another doc's job
+            # after this doc was cut, and then the dense cache has not heard of this passage.
+            told = passages if finish else [chunk for chunk in passages if chunk.text_hash in new]
+            if not self._is_next:
+                log.append(txn, [chunk.no for chunk in told], vectors=True)
+            if release:
+                queue.release(txn, claim)
+            elif finish:
+                queue.finish(txn, claim)
+                if not self._is_next:
+                    self._settle(txn, model, claim.job.doc_id)
+
+    def _settle(self, txn: WriteTxn, model: str, doc_id: DocId) -> None:
+        """Call a doc indexed, unless its passages are still to be cut or were, meanwhile.
+
+        Passages cut while this job was at work found it active, and asked for no other.
+        """
+        if queue.by_key(txn, queue.dedupe_key("chunk", doc_id)) is not None:
+            return
+        doc = docs.get(txn, doc_id)
+        newest = docs.latest(txn, doc.source_no) if doc else None
+        # A newer version has an embed job of its own.
+        is_newest = newest is not None and newest.doc_id == doc_id
+        for chunk in chunks.of_source(txn, newest.source_no) if newest and is_newest else ():
+            if is_of(newest, chunk) and not chunks.has_vector(txn, model, chunk.text_hash):
+                key = queue.dedupe_key("embed", doc_id, model)
+                queue.enqueue(txn, self._store.clock, "embed", doc_id, key=key)
+                return
+        set_ledger(txn, self._store, doc_id, "indexing_complete")
+
+    def _finish_all(self, held: list[Claim]) -> None:
+        with self._store.write() as txn:
+            for claim in held:
+                try:
+                    queue.finish(txn, claim)
+                except StaleToken:
+                    continue
+
+    def _fail_all(self, held: list[Claim], reason: str) -> None:
+        with self._store.write() as txn:
+            for claim in held:
+                try:
+                    queue.fail(txn, self._store.clock, claim, reason)
+                except StaleToken:
+                    continue
+
+
+def _fitting(
+    claims: list[Claim], wanted: dict[JobId, list[tuple[Doc, Chunk]]]
+) -> tuple[list[Claim], list[Claim]]:
+    """Claims up to a commit's worth of texts, at least one; and the rest."""
+    total = 0
+    for place, claim in enumerate(claims):
+        total += len(wanted[claim.job.job_id])
+        if total > TEXTS_PER_COMMIT and place:
+            return claims[:place], claims[place:]
+    return claims, []
+
+
+def _quietly_release(txn: WriteTxn, claim: Claim) -> None:
+    try:
+        queue.release(txn, claim)
+    except StaleToken:
+        return

@@ -1,0 +1,320 @@
+"""The pool: threads that claim jobs under a lease until they are told to stop."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+
+from kb.errors import KbError, StaleToken
+from kb.intake.chunker import fingerprint
+from kb.intake.embed.protocol import Embedder
+from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL, Chunking
+from kb.intake.worker.embedders import switch_if_whole
+from kb.intake.worker.embedding import Embedding
+from kb.model.config import Settings
+from kb.model.failpoints import failpoint
+from kb.model.ids import JobId
+from kb.model.job import Claim, JobKind
+from kb.store.content.files import ContentStore
+from kb.store.jobs import queue
+from kb.store.jobs.holder import holder_name, is_gone
+from kb.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+CLAIMS_MAX: Final = 64
+_PAUSE_FIRST_S: Final = 1.0
+_PAUSE_MAX_S: Final = 60.0
+
+Trouble = KbError | OSError
+"""What keeps workers from going on: the store or the disk, and no job."""
+
+
+class WorkerSettings(Struct, frozen=True, kw_only=True):
+    """How the pool works. Times are in milliseconds."""
+
+    threads: int = 2
+    lease_ms: int = 120_000
+    idle_ms: int = 200
+    tokens_max: int = 256
+    overlap_tokens: int = 32
+    entry_tokens_max: int = 256
+    entry_overlap_tokens: int = 32
+
+    @property
+    def chunker(self) -> str:
+        """Names how passages are cut."""
+        entries = fingerprint(self.entry_tokens_max, self.entry_overlap_tokens, ENTRY_SECTION_LEVEL)
+        return f"{fingerprint(self.tokens_max, self.overlap_tokens)};entry:{entries}"
+
+
+def asked_of(said: Settings, embedder: Embedder) -> WorkerSettings:
+    """What the settings ask of a pool, as far as the model reads."""
+    entry_tokens_max = min(said.entry.tokens_max, embedder.tokens_max)
+    return WorkerSettings(
+        threads=said.work.threads,
+        lease_ms=said.work.lease_ms,
+        idle_ms=said.work.idle_ms,
+        tokens_max=min(said.chunk.tokens_max, embedder.tokens_max),
+        overlap_tokens=said.chunk.overlap_tokens,
+        entry_tokens_max=entry_tokens_max,
+        entry_overlap_tokens=min(said.entry.overlap_tokens, entry_tokens_max // 4),
+    )
+
+
+class Models(Struct, frozen=True, kw_only=True):
+    """What the pool embeds with; asked anew for each batch, for the home's model may change."""
+
+    active: Callable[[], Embedder]
+    next: Callable[[], Embedder | None] = lambda: None
+    """None where no second set of vectors is being made."""
+
+
+class WorkerPool:
+    """Works on one home's jobs; start it, drain it, shut it down."""
+
+    def __init__(
+        self,
+        store: Store,
+        content: ContentStore,
+        models: Models,
+        settings: WorkerSettings,
+        handlers: Mapping[JobKind, Callable[[list[Claim]], None]] = MappingProxyType({}),
+    ) -> None:
+        """Take `handlers` for kinds of jobs that other rooms know."""
+        self._store = store
+        self._settings = settings
+        self._stop = threading.Event()
+        chunking = Chunking(
+            store,
+            content,
+            models.active,
+            settings.tokens_max,
+            settings.overlap_tokens,
+            entry_tokens_max=settings.entry_tokens_max,
+            entry_overlap_tokens=settings.entry_overlap_tokens,
+        )
+        embedding = Embedding(store, models.active, self._stop)
+        reembedding = Embedding(store, models.next, self._stop, is_next=True)
+        self._handlers: dict[JobKind, Callable[[list[Claim]], None]] = {
+            "chunk": chunking.work,
+            "embed": embedding.work,
+            "reembed": reembedding.work,
+            **handlers,
+        }
+        self._held: dict[JobId, Claim] = {}
+        self._held_lock = threading.Lock()
+        self._claiming = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._fatal: Trouble | None = None
+        self._recovers = False
+        self._trouble: Trouble | None = None
+        self._left: list[Claim] = []
+        """Claims that trouble kept from their end; given back once the store can be written."""
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """What keeps the workers from going on, for good or until the next try; else None."""
+        return self._fatal or self._trouble
+
+    def start(self, *, recovers: bool = False) -> None:
+        """Start the threads and the keeper that renews their leases.
+
+        With `recovers` a failure of the store or the disk ends no thread: it tries again, after a
+        pause that grows to a minute.
+        """
+        self._recovers = recovers
+        names = [f"kb-worker-{i}" for i in range(self._settings.threads)]
+        targets: list[tuple[str, Callable[[], None]]] = [(name, self._run) for name in names]
+        targets.append(("kb-lease-keeper", self._keep_leases))
+        for name, target in targets:
+            thread = threading.Thread(target=target, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def shutdown(self, wait_s: float = 30.0) -> bool:
+        """Stop: no new claims, what is in hand is committed or given back.
+
+        Returns within `wait_s` and the time of one embedding batch; False where a thread was
+        still busy then. Its job comes back when its lease ends.
+        """
+        self._stop.set()
+        deadline = time.monotonic() + wait_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def drain(self, on_tick: Callable[[], None] | None = None) -> None:
+        """Return when nothing is ready now and nobody, here or elsewhere, is at work.
+
+        Jobs that wait for another try are left for later. Raises what stopped a worker for
+        good: a full disk, a damaged store.
+        """
+        while not self._stop.is_set():
+            if self._fatal is not None:
+                raise self._fatal
+            with self._store.read() as txn:
+                busy = queue.counts(txn).running > 0
+                due_ms = queue.due_in_ms(txn, self._store.clock)
+            if not busy and not self._held and due_ms != 0:
+                switch_if_whole(self._store)
+                with self._store.read() as txn:
+                    if queue.due_in_ms(txn, self._store.clock) != 0:
+                        return
+            if on_tick:
+                on_tick()
+            self._stop.wait(self._settings.idle_ms / 4000)
+
+    def serve(self, stop: threading.Event) -> None:
+        """Work until `stop` is set. Raises what stopped a worker for good."""
+        while not stop.wait(self._settings.idle_ms / 1000):
+            if self._fatal is not None:
+                raise self._fatal
+
+    def _run(self) -> None:
+        last_sweep_ms = -self._settings.lease_ms
+        pause_s = _PAUSE_FIRST_S
+        while not self._stop.is_set():
+            try:
+                self._give_back_left()
+                now_ms = self._store.clock.lease_ms()
+                if now_ms - last_sweep_ms >= self._settings.lease_ms // 4:
+                    last_sweep_ms = now_ms
+                    self._sweep()
+                has_worked = self._work_once() or switch_if_whole(self._store)
+                self._tell_end(is_sure=has_worked)
+            except (KbError, OSError) as error:
+                # The store or the disk failed, not a job: no worker can go on.
+                if not self._recovers:
+                    self._fatal = error
+                    return
+                self._tell(error)
+                self._stop.wait(pause_s)
+                pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+                continue
+            pause_s = _PAUSE_FIRST_S
+            if not has_worked:
+                self._stop.wait(self._settings.idle_ms / 1000)
+
+    def _tell(self, error: Trouble) -> None:
+        """Have the log say when trouble begins or changes, and in between nothing new."""
+        before, self._trouble = self._trouble, error
+        if type(before) is not type(error):
+            logger.warning(
+                "a worker cannot go on (%s), and tries again, after a minute at the latest",
+                type(error).__name__,
+            )
+
+    def _tell_end(self, *, is_sure: bool) -> None:
+        """Have the log say that trouble is over: what met it is done, or nothing is to do."""
+        if self._trouble is None:
+            return
+        if not is_sure:
+            with self._store.read() as txn:
+                counts = queue.counts(txn)
+            if counts.ready or counts.running:
+                return
+        self._trouble = None
+        logger.warning("the workers go on")
+
+    def _give_back_left(self) -> None:
+        """Have what trouble kept from its end done again at once, not when its lease ends."""
+        if not self._left:
+            return
+        with self._held_lock:
+            left, self._left = self._left, []
+        try:
+            with self._store.write() as txn:
+                for claim in left:
+                    with suppress(StaleToken):
+                        queue.release(txn, claim)
+        except (KbError, OSError):
+            with self._held_lock:
+                self._left += left
+            raise
+
+    def _sweep(self) -> None:
+        with self._store.read() as txn:
+            if not any(True for _ in queue.running(txn)):
+                return
+        with self._store.write() as txn:
+            queue.reclaim(txn, self._store.clock, is_gone)
+
+    def _work_once(self) -> bool:
+        with self._claiming:
+            claims = [] if self._stop.is_set() else self._claim()
+            if claims and claims[0].token > 1:
+                # It may have killed its worker before. No other thread takes up anything
+                # meanwhile, so that no other job shares its fate again and again.
+                self._work(claims)
+                return True
+        if claims:
+            self._work(claims)
+        return bool(claims)
+
+    def _work(self, claims: list[Claim]) -> None:
+        with self._held_lock:
+            self._held.update({claim.job.job_id: claim for claim in claims})
+        try:
+            failpoint("jobs.after_claim")
+            self._handlers[claims[0].job.kind](claims)
+        except (KbError, OSError):
+            with self._held_lock:
+                self._left += claims
+            raise
+        except Exception as error:  # noqa: BLE001  one job's surprise must not end the pool
+            logger.warning("a job failed unexpectedly: %s", type(error).__name__)
+            self._fail(claims, f"{type(error).__name__}: {error}")
+        finally:
+            with self._held_lock:
+                for claim in claims:
+                    self._held.pop(claim.job.job_id, None)
+
+    def _claim(self) -> list[Claim]:
+        with self._store.read() as txn:
+            if queue.due_in_ms(txn, self._store.clock) != 0:
+                return []
+        lease_ms = self._settings.lease_ms
+        with self._store.write() as txn:
+            clock = self._store.clock
+            return queue.claim(
+                txn,
+                clock,
+                self._handlers,
+                limit=CLAIMS_MAX,
+                lease_ms=lease_ms,
+                holder=holder_name(),
+            )
+
+    def _fail(self, claims: list[Claim], reason: str) -> None:
+        with self._store.write() as txn:
+            for claim in claims:
+                try:
+                    queue.fail(txn, self._store.clock, claim, reason)
+                except StaleToken:
+                    continue
+
+    def _keep_leases(self) -> None:
+        while not self._stop.wait(self._settings.lease_ms / 3000):
+            with self._held_lock:
+                held = list(self._held.values())
+            if held:
+                self._renew(held)
+
+    def _renew(self, held: list[Claim]) -> None:
+        try:
+            with self._store.write() as txn:
+                for claim in held:
+                    try:
+                        queue.renew(txn, self._store.clock, claim)
+                    except StaleToken:
+                        logger.info("a lease was lost to another worker")
+            failpoint("jobs.after_renew")
+        except (KbError, OSError) as error:
+            if not self._recovers:
+                self._fatal = error

@@ -1,0 +1,1 @@
+"""What do people make of their docs: topics, packs, entries, notes, answers?"""

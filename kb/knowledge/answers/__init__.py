@@ -1,0 +1,20 @@
+"""What do the sources say? Passages that were found become sentences with their citations.
+
+Useful with a language model, whose sentences are checked against what they cite, and without one,
+where the best sentences of the passages are quoted. Not for finding passages: they are handed in.
+"""
+
+from kb.knowledge.answers.answer import NOT_SAID, NOTHING_FOUND, Answer, RawSource, Sentence, Source
+from kb.knowledge.answers.ask import Means, ask, raw_sources
+
+__all__ = [
+    "NOTHING_FOUND",
+    "NOT_SAID",
+    "Answer",
+    "Means",
+    "RawSource",
+    "Sentence",
+    "Source",
+    "ask",
+    "raw_sources",
+]

@@ -1,0 +1,62 @@
+"""What the passages say in their own sentences, where no model writes others."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kb.knowledge.answers.answer import Sentence
+from kb.knowledge.answers.sentences import is_prose, plain, sentences
+from kb.model.search import Hit
+from kb.search.index.words import analyzer, prepare, terms
+
+EXTRACTS_MAX: Final = 5
+_OF_A_PASSAGE_MAX: Final = 2
+_LOOKED_AT_MAX: Final = 400
+_CHARS_MAX: Final = 400
+
+
+def extracts(question: str, hits: Sequence[Hit]) -> tuple[Sentence, ...]:
+    """At most EXTRACTS_MAX sentences of the passages, in their order, which is the best first.
+
+    They are those with most of the question's words, at most two of a passage. Where none has any,
+    it is the first sentence of the best passage. Weak passages are not quoted.
+    Equal input gives equal output.
+    """
+    wanted = frozenset(terms(question))
+    found: list[Sentence] = []
+    fitting = [(n, hit) for n, hit in enumerate(hits, 1) if not hit.weak]
+    for n, hit in fitting:
+        found += [_quoted(text, n) for text in _best(hit.text, wanted)]
+    return tuple(found[:EXTRACTS_MAX]) or _first(fitting)
+
+
+def _best(text: str, wanted: frozenset[str]) -> list[str]:
+    """The sentences of a passage with most of the words, in their order."""
+    rows = _said(text)
+    words = [wanted.intersection(analyzer().analyze(prepare(row))) for row in rows]
+    order = sorted(range(len(rows)), key=lambda place: (-len(words[place]), place))
+    kept: list[int] = []
+    known: set[str] = set()
+    for place in order[:_OF_A_PASSAGE_MAX]:
+        # A second one has to say more than the first.
+        if words[place] - known:
+            kept.append(place)
+            known |= words[place]
+    return [rows[place] for place in sorted(kept)]
+
+
+def _first(hits: Sequence[tuple[int, Hit]]) -> tuple[Sentence, ...]:
+    for n, hit in hits:
+        for text in _said(hit.text)[:1]:
+            return (_quoted(text, n),)
+    return ()
+
+
+def _said(text: str) -> list[str]:
+    """The sentences of a passage on a line each, without headings, tables and code."""
+    parts = (text[span.start : span.end] for span in sentences(text)[:_LOOKED_AT_MAX])
+    return [row for part in parts if is_prose(part) and (row := plain(part))]
+
+
+def _quoted(text: str, n: int) -> Sentence:
+    shown = text if len(text) <= _CHARS_MAX else text[:_CHARS_MAX].rstrip() + "…"
+    return Sentence(text=shown, citations=(n,), supported=True)

@@ -1,0 +1,130 @@
+"""A provider over HTTP: one API, asked again where that may help."""
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator
+from typing import Final
+
+from kb.errors import ModelUnavailable
+from kb.knowledge.llm.dialect import Dialect, Question
+from kb.knowledge.llm.peer import Peer
+from kb.knowledge.llm.timing import Timing
+from kb.knowledge.llm.wire import Wire
+from kb.model.config import LlmSettings
+from kb.model.deadline import Deadline
+
+WAIT_S_MAX: Final = 60.0
+_BACKOFF_S: Final = 0.5
+_BACKOFF_S_MAX: Final = 8.0
+_JSON: Final = frozenset(("application/json",))
+_Attempt = Callable[[Deadline], Generator[str, None, None]]
+
+
+class HttpProvider:
+    """Asks a server; satisfies `kb.knowledge.llm.protocol.Provider`.
+
+    A try that meets a busy or failing server, a time-out or a broken connection is followed by
+    another, at most `tries` in all, within `tries` times `timeout_s`. Between two lies what the
+    server asks for (Retry-After, at most WAIT_S_MAX), or twice as long as before, each time
+    with some chance in it.
+    """
+
+    def __init__(
+        self, settings: LlmSettings, base_url: str, peer: Peer, dialect: Dialect, timing: Timing
+    ) -> None:
+        self.name = f"{settings.provider}:{settings.model}"
+        self._settings = settings
+        self._peer = peer
+        self._dialect = dialect
+        self._timing = timing
+        self._wire = Wire(
+            peer,
+            base_url + dialect.path,
+            timeout_s=settings.timeout_s,
+            clock=timing.clock,
+        )
+
+    def complete(self, system: str, user: str) -> str:
+        """The whole answer, never blank."""
+
+        def attempt(deadline: Deadline) -> Generator[str, None, None]:
+            question = self._question(system, user, streamed=False)
+            yield self._dialect.answer(b"".join(self._parts(question, _JSON, deadline)))
+
+        return "".join(self._tried(attempt))
+
+    def stream(self, system: str, user: str) -> Iterator[str]:
+        """The answer in pieces, as they come."""
+
+        def attempt(deadline: Deadline) -> Generator[str, None, None]:
+            question = self._question(system, user, streamed=True)
+            mimes = self._dialect.stream_mimes
+            with contextlib.closing(self._parts(question, mimes, deadline)) as parts:
+                yield from self._dialect.pieces(parts)
+
+        return self._tried(attempt)
+
+    def _question(self, system: str, user: str, *, streamed: bool) -> Question:
+        return Question(
+            model=self._settings.model,
+            system=_sendable(system),
+            user=_sendable(user),
+            answer_tokens_max=self._settings.answer_tokens_max,
+            streamed=streamed,
+        )
+
+    def _parts(
+        self, question: Question, mimes: frozenset[str], deadline: Deadline
+    ) -> Generator[bytes, None, None]:
+        key = self._peer.key
+        headers = self._dialect.headers(None if key is None else key.reveal())
+        return self._wire.post(self._dialect.payload(question), headers, mimes, deadline)
+
+    def _tried(self, attempt: _Attempt) -> Generator[str, None, None]:
+        """The pieces of the first try that gives any."""
+        tries = self._settings.tries
+        deadline = Deadline(self._timing.clock, self._settings.timeout_s * tries)
+        number = 0
+        while True:
+            number += 1
+            is_blank = True
+            has_begun = False
+            try:
+                with contextlib.closing(attempt(deadline)) as pieces:
+                    for piece in pieces:
+                        is_blank = is_blank and not piece.strip()
+                        has_begun = True
+                        yield piece
+            except ModelUnavailable as error:
+                if has_begun or number == tries:
+                    raise self._given_up(error, number) from None
+                failed = error
+            else:
+                if is_blank:
+                    raise self._peer.bad("the answer is empty")
+                return
+            self._wait(failed, number, deadline)
+
+    def _wait(self, error: ModelUnavailable, number: int, deadline: Deadline) -> None:
+        """Sleep until the next try; raises where that would be too late for one."""
+        chance_s = min(_BACKOFF_S_MAX, _BACKOFF_S * 2 ** (number - 1)) * self._timing.random()
+        if error.retry_after_s is None:
+            wait_s = min(_BACKOFF_S_MAX, _BACKOFF_S * 2 ** (number - 1)) / 2 + chance_s / 2
+        else:
+            wait_s = error.retry_after_s + chance_s
+            if error.retry_after_s > WAIT_S_MAX:
+                raise self._given_up(error, number)
+        if deadline.is_over or deadline.left_s() <= wait_s:
+            raise self._given_up(error, number)
+        self._timing.sleep(wait_s)
+
+    def _given_up(self, error: ModelUnavailable, number: int) -> ModelUnavailable:
+        tried = f"; tried {number} times" if number > 1 else ""
+        wait_s = error.retry_after_s
+        later = "later" if wait_s is None else f"in {wait_s} s"
+        detail = f"{error.fields['detail']}{tried}; try again {later}"
+        return self._peer.unavailable(detail, wait_s)
+
+
+def _sendable(text: str) -> str:
+    """The text with `?` for each lone surrogate, which no UTF-8 can carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")

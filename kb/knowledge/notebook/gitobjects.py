@@ -1,0 +1,222 @@
+"""Are the objects whole? Each by its hash, and whatever the branches lead to by being there."""
+
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kb.errors import NotebookUnfit
+from kb.knowledge.notebook.gitopen import OBJECT_BYTES_MAX
+from kb.knowledge.notebook.opening import whole
+
+if TYPE_CHECKING:
+    from dulwich.object_store import BaseObjectStore
+    from dulwich.objects import Commit, ObjectID, Tree
+
+_PIECE: Final = 1 << 16
+_HEAD: Final = re.compile(rb"(?:blob|tree|commit|tag) (?P<size>[0-9]{1,19})\0")
+_LINK_TO_COMMIT: Final = 0o160000
+_KINDS: Final = {0o040000: "tree"}
+
+
+class Fault(Struct, frozen=True):
+    """An object, or a file that holds some, that is not as it should be."""
+
+    place: str
+    problem: str
+
+
+class _Wanted(Struct, frozen=True):
+    """An object that another one names, or a ref."""
+
+    id: bytes
+    kind: str
+    named_by: str
+
+
+def is_id(said: bytes) -> bool:
+    """Whether this is the id of an object, in hexadecimal."""
+    return re.fullmatch(rb"[0-9a-f]{40}", said) is not None
+
+
+def faults_of_objects(git: Path) -> Iterator[Fault]:
+    """Every loose object: that it unpacks, and is what its name says. In bounded memory."""
+    for folder in sorted((git / "objects").glob("??")):
+        for path in sorted(folder.iterdir()):
+            # Others are not whole yet, and are no objects to git.
+            if is_id((folder.name + path.name).encode()):
+                problem = _problem_of(path, folder.name + path.name)
+                if problem:
+                    yield Fault(_place(git, path), problem)
+
+
+def _problem_of(path: Path, name: str) -> str | None:
+    import hashlib
+
+    digest = hashlib.sha1(usedforsecurity=False)
+    head, size = b"", 0
+    try:
+        for piece in _unpacked(path):
+            digest.update(piece)
+            head = head if len(head) > _PIECE else head + piece[:64]
+            size += len(piece)
+    except (OSError, ValueError, zlib.error) as error:
+        return str(error) if isinstance(error, ValueError) else "an object that cannot be read"
+    match = _HEAD.match(head)
+    if match is None or size - match.end() != int(match["size"]) or digest.hexdigest() != name:
+        return "an object that is not what its name says"
+    return None
+
+
+def _unpacked(path: Path) -> Iterator[bytes]:
+    """What an object says, piece by piece. Raises ValueError with what is wrong."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ValueError("an object that is no plain file")
+        machine, given, is_empty = zlib.decompressobj(), 0, True
+        while data := machine.unconsumed_tail or file.read(_PIECE):
+            is_empty = False
+            piece = machine.decompress(data, _PIECE)
+            given += len(piece)
+            if given > OBJECT_BYTES_MAX:
+                raise ValueError("an object that is too large")
+            yield piece
+            if machine.eof:
+                return
+    raise ValueError("an empty object" if is_empty else "an object that is cut short")
+
+
+def faults_of_packs(git: Path) -> Iterator[Fault]:
+    """Every pack and its index: that both are there, whole by their checksums, and agree."""
+    folder = git / "objects/pack"
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    for name in sorted(names):
+        stem = name.removesuffix(".pack").removesuffix(".idx")
+        if name.endswith(".pack") and f"{stem}.idx" not in names:
+            yield Fault(_place(git, folder / name), "a pack without its index (`git index-pack`)")
+        elif name.endswith(".idx") and f"{stem}.pack" not in names:
+            yield Fault(_place(git, folder / name), "an index without its pack")
+        elif name.endswith(".pack"):
+            try:
+                with whole(git):
+                    _check_pack(folder / stem)
+            except NotebookUnfit:
+                yield Fault(_place(git, folder / name), "a pack that is damaged")
+
+
+def _check_pack(stem: Path) -> None:
+    from dulwich.object_format import DEFAULT_OBJECT_FORMAT
+    from dulwich.pack import Pack
+
+    pack = Pack(os.fspath(stem), object_format=DEFAULT_OBJECT_FORMAT)
+    try:
+        pack.index.check()
+        pack.data.check()
+        pack.check_length_and_checksum()
+    finally:
+        pack.close()
+
+
+def refs_of(git: Path) -> dict[str, bytes]:
+    """What each ref says, by its name; one that is loose comes before the packed one."""
+    found: dict[str, bytes] = {}
+    packed = git / "packed-refs"
+    for line in packed.read_bytes().splitlines() if packed.is_file() else ():
+        said, _, name = line.partition(b" ")
+        if name and not line.startswith((b"#", b"^")):
+            found[os.fsdecode(name)] = said
+    for path in sorted((git / "refs").rglob("*")):
+        if path.is_file() and not path.name.endswith(".lock"):
+            with open(path, "rb") as file:
+                found[path.relative_to(git).as_posix()] = file.read(_PIECE).strip()
+    return found
+
+
+def reached(
+    store: "BaseObjectStore", starts: Iterable[tuple[str, bytes]], git: Path
+) -> Iterator[Fault]:
+    """Whatever is not there, or not well formed, of what some refs lead to.
+
+    What cannot be read was told by the looks at objects and packs.
+    """
+    shallow = git / "shallow"
+    ends = set(shallow.read_bytes().split()) if shallow.is_file() else set()
+    pending = [_Wanted(bytes.fromhex(said.decode()), "object", name) for name, said in starts]
+    seen: set[bytes] = set()
+    while pending:
+        wanted = pending.pop()
+        if wanted.id in seen:
+            continue
+        seen.add(wanted.id)
+        try:
+            with whole(git):
+                pending += _led_to(store, wanted, ends)
+        except _Missing:
+            problem = f"{wanted.kind} {wanted.id.hex()[:10]} is missing; {wanted.named_by} names it"
+            yield Fault(".git/objects", problem)
+        except _Misformed as error:
+            yield Fault(".git/objects", str(error))
+        except NotebookUnfit:
+            continue
+
+
+class _Missing(Exception):
+    """There is no such object."""
+
+
+class _Misformed(Exception):
+    """An object is not well formed; `str()` says how."""
+
+
+def _led_to(store: "BaseObjectStore", wanted: _Wanted, ends: set[bytes]) -> list[_Wanted]:
+    from dulwich.errors import ObjectFormatException
+    from dulwich.objects import Commit, ObjectID, Tag, Tree
+
+    sha = ObjectID(wanted.id.hex().encode())
+    if sha not in store:
+        raise _Missing
+    if wanted.kind == "file":
+        return []
+    found = store[sha]
+    kind = found.type_name.decode()
+    if wanted.kind not in ("object", kind):
+        raise _Misformed(f"{wanted.named_by} names a {kind} where a {wanted.kind} has to be")
+    try:
+        found.check()
+    except ObjectFormatException as error:
+        raise _Misformed(f"{kind} {sha.decode()[:10]} is not well formed ({error})") from error
+    match found:
+        case Commit():
+            return list(_of_commit(found, sha, ends))
+        case Tree():
+            return list(_of_tree(found, sha))
+        case Tag():
+            return [_Wanted(bytes.fromhex(found.object[1].decode()), "object", "a tag")]
+        case _:
+            return []
+
+
+def _of_commit(commit: "Commit", sha: "ObjectID", ends: set[bytes]) -> Iterator[_Wanted]:
+    name = f"commit {sha.decode()[:10]}"
+    yield _Wanted(bytes.fromhex(commit.tree.decode()), "tree", name)
+    if sha not in ends:
+        for parent in commit.parents:
+            yield _Wanted(bytes.fromhex(parent.decode()), "commit", name)
+
+
+def _of_tree(tree: "Tree", sha: "ObjectID") -> Iterator[_Wanted]:
+    for name, mode, inner in tree.iteritems():
+        if mode != _LINK_TO_COMMIT:
+            kind = _KINDS.get(mode, "file")
+            named_by = f"tree {sha.decode()[:10]}, for {os.fsdecode(name)},"
+            yield _Wanted(bytes.fromhex(inner.decode()), kind, named_by)
+
+
+def _place(git: Path, path: Path) -> str:
+    return path.relative_to(git.parent).as_posix()

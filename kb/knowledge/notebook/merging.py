@@ -1,0 +1,61 @@
+"""Two notes that say nearly the same become one: what only the other says goes below. Pure."""
+
+from collections.abc import Iterator
+
+from kb.intake.canonicalize.frontmatter import split_front_matter
+from kb.intake.canonicalize.title import one_line
+from kb.intake.chunker.blocks import Block, blocks
+
+_LEVEL_MIN = 3
+
+
+def body_of(text: str) -> str:
+    """A note without what it says of itself above its text."""
+    return split_front_matter(text)[1]
+
+
+def parts_only_in(other: str, kept: str) -> tuple[str, ...]:
+    """The blocks and list items of `other` that `kept` lacks, in order, as they are written.
+
+    White space makes no difference. A heading comes along where one of its own parts does.
+    """
+    known = {_key(part) for _, part in _parts(kept)}
+    found: list[str] = []
+    heading: str | None = None
+    for block, part in _parts(other):
+        is_known = _key(part) in known
+        if block.kind == "heading":
+            is_title = block.level == 1
+            level = "#" * max(_LEVEL_MIN, block.level)
+            heading = None if is_known or is_title else f"{level} {block.title}"
+        elif not is_known:
+            found += [heading, part] if heading else [part]
+            heading = None
+    return tuple(found)
+
+
+def merged(kept: str, title: str, parts: tuple[str, ...]) -> str:
+    """`kept` with these parts below a heading that names the note they come from."""
+    if not parts:
+        return kept
+    end = "\r\n" if kept.partition("\n")[0].endswith("\r") else "\n"
+    said = f"\n\n## From {one_line(title)}\n\n" + "\n\n".join(parts) + "\n"
+    return kept.rstrip() + said.replace("\r\n", "\n").replace("\n", end)
+
+
+def _parts(text: str) -> Iterator[tuple[Block, str]]:
+    body = body_of(text)
+    for block in blocks(body):
+        starts = [block.start]
+        if block.kind == "list" and not block.fences:
+            outermost = min(item.indent for item in block.items)
+            starts += [item.start for item in block.items if item.indent == outermost][1:]
+        for start, end in zip(starts, [*starts[1:], block.end], strict=True):
+            part = body[start:end].strip("\r\n").rstrip()
+            if part.strip():
+                yield block, part
+
+
+def _key(part: str) -> str:
+    # Marks count: a minus or a ticked box may be all that differs.
+    return " ".join(part.split())

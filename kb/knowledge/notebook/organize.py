@@ -1,0 +1,331 @@
+"""The organize job: a note is placed by one commit that names its job, and then taken in."""
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import ConfigError, LlmError, NotebookUnfit, StaleToken, StoreBusy
+from kb.knowledge.notebook import notes
+from kb.knowledge.notebook.decision import (
+    LISTING_CHARS_MAX,
+    Decision,
+    Move,
+    Present,
+    ask,
+    wrong_with,
+)
+from kb.knowledge.notebook.listing import Listing
+from kb.knowledge.notebook.opening import at_work
+from kb.knowledge.notebook.owners import folder_of, is_foreign, is_of_others
+from kb.knowledge.notebook.paths import is_folder, note_path
+from kb.knowledge.notebook.repository import Draft, Logged, Repository, commit_on_top
+from kb.knowledge.notebook.rule import folder_for, summary_of
+from kb.knowledge.notebook.worktree import Change, Places
+from kb.model.doc import LOCAL_USER
+from kb.model.failpoints import failpoint
+from kb.model.ids import DocId, JobId
+from kb.model.job import Claim
+from kb.model.note import Note
+from kb.model.origin import NOTEBOOK_INDEX
+from kb.store.jobs import queue
+from kb.store.store import Store
+
+LOCK_WAIT_S: Final = 30.0
+_SUFFIX: Final = ".md"
+_LIKE_CHARS: Final = 2_000
+
+Complete = Callable[[str, str], str]
+"""A system prompt and a question to the model's answer; raises LlmError."""
+TakeIn = Callable[["Arrival"], dict[str, DocId]]
+"""Takes changes into the engine; gives the docs of what was added, by path. May be repeated."""
+Nearest = Callable[[str], list[tuple[str, float]]]
+"""A text to paths of notes with the cosines of their best passages, best first."""
+
+
+class Arrival(Struct, frozen=True, kw_only=True):
+    """What commits have changed, for the engine to take in."""
+
+    moves: tuple[Move, ...] = ()
+    added: Mapping[str, tuple[str, ...]] = {}
+    """Tags by path."""
+    owners: Mapping[str, str] = {}
+    """Whose a note is, by path, of those that are new; others stay whose they are."""
+    removed: tuple[str, ...] = ()
+
+
+class Placed(Struct, frozen=True, kw_only=True):
+    """A note that has its commit."""
+
+    note: Note
+    moves: tuple[Move, ...] = ()
+
+
+class _Wanted(Struct, frozen=True, kw_only=True):
+    """A note with all that placing it needs to know; `decision` where a model was asked."""
+
+    claim: Claim
+    note: Note
+    text: str
+    like: list[tuple[str, float]] = []
+    decision: Decision | None = None
+    remark: str | None = None
+
+
+class _Unusable(Exception):
+    """A decision cannot be followed as the notebook is now."""
+
+
+class Organizer:
+    """Handles organize jobs of one home. Without `complete` notes are placed by rule."""
+
+    def __init__(
+        self,
+        store: Store,
+        root: Path,
+        take_in: TakeIn,
+        nearest: Nearest,
+        complete: Complete | None = None,
+        *,
+        lock_wait_s: float = LOCK_WAIT_S,
+        may_make: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`may_make` says whether a notebook that is not there may be made."""
+        self._store = store
+        self._root = root
+        self._take_in = take_in
+        self._nearest = nearest
+        self._complete = complete
+        self._lock_wait_s = lock_wait_s
+        self._may_make = may_make
+        self._one_at_a_time = threading.Lock()
+
+    def work(self, claims: list[Claim]) -> None:
+        """Place notes: by rule many under one move of the branch, by a model each alone.
+
+        A job whose commit is in the log has been done, whoever did it. Where the notebook cannot be
+        worked with now, the jobs go back, with the reason.
+        """
+        known = [self._wanted(claim) for claim in claims]
+        wanted = [one for one in known if one is not None]
+        bursts = [[one] for one in wanted] if self._complete else [wanted] if wanted else []
+        with self._one_at_a_time:
+            for burst in bursts:
+                try:
+                    self._work(burst)
+                except (NotebookUnfit, StoreBusy) as error:
+                    self._give_back(burst, str(error))
+
+    def _wanted(self, claim: Claim) -> _Wanted | None:
+        with self._store.read() as txn:
+            found = notes.get(txn, claim.job.job_id)
+        if found is None:
+            self._finish([claim], [])
+            return None
+        note, text = found
+        like: list[tuple[str, float]] = []
+        if (
+            not note.hint
+            and not note.tags
+            and self._complete is None
+            and not is_foreign(note.owner)
+        ):
+            like = self._nearest(text[:_LIKE_CHARS])
+        return _Wanted(claim=claim, note=note, text=text, like=like)
+
+    def _work(self, burst: list[_Wanted]) -> None:
+        # The list shows a model what everybody wrote, and another's note must not steer by that.
+        if self._complete is None or is_foreign(burst[0].note.owner):
+            self._place(burst)
+            return
+        (one,) = burst
+        wrong: str | None = None
+        for _ in range(2):
+            try:
+                decision = self._asked(self._complete, one, wrong)
+                self._place([msgspec.structs.replace(one, decision=decision)])
+                return
+            except (ConfigError, LlmError, _Unusable) as error:
+                wrong = str(error)
+        self._place([msgspec.structs.replace(one, remark=f"placed by rule: {wrong}")])
+
+    def _asked(self, complete: Complete, one: _Wanted, wrong: str | None) -> Decision | None:
+        """What the model says; None where the job has its commit. Nothing is locked meanwhile."""
+        with self._opened() as repository:
+            if self._earlier(repository, [one]):
+                return None
+            listing = _listing_of(repository.draft())
+        if len(listing.text) > LISTING_CHARS_MAX:
+            raise _Unusable(f"{NOTEBOOK_INDEX} is too long to be shown to a model")
+        return ask(complete, listing.text, one.note, one.text, wrong)
+
+    def _place(self, burst: list[_Wanted]) -> None:
+        """Commit what has no commit yet, take all of it in, and end the jobs. Raises _Unusable."""
+        with self._opened() as repository:
+            # Looked at behind the lock: who takes a job over comes after us, and reads our log.
+            held = self._still_held(burst)
+            earlier = self._earlier(repository, held)
+            known = [(one.note, earlier.get(one.note.job_id)) for one in held]
+            done = [_as_placed(repository, note, logged) for note, logged in known if logged]
+            todo = [one for one in held if one.note.job_id not in earlier]
+            fresh: list[Placed] = []
+            now_ms = self._store.clock.now_ms()
+
+            def build(draft: Draft) -> None:
+                places = Places(draft.files, repository.tree)
+                fresh[:] = [_committed(repository, draft, places, one, now_ms) for one in todo]
+
+            left = commit_on_top(repository, build, self._lock_wait_s) if todo else []
+            placed = [*done, *fresh]
+            docs = self._take_in(_arrival(placed))
+        failpoint("notebook.after_intake")
+        settled = [_settled(one.note, docs, left) for one in placed]
+        self._finish([one.claim for one in held], settled)
+
+    def _still_held(self, burst: list[_Wanted]) -> list[_Wanted]:
+        with self._store.read() as txn:
+            return [one for one in burst if queue.is_held(txn, one.claim)]
+
+    def _opened(self) -> AbstractContextManager[Repository]:
+        now_ms, may_make = self._store.clock.now_ms(), self._may_make()
+        return at_work(self._root, now_ms, self._lock_wait_s, may_make=may_make)
+
+    def _earlier(self, repository: Repository, burst: Sequence[_Wanted]) -> dict[JobId, Logged]:
+        """The commits of jobs that were claimed before: whoever held them may have died after."""
+        again = {one.claim.job.job_id for one in burst if one.claim.token > 1}
+        found: dict[JobId, Logged] = {}
+        for logged in repository.log() if again else ():
+            job = JobId(logged.job_id)
+            if logged.verb == "store" and job in again:
+                found[job] = logged
+            if len(found) == len(again):
+                break
+        return found
+
+    def _finish(self, claims: list[Claim], settled: list[Note]) -> None:
+        with self._store.write() as txn:
+            for claim in claims:
+                try:
+                    queue.finish(txn, claim)
+                except StaleToken:
+                    continue
+            for note in settled:
+                notes.settle(txn, note)
+
+    def _give_back(self, burst: list[_Wanted], reason: str) -> None:
+        with self._store.write() as txn:
+            for one in burst:
+                try:
+                    queue.fail(txn, self._store.clock, one.claim, reason)
+                except StaleToken:
+                    continue
+
+
+def _committed(
+    repository: Repository, draft: Draft, places: Places, one: _Wanted, now_ms: int
+) -> Placed:
+    """Make a note's commit in a draft: moves, the file, the list. Raises _Unusable."""
+    listing = _listing_of(draft)
+    moves: tuple[Move, ...] = ()
+    if one.decision is None:
+        summary = summary_of(one.text)
+        path = _place_by_rule(one, summary.title, places)
+        index = listing.with_entry(path, summary.title, summary.description).text
+    else:
+        present = Present(
+            listing=listing,
+            is_taken=places.__contains__,
+            unmovable=functools.partial(_unmovable, repository, draft),
+        )
+        wrong = wrong_with(one.decision, present)
+        if wrong is not None:
+            raise _Unusable(wrong)
+        moves, path = one.decision.refactors, one.decision.target_path
+        index = one.decision.updated_index
+    for move in moves:
+        draft.move(move.old, move.new)
+        places.discard(move.old)
+        places.add(move.new)
+    draft.put(path, one.text.encode())
+    places.add(path)
+    draft.put(NOTEBOOK_INDEX, index.encode("utf-8", "surrogateescape"))
+    commit = draft.commit(f"store({one.note.job_id}): {path}", now_ms)
+    note = msgspec.structs.replace(
+        one.note, path=path, commit=commit.decode("ascii"), reason=one.remark
+    )
+    return Placed(note=note, moves=moves)
+
+
+def _place_by_rule(one: _Wanted, title: str, places: Places) -> str:
+    """A free path. Of another's note it depends on nothing but what stands in their own folder."""
+    note, known = one.note, [folder for folder in places.folders() if is_folder(folder)]
+    if note.owner is None or not is_foreign(note.owner):
+        folders = [folder for folder in known if not is_of_others(folder)]
+        like = [(path, cosine) for path, cosine in one.like if path.rpartition("/")[0] in folders]
+        folder = folder_for(note.hint, note.tags, folders, like)
+        return _free_path(folder, title, places, note.job_id, "")
+    own = folder_of(note.owner)
+    inner = [folder.removeprefix(f"{own}/") for folder in known if folder.startswith(f"{own}/")]
+    folder = folder_for(note.hint, note.tags, inner, ()).partition("/")[0]
+    return _free_path(f"{own}/{folder}", title, places, note.job_id, own)
+
+
+def _free_path(folder: str, title: str, places: Places, key: str, top: str) -> str:
+    """A free path in a folder; where something stands in its way, beside it, or at the top."""
+    for wanted in (folder, f"{folder}-notes", top):
+        path = note_path(wanted, title, places, key)
+        if path is not None:
+            return path
+    raise NotebookUnfit("there is no free path for a note", place=folder or NOTEBOOK_INDEX)
+
+
+def _unmovable(repository: Repository, draft: Draft, path: str) -> str | None:
+    held = draft.files.get(path)
+    if held is None or not held.is_file or not path.endswith(_SUFFIX):
+        return "it is no note that is there"
+    if is_of_others(path):
+        return "it is somebody else's"
+    if not repository.is_clean(path, held):
+        return "it has changes that are not committed"
+    return None
+
+
+def _listing_of(draft: Draft) -> Listing:
+    return Listing((draft.read(NOTEBOOK_INDEX) or b"").decode("utf-8", "surrogateescape"))
+
+
+def _as_placed(repository: Repository, note: Note, logged: Logged) -> Placed:
+    changes = repository.changes_of(logged.commit)
+    note = msgspec.structs.replace(note, path=logged.path, commit=logged.commit)
+    return Placed(note=note, moves=moves_in(changes))
+
+
+def moves_in(changes: Sequence[Change]) -> tuple[Move, ...]:
+    """The files that changes only give another path."""
+    gone = {one.old: one.path for one in changes if one.old and not one.new}
+    return tuple(
+        Move(old=gone[one.new], new=one.path) for one in changes if one.new in gone and not one.old
+    )
+
+
+def _arrival(placed: Sequence[Placed]) -> Arrival:
+    return Arrival(
+        moves=tuple(move for one in placed for move in one.moves),
+        added={one.note.path: one.note.tags for one in placed if one.note.path},
+        owners={one.note.path: one.note.owner or LOCAL_USER for one in placed if one.note.path},
+    )
+
+
+def _settled(note: Note, docs: Mapping[str, DocId], left: Sequence[str]) -> Note:
+    """The note with its doc, and with a word on files that a person has changed."""
+    remarks = [note.reason] if note.reason else []
+    if left:
+        shown = ", ".join(left[:3])
+        remarks.append(f"left as they are in the work tree, for they have changes: {shown}")
+    doc_id = docs.get(note.path or "")
+    return msgspec.structs.replace(note, doc_id=doc_id, reason="; ".join(remarks) or None)

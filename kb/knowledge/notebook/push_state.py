@@ -1,0 +1,100 @@
+"""When is a push tried, and what does a try leave? Pure; the times are wall-clock milliseconds.
+
+                 sent                        missed
+    ┌──────────▶ pushed ◀──────────┬─────────────────────┐
+    │              │ new commits   │ sent                │
+    │ sent         ▼               │                     ▼
+    │          (tried at once) ──▶ diverged, refused   waiting
+    └──────────────┘               moved on, declined    tried again after 15 s to an hour
+
+`diverged` and `refused` are looked at hourly; `diverged` after a commit of ours, too.
+"""
+
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from kb.knowledge.notebook.remote import Remote
+from kb.knowledge.notebook.sending import Declined, Missed, MovedOn, Outcome, Sent
+from kb.model.push import Push, PushState
+
+_FIRST_MS: Final = 15_000
+_MOST_MS: Final = 3_600_000
+_LOOK_MS: Final = 60_000
+_MOVED_ON: Final = "the remote has commits that are not here; fetch and merge them with git"
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """What would be pushed now, and where to."""
+
+    shown: str
+    """The remote as it may be kept and printed."""
+    remote: Remote | None
+    """None where it is none that we push to; `problem` says why."""
+    problem: str
+    branch: str
+    commit: str
+
+
+def known_of(known: Push | None, target: Target) -> Push | None:
+    """What is known of this remote and branch; of others nothing counts."""
+    if known is None or (known.remote, known.branch) != (target.shown, target.branch):
+        return None
+    return known
+
+
+def is_due(known: Push | None, target: Target, now_ms: int) -> bool:
+    """Whether to try now. New commits do not hurry a remote that fails."""
+    known = known_of(known, target)
+    if known is None:
+        return True
+    if known.state == "pushed":
+        return known.pushed_commit != target.commit
+    # A clock that was set back must not stop it for as long.
+    if known.next_ms is None or now_ms >= known.next_ms or now_ms < known.tried_ms - _MOST_MS:
+        return True
+    is_new = known.state == "diverged" and known.tried_commit != target.commit
+    return is_new and now_ms - known.tried_ms >= _LOOK_MS
+
+
+def after(known: Push | None, target: Target, outcome: Outcome, now_ms: int, share: float) -> Push:
+    """What is kept of a try. `share`, from 0 to 1, is by how much of its half the wait is less."""
+    known = known_of(known, target)
+    attempts = known.attempts + 1 if known else 1
+    pushed = known.pushed_commit if known else None
+    pushed_ms = known.pushed_ms if known else None
+    remote: str | None = None
+    error: str | None = None
+    next_ms: int | None = now_ms + _MOST_MS
+    state: PushState
+    match outcome:
+        case Sent():
+            state, attempts, next_ms = "pushed", 0, None
+            pushed, pushed_ms = target.commit, now_ms
+        case MovedOn(commit=remote):
+            state, error = "diverged", _MOVED_ON
+        case Declined(detail=error):
+            state = "refused"
+        case Missed(detail=error):
+            state, next_ms = "waiting", now_ms + wait_ms(attempts, share)
+        case _:
+            assert_never(outcome)
+    return Push(
+        remote=target.shown,
+        branch=target.branch,
+        state=state,
+        tried_commit=target.commit,
+        pushed_commit=pushed,
+        remote_commit=remote,
+        attempts=attempts,
+        tried_ms=now_ms,
+        pushed_ms=pushed_ms,
+        next_ms=next_ms,
+        last_error=error,
+    )
+
+
+def wait_ms(attempts: int, share: float) -> int:
+    """How long to wait after so many tries that failed: twice as long each time, to an hour."""
+    longest = min(_FIRST_MS << min(attempts - 1, 20), _MOST_MS)
+    return longest - int(longest / 2 * share)

@@ -1,0 +1,396 @@
+"""The notebook's repository: opened or made, its branch moved by whole commits, once each."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kb.errors import NotebookUnfit, StoreBusy
+from kb.knowledge.notebook.gitfiles import GitFolder, fill, sync_folder
+from kb.knowledge.notebook.gitopen import opened
+from kb.knowledge.notebook.remote import BadRemote
+from kb.knowledge.notebook.tree import Held, Snapshot
+from kb.knowledge.notebook.worktree import Change, GitIndex, WorkTree, level, new_file
+from kb.model.failpoints import failpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from dulwich.config import ConfigFile
+    from dulwich.object_store import BaseObjectStore
+    from dulwich.objects import Commit, ObjectID, ShaFile
+    from dulwich.pack import UnpackedObject
+
+# How often a commit is made anew because somebody else has moved the branch meanwhile.
+_TRIES_MAX: Final = 5
+_AUTHOR: Final = b"kb <kb@localhost>"
+_MESSAGE: Final = re.compile(
+    rb"(?P<verb>store|undo|tidy)\((?P<job>j[0-9a-f]{1,40}|t[0-9a-f]{12})\): (?P<path>[^\n]*)"
+)
+# While one of these is there, a person is in the middle of something on this branch.
+_UNDER_WAY: Final = (
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "rebase-merge",
+    "rebase-apply",
+)
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """The branch that is checked out, and its newest commit; None where it has none."""
+
+    branch: str
+    commit: "ObjectID | None"
+
+
+class Logged(Struct, frozen=True, kw_only=True):
+    """A commit of the branch; `verb`, `job_id` and `path` where its message is one of ours.
+
+    Of one that tidies, `job_id` is the id that it gives itself, and `path` says how much it did.
+    """
+
+    commit: str
+    parent: str | None
+    subject: str
+    committed_s: int
+    verb: str = ""
+    job_id: str = ""
+    path: str = ""
+
+
+class Draft:
+    """Commits to be: each stands on the one before, and none is anywhere until published."""
+
+    def __init__(self, repository: "Repository", head: Head) -> None:
+        self._repository = repository
+        self.head = head
+        self.tip = head.commit
+        self.files = repository.snapshot(head.commit)
+        self.objects: list[ShaFile] = []
+        self._blobs: dict[ObjectID, bytes] = {}
+
+    def read(self, path: str) -> bytes | None:
+        """What the file at a path says in the newest commit; None where there is none."""
+        held = self.files.get(path)
+        if held is None or not held.is_file:
+            return None
+        found = self._blobs.get(held.sha)
+        return self._repository.blob(held.sha) if found is None else found
+
+    def put(self, path: str, data: bytes) -> None:
+        """Have a file say this; one that is there keeps its mode."""
+        from dulwich.objects import Blob
+
+        known, new = self.files.get(path), new_file(data)
+        self.files.put(path, Held(known.mode, new.sha) if known else new)
+        self._blobs[new.sha] = data
+        self.objects.append(Blob.from_string(data))
+
+    def move(self, old: str, new: str) -> None:
+        """Have a file at another path."""
+        held = self.files.get(old)
+        assert held is not None
+        self.files.remove(old)
+        self.files.put(new, held)
+
+    def commit(self, message: str, now_ms: int) -> "ObjectID":
+        """Make a commit of the files as they are now; returns its id."""
+        from dulwich.objects import Commit
+
+        tree, made = self.files.written()
+        commit = Commit()
+        commit.tree = tree
+        commit.parents = [self.tip] if self.tip else []
+        commit.author = commit.committer = self._repository.author
+        commit.author_time = commit.commit_time = now_ms // 1000
+        commit.author_timezone = commit.commit_timezone = 0
+        commit.encoding = b"UTF-8"
+        commit.message = message.encode("utf-8", "replace") + b"\n"
+        self.objects += [*made, commit]
+        self.tip = commit.id
+        return commit.id
+
+
+class Repository:
+    """An open notebook. Only what `at_work` gives may be written to."""
+
+    def __init__(self, root: Path) -> None:
+        """Raises NotebookUnfit where it is no repository that we can work with."""
+        from dulwich.errors import NotGitRepository
+        from dulwich.repo import UnsupportedExtension, UnsupportedVersion
+
+        self.root = root
+        self.tree = WorkTree(root)
+        self.git = GitFolder(root / ".git")
+        try:
+            self._repo = opened(root)
+        except (NotGitRepository, UnsupportedExtension, UnsupportedVersion, ValueError) as error:
+            raise NotebookUnfit(f"git cannot read it ({error})", place=root) from error
+        self._check_form()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._repo.close()
+
+    @property
+    def objects(self) -> "BaseObjectStore":
+        """All that was ever committed."""
+        return self._repo.object_store
+
+    @property
+    def author(self) -> bytes:
+        """Who the commits are by: what the repository's own settings name, else kb."""
+        said = self._repo.get_config()
+        try:
+            name, mail = said.get((b"user",), b"name"), said.get((b"user",), b"email")
+        except KeyError:
+            return _AUTHOR
+        if not name.strip() or re.search(rb"[\n\0<>]", name + mail):
+            return _AUTHOR
+        return name.strip() + b" <" + mail.strip() + b">"
+
+    def head(self) -> Head:
+        """What is checked out now. Raises NotebookUnfit where that is no branch."""
+        from dulwich.refs import Ref, check_ref_format
+
+        raw = (self.git.path / "HEAD").read_bytes().strip()
+        name = raw.removeprefix(b"ref: ")
+        if name == raw:
+            detail = "no branch is checked out (its HEAD is detached); `git switch` to one"
+            raise NotebookUnfit(detail, place=self.root)
+        if not name.startswith(b"refs/heads/") or not check_ref_format(Ref(name[5:])):
+            raise NotebookUnfit("its HEAD names no branch", place=self.root)
+        return Head(branch=name.decode("utf-8", "surrogateescape"), commit=self._tip(name))
+
+    def snapshot(self, commit: "ObjectID | None") -> Snapshot:
+        """The files of a commit; with None, no files."""
+        return Snapshot(self._repo.object_store, self._commit(commit).tree if commit else None)
+
+    def blob(self, sha: "ObjectID") -> bytes:
+        """The bytes of a file that a snapshot holds."""
+        from dulwich.objects import Blob
+
+        found = self._repo.object_store[sha]
+        if not isinstance(found, Blob):
+            raise NotebookUnfit("a file is something else", place=self.root)
+        return found.data
+
+    def log(self) -> Iterator[Logged]:
+        """The commits of the branch, the newest first."""
+        tip = self.head().commit
+        for entry in self._repo.get_walker(include=[tip]) if tip else ():
+            yield _logged(entry.commit)
+
+    def leads_to(self, tip: "ObjectID | None", wanted: "ObjectID") -> bool:
+        """Whether a commit is another's or comes before it."""
+        if tip == wanted:
+            return True
+        walker = self._repo.get_walker(include=[tip]) if tip else ()
+        return any(entry.commit.id == wanted for entry in walker)
+
+    def origin(self) -> str | None:
+        """The address of the remote `origin`, None without one. Raises BadRemote.
+
+        Only the repository's own settings are read, and an address that git would write otherwise
+        is none that we push to.
+        """
+        said, section = self._repo.get_config(), (b"remote", b"origin")
+        addresses = _values(said, section, b"url")
+        if not addresses:
+            return None
+        address = addresses[0].decode("utf-8", "surrogateescape")
+        if len(addresses) > 1:
+            raise BadRemote("it has several addresses")
+        if _values(said, section, b"pushurl"):
+            raise BadRemote("remote.origin.pushurl is not followed; have one address for both")
+        if any(one[0].lower() == b"url" for one in said.sections()):
+            raise BadRemote("url.*.insteadOf is not followed; write the address out")
+        return address
+
+    def packed(
+        self,
+        have: "AbstractSet[ObjectID]",
+        want: "AbstractSet[ObjectID]",
+        *,
+        ofs_delta: bool = False,
+        progress: Callable[[bytes], None] | None = None,  # noqa: ARG002  nobody looks on
+    ) -> "tuple[int, Iterator[UnpackedObject]]":
+        """What `want` has and `have` has not, as a pack: how many objects, and each."""
+        return self._repo.generate_pack_data(set(have), set(want), ofs_delta=ofs_delta)
+
+    def changes_of(self, commit: str) -> list[Change]:
+        """What a commit changed of what its first parent holds."""
+        found = self._commit(commit.encode())
+        return self._changes(found.parents[0] if found.parents else None, found.id)
+
+    def draft(self) -> Draft:
+        """Commits to be, on the branch as it is now."""
+        return Draft(self, self.head())
+
+    def is_clean(self, path: str, held: Held) -> bool:
+        """Whether a file of the branch has neither edits nor staged changes of a person's."""
+        return self.tree.has(path, held) and self._index().has(path, held)
+
+    def publish(self, draft: Draft, wait_s: float) -> list[str] | None:
+        """Move the branch to a draft's last commit, then bring the work tree there.
+
+        Returns the paths that were left as they are, because a person has changed them. None
+        where somebody else has moved the branch meanwhile: nothing is changed then, but for
+        objects that nothing names. Raises StoreBusy where another git holds its lock for longer
+        than `wait_s`, NotebookUnfit in the middle of a merge.
+        """
+        assert draft.tip is not None
+        deadline = time.monotonic() + wait_s
+        self.git.write_objects(draft.objects)
+        failpoint("notebook.after_objects")
+        branch = draft.head.branch
+        with self.git.locked("index", deadline) as index_lock:
+            self.git.wait_until_free("HEAD", deadline)
+            with self.git.locked(branch, deadline) as lock:
+                if not self._is_still(draft.head):
+                    return None
+                index = self._index()
+                self._write_intent(draft.head.commit, draft.tip)
+                failpoint("notebook.before_ref")
+                fill(lock, draft.tip + b"\n")
+                os.rename(lock, self.git.path / branch)
+                sync_folder((self.git.path / branch).parent)
+            failpoint("notebook.after_ref")
+            changes = self._changes(draft.head.commit, draft.tip)
+            return self._bring(index, index_lock, changes)
+
+    def bring_level(self, wait_s: float) -> None:
+        """End what a killed publish has begun: the branch has moved, the work tree has not."""
+        self.git.free_stale_locks()
+        if not self.git.intent.exists():
+            return
+        old, new = _read_intent(self.git.intent)
+        head = self.head()
+        if not self.leads_to(head.commit, new):
+            self.git.intent.unlink()
+            return
+        now = self.snapshot(head.commit)
+        changes = [one for one in self._changes(old, new) if now.get(one.path) == one.new]
+        with self.git.locked("index", time.monotonic() + wait_s) as lock:
+            self._bring(self._index(), lock, changes)
+
+    def _is_still(self, head: Head) -> bool:
+        # Opened anew, for the library keeps what it has read of packed refs.
+        with closing(Repository(self.root)) as now:
+            return now.head() == head
+
+    def _bring(self, index: GitIndex, lock: Path, changes: list[Change]) -> list[str]:
+        left = level(self.tree, index, changes, self.blob, self.git.temporary())
+        failpoint("notebook.before_index")
+        fill(lock, index.data())
+        os.rename(lock, self.git.path / "index")
+        failpoint("notebook.after_level")
+        self.git.intent.unlink()
+        return left
+
+    def _changes(self, old: "ObjectID | None", new: "ObjectID") -> list[Change]:
+        before, after = dict(self.snapshot(old).files()), dict(self.snapshot(new).files())
+        paths = [path for path in {**before, **after} if before.get(path) != after.get(path)]
+        return [Change(path=path, old=before.get(path), new=after.get(path)) for path in paths]
+
+    def _write_intent(self, old: "ObjectID | None", new: "ObjectID") -> None:
+        said = {"from": old.decode("ascii") if old else None, "to": new.decode("ascii")}
+        temporary = self.git.temporary()
+        fill(temporary, json.dumps(said).encode())
+        os.rename(temporary, self.git.intent)
+        sync_folder(self.git.own)
+
+    def _index(self) -> GitIndex:
+        index = GitIndex(self.git.path / "index")
+        under_way = [name for name in _UNDER_WAY if (self.git.path / name).exists()]
+        if under_way or index.is_merging:
+            detail = "a merge, a rebase or the like is under way in it; end it, then try again"
+            raise NotebookUnfit(detail, place=self.root)
+        return index
+
+    def _tip(self, branch: bytes) -> "ObjectID | None":
+        from dulwich.refs import Ref
+
+        found = self._repo.refs.read_ref(Ref(branch))
+        if found is not None and not re.fullmatch(rb"[0-9a-f]{40}", found):
+            raise NotebookUnfit("its branch is no commit", place=self.root)
+        return self._commit(found).id if found else None
+
+    def _commit(self, sha: "bytes") -> "Commit":
+        from dulwich.objects import Commit, ObjectID
+
+        found = self._repo.object_store[ObjectID(sha)]
+        if not isinstance(found, Commit):
+            raise NotebookUnfit("its branch is no commit", place=self.root)
+        return found
+
+    def _check_form(self) -> None:
+        from dulwich.refs import DiskRefsContainer
+
+        said = self._repo.get_config()
+        if said.get_boolean((b"core",), b"bare", False):
+            raise NotebookUnfit("it is a bare repository, without files", place=self.root)
+        if said.has_section((b"core",)) and b"worktree" in said[(b"core",)]:
+            raise NotebookUnfit("its files lie elsewhere (core.worktree)", place=self.root)
+        is_known = isinstance(self._repo.refs, DiskRefsContainer)
+        if not is_known or self._repo.object_format.oid_length != 20:
+            detail = "it is in one of git's newer forms (reftable, SHA-256)"
+            raise NotebookUnfit(detail, place=self.root)
+
+
+def commit_on_top(
+    repository: Repository, build: Callable[[Draft], None], wait_s: float
+) -> list[str]:
+    """Have `build` make commits on the branch as it is, and publish them; as `publish`.
+
+    Where somebody else moves the branch meanwhile, `build` is called again for the new one. Raises
+    StoreBusy where that goes on.
+    """
+    for _ in range(_TRIES_MAX):
+        draft = repository.draft()
+        build(draft)
+        if draft.tip == draft.head.commit:
+            return []
+        left = repository.publish(draft, wait_s)
+        if left is not None:
+            return left
+    raise StoreBusy(place=repository.root)
+
+
+def _values(said: "ConfigFile", section: tuple[bytes, ...], name: bytes) -> list[bytes]:
+    """All that a setting is said to be."""
+    try:
+        return list(said.get_multivar(section, name))
+    except KeyError:
+        return []
+
+
+def _read_intent(path: Path) -> "tuple[ObjectID | None, ObjectID]":
+    from dulwich.objects import ObjectID
+
+    said = json.loads(path.read_bytes())
+    old = said["from"]
+    return ObjectID(old.encode()) if old else None, ObjectID(said["to"].encode())
+
+
+def _logged(commit: "Commit") -> Logged:
+    message = commit.message
+    ours = _MESSAGE.match(message)
+    said = ours.groupdict() if ours else {}
+    named = {name: part.decode("utf-8", "replace") for name, part in said.items()}
+    return Logged(
+        commit=commit.id.decode("ascii"),
+        parent=commit.parents[0].decode("ascii") if len(commit.parents) == 1 else None,
+        subject=message.partition(b"\n")[0].decode("utf-8", "replace"),
+        committed_s=commit.commit_time,
+        verb=named.get("verb", ""),
+        job_id=named.get("job", ""),
+        path=named.get("path", ""),
+    )

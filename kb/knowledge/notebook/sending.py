@@ -1,0 +1,190 @@
+"""One try at a push, in a process of its own: whatever a remote does, it ends in time.
+
+`push.py` beside it runs it as a module: a request on standard input, an outcome on standard output.
+The branch moves forward on the remote, or not at all.
+"""
+
+import os
+import re
+import resource
+import signal
+import sys
+from contextlib import closing, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import NotebookUnfit
+from kb.knowledge.notebook.remote import Remote
+from kb.knowledge.notebook.repository import Repository
+from kb.model.failpoints import failpoint
+
+if TYPE_CHECKING:
+    from dulwich.client import SendPackResult
+    from dulwich.objects import ObjectID
+    from dulwich.refs import Ref
+
+_DETAIL_CHARS_MAX: Final = 300
+_DATA_BYTES_MAX: Final = 2 << 30
+# Somebody else was quicker, or the remote is busy: another try may go well.
+_PASSING: Final = re.compile(
+    r"lock ref|fetch first|non-fast-forward|stale info|unable to set|failed to update",
+    re.IGNORECASE,
+)
+# What ssh or a server says where only a person can help.
+_LASTING: Final = re.compile(
+    r"permission denied|host key verification|does not appear to be|not found|access denied"
+    r"|not authori[sz]ed|unauthori[sz]ed",
+    re.IGNORECASE,
+)
+
+
+class SendRequest(Struct, frozen=True, kw_only=True):
+    """What is to be pushed, and where to."""
+
+    root: str
+    remote: Remote
+    branch: str
+    commit: str
+    seconds_max: int
+    token_host: str = ""
+    """The one host that may have KB_NOTEBOOK_TOKEN, when it asks for it."""
+
+
+class Sent(Struct, frozen=True, kw_only=True, tag="sent"):
+    """The remote has the commit, perhaps for a while already."""
+
+
+class MovedOn(Struct, frozen=True, kw_only=True, tag="moved_on"):
+    """The remote's branch has commits that ours does not have."""
+
+    commit: str
+
+
+class Declined(Struct, frozen=True, kw_only=True, tag="declined"):
+    """The remote will not have it; trying again by itself changes nothing."""
+
+    detail: str
+
+
+class Missed(Struct, frozen=True, kw_only=True, tag="missed"):
+    """It could not be reached, or failed on the way; a later try may go well."""
+
+    detail: str
+
+
+Outcome = Sent | MovedOn | Declined | Missed
+
+
+class _MovedOn(Exception):
+    """The remote's branch is not behind ours."""
+
+
+class _Late(Exception):
+    """The time is over."""
+
+
+def attempt(request: SendRequest) -> Outcome:
+    """Push once; ends within `seconds_max`, by a signal to this process, which must be alone."""
+    from dulwich.errors import GitProtocolError, NotGitRepository, SendPackError
+    from dulwich.file import FileLocked
+    from urllib3.exceptions import HTTPError
+
+    from kb.knowledge.notebook.transport import Unwilling
+
+    signal.signal(signal.SIGALRM, _end)
+    signal.alarm(request.seconds_max)
+    try:
+        return _attempt(request)
+    except _Late:
+        return Missed(detail=f"it took longer than {request.seconds_max} s")
+    except Unwilling as error:
+        return Declined(detail=plain(str(error)))
+    except NotGitRepository:
+        return Declined(detail="there is no git repository")
+    except FileLocked as error:
+        lock = os.fsdecode(error.lockfilename)
+        return Missed(detail=plain(f"{lock} is held, or was left behind"))
+    except (GitProtocolError, HTTPError, NotebookUnfit, OSError, SendPackError) as error:
+        detail = plain(str(error)) or type(error).__name__
+        return Declined(detail=detail) if _LASTING.search(detail) else Missed(detail=detail)
+    finally:
+        signal.alarm(0)
+
+
+def _attempt(request: SendRequest) -> Outcome:
+    from kb.knowledge.notebook.transport import client_for
+
+    root = Path(request.root)
+    commit, branch = _wanted(request)
+    theirs: list[ObjectID | None] = []
+    with closing(Repository(root)) as repository:
+
+        def wanted(refs: "dict[Ref, ObjectID]") -> "dict[Ref, ObjectID]":
+            tip = refs.get(branch)
+            theirs[:] = [tip]
+            if tip is not None and not repository.leads_to(commit, tip):
+                raise _MovedOn
+            failpoint("push.before_send")
+            return {branch: commit}
+
+        client, path = client_for(request.remote, root, request.token_host)
+        with closing(client):
+            try:
+                result = client.send_pack(path, wanted, repository.packed)
+            except _MovedOn:
+                return MovedOn(commit=(theirs[0] or b"").decode("ascii"))
+    return Sent() if theirs == [commit] else _judged(request, result)
+
+
+def _wanted(request: SendRequest) -> "tuple[ObjectID, Ref]":
+    from dulwich.objects import ObjectID
+    from dulwich.refs import Ref
+
+    return ObjectID(request.commit.encode()), Ref(os.fsencode(request.branch))
+
+
+def _judged(request: SendRequest, result: "SendPackResult") -> Outcome:
+    said = result.ref_status
+    name = os.fsencode(request.branch)
+    if said is None or (name not in said and request.remote.kind != "local"):
+        return Missed(detail="the remote did not say whether it took the commits")
+    error = said.get(name)
+    if error is None:
+        return Sent()
+    detail = plain(error)
+    return Missed(detail=detail) if _PASSING.search(detail) else Declined(detail=detail)
+
+
+def plain(text: str) -> str:
+    """What a remote says, as it may be kept: one bounded line without addresses' logins."""
+    token = os.environ.get("KB_NOTEBOOK_TOKEN", "")
+    bare = text.replace(token, "***") if token else text
+    bare = re.sub(r"//[^/\s]*@", "//", " ".join(bare.split()))
+    return "".join(sign if sign.isprintable() else "?" for sign in bare)[:_DETAIL_CHARS_MAX]
+
+
+def _end(_: int, __: FrameType | None) -> None:
+    raise _Late
+
+
+def main() -> int:
+    """Answer one request; returns the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.dup(1)
+    # What a library or ssh prints goes nowhere.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_DATA, (_DATA_BYTES_MAX, _DATA_BYTES_MAX))
+    outcome = attempt(msgspec.json.decode(sys.stdin.buffer.read(), type=SendRequest))
+    with suppress(BrokenPipeError):
+        os.write(answers, msgspec.json.encode(outcome))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

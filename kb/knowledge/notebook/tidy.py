@@ -1,0 +1,198 @@
+"""Putting the notebook in order: one commit of what needs no judgement, or nothing."""
+
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kb.knowledge.notebook.listing import Listing
+from kb.knowledge.notebook.merging import merged, parts_only_in
+from kb.knowledge.notebook.opening import at_work, whole
+from kb.knowledge.notebook.organize import LOCK_WAIT_S, Arrival, TakeIn
+from kb.knowledge.notebook.repository import Draft, Repository, commit_on_top
+from kb.knowledge.notebook.rule import summary_of
+from kb.knowledge.notebook.survey import Duplicate, Survey, Surveyor, Together
+from kb.model.clock import Clock
+from kb.model.failpoints import failpoint
+from kb.model.origin import NOTEBOOK_INDEX
+
+_ID_HEX: Final = 12
+
+
+class TidyReport(Survey, frozen=True, kw_only=True):
+    """What was out of order, and what was done about it."""
+
+    commit: str | None = None
+    """The commit that puts it in order; None where none was wanted, or nothing was to be done."""
+    tidy_id: str | None = None
+    """What that commit is undone by."""
+    done: tuple[str, ...] = ()
+    """What the commit does, a line to each step."""
+    left: tuple[str, ...] = ()
+    """Paths that are left as they are, because a person has changed them and not committed it."""
+
+
+def look(root: Path, together: Together) -> TidyReport:
+    """What is out of order in the newest commit. Nothing is locked or made.
+
+    A folder without a notebook has nothing. Raises NotebookUnfit.
+    """
+    if not (root / ".git").exists():
+        return TidyReport()
+    with whole(root), closing(Repository(root)) as repository:
+        found = Surveyor(repository, repository.draft(), together).survey()
+    return TidyReport(**msgspec.structs.asdict(found))
+
+
+def tidy(
+    root: Path, clock: Clock, take_in: TakeIn, together: Together, wait_s: float = LOCK_WAIT_S
+) -> TidyReport:
+    """Put in order what needs no judgement, by one commit, and have the engine take it in.
+
+    Links and entries follow files that have moved; notes are listed, entries without a file go;
+    a note that says nearly the same as another is merged into that. A step is left out where a
+    file that it touches has changes of a person's. Raises NotebookUnfit, StoreBusy.
+    """
+    if not (root / ".git").exists():
+        return TidyReport()
+    steps: list[_Steps] = []
+    commits: list[str] = []
+    with at_work(root, clock.now_ms(), wait_s) as repository:
+
+        def build(draft: Draft) -> None:
+            steps[:] = [_Steps(repository, draft, together)]
+            steps[0].take()
+            if steps[0].done:
+                commits[:] = [draft.commit(steps[0].message(), clock.now_ms()).decode("ascii")]
+
+        left = commit_on_top(repository, build, wait_s)
+        (last,) = steps
+        if last.done:
+            added: dict[str, tuple[str, ...]] = dict.fromkeys(sorted(last.changed), ())
+            take_in(Arrival(added=added, removed=tuple(last.removed)))
+            failpoint("notebook.after_intake")
+    return TidyReport(
+        **msgspec.structs.asdict(last.survey),
+        commit=commits[0] if last.done else None,
+        tidy_id=last.ident if last.done else None,
+        done=tuple(last.done),
+        left=tuple(sorted({*last.left, *left})),
+    )
+
+
+class _Steps:
+    """The steps on one draft; each changes the draft whole, or is left out."""
+
+    def __init__(self, repository: Repository, draft: Draft, together: Together) -> None:
+        self._repository = repository
+        self._draft = draft
+        self._before = repository.snapshot(draft.head.commit)
+        self._surveyor = Surveyor(repository, draft, together)
+        self.survey = self._surveyor.survey()
+        self._listing = self._surveyor.listing
+        # One commit stands on a commit of the branch, so this id is nobody else's.
+        self.ident = f"t{(draft.head.commit or b'').decode('ascii')[:_ID_HEX]}"
+        self._known_clean: dict[str, bool] = {}
+        self._counts: dict[str, int] = {}
+        self.done: list[str] = []
+        self.changed: set[str] = set()
+        self.removed: list[str] = []
+        self.left: set[str] = set()
+
+    def take(self) -> None:
+        """All steps, each where nobody's changes are in its way."""
+        self._lead_links_on()
+        if self._wants_listing() and self._are_clean([NOTEBOOK_INDEX]):
+            for pair in self.survey.duplicates:
+                self._merge(pair)
+            self._bring_listing_level()
+            before = self._surveyor.listing.text
+            if self._listing.text != before:
+                data = self._listing.text.encode("utf-8", "surrogateescape")
+                self._draft.put(NOTEBOOK_INDEX, data)
+
+    def message(self) -> str:
+        """What the commit says: an id to undo it by, how much was done, and each step."""
+        counts = ", ".join(f"{count} {verb}" for verb, count in self._counts.items())
+        return "\n".join([f"tidy({self.ident}): {counts}", "", *self.done])
+
+    def _wants_listing(self) -> bool:
+        found = self.survey
+        return bool(found.unlisted or found.dead_entries or found.duplicates)
+
+    def _lead_links_on(self) -> None:
+        ways: dict[str, dict[str, str]] = {}
+        for link in self.survey.broken_links:
+            if link.moved_to is not None:
+                ways.setdefault(link.path, {})[link.target] = link.moved_to
+        for path, way in ways.items():
+            if not self._are_clean([path]):
+                continue
+            text = self._surveyor.text(path) or ""
+            self._put(path, self._surveyor.led_on(path, text, way))
+            for target, new in way.items():
+                self._note("relinked", f"{path}: the link to {target} leads to {new}")
+
+    def _merge(self, pair: Duplicate) -> None:
+        keep, drop = pair.keep, pair.drop
+        surveyor = self._surveyor
+        referring = surveyor.referring_to(drop) - {drop}
+        if pair.held_back is not None or not self._are_clean({keep, drop, *referring}):
+            return
+        kept = surveyor.text(keep) or ""
+        parts = parts_only_in(surveyor.as_part_of(drop, keep), kept)
+        new = merged(kept, surveyor.title_of(drop), parts)
+        self._put(keep, surveyor.without_links_to(keep, new, drop, keep))
+        for path in sorted(referring - {keep}):
+            text = surveyor.text(path) or ""
+            self._put(path, surveyor.without_links_to(path, text, drop, keep))
+        listed = {entry.path for entry in self._listing.entries()}
+        listing = self._listing
+        listing = listing.without([drop]) if keep in listed else listing.moved({drop: keep})
+        text = surveyor.without_links_to(NOTEBOOK_INDEX, listing.text, drop, keep)
+        self._listing = Listing(text)
+        self._draft.files.remove(drop)
+        self.changed.discard(drop)
+        self.removed.append(drop)
+        self._note("merged", f"{drop} is merged into {keep}")
+
+    def _bring_listing_level(self) -> None:
+        listed = {entry.path for entry in self._listing.entries()}
+        for entry in self.survey.dead_entries:
+            if entry.moved_to and entry.moved_to not in {*listed, *self.removed}:
+                self._listing = self._listing.moved({entry.path: entry.moved_to})
+                listed.add(entry.moved_to)
+                self._note("moved", f"the entry of {entry.path} leads to {entry.moved_to}")
+            elif entry.path in {one.path for one in self._listing.entries()}:
+                self._listing = self._listing.without([entry.path])
+                self._note("struck", f"the entry of {entry.path} goes, there is no such file")
+        for path in self.survey.unlisted:
+            if path not in {*listed, *self.removed}:
+                summary = summary_of(self._surveyor.text(path) or "")
+                self._listing = self._listing.with_entry(path, summary.title, summary.description)
+                self._note("listed", f"{path} is listed")
+
+    def _put(self, path: str, text: str) -> None:
+        data = text.encode()
+        if data != self._draft.read(path):
+            self._draft.put(path, data)
+            self.changed.add(path)
+
+    def _are_clean(self, paths: Iterable[str]) -> bool:
+        changed = [path for path in paths if not self._is_clean(path)]
+        self.left.update(changed)
+        return not changed
+
+    def _is_clean(self, path: str) -> bool:
+        if path not in self._known_clean:
+            held = self._before.get(path)
+            self._known_clean[path] = (
+                held is not None and held.is_file and self._repository.is_clean(path, held)
+            )
+        return self._known_clean[path]
+
+    def _note(self, verb: str, line: str) -> None:
+        self._counts[verb] = self._counts.get(verb, 0) + 1
+        self.done.append("".join(sign if sign.isprintable() else "?" for sign in line))

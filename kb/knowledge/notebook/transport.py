@@ -1,0 +1,268 @@
+"""The ways to a remote: a folder, ssh, https; each by the library, which is let do no more.
+
+No setting of git's but the address of `origin` is followed: no command of a person's is started
+instead of ssh, no proxy is asked, no certificate is passed over, no redirect is followed.
+"""
+
+import base64
+import contextlib
+import os
+import re
+import subprocess
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from kb.knowledge.notebook.remote import Remote, host_of, may_have_token, shown
+
+if TYPE_CHECKING:
+    from dulwich.client import GitClient
+    from dulwich.repo import Repo
+    from urllib3 import BaseHTTPResponse, PoolManager
+    from urllib3.exceptions import HTTPError
+
+_CONNECT_S: Final = 15
+_READ_S: Final = 30
+_SAID_BYTES_MAX: Final = 1 << 16
+_END_S: Final = 1.0
+_SSH: Final = (
+    *("ssh", "-T", "-a", "-x"),
+    *("-o", "BatchMode=yes"),
+    *("-o", f"ConnectTimeout={_CONNECT_S}"),
+    *("-o", "ServerAliveInterval=15"),
+    *("-o", "ServerAliveCountMax=2"),
+)
+_BASIC: Final = re.compile(r"(?:^|,)\s*basic\b", re.IGNORECASE)
+_BEARER: Final = re.compile(r"(?:^|,)\s*bearer\b", re.IGNORECASE)
+_USER: Final = "git"
+_AGENT: Final = "git/kb"
+
+
+class Unwilling(Exception):
+    """The remote is none that can be pushed to as it is; `str()` says what to do."""
+
+
+def client_for(remote: Remote, root: Path, token_host: str) -> "tuple[GitClient, bytes]":
+    """Who speaks to a remote, and the path that it is asked for. Nothing is connected yet.
+
+    `token_host` is the one host that may have KB_NOTEBOOK_TOKEN.
+    """
+    if remote.kind == "local":
+        return _folder_client(), os.fsencode(root / remote.path)
+    if remote.kind == "ssh":
+        return _ssh_client(remote), os.fsencode(remote.path)
+    token = os.environ.get("KB_NOTEBOOK_TOKEN", "") if may_have_token(remote, token_host) else ""
+    user = os.environ.get("KB_NOTEBOOK_USER") or remote.user or _USER
+    return _http_client(remote, Login(user=user, token=token)), b""
+
+
+def _folder_client() -> "GitClient":
+    from dulwich.client import LocalGitClient
+    from dulwich.repo import Repo
+
+    class FolderClient(LocalGitClient):
+        """A bare repository on this machine; no hook of it is run."""
+
+        @classmethod
+        def _open_repo(cls, path: str | bytes) -> "closing[Repo]":
+            repo = Repo(os.fsdecode(path))
+            if not repo.bare:
+                repo.close()
+                raise Unwilling("it has files checked out; push to a bare repository")
+            # The ref is synced, so what it names has to be, before it.
+            repo.object_store.fsync_object_files = True
+            return closing(repo)
+
+    return FolderClient()
+
+
+def _ssh_client(remote: Remote) -> "GitClient":
+    from dulwich.client import SSHGitClient
+
+    vendor = cast("Any", _Ssh())
+    return SSHGitClient(remote.host, port=remote.port, username=remote.user, vendor=vendor)
+
+
+class _Ssh:
+    """Starts the system's `ssh`, as the person's own settings for it say, and nothing else."""
+
+    def run_command(
+        self,
+        host: str,
+        command: bytes,
+        username: str | None = None,
+        port: int | None = None,
+        **_: object,
+    ) -> "_SshProcess":
+        """Start it. Raises OSError where there is no ssh."""
+        target = f"{username}@{host}" if username else host
+        where = ("-p", str(port)) if port else ()
+        return _SshProcess([*_SSH, *where, "--", target, os.fsdecode(command)])
+
+
+class _SshProcess:
+    """The pipes of a running ssh; what it says besides goes to a file, so that it never waits."""
+
+    def __init__(self, argv: list[str]) -> None:
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the process
+        self._process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        self.read = self._stdout.read
+        self.stderr = self
+
+    def write(self, data: bytes) -> int:
+        """Hand bytes over at once."""
+        count = self._stdin.write(data)
+        self._stdin.flush()
+        return count
+
+    def can_read(self) -> bool:
+        """Nobody asks but fetches."""
+        return False
+
+    def readlines(self) -> list[bytes]:
+        """What it has said of its trouble; asked for when nothing more comes from it."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        return os.pread(self._said.fileno(), _SAID_BYTES_MAX, 0).splitlines(keepends=True)
+
+    def close(self) -> None:
+        """End it; takes no longer than a few seconds."""
+        for pipe in (self._stdin, self._stdout):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._said.close()
+
+
+class Login(Struct, frozen=True, kw_only=True):
+    """What a host may be shown once it asks; without a token nothing."""
+
+    user: str
+    token: str
+
+    def answer_to(self, challenge: str) -> str | None:
+        """The header that answers a challenge; None for one that it cannot answer."""
+        if not self.token:
+            return None
+        if _BASIC.search(challenge):
+            shown_as = f"{self.user}:{self.token}".encode()
+            return f"Basic {base64.b64encode(shown_as).decode()}"
+        return f"Bearer {self.token}" if _BEARER.search(challenge) else None
+
+
+def _http_client(remote: Remote, login: Login) -> "GitClient":
+    import ssl
+
+    import urllib3
+    from dulwich.client import Urllib3HttpGitClient
+
+    tls = ssl.create_default_context()
+    pool = urllib3.PoolManager(headers={"user-agent": _AGENT}, ssl_context=tls)
+    one_host = _OneHost(pool, remote, login)
+    return Urllib3HttpGitClient(remote.path, pool_manager=cast("Any", one_host))
+
+
+class _OneHost:
+    """Requests that go where they are sent and nowhere else, each with time limits.
+
+    The login is shown from when the host asks for it, and to no other host.
+    """
+
+    def __init__(self, pool: "PoolManager", remote: Remote, login: Login) -> None:
+        self._pool = pool
+        self._origin = urlsplit(remote.path)[:2]
+        self._login = login
+        self._how = (
+            f"set KB_NOTEBOOK_USER and KB_NOTEBOOK_TOKEN, and in your own settings "
+            f'notebook.token_host = "{host_of(remote)}"'
+        )
+        self._shown: str | None = None
+        self.headers = pool.headers
+
+    def request(self, method: str, url: str, **said: Any) -> "BaseHTTPResponse":
+        """The answer, which is a 200. Raises Unwilling, and GitProtocolError for what may pass."""
+        from dulwich.errors import GitProtocolError
+
+        if urlsplit(url)[:2] != self._origin:
+            raise Unwilling("it leads to another host")
+        body = said.get("body")
+        if self._login.token and not (self._shown or body is None or isinstance(body, bytes)):
+            # What can be sent once only: ask first whether a login is wanted, as git does.
+            self._asked(method, url, {**said, "body": b"0000"}).close()
+        answer = self._asked(method, url, said)
+        if answer.status == 200:
+            return answer
+        answer.close()
+        if 300 <= answer.status < 400:
+            there = shown(answer.headers.get("location", "nowhere"))
+            raise Unwilling(f"it redirects to {there}; if that is right, make it origin's address")
+        if answer.status in (401, 403):
+            raise Unwilling(f"it wants a login ({answer.status}); {self._how}")
+        if answer.status == 404:
+            detail = f"it knows no such repository (404), or not without a login; {self._how}"
+            raise Unwilling(detail)
+        raise GitProtocolError(f"it answers with status {answer.status}")
+
+    def _asked(self, method: str, url: str, said: dict[str, Any]) -> "BaseHTTPResponse":
+        """What it answers; where it asks for the login, what it answers to that."""
+        answer = self._sent(method, url, said)
+        if answer.status != 401 or self._shown:
+            return answer
+        self._shown = self._login.answer_to(answer.headers.get("www-authenticate", ""))
+        if self._shown is None:
+            return answer
+        answer.close()
+        return self._sent(method, url, said)
+
+    def _sent(self, method: str, url: str, said: dict[str, Any]) -> "BaseHTTPResponse":
+        import urllib3
+        from dulwich.errors import GitProtocolError
+
+        timeout = urllib3.Timeout(connect=_CONNECT_S, read=_READ_S)
+        headers = dict(said.get("headers", {}))
+        if self._shown:
+            headers["authorization"] = self._shown
+        if isinstance(body := said.get("body"), bytes):
+            headers["Content-Length"] = str(len(body))
+        try:
+            return self._pool.request(
+                method,
+                url,
+                redirect=False,
+                retries=False,
+                timeout=timeout,
+                **{**said, "headers": headers},
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise GitProtocolError(_trouble(error)) from error
+
+    def clear(self) -> None:
+        """Close its connections."""
+        self._pool.clear()
+
+
+def _trouble(error: "HTTPError") -> str:
+    from urllib3 import exceptions
+
+    match error:
+        case exceptions.SSLError():
+            return f"no secure connection: {error}"
+        case exceptions.NewConnectionError() | exceptions.NameResolutionError():
+            return "it cannot be reached"
+        case exceptions.TimeoutError():
+            return "it does not answer in time"
+        case _:
+            return f"the connection failed ({type(error).__name__})"

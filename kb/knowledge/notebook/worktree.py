@@ -1,0 +1,300 @@
+"""The work tree and git's index: brought to a commit, but where somebody has edits of their own."""
+
+import io
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kb.errors import NotebookUnfit
+from kb.knowledge.notebook.gitfiles import write_synced
+from kb.knowledge.notebook.paths import folded
+from kb.knowledge.notebook.tree import FILE, Held, Snapshot
+from kb.model.failpoints import failpoint
+
+if TYPE_CHECKING:
+    from dulwich.index import ConflictedIndexEntry, IndexEntry
+    from dulwich.objects import ObjectID
+
+_COMPARED_BYTES_MAX: Final = 64 << 20
+_SEAL_BYTES: Final = 20
+SPLIT: Final = "its index is split or sparse"
+_STEP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A path whose content a commit changes; None where there is nothing."""
+
+    path: str
+    old: Held | None
+    new: Held | None
+
+
+class WorkTree:
+    """The files that a person sees. No link is followed, so nothing outside is touched."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a regular file; None where there is none, or it is over 64 MiB."""
+        parent = self._parent(path)
+        if parent is None:
+            return None
+        try:
+            fd = os.open(
+                os.path.basename(path),
+                os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
+                dir_fd=parent,
+            )
+        except OSError:
+            return None
+        finally:
+            os.close(parent)
+        with os.fdopen(fd, "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _COMPARED_BYTES_MAX:
+                return None
+            return file.read()
+
+    def is_there(self, path: str) -> bool:
+        """Whether anything stands at a path, or where one of its folders would have to be."""
+        at = self.root
+        for step in path.split("/"):
+            at = at / step
+            if not os.path.lexists(at):
+                return False
+            if at.is_symlink() or not at.is_dir():
+                return True
+        return True
+
+    def has(self, path: str, held: Held | None) -> bool:
+        """Whether exactly this stands at a path; with None, nothing."""
+        if held is None:
+            return not self.is_there(path)
+        data = self.read(path) if held.is_file else None
+        return data is not None and blob_id(data) == held.sha
+
+    def place(self, path: str, data: bytes, mode: int, temporary: Path, *, replace: bool) -> bool:
+        """Put a whole file in place at once; False where that is not possible any more.
+
+        Without `replace` what is there stays. Raises OSError where the disk fails.
+        """
+        parent = self._parent(path, make=True)
+        if parent is None:
+            return False
+        # As a checkout does: what the owner's mask leaves of it.
+        write_synced(temporary, data, 0o777 if mode & 0o100 else 0o666)
+        name = os.path.basename(path)
+        try:
+            if replace:
+                os.rename(temporary, name, dst_dir_fd=parent)
+            else:
+                os.link(temporary, name, dst_dir_fd=parent)
+            os.fsync(parent)
+        except (FileExistsError, IsADirectoryError):
+            return False
+        finally:
+            os.close(parent)
+            temporary.unlink(missing_ok=True)
+        return True
+
+    def remove(self, path: str) -> None:
+        """Remove a file, and the folders above it that are empty then."""
+        parent = self._parent(path)
+        if parent is None:
+            return
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.basename(path), dir_fd=parent)
+        os.close(parent)
+        for folder in list((self.root / path).parents)[: path.count("/")]:
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return
+
+    def stat(self, path: str) -> os.stat_result:
+        """What git's index keeps of a file."""
+        return os.lstat(self.root / path)
+
+    def _parent(self, path: str, *, make: bool = False) -> int | None:
+        """The folder that a path stands in, opened; None where it is none, or behind a link."""
+        fd = os.open(self.root, _STEP)
+        for step in path.split("/")[:-1]:
+            try:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(step, 0o777, dir_fd=fd)
+                inner = os.open(step, _STEP, dir_fd=fd)
+            except (FileNotFoundError, NotADirectoryError, OSError) as error:
+                os.close(fd)
+                if make and isinstance(error, PermissionError):
+                    raise
+                return None
+            os.close(fd)
+            fd = inner
+        return fd
+
+
+class Places:
+    """What stands where, as a file system that folds case sees it; in the commit and on disk."""
+
+    def __init__(self, snapshot: Snapshot, tree: WorkTree) -> None:
+        self._tree = tree
+        self._files: set[str] = set()
+        self._folders: dict[str, str] = {}
+        for path, _ in snapshot.files():
+            self.add(path)
+
+    def add(self, path: str) -> None:
+        """A file stands here now."""
+        self._files.add(folded(path))
+        for folder in _folders_of(path):
+            self._folders.setdefault(folded(folder), folder)
+
+    def discard(self, path: str) -> None:
+        """No file stands here any more."""
+        self._files.discard(folded(path))
+
+    def __contains__(self, path: object) -> bool:
+        """Whether something stands at a path, or in its way."""
+        if not isinstance(path, str):
+            return False
+        if folded(path) in self._files or folded(path) in self._folders:
+            return True
+        for folder in _folders_of(path):
+            if folded(folder) in self._files:
+                return True
+            if self._folders.get(folded(folder), folder) != folder:
+                return True
+        return self._tree.is_there(path)
+
+    def folders(self) -> list[str]:
+        """Every folder of the commit."""
+        return sorted(self._folders.values())
+
+
+class GitIndex:
+    """What is staged, read whole. `data` is what to write back, without what only speeds git up."""
+
+    def __init__(self, path: Path | None) -> None:
+        """With None, or where there is no such file, nothing is staged."""
+        from dulwich.index import read_index_dict_with_version
+
+        self._entries: dict[bytes, IndexEntry | ConflictedIndexEntry] = {}
+        self._version: int | None = None
+        if path is None or not path.exists():
+            return
+        raw = path.read_bytes()
+        body, seal = raw[:-_SEAL_BYTES], raw[-_SEAL_BYTES:]
+        if seal not in (_seal(body), bytes(_SEAL_BYTES)):
+            raise NotebookUnfit("its index is damaged; `rm` it and run `git reset`", place=path)
+        file = io.BytesIO(raw)
+        entries, self._version, _ = read_index_dict_with_version(file)
+        self._entries = dict(entries)
+        if file.tell() != len(body):
+            # The library stops at a part that a program must understand to write it back.
+            raise NotebookUnfit(SPLIT, place=path)
+
+    @property
+    def is_merging(self) -> bool:
+        """Whether a merge has left conflicts."""
+        from dulwich.index import ConflictedIndexEntry
+
+        return any(isinstance(entry, ConflictedIndexEntry) for entry in self._entries.values())
+
+    def has(self, path: str, held: Held | None) -> bool:
+        """Whether exactly this is staged at a path; with None, nothing."""
+        from dulwich.index import IndexEntry
+
+        entry = self._entries.get(os.fsencode(path))
+        if held is None:
+            return entry is None
+        return isinstance(entry, IndexEntry) and entry.sha == held.sha
+
+    def put(self, path: str, held: Held, status: os.stat_result) -> None:
+        """Stage what a commit holds at a path."""
+        from dulwich.index import index_entry_from_stat
+
+        self._entries[os.fsencode(path)] = index_entry_from_stat(status, held.sha, mode=held.mode)
+
+    def remove(self, path: str) -> None:
+        """Stage that nothing is there."""
+        self._entries.pop(os.fsencode(path), None)
+
+    def data(self) -> bytes:
+        """The index file."""
+        from dulwich.index import write_index_dict
+
+        file = io.BytesIO()
+        write_index_dict(file, self._entries, version=self._version)
+        body = file.getvalue()
+        return body + _seal(body)
+
+
+def _seal(body: bytes) -> bytes:
+    """The hash that git's format asks for."""
+    import hashlib
+
+    return hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def level(
+    tree: WorkTree,
+    index: GitIndex,
+    changes: Iterable[Change],
+    read: "Callable[[ObjectID], bytes]",
+    temporary: Path,
+) -> list[str]:
+    """Bring each path from what it was to what it is to be; returns those that were left.
+
+    A path is left where something else is there or staged: somebody's edit. What is new comes
+    first, what goes last, so that whatever ends this on the way, nothing is missing meanwhile.
+    """
+    left: list[str] = []
+    for change in sorted(changes, key=lambda one: one.new is None):
+        if not (index.has(change.path, change.old) or index.has(change.path, change.new)):
+            left.append(change.path)
+        elif tree.has(change.path, change.new) or _brought(tree, change, read, temporary):
+            if change.new is None:
+                index.remove(change.path)
+            else:
+                index.put(change.path, change.new, tree.stat(change.path))
+        else:
+            left.append(change.path)
+        failpoint("notebook.after_file")
+    return left
+
+
+def _brought(
+    tree: WorkTree, change: Change, read: "Callable[[ObjectID], bytes]", temporary: Path
+) -> bool:
+    if not tree.has(change.path, change.old):
+        return False
+    if change.new is None:
+        tree.remove(change.path)
+        return True
+    data = read(change.new.sha)
+    is_new = change.old is None
+    return tree.place(change.path, data, change.new.mode, temporary, replace=not is_new)
+
+
+def blob_id(data: bytes) -> "ObjectID":
+    """The id that git gives these bytes."""
+    from dulwich.objects import Blob
+
+    return Blob.from_string(data).id
+
+
+def new_file(data: bytes) -> Held:
+    """These bytes as a commit holds a new file."""
+    return Held(FILE, blob_id(data))
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    parts = path.split("/")
+    return ("/".join(parts[:count]) for count in range(1, len(parts)))

@@ -1,0 +1,278 @@
+"""A manifest from a folder of markdown: what the files say of themselves and of each other."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import EmptySource, SourceError, TooLarge, Unreadable, UsageError
+from kb.intake.canonicalize.decode import clean_text, decode_text
+from kb.intake.canonicalize.frontmatter import front_tree
+from kb.intake.canonicalize.markdown import read
+from kb.intake.canonicalize.title import one_line, plain_heading
+from kb.intake.chunker.blocks import blocks
+from kb.intake.chunker.links import FileNames, Link, is_markdown, links
+from kb.knowledge.packs.load import BODY_BYTES_MAX, DOCS_MAX, MANIFEST_BYTES_MAX, PACK_ID_CHARS_MAX
+from kb.knowledge.packs.manifest import (
+    EDGE_TYPES,
+    PackDoc,
+    PackEdge,
+    PackManifest,
+    derived_id,
+    derived_selector,
+    normal_kind,
+)
+from kb.model.ids import sha256_hex
+from kb.model.source import display_name
+from kb.store.content.inside import read_inside
+
+_SUMMARY_CHARS_MAX: Final = 300
+_ROW_CHARS_MAX: Final = 80
+# Shorter than what a manifest may hold, as ids are made of paths.
+_PATH_CHARS_MAX: Final = 700
+_KIND_CHARS_MAX: Final = 100
+_BUILT_BY: Final = "kb pack build"
+
+
+class BuiltManifest(PackManifest, frozen=True, kw_only=True):
+    """A manifest that says that no hand made it, so that it may be made anew."""
+
+    built_by: str = _BUILT_BY
+
+
+class Built(Struct, frozen=True, kw_only=True):
+    """A manifest, and what its files had that it could not hold."""
+
+    manifest: BuiltManifest
+    warnings: tuple[str, ...]
+    failed: int
+    """How many files could not be read."""
+
+    @property
+    def data(self) -> bytes:
+        """The manifest's file: the same files give the same bytes."""
+        return msgspec.json.format(msgspec.json.encode(self.manifest), indent=2) + b"\n"
+
+
+class _Head(Struct, frozen=True, kw_only=True):
+    """Of any manifest, who made it."""
+
+    built_by: str = ""
+
+
+class _Note(Struct, frozen=True, kw_only=True):
+    """A file as it was read."""
+
+    path: str
+    title: str
+    summary: str
+    kind: str
+    tags: tuple[str, ...]
+    date: str
+    links: list[Link]
+    related: Any
+    """As the front matter writes it."""
+    sha256: str
+
+
+class _Around(Struct, frozen=True, kw_only=True):
+    """What a file can link to."""
+
+    names: FileNames
+    selectors: dict[str, str]
+    """By path."""
+    known: frozenset[str]
+    """All selectors."""
+    warnings: list[str]
+
+
+def build(folder: Path, files: Iterable[Path], pack_id: str) -> Built:
+    """The manifest of the markdown `files`, to lie in `folder`, below which they are.
+
+    Title, summary, kind, tags and links come from a file's front matter; else the title is the
+    first heading or the file's name, the summary the first paragraph. Links between the files
+    become `references`. A file that cannot be read is left out, with a warning. Raises UsageError
+    where the id is too long, TooLarge over 20,000 files, EmptySource where none is left.
+    """
+    if len(pack_id) > PACK_ID_CHARS_MAX:
+        raise UsageError(f"the pack's id is over {PACK_ID_CHARS_MAX} characters")
+    warnings: list[str] = []
+    paths = sorted(path.relative_to(folder).as_posix() for path in files)
+    if len(paths) > DOCS_MAX:
+        raise TooLarge(f"over {DOCS_MAX:,} files", source=display_name(folder))
+    notes: list[_Note] = []
+    failed = 0
+    for path in paths:
+        try:
+            notes.append(_note(folder, path, warnings))
+        except SourceError as error:
+            warnings.append(str(error))
+            failed += not isinstance(error, EmptySource)
+    if not notes:
+        raise EmptySource("there is no markdown in it", source=display_name(folder))
+    selectors = _selectors([note.path for note in notes], pack_id)
+    around = _Around(
+        names=FileNames({note.path: note.title for note in notes}),
+        selectors=selectors,
+        known=frozenset(selectors.values()),
+        warnings=warnings,
+    )
+    manifest = BuiltManifest(
+        pack_id=pack_id,
+        content_hash=_content_hash(notes),
+        docs=tuple(_doc(note, pack_id, around) for note in notes),
+    )
+    return Built(manifest=manifest, warnings=tuple(warnings), failed=failed)
+
+
+def _note(folder: Path, path: str, warnings: list[str]) -> _Note:
+    if (shown := display_name(Path(path))) != path:
+        raise Unreadable("its name is not UTF-8", source=shown)
+    if len(path) > _PATH_CHARS_MAX:
+        raise Unreadable("its path is too long for a manifest", source=path)
+    data = read_inside(folder, path, BODY_BYTES_MAX)
+    said = read(data, path)
+    warnings.extend(f"{path}: {warning}" for warning in said.warnings)
+    front = front_tree(clean_text(decode_text(data)[0]))
+    summary = one_line(_text(front, "summary"), chars_max=_SUMMARY_CHARS_MAX)
+    return _Note(
+        path=path,
+        title=said.title,
+        summary=summary or first_paragraph(said.markdown),
+        kind=normal_kind(_text(front, "kind")[:_KIND_CHARS_MAX]),
+        tags=said.tags,
+        date=said.date or "",
+        links=links(said.markdown),
+        related=front.get("related"),
+        sha256=sha256_hex(data),
+    )
+
+
+def _text(front: dict[str, Any], key: str) -> str:
+    value = front.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def first_paragraph(markdown: str) -> str:
+    """The first paragraph that says something, as one line of at most 300 characters."""
+    for block in blocks(markdown):
+        if block.kind == "para":
+            text = " ".join(markdown[block.start : block.end].split())
+            if said := plain_heading(text, chars_max=_SUMMARY_CHARS_MAX):
+                return said
+    return ""
+
+
+def _selectors(paths: list[str], pack_id: str) -> dict[str, str]:
+    """A selector for each path, none twice; what lies in docs/ makes room for what does not."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    derived = {path: derived_selector(path, pack_id, "") for path in paths}
+    wholes = {path: path.removesuffix(".md").replace("/", ".") for path in paths}
+    for path in sorted(paths, key=lambda path: derived[path] != wholes[path]):
+        selector, whole = derived[path], wholes[path]
+        number = 1
+        while selector in taken:
+            selector = whole if number == 1 else f"{whole}-{number}"
+            number += 1
+        taken.add(selector)
+        found[path] = selector
+    return found
+
+
+def _doc(note: _Note, pack_id: str, around: _Around) -> PackDoc:
+    selector = around.selectors[note.path]
+    edges: dict[tuple[str, str], PackEdge] = {}
+    for edge in (*_authored(note, around), *_linked(note, around)):
+        if edge.target != selector:
+            edges.setdefault((edge.type, edge.target), edge)
+    return PackDoc(
+        id=derived_id(pack_id, selector),
+        selector=selector,
+        source_path=note.path,
+        title=note.title,
+        summary=note.summary,
+        kind=note.kind,
+        tags=note.tags,
+        related=tuple(edges.values()),
+        updated_at=note.date,
+    )
+
+
+def _authored(note: _Note, around: _Around) -> Iterator[PackEdge]:
+    """The links that the front matter names: texts, or mappings with `type` and `target`."""
+    related = note.related
+    for row in related if isinstance(related, list) else filter(None, [related]):
+        said = row if isinstance(row, dict) else {"target": row}
+        kind, target = said.get("type", said.get("edge_type", "related_to")), said.get("target")
+        if kind not in EDGE_TYPES or not isinstance(target, str) or len(target) > _PATH_CHARS_MAX:
+            shown = one_line(str(row), chars_max=_ROW_CHARS_MAX)
+            around.warnings.append(f"{note.path}: no link, as its type or target is none: {shown}")
+            continue
+        path = None
+        if target not in around.known:
+            path = around.names.resolve(note.path, Link("wiki", target))
+        found = target if path is None else around.selectors[path]
+        if found not in around.known:
+            around.warnings.append(_not_there(note, target))
+        description = said.get("description")
+        yield PackEdge(
+            type=kind,
+            target=found,
+            description=one_line(description) if isinstance(description, str) else None,
+        )
+
+
+def _linked(note: _Note, around: _Around) -> Iterator[PackEdge]:
+    for link in note.links:
+        path = around.names.resolve(note.path, link)
+        if path is not None:
+            yield PackEdge(type="references", target=around.selectors[path])
+        elif link.kind == "wiki" or is_markdown(link.target):
+            around.warnings.append(_not_there(note, link.target))
+
+
+def _not_there(note: _Note, target: str) -> str:
+    return f"{note.path}: its link leads to {target}, which is not there"
+
+
+def _content_hash(notes: list[_Note]) -> str:
+    return "sha256:" + sha256_hex("".join(f"{note.sha256} {note.path}\n" for note in notes))
+
+
+def write_manifest(path: Path, data: bytes, *, force: bool) -> bool:
+    """Put a built manifest in its place, whole or not at all; False where it is there already.
+
+    Raises UsageError where a manifest is there that `build` has not made and `force` is not
+    given, or where the place cannot be written.
+    """
+    there: bytes | None
+    try:
+        there = read_inside(path.parent, path.name, MANIFEST_BYTES_MAX)
+    except SourceError:
+        there = None if not os.path.lexists(path) else b""
+    if there == data:
+        return False
+    if there is not None and not force and not _is_built(there):
+        raise UsageError(f"{display_name(path)} was made by hand; --force overwrites it")
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with open(beside, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise UsageError(f"{display_name(path)}: {error.strerror}") from error
+    return True
+
+
+def _is_built(data: bytes) -> bool:
+    try:
+        return msgspec.json.decode(data, type=_Head).built_by == _BUILT_BY
+    except (ValueError, RecursionError):
+        return False

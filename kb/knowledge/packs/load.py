@@ -1,0 +1,331 @@
+"""A pack from its manifest: read at once and whole, the bodies when they are asked for."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.errors import NotFound, SourceError, Unparsable, UsageError
+from kb.knowledge.packs.manifest import (
+    EDGE_TYPES,
+    KIND_DEFAULT,
+    SCHEMA_VERSION,
+    VERSION_DEFAULT,
+    PackDoc,
+    PackEdge,
+    PackFinding,
+    PackManifest,
+    derived_id,
+    derived_selector,
+    normal_kind,
+)
+from kb.model.pack import PackForm
+from kb.model.source import display_name, file_lsid
+from kb.store.content.inside import read_inside
+
+MANIFEST_BYTES_MAX: Final = 16 << 20
+DOCS_MAX: Final = 20_000
+BODY_BYTES_MAX: Final = 16 << 20
+PACK_ID_CHARS_MAX: Final = 200
+MANIFEST_JSON: Final = "manifest.json"
+
+_MANIFEST_NAMES: Final = ("manifest.yaml", "manifest.yml", MANIFEST_JSON)
+_FORMS: Final[dict[str, PackForm]] = {
+    ".yaml": "package",
+    ".yml": "package",
+    ".json": "filesystem",
+}
+
+
+class UnknownPack(NotFound):
+    """No pack is registered under this name, and none lies at this path."""
+
+    template = "no pack {id}; `kb pack ls` lists those that are registered"
+
+
+class UnknownPackDoc(NotFound):
+    """The pack has no doc with this id, selector or source path."""
+
+    template = "no doc {id} in the pack {pack}; `kb pack list` lists those that there are"
+
+
+class Body(Struct, frozen=True, kw_only=True):
+    """What a doc says, and what was odd about its bytes."""
+
+    text: str
+    warning: str | None = None
+
+
+class PackRead(Struct, frozen=True, kw_only=True):
+    """A doc and its body."""
+
+    document: PackDoc
+    content: str | None
+    """None where the body cannot be read; a warning says why."""
+    warnings: tuple[str, ...]
+
+
+class Pack:
+    """A pack at one place. What it says of itself is in memory; bodies are read when asked for."""
+
+    def __init__(
+        self,
+        path: Path,
+        manifest: PackManifest,
+        selector: str | None,
+        findings: tuple[PackFinding, ...] = (),
+    ) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.selector = selector
+        self.findings = findings
+        """What was left out when it was loaded."""
+        self._docs: dict[str, PackDoc] = {}
+        for doc in manifest.docs:
+            for name in (doc.id, doc.selector, doc.source_path):
+                self._docs.setdefault(name, doc)
+
+    @property
+    def form(self) -> PackForm:
+        """Which of the two forms its manifest has."""
+        return _FORMS[self.path.suffix.lower()]
+
+    @property
+    def location(self) -> str:
+        """The manifest's absolute path, as it is shown and kept."""
+        return display_name(self.path)
+
+    def find(self, name: str) -> PackDoc | None:
+        """The first doc whose id, selector or source path this is; None where there is none."""
+        return self._docs.get(name)
+
+    def require(self, name: str) -> PackDoc:
+        """The same; raises UnknownPackDoc."""
+        doc = self.find(name)
+        if doc is None:
+            raise UnknownPackDoc(id=name, pack=self.manifest.pack_id)
+        return doc
+
+    def body(self, doc: PackDoc) -> Body:
+        """A doc's text; bytes that are no UTF-8 are guessed or replaced, with a warning.
+
+        Read from below the manifest's folder only. Raises Refused where its source path leads
+        elsewhere, Unreadable, or TooLarge.
+        """
+        from kb.intake.canonicalize.decode import decode_text
+
+        text, warning = decode_text(read_inside(self.path.parent, doc.source_path, BODY_BYTES_MAX))
+        return Body(text=text, warning=f"{doc.source_path}: {warning}" if warning else None)
+
+    def read(self, name: str) -> PackRead:
+        """A doc with its body, as far as that can be read. Raises UnknownPackDoc."""
+        doc = self.require(name)
+        try:
+            body = self.body(doc)
+        except SourceError as error:
+            return PackRead(document=doc, content=None, warnings=(str(error),))
+        warnings = (body.warning,) if body.warning else ()
+        return PackRead(document=doc, content=body.text, warnings=warnings)
+
+
+def load_pack(place: Path) -> Pack:
+    """The pack whose manifest `place` is, or whose folder.
+
+    Raises UnknownPack where there is neither, UsageError where a folder has two manifests or a
+    file's name says no form, Unreadable, Refused, TooLarge, and Unparsable, which names the doc
+    and the field.
+    """
+    path = _manifest_path(place)
+    name = display_name(path)
+    form = _FORMS.get(path.suffix.lower())
+    if form is None:
+        raise UsageError(f"{name} is no manifest; its name ends in .json, .yaml or .yml")
+    try:
+        data = read_inside(path.parent, path.name, MANIFEST_BYTES_MAX)
+    except SourceError as error:
+        raise type(error)(error.reason, source=name) from error
+    return parsed(path, data)
+
+
+def parsed(path: Path, data: bytes) -> Pack:
+    """The pack whose manifest at `path`, whose name says the form, has these bytes.
+
+    Raises Unparsable, which names the doc and the field.
+    """
+    name, form = display_name(path), _FORMS[path.suffix.lower()]
+    try:
+        return _of_package(path, data) if form == "package" else _of_filesystem(path, data)
+    except msgspec.ValidationError as error:
+        detail, _, at = str(error).partition(" - at `$.")
+        field = at.rstrip("`")
+        raise Unparsable(f"{field}: {detail}" if field else detail, source=name) from error
+    except (ValueError, RecursionError) as error:
+        detail = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Unparsable(f"no manifest of a pack: {detail}", source=name) from error
+
+
+def _manifest_path(place: Path) -> Path:
+    if not os.path.isdir(place):
+        if not os.path.exists(place):
+            raise UnknownPack(id=display_name(place))
+        # However its folder was typed, a manifest has one place.
+        return Path(os.path.realpath(place.parent), place.name)
+    found = [name for name in _MANIFEST_NAMES if (place / name).exists()]
+    if not found:
+        known = ", ".join(_MANIFEST_NAMES)
+        raise UnknownPack(id=f"in {display_name(place)}, which has none of {known}")
+    if len(found) > 1:
+        several = " and ".join(found)
+        raise UsageError(f"{display_name(place)} has {several}; name the one that is meant")
+    return Path(os.path.realpath(place), found[0])
+
+
+# What may be written in a manifest. Unknown keys are passed over, as later versions may have more.
+
+_Name = Annotated[str, Meta(min_length=1, max_length=PACK_ID_CHARS_MAX)]
+_Word = Annotated[str, Meta(max_length=200)]
+_Line = Annotated[str, Meta(max_length=1_000)]
+_Text = Annotated[str, Meta(max_length=10_000)]
+_Words = Annotated[tuple[_Word, ...], Meta(max_length=200)]
+
+
+class _Edge(Struct, frozen=True, kw_only=True):
+    """A link; its type has two names."""
+
+    type: _Word | None = None
+    edge_type: _Word | None = None
+    target: _Line
+    description: _Text | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where there is no type or there are two."""
+        if (self.type is None) == (self.edge_type is None):
+            raise ValueError("give one of `type` and `edge_type`")
+
+
+class _Doc(Struct, frozen=True, kw_only=True):
+    """A doc of a package: what it does not say is derived."""
+
+    id: _Line | None = None
+    selector: _Line | None = None
+    source_path: _Line
+    title: _Line
+    summary: _Text
+    kind: _Word = KIND_DEFAULT
+    tags: _Words = ()
+    related: tuple[_Edge, ...] = ()
+    updated_at: _Word = ""
+
+
+class _WholeDoc(_Doc, frozen=True, kw_only=True):
+    """A doc of a folder's manifest: all but the time must be said."""
+
+    id: _Line
+    selector: _Line
+    kind: _Word
+    tags: _Words
+    related: tuple[_Edge, ...]
+
+
+class _Package(Struct, frozen=True, kw_only=True):
+    """What stands under `manifest` in a package's file."""
+
+    pack_id: _Name | None = None
+    pack_slug: _Name | None = None
+    selector: _Line | None = None
+    version: _Word = VERSION_DEFAULT
+    schema_version: Annotated[int, Meta(ge=0)] = SCHEMA_VERSION
+    root_uri: _Line = ""
+    content_hash: _Line = ""
+    title: _Line = ""
+    docs: Annotated[tuple[_Doc, ...], Meta(max_length=DOCS_MAX)] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where there is no id or there are two."""
+        if (self.pack_id is None) == (self.pack_slug is None):
+            raise ValueError("give one of `pack_id` and `pack_slug`")
+
+    @property
+    def ident(self) -> str:
+        """The pack's id, whichever name it stands under."""
+        return self.pack_id or self.pack_slug or ""
+
+
+class _PackageFile(Struct, frozen=True, kw_only=True):
+    """A package's whole file; what also stands inside `manifest` holds from there."""
+
+    selector: _Line | None = None
+    root_uri: _Line = ""
+    manifest: _Package
+
+
+class _FolderFile(_Package, frozen=True, kw_only=True):
+    """A folder's whole file."""
+
+    docs: Annotated[tuple[_WholeDoc, ...], Meta(max_length=DOCS_MAX)] = ()
+
+
+def _of_package(path: Path, data: bytes) -> Pack:
+    from kb.intake.canonicalize.yaml_tree import yaml_tree
+
+    # Scalars come as they are written, so a number is read from its text.
+    file = msgspec.convert(yaml_tree(data.decode("utf-8-sig")), _PackageFile, strict=False)
+    said = file.manifest
+    root_uri = said.root_uri or file.root_uri or f"pkg://{said.ident}/"
+    return _pack(path, said, root_uri, said.selector or file.selector)
+
+
+def _of_filesystem(path: Path, data: bytes) -> Pack:
+    said = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_FolderFile)
+    root_uri = said.root_uri.strip() or f"{file_lsid(path.parent)}/"
+    return _pack(path, said, root_uri, said.selector)
+
+
+def _pack(path: Path, said: _Package, root_uri: str, selector: str | None) -> Pack:
+    findings: list[PackFinding] = []
+    if said.schema_version != SCHEMA_VERSION:
+        detail = f"schema version {said.schema_version} is read as if it were {SCHEMA_VERSION}"
+        findings.append(PackFinding(code="unknown_schema", doc="", detail=detail))
+    manifest = PackManifest(
+        pack_id=said.ident,
+        version=said.version,
+        schema_version=said.schema_version,
+        root_uri=root_uri,
+        content_hash=said.content_hash,
+        title=said.title,
+        docs=tuple(_doc(doc, said.ident, findings) for doc in said.docs),
+    )
+    return Pack(path, manifest, selector or None, tuple(findings))
+
+
+def _doc(said: _Doc, pack_id: str, findings: list[PackFinding]) -> PackDoc:
+    selector = said.selector
+    if selector is None:
+        selector = derived_selector(said.source_path, pack_id, said.id or "")
+    return PackDoc(
+        id=derived_id(pack_id, selector) if said.id is None else said.id,
+        selector=selector,
+        source_path=said.source_path,
+        title=said.title,
+        summary=said.summary,
+        kind=normal_kind(said.kind),
+        tags=said.tags,
+        related=tuple(_edges(said.related, selector, findings)),
+        updated_at=said.updated_at,
+    )
+
+
+def _edges(
+    related: Iterable[_Edge], selector: str, findings: list[PackFinding]
+) -> Iterator[PackEdge]:
+    for edge in related:
+        written: Any = edge.type or edge.edge_type
+        if written in EDGE_TYPES:
+            yield PackEdge(type=written, target=edge.target, description=edge.description)
+        else:
+            known = ", ".join(EDGE_TYPES)
+            detail = f"the link to {edge.target} is left out, as {written!r} is none of {known}"
+            findings.append(PackFinding(code="unknown_edge_type", doc=selector, detail=detail))

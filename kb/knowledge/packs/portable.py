@@ -1,0 +1,309 @@
+"""A portable pack: one archive with a manifest, docs, their passages and vectors, sealed.
+
+The members stand in one order: the manifest, the docs in its order, passages, vectors, seal. The
+manifest's `content_hash` is over all before the seal but itself, and the seal is over the manifest.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.errors import EmbedError, Refused, TooLarge, Unparsable
+from kb.intake.embed.protocol import checked
+from kb.intake.passages import Ready
+from kb.knowledge.packs.keys import is_signed, public_of
+from kb.knowledge.packs.load import (
+    BODY_BYTES_MAX,
+    DOCS_MAX,
+    MANIFEST_BYTES_MAX,
+    MANIFEST_JSON,
+    Pack,
+    parsed,
+)
+from kb.knowledge.packs.manifest import PackManifest
+from kb.knowledge.packs.tar import Member, is_plain, unpacked
+from kb.model.ids import sha256_hex
+from kb.model.text import Passage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from numpy.typing import NDArray
+
+ARCHIVE_BYTES_MAX: Final = 1 << 30
+PASSAGES_MAX: Final = 500_000
+PASSAGES: Final = "passages.jsonl"
+VECTORS: Final = "vectors.f32"
+SEAL: Final = "seal.json"
+SEAL_BYTES_MAX: Final = 4_096
+DOCS: Final = "docs/"
+
+# Stands before a text that would otherwise lose its beginning as front matter.
+GUARD: Final = "---\n---\n"
+
+_FORMAT: Final = 1
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# Neighbours overlap; this is more than any chunker lets them.
+_OVERLAP_FACTOR_MAX: Final = 8
+_SIGNED_FOR: Final = b"kb portable pack 1\n"
+_MEMBER_BYTES_MAX: Final = {MANIFEST_JSON: MANIFEST_BYTES_MAX, SEAL: SEAL_BYTES_MAX}
+_CACHES: Final = (PASSAGES, VECTORS)
+
+
+class Portable(Struct, frozen=True, kw_only=True):
+    """Under `portable` in the manifest: how the passages and vectors were made."""
+
+    format: Annotated[int, Meta(ge=1)] = _FORMAT
+    canonicalizer: str
+    chunker: str
+    model: str
+    dim: Annotated[int, Meta(ge=1, le=65_536)]
+    passages: Annotated[int, Meta(ge=0, le=PASSAGES_MAX)]
+
+
+class PortableManifest(PackManifest, frozen=True, kw_only=True):
+    """The manifest of a portable pack."""
+
+    portable: Portable
+
+
+class PortablePassage(Struct, frozen=True, kw_only=True):
+    """A passage by its place in its doc, in characters; its text is what stands there."""
+
+    start: Annotated[int, Meta(ge=0)]
+    end: Annotated[int, Meta(ge=1)]
+    heading: Annotated[tuple[Annotated[str, Meta(max_length=4_096)], ...], Meta(max_length=64)] = ()
+    line: Annotated[int, Meta(ge=1)]
+    page: Annotated[int, Meta(ge=1)] | None = None
+    tokens: Annotated[int, Meta(ge=0, le=65_536)]
+    entities: tuple[str, ...] = ()
+
+
+class PortableCut(Struct, frozen=True, kw_only=True):
+    """The passages of a doc: a line of the passages' file."""
+
+    doc: str
+    """Its source path."""
+    passages: tuple[PortablePassage, ...]
+
+
+class Seal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What holds the rest together."""
+
+    manifest: str
+    """SHA-256 of the manifest's bytes."""
+    key: str = ""
+    signature: str = ""
+    """Ed25519, over a line of its own and `manifest`; empty where nobody signed."""
+
+
+class Archive(Struct, frozen=True, kw_only=True):
+    """A portable pack that was found whole."""
+
+    pack: Pack
+    manifest: bytes
+    seal: bytes
+    docs: dict[str, bytes]
+    """By source path."""
+    ready: dict[str, Ready]
+    """The same."""
+    key: str
+    """Who signed it; empty where nobody did."""
+
+    @property
+    def content_hash(self) -> str:
+        """Of everything in it, as 64 hex digits."""
+        return self.pack.manifest.content_hash.removeprefix("sha256:")
+
+
+class _Head(Struct, frozen=True, kw_only=True):
+    portable: Portable
+
+
+def is_pack_id(said: str) -> bool:
+    """Whether a portable pack may have this id: it names a folder where it is unpacked."""
+    return _ID.fullmatch(said) is not None
+
+
+def members_of(
+    manifest: PortableManifest,
+    docs: dict[str, bytes],
+    cuts: Iterable[PortableCut],
+    vectors: "NDArray[np.float32]",
+    key: "Ed25519PrivateKey | None",
+) -> Iterator[Member]:
+    """The archive's members in order; what the manifest says of its content hash is set here."""
+    lines = b"".join(msgspec.json.encode(cut) + b"\n" for cut in cuts)
+    rest = [Member(doc.source_path, docs[doc.source_path]) for doc in manifest.docs]
+    rest += [Member(PASSAGES, lines), Member(VECTORS, vectors.astype("<f4").tobytes())]
+    whole = msgspec.structs.replace(manifest, content_hash=_content_hash(rest))
+    data = msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"
+    seal = Seal(manifest=sha256_hex(data))
+    if key is not None:
+        signature = key.sign(_SIGNED_FOR + seal.manifest.encode())
+        seal = msgspec.structs.replace(seal, key=public_of(key), signature=_text_of(signature))
+    yield from (Member(MANIFEST_JSON, data), *rest, Member(SEAL, msgspec.json.encode(seal)))
+
+
+def _text_of(signature: bytes) -> str:
+    import base64
+
+    return base64.b64encode(signature).decode()
+
+
+def _content_hash(members: Iterable[Member]) -> str:
+    lines = (f"{sha256_hex(bytes(member.data))} {member.name}\n" for member in members)
+    return "sha256:" + sha256_hex("".join(lines))
+
+
+def read_archive(data: bytes, source: str) -> Archive:
+    """What an archive holds, once all of it is known to be whole; `source` names it in errors.
+
+    Raises Refused, TooLarge or Unparsable; whatever is wrong, nothing of it is given out.
+    """
+    if len(data) > ARCHIVE_BYTES_MAX:
+        raise TooLarge(f"over the limit of {ARCHIVE_BYTES_MAX:,} bytes", source=source)
+    found = unpacked(data, source, members_max=DOCS_MAX + 4, bytes_max=ARCHIVE_BYTES_MAX)
+    for member in found:
+        most = _MEMBER_BYTES_MAX.get(member.name, BODY_BYTES_MAX)
+        if member.name not in _CACHES and len(member.data) > most:
+            detail = f"{member.name} is over the limit of {most:,} bytes"
+            raise TooLarge(detail, source=source)
+    names = [member.name for member in found]
+    if names[:1] != [MANIFEST_JSON] or names[-3:] != [*_CACHES, SEAL]:
+        raise Unparsable("it is no portable pack, or files are missing", source=source)
+    manifest = bytes(found[0].data)
+    seal = _seal(bytes(found[-1].data), manifest, source)
+    pack, portable = _manifest(manifest, source)
+    if pack.manifest.content_hash != _content_hash(found[1:-1]):
+        raise Unparsable("its content is not what its hash says", source=source)
+    paths = [doc.source_path for doc in pack.manifest.docs]
+    if paths != names[1:-3]:
+        raise Unparsable("its docs are not those of its manifest", source=source)
+    docs = {member.name: bytes(member.data) for member in found[1:-3]}
+    ready = _ready(docs, portable, found[-3].data, found[-2].data, source)
+    return Archive(
+        pack=pack,
+        manifest=manifest,
+        seal=bytes(found[-1].data),
+        docs=docs,
+        ready=ready,
+        key=seal.key,
+    )
+
+
+def signer_of(data: bytes, manifest: bytes, source: str) -> str:
+    """Who signed a manifest by this seal; empty where nobody did.
+
+    Raises Unparsable where the seal is of another manifest, Refused where the signature is wrong.
+    """
+    return _seal(data, manifest, source).key
+
+
+def _seal(data: bytes, manifest: bytes, source: str) -> Seal:
+    try:
+        seal = msgspec.json.decode(data, type=Seal)
+    except (ValueError, RecursionError) as error:
+        raise Unparsable("its seal is damaged", source=source) from error
+    if msgspec.json.encode(seal) != data or seal.manifest != sha256_hex(manifest):
+        raise Unparsable("its manifest is not what its seal says", source=source)
+    message = _SIGNED_FOR + seal.manifest.encode()
+    if (seal.key or seal.signature) and not is_signed(seal.key, seal.signature, message):
+        raise Refused(
+            "its signature is wrong: it was changed, or not made by that key", source=source
+        )
+    return seal
+
+
+def _manifest(data: bytes, source: str) -> tuple[Pack, Portable]:
+    try:
+        portable = msgspec.json.decode(data, type=_Head).portable
+    except (ValueError, RecursionError) as error:
+        raise Unparsable(f"its manifest is of no portable pack: {error}", source=source) from error
+    if portable.format != _FORMAT:
+        detail = f"it has the form {portable.format}, and this program reads form {_FORMAT}"
+        raise Unparsable(detail, source=source)
+    try:
+        pack = parsed(Path(MANIFEST_JSON), data)
+    except Unparsable as error:
+        raise Unparsable(f"its manifest: {error.reason}", source=source) from error
+    if not is_pack_id(pack.manifest.pack_id):
+        raise Refused("its pack id cannot name a folder", source=source)
+    for doc in pack.manifest.docs:
+        if not (is_plain(doc.source_path) and doc.source_path.startswith(DOCS)):
+            raise Refused(f"{doc.source_path!r} is no plain path in {DOCS}", source=source)
+    return pack, portable
+
+
+def _ready(
+    docs: dict[str, bytes],
+    portable: Portable,
+    lines: bytes | memoryview,
+    rows: bytes | memoryview,
+    source: str,
+) -> dict[str, Ready]:
+    """The passages and vectors of each doc, checked against its text."""
+    import numpy as np
+
+    try:
+        cuts = msgspec.json.Decoder(PortableCut).decode_lines(lines)
+    except (ValueError, RecursionError) as error:
+        raise Unparsable(f"{PASSAGES} cannot be read: {error}", source=source) from error
+    total = sum(len(cut.passages) for cut in cuts)
+    if [cut.doc for cut in cuts] != list(docs) or total != portable.passages:
+        raise Unparsable("its passages are not those of its docs", source=source)
+    if len(rows) != total * portable.dim * 4:
+        raise Unparsable("it has not one vector to a passage", source=source)
+    try:
+        matrix = np.frombuffer(rows, dtype="<f4").reshape(total, portable.dim)
+        vectors = checked(matrix, total, portable.dim)
+    except EmbedError as error:
+        raise Unparsable("its vectors are no unit vectors", source=source) from error
+    found: dict[str, Ready] = {}
+    first = 0
+    for cut in cuts:
+        last = first + len(cut.passages)
+        markdown = _text(docs[cut.doc], cut.doc, source)
+        found[cut.doc] = Ready(
+            markdown=markdown,
+            chunker=portable.chunker,
+            passages=passages_of(cut, markdown, source),
+            model=portable.model,
+            vectors=vectors[first:last],
+        )
+        first = last
+    return found
+
+
+def _text(data: bytes, name: str, source: str) -> str:
+    """A doc's canonical markdown."""
+    try:
+        return data.decode().removeprefix(GUARD)
+    except UnicodeDecodeError as error:
+        raise Unparsable(f"{name} is not UTF-8", source=source) from error
+
+
+def passages_of(cut: PortableCut, markdown: str, source: str) -> tuple[Passage, ...]:
+    """The passages of a text by their places in it. Raises Unparsable where they are not in it."""
+    before = 0
+    for one in cut.passages:
+        if not before <= one.start < one.end <= len(markdown):
+            raise Unparsable(f"a passage of {cut.doc} is not in its text", source=source)
+        before = one.start
+    if sum(one.end - one.start for one in cut.passages) > _OVERLAP_FACTOR_MAX * len(markdown):
+        raise Unparsable(f"the passages of {cut.doc} repeat its text", source=source)
+    return tuple(
+        Passage(
+            text=markdown[one.start : one.end],
+            start=one.start,
+            end=one.end,
+            heading=one.heading,
+            page=one.page,
+            tokens=one.tokens,
+        )
+        for one in cut.passages
+    )

@@ -1,0 +1,199 @@
+"""The register of packs: which are known by their names, where they lie, who may see them."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from msgspec import structs
+
+from kb.errors import AmbiguousId, Refused, SourceError, Unreadable, UsageError
+from kb.knowledge.packs.load import MANIFEST_BYTES_MAX, MANIFEST_JSON, Pack, UnknownPack, load_pack
+from kb.knowledge.packs.succession import check_succession
+from kb.model.doc import LOCAL_USER, OPERATOR, Scope, Visibility
+from kb.model.ids import Lsid
+from kb.model.pack import PackRecord
+from kb.model.source import path_of
+from kb.store.content.inside import read_inside
+from kb.store.content.layout import PACKS_FOLDER
+from kb.store.keys import text_key
+from kb.store.kv import ReadTxn
+from kb.store.records import PACKS
+from kb.store.store import Store
+
+_ELSEWHERE: Final = ("://", "git@")
+
+
+class SharedSelector(AmbiguousId):
+    """Several packs give themselves one selector."""
+
+    template = "{id} is the selector of several packs ({candidates}); say the id of one"
+
+
+def pack_at(said: str) -> Pack:
+    """The pack at a place as a person writes it: a folder, or a manifest's file.
+
+    Raises what `load_pack` raises, and UsageError for what lies on no disk of this machine.
+    """
+    if any(mark in said[:12] for mark in _ELSEWHERE) and not said.startswith("file://"):
+        raise UsageError(f"{said} is no folder and no manifest on this machine")
+    return load_pack(_path(said))
+
+
+def _path(said: str) -> Path:
+    return path_of(Lsid(said)) or Path(os.path.expanduser(said))
+
+
+def place_of(record: PackRecord, home: Path) -> Path:
+    """Where a pack's manifest lies; one that was unpacked lies in the home."""
+    return home / _path(record.location)
+
+
+def inner_location(pack_id: str) -> str:
+    """The location of a pack that was unpacked into its home, relative to that."""
+    return f"{PACKS_FOLDER}/{pack_id}/{MANIFEST_JSON}"
+
+
+def known_at(txn: ReadTxn, pack_id: str, location: str) -> PackRecord | None:
+    """The record of this pack, None where there is none yet.
+
+    Raises UsageError where another pack of that id is registered.
+    """
+    known = PACKS.get(txn, text_key(pack_id))
+    if known is not None and known.location != location:
+        raise UsageError(
+            f"{pack_id} is registered from {known.location}; "
+            f"kb pack rm {pack_id} makes room for another"
+        )
+    return known
+
+
+def register(
+    store: Store,
+    pack: Pack,
+    *,
+    location: str | None = None,
+    visibility: Visibility | None = None,
+    owner: str = LOCAL_USER,
+    signed_by: str = "",
+    downgrade: bool = False,
+) -> PackRecord:
+    """Know a pack by its id from now on; what its manifest says of it now is taken down.
+
+    Registered again it keeps its time and, where none is given, who sees it. Raises UsageError
+    where another pack of that id is registered, and what `check_succession` raises.
+    """
+    said, location = pack.manifest, location or pack.location
+    key = text_key(said.pack_id)
+    with store.write() as txn:
+        known = known_at(txn, said.pack_id, location)
+        check_succession(known, said.version, signed_by, downgrade=downgrade)
+        record = PackRecord(
+            pack_id=said.pack_id,
+            location=location,
+            form=pack.form,
+            selector=pack.selector,
+            version=said.version,
+            content_hash=said.content_hash,
+            signed_by=signed_by,
+            visibility=visibility or (known.visibility if known else "public"),
+            owner=known.owner if known else owner,
+            added_ms=known.added_ms if known else store.clock.now_ms(),
+        )
+        PACKS.put(txn, key, record)
+        return record
+
+
+def unregister(store: Store, name: str) -> PackRecord:
+    """Know a pack no longer; its files stay. Raises UnknownPack or SharedSelector."""
+    with store.write() as txn:
+        record = resolve(txn, name, OPERATOR)
+        PACKS.delete(txn, text_key(record.pack_id))
+        return record
+
+
+def listed(txn: ReadTxn, scope: Scope) -> list[PackRecord]:
+    """The packs that a scope sees, by id."""
+    seen = (record for _, record in PACKS.scan(txn) if scope.reads(record.audience))
+    return sorted(seen, key=lambda record: record.pack_id)
+
+
+def resolve(txn: ReadTxn, name: str, scope: Scope) -> PackRecord:
+    """The pack with this id or selector, among those that a scope sees.
+
+    Raises UnknownPack, the same for what is hidden and what is not there, and SharedSelector where
+    several packs give themselves this selector.
+    """
+    records = listed(txn, scope)
+    found = [record for record in records if record.pack_id == name]
+    found = found or [record for record in records if record.selector == name]
+    if not found:
+        raise UnknownPack(id=name)
+    if len(found) > 1:
+        raise SharedSelector(id=name, candidates=", ".join(record.pack_id for record in found))
+    return found[0]
+
+
+def open_registered(record: PackRecord, home: Path) -> Pack:
+    """A registered pack as it is now.
+
+    Raises what `load_pack` raises, but Unreadable where nothing or another pack is in its place,
+    and Refused where its manifest is not signed by the signer of the record.
+    """
+    mend = f"kb pack rm {record.pack_id}, or put it back"
+    place = place_of(record, home)
+    try:
+        pack = load_pack(place)
+    except UnknownPack as error:
+        detail = f"{record.location} is not there any more; {mend}"
+        raise Unreadable(detail, source=record.pack_id) from error
+    if pack.manifest.pack_id != record.pack_id:
+        detail = f"{record.location} is the manifest of {pack.manifest.pack_id} now; {mend}"
+        raise Unreadable(detail, source=record.pack_id)
+    if record.signed_by and _signer(place.parent, record.pack_id) != record.signed_by:
+        detail = f"{record.location} is not signed by {record.signed_by} any more; {mend}"
+        raise Refused(detail, source=record.pack_id)
+    return pack
+
+
+def _signer(folder: Path, pack_id: str) -> str:
+    """Who signed the manifest of an unpacked archive; empty where nobody did."""
+    from kb.knowledge.packs.portable import SEAL, SEAL_BYTES_MAX, signer_of
+
+    try:
+        seal = read_inside(folder, SEAL, SEAL_BYTES_MAX)
+        manifest = read_inside(folder, MANIFEST_JSON, MANIFEST_BYTES_MAX)
+        return signer_of(seal, manifest, pack_id)
+    except SourceError:
+        return ""
+
+
+def follow_version(store: Store, record: PackRecord, pack: Pack, *, dry_run: bool) -> None:
+    """Take down what the manifest of a registered pack says now, as a sync has found it.
+
+    A dry run writes nothing. Raises HeldBack where its version is lower than the registered one.
+    """
+    said = pack.manifest
+    check_succession(record, said.version, record.signed_by)
+    if dry_run or (record.version, record.content_hash) == (said.version, said.content_hash):
+        return
+    key = text_key(record.pack_id)
+    with store.write() as txn:
+        # Somebody may have added another version meanwhile, or taken the pack off.
+        if PACKS.get(txn, key) == record:
+            changes = {"version": said.version, "content_hash": said.content_hash}
+            PACKS.put(txn, key, structs.replace(record, **changes))
+
+
+def open_pack(store: Store, name: str, home: Path) -> Pack:
+    """The pack that the person at the machine names: by id, by selector, or by its place.
+
+    Raises what `resolve` and `load_pack` raise.
+    """
+    try:
+        with store.read() as txn:
+            record = resolve(txn, name, OPERATOR)
+    except UnknownPack:
+        if not os.path.exists(_path(name)):
+            raise
+        return pack_at(name)
+    return open_registered(record, home)

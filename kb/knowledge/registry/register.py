@@ -1,0 +1,158 @@
+"""The register: which registries are known by which names, and what was pulled from them."""
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kb.errors import NotFound, Refused, SourceError, UsageError
+from kb.knowledge.packs.keys import key_bytes
+from kb.knowledge.registry.index import INDEX, INDEX_BYTES_MAX, parse_index
+from kb.model.ids import Lsid
+from kb.model.registry import PulledEntry, RegistryRecord
+from kb.model.source import display_name, path_of
+from kb.store.content.inside import read_inside
+from kb.store.keys import text_key
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.meta import next_number
+from kb.store.records import PULLED, REGISTRIES
+from kb.store.store import Store
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_WEB: Final = ("http://", "https://")
+
+
+class UnknownRegistry(NotFound):
+    """No registry has this name."""
+
+    template = "no registry is called {id}; `kb registry ls` lists those there are"
+
+
+def is_web(location: str) -> bool:
+    """Whether a registry lies on a web server."""
+    return location.startswith(_WEB)
+
+
+def folder_at(location: str) -> Path:
+    """The folder in which a registry lies that is on no web server."""
+    return path_of(Lsid(location)) or Path(location)
+
+
+def located(said: str) -> str:
+    """Where a registry is, however a person wrote it.
+
+    Of a folder the index must be there and readable; a server is not asked. Raises UsageError.
+    """
+    if said.startswith(_WEB):
+        return _web_location(said)
+    if "://" in said[:12] and not said.startswith("file://"):
+        raise UsageError(f"{said} is neither a folder nor an http address")
+    named = path_of(Lsid(said)) or Path(os.path.expanduser(said))
+    folder = Path(os.path.realpath(named))
+    try:
+        parse_index(read_inside(folder, INDEX, INDEX_BYTES_MAX), display_name(folder))
+    except SourceError as error:
+        raise UsageError(f"{display_name(folder)} is no registry: {error.reason}") from error
+    return display_name(folder)
+
+
+def _web_location(said: str) -> str:
+    from kb.intake.sync.weburl import parse
+
+    try:
+        at = parse(said)
+    except Refused as error:
+        raise UsageError(str(error)) from error
+    if "?" in at.target:
+        raise UsageError(f"{said}: the address of a registry has no query")
+    return at.text.removesuffix(INDEX).rstrip("/")
+
+
+def add(store: Store, name: str, location: str, trust: str | None) -> RegistryRecord:
+    """Know a registry by a name from now on.
+
+    Added again from the same place it takes another key to trust, where one is given. Raises
+    UsageError where the name is none or another's, or the key is none.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is no name (a to z, 0 to 9, '.', '_' and '-', at most 64 characters)"
+        )
+    if trust is not None:
+        _check_key(trust)
+    with store.write() as txn:
+        known = REGISTRIES.get(txn, text_key(name))
+        if known is not None and known.location != location:
+            raise UsageError(
+                f"{name} is the registry at {known.location}; "
+                f"`kb registry rm {name}` makes room for another"
+            )
+        if known is None:
+            record = RegistryRecord(
+                name=name,
+                location=location,
+                trust=trust or "",
+                order=next_number(txn, "registry"),
+                added_ms=store.clock.now_ms(),
+            )
+        else:
+            # What was read under another key, or none, is read again.
+            record = msgspec.structs.replace(
+                known, trust=trust or known.trust, cursor="", index_sha256=""
+            )
+        REGISTRIES.put(txn, text_key(name), record)
+        return record
+
+
+def _check_key(trust: str) -> None:
+    try:
+        key_bytes(trust)
+    except ValueError as error:
+        raise UsageError(f"--trust is no public key: {error}; see `kb pack keygen`") from error
+
+
+def remove(store: Store, name: str) -> tuple[RegistryRecord, int]:
+    """Know a registry no longer; returns what it was, and how many entries from it stay.
+
+    Raises UnknownRegistry.
+    """
+    with store.write() as txn:
+        record = resolve(txn, name)
+        REGISTRIES.delete(txn, text_key(name))
+        return record, sum(one.registry == name for one in pulled(txn).values())
+
+
+def listed(txn: ReadTxn) -> list[RegistryRecord]:
+    """Every registry, in the order in which they were added."""
+    return sorted((record for _, record in REGISTRIES.scan(txn)), key=lambda one: one.order)
+
+
+def resolve(txn: ReadTxn, name: str) -> RegistryRecord:
+    """The registry of this name. Raises UnknownRegistry."""
+    record = REGISTRIES.get(txn, text_key(name))
+    if record is None:
+        raise UnknownRegistry(id=name)
+    return record
+
+
+def note_read(store: Store, name: str, cursor: str, index_sha256: str) -> None:
+    """Keep what was learned of a registry's index, if the registry is still known."""
+    with store.write() as txn:
+        known = REGISTRIES.get(txn, text_key(name))
+        if known is not None:
+            learned = msgspec.structs.replace(
+                known, cursor=cursor, index_sha256=index_sha256, read_ms=store.clock.now_ms()
+            )
+            REGISTRIES.put(txn, text_key(name), learned)
+
+
+def pulled(txn: ReadTxn) -> dict[str, PulledEntry]:
+    """What was pulled, by id; also what is being put in place."""
+    return {record.zettel_id: record for _, record in PULLED.scan(txn)}
+
+
+def put_pulled(txn: WriteTxn, record: PulledEntry) -> None:
+    """Keep what is known of a pulled entry."""
+    PULLED.put(txn, text_key(record.zettel_id), record)

@@ -1,0 +1,169 @@
+"""An entry's passages and vectors as one file: a line of JSON, then float32 rows. Pure."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.errors import EmbedError, Unparsable
+from kb.intake.canonicalize import CanonicalizeInput, canonicalize
+from kb.intake.chunker import chunk_many
+from kb.intake.embed.protocol import Embedder, checked
+from kb.intake.passages import Ready, text_hash
+from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL
+from kb.knowledge.entries import Entry
+from kb.knowledge.packs.portable import PortableCut, PortablePassage, passages_of
+from kb.knowledge.registry.index import VectorSet
+from kb.model.ids import sha256_hex
+from kb.model.text import Passage, indexed_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SCHEMA: Final = 1
+
+
+class Pipeline(Struct, frozen=True, kw_only=True):
+    """How a home cuts and embeds entries."""
+
+    made_by: VectorSet
+    tokens_max: int
+    overlap_tokens: int
+    embedder: Callable[[], Embedder]
+
+
+class Embedded(Struct, frozen=True, kw_only=True):
+    """An entry cut and embedded."""
+
+    passages: int
+    data: bytes
+    """Its file."""
+
+
+class _Head(Struct, frozen=True, kw_only=True):
+    schema_version: int = _SCHEMA
+    zettel_id: str
+    markdown_sha256: str
+    model: str
+    chunker: str
+    dim: Annotated[int, Meta(ge=1, le=65_536)]
+    text_hashes: Annotated[tuple[str, ...], Meta(max_length=100_000)]
+    """Of each passage, under which its vector is kept."""
+    passages: Annotated[tuple[PortablePassage, ...], Meta(max_length=100_000)]
+
+
+def markdown_of(data: bytes, name: str) -> str:
+    """The canonical markdown of an entry's file. Raises EmptySource."""
+    return canonicalize(CanonicalizeInput(data=data, mime="text/markdown", name=name)).markdown
+
+
+def label_of(entry: Entry) -> str:
+    """What an entry's passages are hashed and embedded under."""
+    return f"[{entry.meta.zettel_id}] {entry.title}"
+
+
+def embedded(entries: list[tuple[Entry, str]], pipeline: Pipeline) -> list[Embedded]:
+    """Each entry, with its markdown, cut and embedded. Raises ModelMissing or EmbedError."""
+    if not entries:
+        return []
+    embedder = pipeline.embedder()
+    labels = [label_of(entry) for entry, _ in entries]
+    cuts = chunk_many(
+        [markdown for _, markdown in entries],
+        titles=labels,
+        spans_of=embedder.token_spans_batch,
+        tokens_max=pipeline.tokens_max,
+        overlap_tokens=pipeline.overlap_tokens,
+        section_level=ENTRY_SECTION_LEVEL,
+    )
+    texts = [
+        indexed_text(label, passage.heading, passage.text)
+        for label, cut in zip(labels, cuts, strict=True)
+        for passage in cut
+    ]
+    rows = embedder.embed_documents(texts)
+    done: list[Embedded] = []
+    first = 0
+    for (entry, markdown), cut in zip(entries, cuts, strict=True):
+        vectors = rows[first : first + len(cut)]
+        first += len(cut)
+        data = _file(entry, markdown, cut, vectors, pipeline.made_by)
+        done.append(Embedded(passages=len(cut), data=data))
+    return done
+
+
+def _file(
+    entry: Entry,
+    markdown: str,
+    cut: list[Passage],
+    vectors: "NDArray[np.float32]",
+    made_by: VectorSet,
+) -> bytes:
+    label = label_of(entry)
+    head = _Head(
+        zettel_id=entry.meta.zettel_id,
+        markdown_sha256=sha256_hex(markdown),
+        model=made_by.model,
+        chunker=made_by.chunker,
+        dim=made_by.dim,
+        text_hashes=tuple(text_hash(label, one.heading, one.text) for one in cut),
+        passages=tuple(_portable(one, markdown) for one in cut),
+    )
+    return msgspec.json.encode(head) + b"\n" + vectors.astype("<f4").tobytes()
+
+
+def _portable(one: Passage, markdown: str) -> PortablePassage:
+    return PortablePassage(
+        start=one.start,
+        end=one.end,
+        heading=one.heading,
+        line=markdown.count("\n", 0, one.start) + 1,
+        page=one.page,
+        tokens=one.tokens,
+    )
+
+
+def read_vectors(
+    data: bytes, entry: Entry, markdown: str, made_by: VectorSet, source: str
+) -> Ready | None:
+    """The passages and vectors that a file holds of an entry, each checked against its text.
+
+    None where they were cut from another reading of the entry. Raises Unparsable where the file is
+    not what it claims to be.
+    """
+    import numpy as np
+
+    line, _, rows = data.partition(b"\n")
+    try:
+        head = msgspec.json.decode(line, type=_Head)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Unparsable(f"its vectors cannot be read: {error}", source=source) from error
+    is_its = head.schema_version == _SCHEMA and head.zettel_id == entry.meta.zettel_id
+    if not is_its or (head.model, head.chunker, head.dim) != (
+        made_by.model,
+        made_by.chunker,
+        made_by.dim,
+    ):
+        raise Unparsable("its vectors are not what the index says", source=source)
+    if head.markdown_sha256 != sha256_hex(markdown):
+        return None
+    cut = PortableCut(doc=entry.meta.zettel_id, passages=head.passages)
+    passages = passages_of(cut, markdown, source)
+    label = label_of(entry)
+    hashes = tuple(text_hash(label, one.heading, one.text) for one in passages)
+    if hashes != head.text_hashes or len(rows) != len(passages) * head.dim * 4:
+        raise Unparsable("its vectors are not those of its text", source=source)
+    try:
+        matrix = np.frombuffer(rows, dtype="<f4").reshape(len(passages), head.dim)
+        vectors = checked(matrix, len(passages), head.dim)
+    except EmbedError as error:
+        raise Unparsable("its vectors are no unit vectors", source=source) from error
+    return Ready(
+        markdown=markdown,
+        chunker=head.chunker,
+        passages=passages,
+        model=head.model,
+        vectors=vectors,
+    )

@@ -1,0 +1,104 @@
+"""What do subjects say? They are read one after the other, until the answer is full."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kb.errors import SourceError, Unreadable, Unsupported
+from kb.knowledge.topics.records import LeftOut, Limits, Topic
+from kb.knowledge.topics.render import fenced, harmless, start_of, tagged
+from kb.knowledge.topics.scan import Subject, extension_of
+from kb.store.content.inside import read_inside
+
+_BINARY_LOOK_BYTES: Final = 8_192
+_NAMED_MAX: Final = 10
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """A subject to read. It has no problem."""
+
+    subject: Subject
+    by_name: bool
+    """It was asked for by its slug, so that to fail it is a failure."""
+
+
+class Loaded(Struct, frozen=True, kw_only=True):
+    """The texts of some subjects, in the order asked for."""
+
+    subjects: tuple[str, ...] = ()
+    """Slugs of those that the text holds."""
+    text: str = ""
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+    truncated: str | None = None
+
+
+def load(
+    topic: Topic, wanted: Sequence[Wanted], limits: Limits, *, bare: bool, may_cut: bool
+) -> Loaded:
+    """Read subjects and put tags around each, or none if `bare`, which is for a single one.
+
+    With `may_cut` a first one that is over the limit is cut. What does not fit ends the answer.
+    """
+    slugs: list[str] = []
+    blocks: list[str] = []
+    left_out: list[LeftOut] = []
+    warnings: list[str] = []
+    truncated: list[str] = []
+    room = limits.answer_bytes_max
+    for place, one in enumerate(wanted):
+        slug = one.subject.slug
+        try:
+            text, is_whole = _read(topic, one.subject, limits.file_bytes_max)
+        except SourceError as error:
+            failed = one.by_name or isinstance(error, Unreadable)
+            left_out.append(LeftOut(subject=slug, reason=error.reason, failed=failed))
+            continue
+        text = text if bare else harmless(text)
+        block = _block(one.subject, text, bare=bare)
+        if _bytes(block) > room:
+            if blocks or not may_cut:
+                truncated.append(_over([later.subject.slug for later in wanted[place:]]))
+                break
+            start = start_of(text, room - (_bytes(block) - _bytes(text)))
+            block = _block(one.subject, start, bare=bare)
+            truncated.append(f"{slug} is cut to {len(start)} of {len(text)} characters")
+        if not is_whole:
+            warnings.append(f"{slug}: not UTF-8; what cannot be read is shown as U+FFFD")
+        slugs.append(slug)
+        blocks.append(block)
+        room -= _bytes(block)
+    return Loaded(
+        subjects=tuple(slugs),
+        text="\n".join(blocks),
+        left_out=tuple(left_out),
+        warnings=tuple(warnings),
+        truncated="; ".join(truncated) or None,
+    )
+
+
+def _read(topic: Topic, subject: Subject, bytes_max: int) -> tuple[str, bool]:
+    """The text, and whether all of it was UTF-8. Raises SourceError."""
+    data = read_inside(topic.folder, subject.path, bytes_max)
+    if b"\0" in data[:_BINARY_LOOK_BYTES]:
+        raise Unsupported("skipped, for it is binary", source=subject.slug)
+    try:
+        return data.decode("utf-8-sig"), True
+    except UnicodeDecodeError:
+        return data.decode("utf-8-sig", "replace"), False
+
+
+def _block(subject: Subject, text: str, *, bare: bool) -> str:
+    body = fenced(text, extension_of(subject.path))
+    return body if bare else tagged("subject", subject.slug, body)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
+
+
+def _over(slugs: list[str]) -> str:
+    others = len(slugs) - _NAMED_MAX
+    more = f" and {others} more" if others > 0 else ""
+    return f"left out for length: {', '.join(slugs[:_NAMED_MAX])}{more}; ask for them by name"

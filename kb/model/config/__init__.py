@@ -1,0 +1,41 @@
+"""What was asked for? Layers of TOML, environment and flags, read once into frozen Settings."""
+
+from kb.model.config.load import accepted_by, load
+from kb.model.config.places import HOME_CONFIGS, user_config
+from kb.model.config.project import BYTES_MAX as SETTINGS_BYTES_MAX
+from kb.model.config.project import ProjectFiles
+from kb.model.config.sections import (
+    ClientSettings,
+    CompactSettings,
+    EmbedSettings,
+    FetchSettings,
+    KbSettings,
+    LlmSettings,
+    NotebookSettings,
+    PackSettings,
+    SearchSettings,
+    ServeSettings,
+    Settings,
+    TopicSettings,
+)
+
+__all__ = [
+    "HOME_CONFIGS",
+    "SETTINGS_BYTES_MAX",
+    "ClientSettings",
+    "CompactSettings",
+    "EmbedSettings",
+    "FetchSettings",
+    "KbSettings",
+    "LlmSettings",
+    "NotebookSettings",
+    "PackSettings",
+    "ProjectFiles",
+    "SearchSettings",
+    "ServeSettings",
+    "Settings",
+    "TopicSettings",
+    "accepted_by",
+    "load",
+    "user_config",
+]

@@ -1,0 +1,319 @@
+"""Layers become Settings, and what is wrong in one is named with its place.
+
+Later layers win: defaults, the user's config.toml, the home's kb.toml and config.toml, KB_CFG,
+--cfg. Tables are merged key by key, lists are replaced.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kb.errors import ConfigError
+from kb.model.config.lines import line_of
+from kb.model.config.project import (
+    BYTES_MAX,
+    ProjectFiles,
+    acceptable,
+    accepted_values,
+    harmless,
+    leads_out,
+)
+from kb.model.config.sections import (
+    FILLED_IN,
+    TOPIC_KEYS,
+    KbSettings,
+    Settings,
+    TopicAuthor,
+    TopicSettings,
+)
+
+_T = TypeVar("_T")
+_KeyPath = tuple[str, ...]
+_Place = Callable[[_KeyPath], str]
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
+_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class _Wrong(Exception):
+    """A table is not what settings look like."""
+
+    def __init__(self, path: _KeyPath, detail: str, *, alone: bool = True) -> None:
+        """Keep the key's path; `alone` is false where another layer may yet make it right."""
+        super().__init__(detail)
+        self.path = path
+        self.alone = alone
+
+
+def load(
+    files: Iterable[Path],
+    overrides: Iterable[str] = (),
+    env: Mapping[str, str] | None = None,
+    load_path: Sequence[Path] = (),
+    project: ProjectFiles | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Settings:
+    """Read the layers into Settings.
+
+    `files` that are absent are passed over. `overrides` are KEY=VALUE, KEY+=VALUE, names of files
+    (without `.toml`) in the folders of `load_path`, the first one that has it, or files; KB_CFG
+    holds more of them, parted by newlines. Whatever file of them is the `project`'s counts as far
+    as it is harmless, or the user has accepted it; `warn` hears of what does not. Raises
+    ConfigError that names the layer, the key and, in a file, the line.
+    """
+    env = os.environ if env is None else env
+    layers = _Layers(project, warn or (lambda _: None))
+    for file in files:
+        if file.is_file():
+            layers.take_file(file)
+    for override in (*filter(None, env.get("KB_CFG", "").split("\n")), *overrides):
+        match = _ASSIGNMENT.fullmatch(override)
+        if match is None:
+            layers.take_file(_file_meant(override, load_path))
+        else:
+            layers.take_assignment(override, *match.groups())
+    return layers.settings()
+
+
+def _file_meant(override: str, load_path: Sequence[Path]) -> Path:
+    file = os.path.expanduser(override)
+    name = PurePosixPath(f"{override}.toml")
+    # A name leads down from these folders, never up or away. They come before the working
+    # directory, which may be a stranger's.
+    is_name = file == override and not (override.startswith("./") or name.is_absolute())
+    if is_name and ".." not in name.parts:
+        for folder in load_path:
+            if os.path.isfile(folder / name):
+                return folder / name
+    if os.path.exists(file):
+        return Path(file)
+    looked = "".join(f", nor {name} in {folder}" for folder in load_path)
+    raise ConfigError(f"neither KEY=VALUE nor a file{looked}", place=f"--cfg {override}")
+
+
+class _Layers:
+    """What the layers so far say together, and where each topic was said."""
+
+    def __init__(self, project: ProjectFiles | None, warn: Callable[[str], None]) -> None:
+        self._project = project
+        self._warn = warn
+        self._merged: dict[str, Any] = {}
+        self._topics: dict[str, str] = {}
+        self._subjects: dict[str, str] = {}
+        self._authors: dict[str, TopicAuthor] = {}
+
+    def take_file(self, file: Path) -> None:
+        """A file's tables. Raises ConfigError with its line."""
+        project = self._project if self._project and self._project.has(file) else None
+        if project:
+            project.check_inside(file)
+        data = _read(file)
+        table, place = _checked(file, data)
+        if project is None:
+            self._take(table, place, "user")
+        elif project.accepts(data):
+            kept, never = acceptable(table)
+            if out := leads_out(kept):
+                detail = f"{'.'.join(out)}: of a project it lies below its {project.home.name}"
+                raise ConfigError(detail, place=place(out))
+            self._tell(file, never, "is for your own settings alone, so that it does not count")
+            self._take(kept, place, "project")
+        else:
+            kept, left_out = harmless(table)
+            left_out += self._not_theirs(kept)
+            self._tell(file, left_out, project.hint(file))
+            self._take(kept, place, "stranger")
+
+    def _not_theirs(self, table: dict[str, Any]) -> list[str]:
+        """Take out topics of the user's own, which a project could show to others or reach by."""
+        topics = _topics(table)
+        known = _topics(self._merged)
+        mine = [
+            name
+            for name in topics
+            if self._authors.get(name, "user") == "user"
+            and not {"subjects", "learned"}.isdisjoint(known.get(name, ()))
+        ]
+        for name in mine:
+            del topics[name]
+        return [f"kb.topic.{name}" for name in mine]
+
+    def _tell(self, file: Path, keys: list[str], why: str) -> None:
+        if keys:
+            self._warn(f"{file}: {', '.join(keys)} {why}")
+
+    def take_assignment(self, whole: str, key: str, operator: str, raw: str) -> None:
+        """One KEY=VALUE or KEY+=VALUE. Raises ConfigError with the flag as it was typed."""
+        parts = key.split(".")
+        value = _value(raw)
+        if operator == "+=":
+            value = [
+                *_looked_up(self._merged, parts),
+                *(value if isinstance(value, list) else [value]),
+            ]
+        table: dict[str, Any] = {}
+        inner = table
+        for part in parts[:-1]:
+            inner = inner.setdefault(part, {})
+        inner[parts[-1]] = value
+        client = table.get("client")
+        if isinstance(client, dict) and "token" in client:
+            # Others on the machine see the arguments of a command.
+            detail = "a token is not for the command line; set KB_TOKEN, or say it in a file"
+            raise ConfigError(detail, place="--cfg client.token")
+
+        def place(_: _KeyPath) -> str:
+            return f"--cfg {whole}"
+
+        _check(table, place)
+        self._take(table, place, "user")
+
+    def _take(self, table: dict[str, Any], place: _Place, author: TopicAuthor) -> None:
+        for name, said in _topics(table).items():
+            if name not in self._topics:
+                self._topics[name] = place(("kb", "topic", name))
+            if "subjects" in said:
+                self._subjects[name] = place(("kb", "topic", name, "subjects"))
+            is_strange = self._authors.get(name) == "stranger"
+            if "subjects" in said if author == "user" else not is_strange:
+                self._authors[name] = author
+        _merge(self._merged, table)
+
+    def settings(self) -> Settings:
+        """All of it. Raises ConfigError where the layers are wrong together."""
+        try:
+            said = _typed(self._merged)
+        except _Wrong as wrong:
+            raise ConfigError(str(wrong), place="the settings") from None
+        topics = {name: self._placed(name, topic) for name, topic in said.kb.topic.items()}
+        return msgspec.structs.replace(said, kb=KbSettings(topic=topics))
+
+    def _placed(self, name: str, topic: TopicSettings) -> TopicSettings:
+        # One that is off may be half said: it can be turned off where it is not defined.
+        if topic.enable and not topic.subjects:
+            detail = f"kb.topic.{name}.subjects: say the folder in which its subjects lie"
+            raise ConfigError(detail, place=self._topics[name])
+        author = self._authors.get(name, "user")
+        return msgspec.structs.replace(topic, said_at=self._subjects.get(name, ""), said_by=author)
+
+
+def accepted_by(file: Path, data: bytes) -> list[str]:
+    """What a settings file of a project, with these bytes, says that counts only once accepted.
+
+    As KEY = VALUE. Raises ConfigError for what is wrong in it.
+    """
+    return accepted_values(_checked(file, data)[0])
+
+
+def _checked(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
+    """A file's tables, and where in it a key stands. Raises ConfigError with the line."""
+    try:
+        text = data.decode()
+        table = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise ConfigError("not UTF-8", place=file) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not TOML: {error}", place=file) from error
+
+    def place(path: _KeyPath) -> str:
+        line = line_of(text, path)
+        return f"{file}:{line}" if line else str(file)
+
+    _check(table, place)
+    return table, place
+
+
+def _check(table: dict[str, Any], place: _Place) -> None:
+    try:
+        _typed(table)
+    except _Wrong as wrong:
+        # Settings that do not go together: another layer may yet change one of them.
+        if wrong.alone:
+            raise ConfigError(str(wrong), place=place(wrong.path)) from None
+
+
+def _read(file: Path) -> bytes:
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read(BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read ({error.strerror})", place=file) from error
+    if len(data) > BYTES_MAX:
+        raise ConfigError(f"over the limit of {BYTES_MAX:,} bytes", place=file)
+    return data
+
+
+def _value(raw: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        return raw
+
+
+def _looked_up(merged: dict[str, Any], parts: list[str]) -> list[Any]:
+    found: Any = msgspec.to_builtins(Settings())
+    _merge(found, merged)
+    for part in parts:
+        found = found.get(part, []) if isinstance(found, dict) else []
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def _merge(into: dict[str, Any], table: dict[str, Any]) -> None:
+    for key, value in table.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _topics(table: dict[str, Any]) -> dict[str, Any]:
+    inner = table.get("kb")
+    topics = inner.get("topic") if isinstance(inner, dict) else None
+    return topics if isinstance(topics, dict) else {}
+
+
+def _typed(table: dict[str, Any]) -> Settings:
+    """A table as Settings. Raises _Wrong."""
+    for name, said in _topics(table).items():
+        path = ("kb", "topic", name)
+        if not _TOPIC_ID.fullmatch(name):
+            raise _Wrong(path, f"kb.topic.{name}: an id has letters, digits, - and _, at most 64")
+        for key in FILLED_IN if isinstance(said, dict) else ():
+            if key in said:
+                raise _Wrong((*path, key), f"unknown setting kb.topic.{name}.{key}")
+        # By itself, for in the whole its name would be missing from the message.
+        _converted(said, TopicSettings, path)
+    return _converted(table, Settings)
+
+
+def _converted(said: Any, kind: type[_T], above: _KeyPath = ()) -> _T:
+    try:
+        return msgspec.convert(said, kind, strict=True)
+    except msgspec.ValidationError as error:
+        detail, _, below = str(error).partition(" - at `$")
+        unknown = re.search(r"unknown field `([^`]*)`", detail)
+        names = (*above, *below.rstrip("`").split("."), unknown.group(1) if unknown else "")
+        key = ".".join(filter(None, names))
+        path = tuple(name.partition("[")[0] for name in names if name)
+        raise _Wrong(
+            path,
+            f"unknown setting {key}{_meant(key, above)}" if unknown else f"{key}: {detail}",
+            alone=not isinstance(error.__cause__, ValueError),
+        ) from None
+
+
+def _meant(key: str, above: _KeyPath) -> str:
+    import difflib
+
+    known = [
+        f"{section}.{name}"
+        for section, said in msgspec.to_builtins(Settings()).items()
+        for name in said
+    ]
+    known += [".".join((*above, name)) for name in TOPIC_KEYS if above]
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,82 @@
+"""A budget of tokens: how long a text is, and what of it fits. Pure.
+
+Passages are counted as they were when they were cut, in the tokens of the embedding model. What
+has no such count is estimated: a token for every four bytes of UTF-8.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from kb.knowledge.topics.records import BYTES_PER_TOKEN
+from kb.model.search import Hit
+
+Counted = Literal["passages", "bytes"]
+"""By the counts that passages have, or by four bytes to a token."""
+
+
+def estimate(text: str) -> int:
+    """About how many tokens a text has: a quarter of its bytes, rounded up."""
+    return -(-len(text.encode()) // BYTES_PER_TOKEN)
+
+
+def cut_to(text: str, tokens_max: int) -> str:
+    """The start of a text that `estimate` lets through, never empty of a text that is not.
+
+    It ends after a line where one ends in its second half.
+    """
+    if estimate(text) <= tokens_max:
+        return text
+    start = text.encode()[: tokens_max * BYTES_PER_TOKEN].decode(errors="ignore")
+    line_end = start.rfind("\n") + 1
+    return start[:line_end] if line_end > len(start) // 2 else start
+
+
+def share_of(text: str, tokens: int, tokens_max: int) -> str:
+    """The start of a text of so many tokens that has about `tokens_max` of them, never empty."""
+    return text if tokens <= tokens_max else text[: max(1, len(text) * tokens_max // tokens)]
+
+
+def shortened(hit: Hit, tokens: int, tokens_max: int) -> tuple[Hit, str | None]:
+    """A hit of so many tokens, its text cut where it is over the budget; and what was cut."""
+    text = share_of(hit.text, tokens, tokens_max)
+    if len(text) == len(hit.text):
+        return hit, None
+    said = f"the text of the first hit is cut to {len(text)} of {len(hit.text)} characters"
+    return msgspec.structs.replace(hit, text=text, end=hit.start + len(text)), said
+
+
+def hits_fitting(
+    hits: Sequence[Hit], counts: Sequence[int], tokens_max: int
+) -> tuple[tuple[Hit, ...], str | None]:
+    """The first hits that fit together, and what was cut; the first one always, cut if need be.
+
+    `counts` has the tokens of each hit.
+    """
+    if not hits:
+        return (), None
+    first, said = shortened(hits[0], counts[0], tokens_max)
+    kept = [first]
+    for hit, used in zip(hits[1:], list(accumulate(counts))[1:], strict=True):
+        if used > tokens_max:
+            break
+        kept.append(hit)
+    left_out = len(hits) - len(kept)
+    parts = [said] if said else []
+    if left_out:
+        parts.append(f"{left_out} of {len(hits)} hits left out: over {tokens_max} tokens")
+    return tuple(kept), "; ".join(parts) or None
+
+
+def rows_fitting(rows: Iterable[Struct], tokens_max: int) -> int:
+    """How many of the rows fit the budget as JSON, in order; the first one always does."""
+    used_bytes = count = 0
+    for row in rows:
+        used_bytes += len(msgspec.json.encode(row))
+        if count and used_bytes > tokens_max * BYTES_PER_TOKEN:
+            break
+        count += 1
+    return count

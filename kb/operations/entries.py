@@ -1,0 +1,116 @@
+"""Entries and what they refer to: for the person at the machine, as `kb.operations.kept` is."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from kb.model.doc import Doc, Scope
+from kb.model.source import entry_lsid
+from kb.operations.kit import ToolKit
+from kb.store import docs
+from kb.store.kv import ReadTxn
+
+
+class Reference(Struct, frozen=True, kw_only=True):
+    """The id of an entry, and its doc; both others are None where no entry has the id."""
+
+    zettel_id: str
+    doc_id: str | None = None
+    title: str | None = None
+
+
+class ListedEntry(Struct, frozen=True, kw_only=True):
+    """An entry as it is listed."""
+
+    zettel_id: str
+    title: str
+    entry_type: str
+    version: str
+    author: str | None
+    tags: tuple[str, ...]
+    references: tuple[str, ...]
+    dangling: tuple[str, ...]
+    """Those of its references that no entry has as its id."""
+    doc_id: str
+    source: str
+
+
+class Entries(Struct, frozen=True, kw_only=True):
+    """Entries, by their ids."""
+
+    entries: tuple[ListedEntry, ...]
+
+
+def listed_entries(kit: ToolKit, *, entry_type: str | None, dangling: bool) -> Entries:
+    """The entries of a type, or all; with `dangling` those with references that lead nowhere."""
+    with kit.store.read() as txn:
+        rows = [_listed(txn, doc) for doc in _active(txn, "kind", "entry")]
+    kept = [
+        row
+        for row in rows
+        if (entry_type is None or row.entry_type == entry_type) and (row.dangling or not dangling)
+    ]
+    return Entries(entries=tuple(sorted(kept, key=lambda row: row.zettel_id)))
+
+
+def doc_named(txn: ReadTxn, ident: str) -> Doc:
+    """What an entry's whole id names, or else the id of a doc, whole or short.
+
+    Raises NotFound or AmbiguousId.
+    """
+    return entry_doc(txn, ident) or docs.require(txn, docs.resolve_doc(txn, ident))
+
+
+def entry_doc(txn: ReadTxn, zettel_id: str) -> Doc | None:
+    """The doc of the entry that has this very id now."""
+    doc = docs.latest_of(txn, entry_lsid(zettel_id))
+    return doc if doc is not None and doc.status == "active" else None
+
+
+def references_of(txn: ReadTxn, doc: Doc, scope: Scope) -> tuple[Reference, ...]:
+    """Where an entry refers to, in its own order; nothing for a doc that is no entry.
+
+    An entry that the scope does not see is as one that is not there.
+    """
+    targets = doc.entry.references if doc.entry else ()
+    return tuple(_reference(txn, target, scope) for target in targets)
+
+
+def referrers_of(txn: ReadTxn, doc: Doc, scope: Scope) -> tuple[Reference, ...]:
+    """The entries that refer to this one, by their ids, as far as the scope sees them."""
+    if doc.entry is None:
+        return ()
+    found = _active(txn, "reference", doc.entry.zettel_id)
+    seen = (one.entry.zettel_id for one in found if one.entry and one.visible_to(scope))
+    return tuple(_reference(txn, ident, scope) for ident in sorted(seen))
+
+
+def _active(txn: ReadTxn, facet: str, value: str) -> Iterator[Doc]:
+    for number in docs.with_facet(txn, facet, value):
+        doc = docs.latest(txn, number)
+        if doc is not None:
+            yield doc
+
+
+def _reference(txn: ReadTxn, zettel_id: str, scope: Scope) -> Reference:
+    doc = entry_doc(txn, zettel_id)
+    if doc is None or not doc.visible_to(scope):
+        return Reference(zettel_id=zettel_id)
+    return Reference(zettel_id=zettel_id, doc_id=doc.doc_id, title=doc.title)
+
+
+def _listed(txn: ReadTxn, doc: Doc) -> ListedEntry:
+    assert doc.entry is not None
+    meta = doc.entry
+    return ListedEntry(
+        zettel_id=meta.zettel_id,
+        title=doc.title,
+        entry_type=meta.entry_type,
+        version=meta.version,
+        author=meta.author,
+        tags=doc.tags,
+        references=meta.references,
+        dangling=tuple(one for one in meta.references if entry_doc(txn, one) is None),
+        doc_id=doc.doc_id,
+        source=doc.source,
+    )

@@ -1,0 +1,303 @@
+"""`kb_fetch`: the text of a doc or a passage, with exact offsets."""
+
+import re
+from bisect import bisect_right
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from kb.errors import UsageError
+from kb.model.doc import Doc, Kind, Scope
+from kb.model.search import Freshness
+from kb.model.text import Chunk
+from kb.operations.budget import Counted, cut_to, estimate, share_of
+from kb.operations.entries import entry_doc
+from kb.operations.fields import TOKENS_MAX_DEFAULT, TokensMax
+from kb.operations.kit import ToolKit
+from kb.search.door import Opened, open_id
+from kb.search.freshness import freshness_of
+from kb.store import chunks
+from kb.store.kv import ReadTxn
+
+_NEIGHBOURS_DEFAULT: Final = 1
+_CHARS_MAX: Final = 1 << 40
+# What has another form is an entry's id, and so a doc's.
+_PASSAGE: Final = re.compile(r"c[0-9a-f]*")
+
+Neighbours = Annotated[
+    int,
+    Meta(ge=0, le=5, description="For a passage: how many on either side come along; if unsaid 1."),
+]
+Start = Annotated[
+    int, Meta(ge=0, le=_CHARS_MAX, description="For a doc: its first character wanted, from 0.")
+]
+End = Annotated[
+    int, Meta(ge=1, le=_CHARS_MAX, description="For a doc: where to stop, before this character.")
+]
+PageNo = Annotated[
+    int, Meta(ge=1, le=1 << 31, description="For a doc that has pages: only this one, from 1.")
+]
+
+
+class FetchInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which text is wanted. `start` and `end`, or `page`, go with a doc; neighbours do not."""
+
+    id: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=128,
+            description="A doc's or a passage's id, whole or its start; or an entry's zettel_id.",
+        ),
+    ]
+    neighbours: Neighbours | None = None
+    start: Start | None = None
+    end: End | None = None
+    page: PageNo | None = None
+    max_tokens: TokensMax = TOKENS_MAX_DEFAULT
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where fields do not go together."""
+        has_range = self.start is not None or self.end is not None
+        if _PASSAGE.fullmatch(self.id):
+            if has_range or self.page is not None:
+                name = "page" if self.page is not None else _first_said(self.start)
+                raise ValueError(f"field `{name}` goes with a doc's id, not with a passage's")
+        elif self.neighbours is not None:
+            raise ValueError("field `neighbours` goes with a passage's id, not with a doc's")
+        if self.page is not None and has_range:
+            raise ValueError("field `page` does not go with `start` and `end`")
+        if self.end is not None and self.end <= (self.start or 0):
+            raise ValueError("field `end` is not after `start`")
+
+
+class Rest(Struct, frozen=True, kw_only=True):
+    """The arguments of the `kb_fetch` that brings a part that was left out."""
+
+    id: str
+    start: int
+    end: int
+
+
+class FetchOutput(Struct, frozen=True, kw_only=True):
+    """A text and where it stands: characters `start` to `end` of the doc's canonical markdown."""
+
+    doc_id: str
+    chunk_id: str | None
+    title: str
+    source: str
+    kind: Kind
+    tags: tuple[str, ...]
+    date: str | None
+    heading: tuple[str, ...]
+    """Of the passage asked for, or of the one that the text starts in."""
+    page: int | None
+    freshness: Freshness
+    chars: int
+    """Length of the whole doc."""
+    start: int
+    end: int
+    text: str
+    tokens: int
+    counted: Counted
+    truncated: str | None
+    """What `max_tokens` cut, in words."""
+    rest: tuple[Rest, ...]
+    warnings: tuple[str, ...]
+
+
+class _Text(Struct, frozen=True, kw_only=True):
+    """A text to show, and the ranges that were asked for and left out."""
+
+    start: int
+    text: str
+    tokens: int
+    counted: Counted
+    left_out: tuple[tuple[int, int], ...]
+    heading: tuple[str, ...]
+    page: int | None
+    warnings: tuple[str, ...] = ()
+
+
+def run(kit: ToolKit, request: FetchInput, scope: Scope) -> FetchOutput:
+    """The text that an id names for a scope, as much of it as fits `max_tokens`.
+
+    A passage and its neighbours are counted by the tokens that passages have, and the nearest
+    neighbours come first. A doc's text is estimated by its bytes. An older version's id brings
+    the newest one, with a warning; an entry's whole id brings the entry.
+
+    Raises NotFound, AmbiguousId, UsageError for a page that the doc does not have, and
+    StoreDamaged where the doc's file is not whole.
+    """
+    with kit.store.read() as txn:
+        opened = opened_by(txn, request.id, scope)
+        doc, chunk = opened.doc, opened.chunk
+        if chunk is not None:
+            shown = _of_passage(kit, txn, doc, chunk, request)
+        else:
+            shown = _of_doc(kit, txn, opened, request)
+        freshness = freshness_of(txn, doc)
+    return FetchOutput(
+        doc_id=doc.doc_id,
+        chunk_id=chunk.chunk_id if chunk else None,
+        title=doc.title,
+        source=doc.source,
+        kind=doc.kind,
+        tags=doc.tags,
+        date=doc.date,
+        heading=shown.heading,
+        page=shown.page,
+        freshness=freshness,
+        chars=doc.md_chars,
+        start=shown.start,
+        end=shown.start + len(shown.text),
+        text=shown.text,
+        tokens=shown.tokens,
+        counted=shown.counted,
+        truncated=_said(shown, request.max_tokens),
+        rest=tuple(Rest(id=doc.doc_id, start=a, end=b) for a, b in shown.left_out),
+        warnings=shown.warnings,
+    )
+
+
+def opened_by(txn: ReadTxn, ident: str, scope: Scope) -> Opened:
+    """The entry that a scope sees by its whole id, or else what `open_id` opens and raises."""
+    entry = entry_doc(txn, ident)
+    if entry is not None and entry.visible_to(scope):
+        return Opened(doc=entry, chunk=None, is_older=False)
+    return open_id(txn, ident, scope)
+
+
+def _first_said(start: int | None) -> str:
+    return "start" if start is not None else "end"
+
+
+def _said(shown: _Text, tokens_max: int) -> str | None:
+    if not shown.left_out:
+        return None
+    parts = " and ".join(f"{start} to {end}" for start, end in shown.left_out)
+    return f"characters {parts} of the doc left out: over {tokens_max} tokens; `rest` brings them"
+
+
+def _of_passage(kit: ToolKit, txn: ReadTxn, doc: Doc, chunk: Chunk, request: FetchInput) -> _Text:
+    is_current = chunk.doc_id == doc.doc_id
+    count = _NEIGHBOURS_DEFAULT if request.neighbours is None else request.neighbours
+    row, place = around(txn, chunk, count if is_current else 0)
+    first, last, tokens = nearest(row, place, request.max_tokens)
+    start, end = row[first].start, row[last].end
+    text = chunk.text if first == last else _markdown(kit, doc)[start:end]
+    text = share_of(text, tokens, request.max_tokens)
+    ranges = [(row[0].start, start), (start + len(text), row[-1].end)]
+    return _Text(
+        start=start,
+        text=text,
+        tokens=min(tokens, request.max_tokens),
+        counted="passages",
+        left_out=tuple((a, b) for a, b in ranges if a < b) if is_current else (),
+        heading=chunk.heading,
+        page=row[first].page,
+        warnings=() if is_current else _stale(chunk, text),
+    )
+
+
+def _stale(chunk: Chunk, text: str) -> tuple[str, ...]:
+    said = "the doc has changed and waits to be cut anew; this passage is of its last version"
+    if len(text) == len(chunk.text):
+        return (said,)
+    return said, f"its text is cut to {len(text)} of {len(chunk.text)} characters"
+
+
+def around(txn: ReadTxn, chunk: Chunk, count: int) -> tuple[list[Chunk], int]:
+    """A passage among up to `count` neighbours on either side, and its place among them."""
+    before: list[Chunk] = []
+    after: list[Chunk] = []
+    for row, step in ((before, -1), (after, 1)):
+        for distance in range(1, count + 1):
+            found = chunks.at(txn, chunk.source_no, chunk.ordinal + step * distance)
+            if found is None:
+                break
+            row.append(found)
+    return [*reversed(before), chunk, *after], len(before)
+
+
+def nearest(row: list[Chunk], place: int, tokens_max: int) -> tuple[int, int, int]:
+    """First and last of the passages that fit, the nearest ones, and their tokens together.
+
+    Of two that are as near the later comes first. A side ends with what does not fit.
+    """
+    first = last = place
+    used = row[place].tokens
+    for distance in range(1, len(row)):
+        for at in (place + distance, place - distance):
+            if at not in (first - 1, last + 1) or not 0 <= at < len(row):
+                continue
+            if used + row[at].tokens <= tokens_max:
+                used += row[at].tokens
+                first, last = min(first, at), max(last, at)
+    return first, last, used
+
+
+def _of_doc(kit: ToolKit, txn: ReadTxn, opened: Opened, request: FetchInput) -> _Text:
+    doc = opened.doc
+    markdown = _markdown(kit, doc)
+    start, end = _range(markdown, doc, request)
+    text = cut_to(markdown[start:end], request.max_tokens)
+    cut = start + len(text)
+    warnings: list[str] = []
+    if opened.is_older:
+        warnings.append(f"this id is of an older version; the text is that of {doc.doc_id}")
+    if start == len(markdown):
+        warnings.append(f"the doc has {len(markdown)} characters; nothing stands at `start`")
+    return _Text(
+        start=start,
+        text=text,
+        tokens=estimate(text),
+        counted="bytes",
+        left_out=((cut, end),) if cut < end else (),
+        heading=_heading_at(txn, doc, start),
+        page=markdown.count("\f", 0, start) + 1 if doc.coverage else None,
+        warnings=tuple(warnings),
+    )
+
+
+def _markdown(kit: ToolKit, doc: Doc) -> str:
+    return kit.content.read(doc.md_path, doc.md_sha256).decode()
+
+
+def _range(markdown: str, doc: Doc, request: FetchInput) -> tuple[int, int]:
+    if request.page is not None:
+        return _page_range(markdown, doc, request.page)
+    size = len(markdown)
+    start = min(request.start or 0, size)
+    return start, size if request.end is None else max(start, min(request.end, size))
+
+
+def _page_range(markdown: str, doc: Doc, page: int) -> tuple[int, int]:
+    """Where a page's text stands; form feeds part pages, and new lines around them are no text."""
+    if doc.coverage is None:
+        raise UsageError("field `page`: this doc has no pages; ask for `start` and `end`")
+    start = 0
+    for _ in range(page - 1):
+        start = markdown.find("\f", start) + 1
+        if not start:
+            raise UsageError(
+                f"field `page`: there are {markdown.count(chr(12)) + 1} pages in this doc"
+            )
+    stop = markdown.find("\f", start)
+    stop = len(markdown) if stop < 0 else stop
+    text = markdown[start:stop]
+    start += len(text) - len(text.lstrip("\n"))
+    return start, start + len(text.strip("\n"))
+
+
+def _heading_at(txn: ReadTxn, doc: Doc, start: int) -> tuple[str, ...]:
+    """The heading path of the passage that a character stands in; empty before the doc is cut."""
+    numbers = chunks.numbers_of(txn, doc.source_no)
+
+    def start_of(place: int) -> int:
+        chunk = chunks.get(txn, numbers[place])
+        return chunk.start if chunk else 0
+
+    place = bisect_right(range(len(numbers)), start, key=start_of) - 1
+    chunk = chunks.get(txn, numbers[max(place, 0)]) if numbers else None
+    return chunk.heading if chunk is not None and chunk.doc_id == doc.doc_id else ()

@@ -1,0 +1,73 @@
+"""`help`: how things are done here, and signals for a person."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.knowledge.guide import GuideChunk
+from kb.knowledge.guide.signals import CONTEXT_CHARS_MAX, REASON_CHARS_MAX
+from kb.model.doc import Scope
+from kb.model.signal import SignalKind
+from kb.operations.kit import ToolKit
+from kb.operations.wrong import Failed, failed
+
+Action = Annotated[
+    Literal["guidance"] | SignalKind,
+    Meta(description="Ask for guidance, as without it, or leave a signal of this kind."),
+]
+Question = Annotated[str, Meta(max_length=8_192, description="For guidance: what you want to do.")]
+TopicName = Annotated[str, Meta(max_length=200, description="For guidance: what it is about.")]
+Reason = Annotated[
+    str, Meta(max_length=REASON_CHARS_MAX, description="For a signal: why, in a line or two.")
+]
+Context = Annotated[
+    str | dict[str, Any],
+    Meta(description="For a signal: what a person needs to know, as text or as an object."),
+]
+
+
+class HelpInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is wanted, and about what."""
+
+    action: Action = "guidance"
+    query: Question | None = None
+    topic: TopicName | None = None
+    reason: Reason | None = None
+    context: Context | None = None
+
+
+class HelpOutput(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Guidance, or that a signal was kept. What is empty is left out."""
+
+    found: bool | None = None
+    """Of guidance."""
+    chunks: tuple[GuideChunk, ...] = ()
+    message: str | None = None
+    """That nothing was found; of a signal, what happens next."""
+    suggestion: str | None = None
+    warnings: tuple[str, ...] = ()
+    signal_id: str | None = None
+    backup: str | None = None
+    """The name of the backup that a checkpoint made."""
+
+
+def run(kit: ToolKit, request: HelpInput, scope: Scope) -> HelpOutput | Failed:
+    """Guidance for the query, the topic or both; or a signal that is kept when this returns."""
+    desk = kit.desk
+    if desk is None:
+        return failed("unavailable", "there is nobody to help here")
+    if request.action == "guidance":
+        question = ": ".join(part for part in (request.topic, request.query) if part)
+        if not question.strip():
+            return failed("invalid_input", "guidance wants a query or a topic - at `$.query`")
+        return HelpOutput(**msgspec.structs.asdict(desk.guidance(question, scope)))
+    if not (request.reason or "").strip():
+        return failed("invalid_input", f"{request.action} wants a reason - at `$.reason`")
+    context = request.context or ""
+    said = context if isinstance(context, str) else msgspec.json.encode(context).decode()
+    if len(said) > CONTEXT_CHARS_MAX:
+        detail = f"a context has at most {CONTEXT_CHARS_MAX:,} characters - at `$.context`"
+        return failed("invalid_input", detail)
+    told = desk.leave(request.action, request.reason or "", said, scope)
+    return HelpOutput(**msgspec.structs.asdict(told))

@@ -1,0 +1,86 @@
+"""`learn`: what there is to know about a topic, and what its subjects say."""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.errors import ConfigError
+from kb.knowledge.topics import Learned, Limits, Refused, Topic, answer, learnable
+from kb.knowledge.topics.answer import named
+from kb.knowledge.topics.records import BYTES_PER_TOKEN
+from kb.model.doc import Scope
+from kb.operations.fields import TOKENS_MAX_DEFAULT
+from kb.operations.kit import ToolKit
+from kb.operations.wrong import ErrorCode, Failed, failed
+
+LIMITS: Final = Limits(answer_bytes_max=TOKENS_MAX_DEFAULT * BYTES_PER_TOKEN)
+_CODES: Final[dict[str, ErrorCode]] = {
+    "unknown_topic": "not_found",
+    "no_match": "not_found",
+    "invalid": "invalid_input",
+    "unreadable": "unavailable",
+}
+
+# Written out: providers keep a tool's schema between turns, so that no setting may change it.
+SCHEMA: Final = msgspec.json.encode(
+    {
+        "type": "object",
+        "properties": {
+            "topic": {
+                "type": "string",
+                "description": "Which topic: its id, or its title.",
+            },
+            "subjects": {
+                "type": ["string", "array", "null"],
+                "description": (
+                    "Which subjects to read: slugs or globs, * for one level and ** for all "
+                    "below. Without it the topic's subjects are listed."
+                ),
+                "items": {"type": "string"},
+            },
+        },
+        "required": ["topic"],
+        "additionalProperties": False,
+    },
+    order="sorted",
+)
+
+Name = Annotated[str, Meta(max_length=200)]
+Pattern = Annotated[str, Meta(max_length=4_096)]
+Patterns = Annotated[tuple[Pattern, ...], Meta(max_length=64)]
+
+
+class LearnArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A topic and, where they are to be read, subjects of it."""
+
+    topic: Name
+    subjects: Pattern | Patterns | None = None
+
+
+def run(kit: ToolKit, request: LearnArguments, scope: Scope) -> Learned | Failed:
+    """A topic's list or the texts of subjects, within 8,000 tokens of four bytes each.
+
+    A topic that the scope may not know of is one that is not there.
+    """
+    try:
+        topics = kit.topics(scope)
+    except ConfigError as error:
+        return failed("unavailable", str(error) if scope.operator else "topics cannot be read now")
+    asked = (request.subjects,) if isinstance(request.subjects, str) else request.subjects
+    found = answer(topics, request.topic, asked, LIMITS)
+    if isinstance(found, Refused):
+        return failed(_CODES[found.kind], found.message)
+    return found
+
+
+def description(topics: tuple[Topic, ...]) -> str | None:
+    """What the tool says of itself; None where there is nothing to learn."""
+    able = [topic.for_prompts for topic in learnable(topics, LIMITS.entries_max)]
+    if not able:
+        return None
+    return (
+        "Learn what is known here about a topic. Name the topic alone to see its subjects, then "
+        "name subjects to read them. Do so before work that a topic is about. "
+        f"Topics: {named(able)}."
+    )

@@ -1,0 +1,149 @@
+"""Neighbours: docs that follow the hits because a pack links a hit's doc to them."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import NotFound, SourceError, UsageError
+from kb.knowledge.packs import query
+from kb.knowledge.packs.load import Pack
+from kb.knowledge.packs.register import open_registered, resolve
+from kb.model.doc import Doc, Scope
+from kb.model.ids import DocId
+from kb.model.search import Hit, SearchRequest, SearchResult, Via
+from kb.model.source import member_lsid
+from kb.operations.budget import estimate
+from kb.operations.kit import ToolKit
+from kb.search.answer import Scored, hits_of
+from kb.search.filters import keep_doc
+from kb.store import chunks, docs
+from kb.store.kv import ReadTxn
+
+NEIGHBORS_MAX: Final = 5
+# Of the lowest hit's score: what the best neighbour of the best hit has.
+_SHARE: Final = 0.5
+_DIGITS: Final = 6
+
+
+class _Linked(Struct, frozen=True, kw_only=True):
+    """A doc that a link leads to, and the link."""
+
+    doc: Doc
+    via: Via
+
+
+def with_neighbors(
+    kit_of: Callable[[Hit], ToolKit], result: SearchResult, request: SearchRequest, scope: Scope
+) -> SearchResult:
+    """The result, and after its hits the docs that their packs link them to, outbound.
+
+    At most five for each hit, none twice and none that is a hit itself, each by its first passage
+    and scored below every hit, in the order of the hits and then of the links. What the scope may
+    not see has no part in it. A neighbour holds to the request's tags, kinds and packs; not to its
+    doc ids and entities, as it matches nothing itself. `kit_of` names the home that a hit is from.
+    """
+    if not result.hits:
+        return result
+    opened: dict[tuple[int, str], Pack | None] = {}
+    warnings: list[str] = []
+    known = {hit.doc_id for hit in result.hits}
+    lowest, top = (choose(hit.score for hit in result.hits) for choose in (min, max))
+    brought: list[Hit] = []
+    for hit in result.hits:
+        kit = kit_of(hit)
+        with kit.store.read() as txn:
+            pack = _pack(txn, kit, hit, scope, opened, warnings)
+            links = list(_links(txn, pack, hit, request, scope, known)) if pack else []
+            known |= {one.doc.doc_id for one in links}
+            score = round(lowest * _SHARE * (hit.score / top if top else 0.0), _DIGITS)
+            brought += [_hit(txn, kit, one, score, hit) for one in links]
+    kept, cut = _fitting(result, brought, request.tokens_max)
+    hits = (*result.hits, *kept)
+    return msgspec.structs.replace(
+        result,
+        hits=tuple(msgspec.structs.replace(hit, rank=n) for n, hit in enumerate(hits, 1)),
+        warnings=tuple(dict.fromkeys((*result.warnings, *warnings))),
+        truncated="; ".join(filter(None, (result.truncated, cut))) or None,
+    )
+
+
+def _pack(
+    txn: ReadTxn,
+    kit: ToolKit,
+    hit: Hit,
+    scope: Scope,
+    opened: dict[tuple[int, str], Pack | None],
+    warnings: list[str],
+) -> Pack | None:
+    """The pack of a hit's doc as it is now; None, perhaps with a warning, where nobody can tell."""
+    if hit.pack is None:
+        return None
+    place = (id(kit), hit.pack.pack_id)
+    if place not in opened:
+        opened[place] = None
+        try:
+            record = resolve(txn, hit.pack.pack_id, scope)
+            opened[place] = open_registered(record, kit.content.paths.root)
+        except (SourceError, UsageError) as error:
+            warnings.append(f"no neighbors of docs of a pack: {error}")
+        except NotFound:
+            # Hidden or gone: nothing is said of it.
+            pass
+    return opened[place]
+
+
+def _links(
+    txn: ReadTxn, pack: Pack, hit: Hit, request: SearchRequest, scope: Scope, known: set[DocId]
+) -> Iterator[_Linked]:
+    about = pack.find(hit.pack.selector) if hit.pack else None
+    if about is None:
+        return
+    found: set[DocId] = set()
+    for edge in query.neighbors(pack, about.selector).edges:
+        place = member_lsid("pack", pack.manifest.pack_id, edge.target.source_path)
+        doc = docs.latest_of(txn, place)
+        if doc is None or doc.doc_id in known | found or not keep_doc(doc, request, scope):
+            continue
+        if chunks.at(txn, doc.source_no, 0) is None:
+            continue
+        found.add(doc.doc_id)
+        via = Via(doc_id=hit.doc_id, selector=about.selector, edge=edge.type)
+        yield _Linked(doc=doc, via=via)
+        if len(found) == NEIGHBORS_MAX:
+            return
+
+
+def _hit(txn: ReadTxn, kit: ToolKit, linked: _Linked, score: float, bringer: Hit) -> Hit:
+    chunk = chunks.at(txn, linked.doc.source_no, 0)
+    assert chunk is not None
+    row = Scored(
+        score=score,
+        chunk=chunk,
+        doc=linked.doc,
+        lexical_rank=None,
+        dense_rank=None,
+        fused=score,
+        boost=1.0,
+    )
+    (hit,), _ = hits_of(txn, kit.content, [row], SearchRequest(query=""), lambda _: None)
+    return msgspec.structs.replace(hit, via=linked.via, source_space=bringer.source_space)
+
+
+def _fitting(
+    result: SearchResult, brought: list[Hit], tokens_max: int | None
+) -> tuple[list[Hit], str | None]:
+    """The first neighbours for which a budget has room, and what was left out."""
+    if tokens_max is None:
+        return brought, None
+    room = tokens_max - sum(estimate(hit.text) for hit in result.hits)
+    kept: list[Hit] = []
+    for hit in brought:
+        room -= estimate(hit.text)
+        if room < 0:
+            break
+        kept.append(hit)
+    left_out = len(brought) - len(kept)
+    said = f"{left_out} of {len(brought)} neighbors left out: over {tokens_max} tokens"
+    return kept, said if left_out else None

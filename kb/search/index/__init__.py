@@ -1,0 +1,26 @@
+"""Where might it be? Caches of words and of vectors that follow the store's change log."""
+
+from kb.search.index.dense import DenseIndex
+from kb.search.index.dense_files import discard, folder_name, folders_of_others
+from kb.search.index.follow import CatchUp
+from kb.search.index.lexical import LexicalIndex
+from kb.search.index.lexical_all import LexicalIndexes
+from kb.search.index.lock import file_lock
+from kb.search.index.result import CacheStats, Hits
+from kb.search.index.words import highlight_spans, prepare, terms
+
+__all__ = [
+    "CacheStats",
+    "CatchUp",
+    "DenseIndex",
+    "Hits",
+    "LexicalIndex",
+    "LexicalIndexes",
+    "discard",
+    "file_lock",
+    "folder_name",
+    "folders_of_others",
+    "highlight_spans",
+    "prepare",
+    "terms",
+]

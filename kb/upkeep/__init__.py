@@ -1,0 +1,1 @@
+"""Is everything whole, copied and small: how is a home looked after?"""

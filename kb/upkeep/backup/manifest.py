@@ -1,0 +1,122 @@
+"""What does a backup hold? Its manifest, sealed by its own hash and written after all else."""
+
+import os
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from msgspec import Struct
+
+from kb.errors import BackupDamaged, NoBackup
+from kb.search.index.files import read_manifest, seal, write_beside
+
+HOME: Final = "home"
+"""The folder in a backup that becomes the home."""
+STORE_FILE: Final = "store/data.mdb"
+_MANIFEST: Final = "manifest.json"
+_FORMAT: Final = 1
+
+
+class StoredFile(Struct, frozen=True, kw_only=True):
+    """One file, by its path in the home, with slashes; or a link, which is kept as a link."""
+
+    path: str
+    size_bytes: int = 0
+    sha256: str = ""
+    link: str | None = None
+    """Where a link leads, as it says itself."""
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """All that a backup holds."""
+
+    format: int = _FORMAT
+    created_ms: int
+    reason: str
+    kb_version: str
+    docs: int
+    """Docs that are active."""
+    passages: int
+    problems: tuple[str, ...]
+    """What the home lacked already when it was copied."""
+    files: tuple[StoredFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """What a restored home takes, its caches not counted."""
+        return sum(file.size_bytes for file in self.files)
+
+
+class Backup(Struct, frozen=True, kw_only=True):
+    """A whole backup, as it is listed."""
+
+    name: str
+    path: str
+    created_ms: int
+    reason: str
+    kb_version: str
+    docs: int
+    passages: int
+    files: int
+    size_bytes: int
+    problems: tuple[str, ...]
+
+
+class Flaw(Struct, frozen=True, kw_only=True):
+    """Something that is not as it should be: a file or a record, and what is wrong with it."""
+
+    place: str
+    problem: str
+
+
+def described(folder: Path, manifest: Manifest) -> Backup:
+    """A backup as it is listed."""
+    return Backup(
+        name=folder.name,
+        path=str(folder),
+        created_ms=manifest.created_ms,
+        reason=manifest.reason,
+        kb_version=manifest.kb_version,
+        docs=manifest.docs,
+        passages=manifest.passages,
+        files=len(manifest.files),
+        size_bytes=manifest.size_bytes,
+        problems=manifest.problems,
+    )
+
+
+def write(folder: Path, manifest: Manifest) -> None:
+    """Make the backup in `folder` a whole one."""
+    path = folder / _MANIFEST
+    os.replace(write_beside(path, seal(manifest)), path)
+
+
+def read(folder: Path) -> Manifest:
+    """The manifest of a backup.
+
+    Raises NoBackup where there is no such folder, BackupDamaged where it holds no whole backup, or
+    one that names a path outside of itself.
+    """
+    if not folder.is_dir():
+        raise NoBackup(id=str(folder))
+    if not (folder / _MANIFEST).exists():
+        raise BackupDamaged("it has no manifest: it was cut short, or is no backup", place=folder)
+    sealed = read_manifest(folder / _MANIFEST, Manifest)
+    if sealed is None:
+        raise BackupDamaged("its manifest is not what was written", place=folder)
+    manifest = sealed[1]
+    if manifest.format != _FORMAT:
+        detail = f"format {manifest.format}, but this program reads format {_FORMAT}"
+        raise BackupDamaged(detail, place=folder)
+    paths = {file.path for file in manifest.files}
+    if STORE_FILE not in paths or len(paths) < len(manifest.files):
+        raise BackupDamaged("its manifest does not describe a home", place=folder)
+    for path in paths:
+        if not is_inside(path):
+            raise BackupDamaged(f"its manifest names a path outside: {path!r}", place=folder)
+    return manifest
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path stays below the folder that it is relative to."""
+    pure = PurePosixPath(path)
+    return bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts

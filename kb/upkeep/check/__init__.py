@@ -1,0 +1,19 @@
+"""Is it whole? Every record, file and cache is compared with what names it.
+
+Useful after a crash, a bad disk or a restored backup, and as the oracle of tests. Not for making
+room: what nothing needs is the compactor's business, and no finding here.
+"""
+
+from kb.upkeep.check.checker import Checker, check_truth
+from kb.upkeep.check.notebook import NotebookPlace
+from kb.upkeep.check.report import Checked, CheckReport, Finding, Salvaged
+
+__all__ = [
+    "CheckReport",
+    "Checked",
+    "Checker",
+    "Finding",
+    "NotebookPlace",
+    "Salvaged",
+    "check_truth",
+]

@@ -1,0 +1,57 @@
+"""What a store's pages tell that cannot be read, and what became of it, as findings."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kb.store.survey import StoreSurvey
+from kb.upkeep.check.report import Checked, CheckReport, Finding, Salvaged
+
+_REPAIR: Final = "`kb check --repair` writes what can be read into a new store"
+_AGAIN: Final = "`kb check --repair` takes it in again from raw/, where that still holds it"
+_LOST: Final = "add it again, or restore the home from a backup"
+
+
+def told_of(found: StoreSurvey) -> CheckReport:
+    """The report of a store that is not to be opened as it is."""
+    findings = [
+        Finding(place=one.place, problem=one.problem, mend=_REPAIR) for one in found.problems
+    ]
+    for doc in found.lost_docs:
+        problem = f"the record of {doc.doc_id} cannot be read"
+        findings.append(Finding(place=doc.place or doc.doc_id, problem=problem, mend=_AGAIN))
+    findings += _unnamed(found.lost_unnamed, _AGAIN)
+    return CheckReport(
+        sound=False,
+        checked=Checked(docs=_readable(found)),
+        findings=tuple(findings),
+        findings_left_out=found.problems_left_out,
+    )
+
+
+def mended(found: StoreSurvey | None, done: Salvaged) -> list[Finding]:
+    """What a salvage has mended, and what it could not."""
+    findings = [
+        Finding(place=one.place, problem=one.problem, mend=_REPAIR, repaired=True)
+        for one in (found.problems if found else ())
+    ]
+    for doc in done.lost:
+        problem = f"{doc.doc_id or 'its doc'} is lost, and raw/ does not tell which file it was"
+        findings.append(Finding(place=doc.place or doc.doc_id, problem=problem, mend=_LOST))
+    # Who has a store made anew knows that it is all lost.
+    findings += _unnamed(done.lost_unnamed, _LOST) if found else ()
+    for path in done.unusable:
+        problem = "no doc names it, and it cannot be taken in again"
+        findings.append(Finding(place=path, problem=problem, mend=_LOST))
+    return findings
+
+
+def _unnamed(number: int | None, mend: str) -> Iterator[Finding]:
+    if number is None:
+        yield Finding(place="docs", problem="it cannot be told how many are lost", mend=mend)
+    elif number:
+        problem = f"{number:,} are lost of which nothing tells the names"
+        yield Finding(place="docs", problem=problem, mend=mend)
+
+
+def _readable(found: StoreSurvey) -> int:
+    return sum(table.readable for table in found.tables if table.name == "docs")

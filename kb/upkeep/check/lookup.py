@@ -1,0 +1,99 @@
+"""Looking a record up where it may be damaged: then it is as good as absent."""
+
+from typing import Final, TypeVar
+
+from kb.errors import StoreDamaged
+from kb.model.doc import Doc
+from kb.model.ids import DocId
+from kb.model.text import Chunk
+from kb.store import docs
+from kb.store.codec import Records, from_u64, u64
+from kb.store.jobs.queue import by_key, dedupe_key
+from kb.store.keys import entity_prefix
+from kb.store.kv import ReadTxn, prefix_stop
+from kb.store.records import (
+    CHUNK_IDS,
+    CHUNKS,
+    DOCS,
+    ENTITIES,
+    JOBS_DEDUPE,
+    LEDGER,
+    SOURCE_CHUNKS,
+    VERSIONS,
+)
+
+T = TypeVar("T")
+
+
+def find(records: Records[T], txn: ReadTxn, key: bytes) -> T | None:
+    """The record; None where it is absent or cannot be read."""
+    try:
+        return records.get(txn, key)
+    except StoreDamaged:
+        return None
+
+
+def newest(txn: ReadTxn, source_no: int) -> Doc | None:
+    """The newest doc of a source."""
+    pointer = find(VERSIONS, txn, u64(source_no))
+    return find(DOCS, txn, pointer.doc_id.encode()) if pointer else None
+
+
+def passage(txn: ReadTxn, no: int) -> Chunk | None:
+    """The passage with this number."""
+    return find(CHUNKS, txn, u64(no))
+
+
+def has_job(txn: ReadTxn, key: str) -> bool:
+    """Whether this work is ready, running or failed."""
+    try:
+        return by_key(txn, key) is not None
+    except StoreDamaged:
+        return False
+
+
+def has_any_job(txn: ReadTxn, doc_id: DocId, fingerprint: str) -> bool:
+    """Whether any work on a doc is ready, running or failed, under this model or another."""
+    keys = [dedupe_key("chunk", doc_id), dedupe_key("embed", doc_id, fingerprint)]
+    prefix = f"embed:{doc_id}:".encode()
+    others = txn.scan("jobs_dedupe", prefix, prefix_stop(prefix))
+    return any(has_job(txn, key) for key in keys) or any(
+        find(JOBS_DEDUPE, txn, key) is not None for key, _ in others
+    )
+
+
+def is_waiting(txn: ReadTxn, doc: Doc) -> bool:
+    """Whether the doc's passages are still to be cut: they may then be those of before."""
+    entry = find(LEDGER, txn, doc.doc_id.encode())
+    pending = entry is not None and entry.state == "pending"
+    return pending or has_job(txn, dedupe_key("chunk", doc.doc_id))
+
+
+# Tables of which nothing but what they lead to says whether a row belongs there.
+LEADING: Final = frozenset(("facets", "entity_chunks", "chunk_ids", "source_chunks", "entities"))
+
+
+def is_named(txn: ReadTxn, table: str, key: bytes) -> bool:
+    """Whether a row that only leads somewhere can be read and leads to what has it."""
+    match table:
+        case "facets":
+            doc = newest(txn, from_u64(key[-8:]))
+            return doc is not None and key in docs.facet_keys(doc)
+        case "entity_chunks":
+            chunk = passage(txn, from_u64(key[-8:]))
+            return chunk is not None and key[:-8] in map(entity_prefix, chunk.entities)
+        case "chunk_ids":
+            ref = find(CHUNK_IDS, txn, key)
+            chunk = passage(txn, ref.no) if ref else None
+            return chunk is not None and chunk.chunk_id.encode() == key
+        case "source_chunks":
+            ref = find(SOURCE_CHUNKS, txn, key)
+            chunk = passage(txn, ref.no) if ref else None
+            return chunk is not None and u64(chunk.source_no) + u64(chunk.ordinal) == key
+        case "entities":
+            entity = find(ENTITIES, txn, key)
+            prefix = entity_prefix(entity.key) if entity else b""
+            edges = txn.scan("entity_chunks", prefix, prefix_stop(prefix))
+            return entity is not None and any(True for _ in edges)
+        case _:
+            raise AssertionError(f"rows of {table} are records of their own")

@@ -1,0 +1,120 @@
+"""Taking in again a source whose doc was overwritten by that of another source with its id."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from kb.errors import KbError, StoreDamaged
+from kb.intake.canonicalize import FINGERPRINT, CanonicalizeInput, Parser, detect_mime
+from kb.intake.ingest.ingest import Ingestor
+from kb.intake.ingest.request import IngestRequest, Wishes
+from kb.model.doc import Seen
+from kb.model.ids import Lsid, sha256_hex
+from kb.model.source import display_name, path_of
+from kb.store import chunks, log
+from kb.store.codec import u64
+from kb.store.content.files import ContentStore
+from kb.store.keys import lsid_key
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.records import DOCS, LEDGER, LSIDS, SEEN, SOURCE_DOCS, VERSIONS
+from kb.store.store import Store
+from kb.upkeep.check.lookup import find
+
+RECOVERED = "recovered"
+"""The tag of docs that were taken in again from their raw bytes."""
+
+
+class Name(Struct, frozen=True):
+    """A place of a source, and what its file was when it was taken in."""
+
+    place: Lsid
+    seen: Seen | None
+
+
+def is_overwritten(txn: ReadTxn, source_no: int) -> bool:
+    """Whether the newest doc of a source is another source's."""
+    pointer = find(VERSIONS, txn, u64(source_no))
+    doc = find(DOCS, txn, pointer.doc_id.encode()) if pointer else None
+    return doc is not None and doc.source_no != source_no
+
+
+def names_of(txn: ReadTxn, source_no: int) -> Iterator[Name]:
+    """The places of a source, with what their files were when they were taken in."""
+    for key, ref in LSIDS.scan(txn):
+        if ref.source_no == source_no:
+            yield Name(ref.lsid, find(SEEN, txn, key))
+
+
+def bring_back(store: Store, content: ContentStore, parser: Parser, source_no: int) -> None:
+    """Give a source a birth of its own, from the raw bytes that the home still holds.
+
+    Who saw it is not known any more: the doc is private, and has the tag `recovered`. Where the
+    bytes are gone, the source's remains are removed, so that its file can be added again.
+    """
+    with store.read() as txn:
+        if not is_overwritten(txn, source_no):
+            return
+        names = list(names_of(txn, source_no))
+    begin_again(store, content, parser, source_no, names)
+
+
+def begin_again(
+    store: Store, content: ContentStore, parser: Parser, source_no: int, names: list[Name]
+) -> int:
+    """Let sources with these names take the place of what is left of one; how many could be had."""
+    ingestor = Ingestor(store, content)
+    requests = [_request(content, parser, name) for name in names]
+    staged = [ingestor.stage(request) for request in requests if request is not None]
+
+    def release(txn: WriteTxn) -> None:
+        gone = chunks.delete_all(txn, source_no)
+        log.append(txn, [chunk.no for chunk in gone], words=True, vectors=True)
+        for key, _ in list(SOURCE_DOCS.scan(txn, u64(source_no))):
+            ref = find(SOURCE_DOCS, txn, key)
+            doc = find(DOCS, txn, ref.doc_id.encode()) if ref else None
+            if doc is not None and doc.source_no == source_no:
+                DOCS.delete(txn, doc.doc_id.encode())
+                LEDGER.delete(txn, doc.doc_id.encode())
+            SOURCE_DOCS.delete(txn, key)
+        VERSIONS.delete(txn, u64(source_no))
+        for name in names:
+            LSIDS.delete(txn, lsid_key(name.place))
+            SEEN.delete(txn, lsid_key(name.place))
+
+    ingestor.commit(staged, first=release)
+    return len(staged)
+
+
+def _request(content: ContentStore, parser: Parser, name: Name) -> IngestRequest | None:
+    path = path_of(name.place)
+    if name.seen is None or path is None:
+        return None
+    digest = name.seen.raw_sha256
+    for found in sorted((content.paths.root / "raw" / digest[:2]).glob(f"{digest}.*")):
+        with contextlib.suppress(OSError, KbError):
+            return request_of(found, parser, name.place, display_name(path))
+    return None
+
+
+def request_of(raw_file: Path, parser: Parser, place: Lsid, source: str) -> IngestRequest:
+    """What a file of raw/ is to be taken in as. Raises OSError, and KbError where it cannot be."""
+    raw, digest = raw_file.read_bytes(), raw_file.stem
+    if sha256_hex(raw) != digest:
+        raise StoreDamaged("the file is not what was written", place=f"raw/{raw_file.name}")
+    # A file of raw/ is called as it says what it is, and by no name of its own.
+    name = os.path.basename(source)
+    canonical = parser.parse(CanonicalizeInput(data=raw, mime=detect_mime(raw, name), name=name))
+    return IngestRequest(
+        lsid=place,
+        source=source,
+        kind="file",
+        canonical=canonical,
+        raw=raw,
+        raw_sha256=digest,
+        extension=raw_file.suffix.lstrip("."),
+        canonicalizer=FINGERPRINT,
+        wishes=Wishes(visibility="private", tags=(RECOVERED,)),
+    )

@@ -1,0 +1,151 @@
+"""What does a store hold that nobody vouches for? A child looks, for the store may be a trap.
+
+Run as `python -m kb.upkeep.check.stranger STORE` by `look_at`: a `Strange` on standard output.
+"""
+
+import contextlib
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import KbError, StoreDamaged
+from kb.model.children import module_argv, module_env
+from kb.store.survey import survey_store
+
+_WALL_S: Final = 600
+_MEMORY_BYTES: Final = 4 << 30
+_NAMED_MAX: Final = 1_000
+_SAID_BYTES_MAX: Final = 2 << 20
+_TEXT_CHARS_MAX: Final = 1_000
+_ENV_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH")
+
+
+class NotSound(StoreDamaged):
+    """A store that nobody vouches for cannot be let count: to read it could end the process."""
+
+    template = (
+        "{place}: {detail}, so it cannot count; bring back a backup of it, or remove it and take "
+        "its sources in again"
+    )
+
+
+class Strange(Struct, frozen=True, kw_only=True):
+    """What somebody who lets a store count lets in with it."""
+
+    docs: int
+    findings: int
+    """Records that are not as they should be; `kb check` names them."""
+    sources: tuple[str, ...]
+    """Places that `kb sync-all` would read: folders, addresses, and manifests of packs."""
+    models: tuple[str, ...]
+    """Models that embed here, other than the built-in one."""
+    registries: tuple[str, ...]
+    tokens: int
+    """Who may ask a server of it."""
+
+
+def look_at(store: Path) -> Strange:
+    """Read every record of a store in a process of its own, which writes nothing.
+
+    Before LMDB sees the file another process has read every page of it. Raises NotSound where one
+    of them dies of it, or cannot read it.
+    """
+    survey = survey_store(store)
+    if not survey.is_safe:
+        raise NotSound(f"it is damaged ({survey.in_words[:_TEXT_CHARS_MAX]})", place=store)
+    found = _looked(store)
+    now = os.stat(store / "data.mdb")
+    if (now.st_dev, now.st_ino) != (survey.device, survey.inode):
+        raise NotSound("another file took its place meanwhile", place=store)
+    return found
+
+
+def _looked(store: Path) -> Strange:
+    try:
+        ran = subprocess.run(
+            module_argv("kb.upkeep.check.stranger", os.fspath(store)),
+            check=False,
+            env=module_env(_ENV_KEPT),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_WALL_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise NotSound("to read it takes too long", place=store) from None
+    if ran.returncode == 0:
+        with contextlib.suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(ran.stdout, type=Strange)
+    said = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2][:_TEXT_CHARS_MAX]
+    detail = said or "the process that read it died"
+    raise NotSound(f"it is not sound ({detail})", place=store)
+
+
+def _look(folder: Path) -> Strange:
+    from kb.intake.sync import origins
+    from kb.model.embedder import EmbedderChoice
+    from kb.store import embedders, records
+    from kb.store.kv import TABLES
+    from kb.store.store import Store
+    from kb.upkeep.check.notes import Notes
+    from kb.upkeep.check.records import check_records
+
+    notes = Notes()
+    with (
+        Store.open(folder, create=False, read_only=True, locked=False) as store,
+        store.read() as txn,
+    ):
+        check_records(txn, notes)
+        for table in TABLES:
+            for _ in txn.scan(table):
+                pass
+        known = embedders.in_use(txn)
+        models = [known.settings, *(one.choice for one in known.kept)] if known else []
+        places = [one.location for one in origins.listed(txn) if one.kind in _READ]
+        packs = [one.location for _, one in records.PACKS.scan(txn) if one.location[:1] == "/"]
+        registries = [one.location for _, one in records.REGISTRIES.scan(txn)]
+        usual = (EmbedderChoice(kind="onnx"), EmbedderChoice(kind="hashing"))
+        return Strange(
+            docs=txn.count("versions"),
+            findings=len(notes.findings) + notes.left_out,
+            sources=_named([*places, *packs]),
+            models=_named(
+                [f"{one.kind} {one.model}".strip() for one in models if one not in usual]
+            ),
+            registries=_named(registries),
+            tokens=txn.count("tokens"),
+        )
+
+
+_READ: Final = ("folder", "url", "notebook", "entries")
+
+
+def _named(texts: list[str]) -> tuple[str, ...]:
+    return tuple(text[:_TEXT_CHARS_MAX] for text in sorted(set(texts))[:_NAMED_MAX])
+
+
+def _main(folder: Path) -> int:
+    for what, limit in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, _SAID_BYTES_MAX),
+        (resource.RLIMIT_CPU, _WALL_S),
+        (resource.RLIMIT_DATA, _MEMORY_BYTES),
+    ):
+        resource.setrlimit(what, (limit, resource.getrlimit(what)[1]))
+    try:
+        found = _look(folder)
+    except KbError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.buffer.write(msgspec.json.encode(found))
+    sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(Path(sys.argv[1])))

@@ -1,0 +1,70 @@
+"""Which unpacked packs does no record name? Their folders go, and what a dead writer left."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+from kb.store.content.layout import PACKS_FOLDER, HomePaths
+from kb.store.records import PACKS
+from kb.store.store import Store
+from kb.upkeep.compactor.report import Swept
+
+# As they are unpacked: under the pack's id and their hash, and before that hidden. What else lies
+# there a person has put there.
+_FOLDER: Final = re.compile(r"[^.@][^@]*@[0-9a-f]{16}(?:\.[0-9a-f]{8})?")
+_UNFINISHED: Final = re.compile(r"\.[^@]+(?:@[0-9a-f.]+\.unfinished|\.[0-9a-f]{8}\.link)")
+
+
+def remove_unnamed(store: Store, paths: HomePaths, *, dry_run: bool) -> Swept:
+    """Remove them; only under the compaction lock, which whoever unpacks one holds too."""
+    kept = _kept(store, paths)
+    removed = freed = 0
+    problems: list[str] = []
+    for path in _entries(paths.packs):
+        if path.name in kept or not _is_ours(path):
+            continue
+        removed += 1
+        freed += _size(path)
+        try:
+            if not dry_run:
+                _remove(path)
+        except OSError as error:
+            problems.append(f"{PACKS_FOLDER}/{path.name}: cannot be removed ({error.strerror})")
+    return Swept(removed=removed, bytes_freed=freed, problems=tuple(problems))
+
+
+def _kept(store: Store, paths: HomePaths) -> set[str]:
+    """Links that a record names, and the folders that they lead to."""
+    with store.read() as txn:
+        places = [Path(record.location) for _, record in PACKS.scan(txn)]
+    links = {place.parts[1] for place in places if place.parts[0] == PACKS_FOLDER}
+    found = (paths.packs / name for name in links)
+    return links | {os.readlink(link) for link in found if link.is_symlink()}
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _is_ours(path: Path) -> bool:
+    if _UNFINISHED.fullmatch(path.name):
+        return True
+    return bool(_FOLDER.fullmatch(os.readlink(path) if path.is_symlink() else path.name))
+
+
+def _size(path: Path) -> int:
+    if path.is_symlink():
+        return 0
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink():
+        path.unlink()
+    else:
+        shutil.rmtree(path)

@@ -1,0 +1,184 @@
+"""Which docs are no more? Versions that a newer, indexed one replaced, and old tombstones."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.intake.ingest.changes import forget
+from kb.model.doc import Doc, LedgerState
+from kb.model.ids import DocId, SourceNo
+from kb.store import births, chunks, docs, log
+from kb.store.codec import u64
+from kb.store.jobs import queue
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.records import DOCS, LEDGER, SOURCE_DOCS, VERSIONS
+from kb.store.store import Store
+from kb.upkeep.compactor.grace import Now
+
+RECORDS_PER_TXN: Final = 1_000
+_DAY_MS: Final = 86_400_000
+
+
+class Settled(Struct, frozen=True, kw_only=True):
+    """Docs that came to the end of their ledger, and what that set free."""
+
+    done: int
+    gone: list[DocId]
+    """Versions removed."""
+
+
+def settle(store: Store, *, dry_run: bool) -> Settled:
+    """Take indexed docs on to `done`, removing the versions that they replaced.
+
+    An older version goes only when the newest is indexed: until then its passages are what is
+    found. A job that still names it has nothing to do.
+    """
+    done = 0
+    gone: list[DocId] = []
+    start = b""
+    while True:
+        with store.read() as txn:
+            page = list(islice(_indexed(txn, start), RECORDS_PER_TXN))
+            if dry_run:
+                done += len(page)
+                gone += [old for doc in page for _, old in _older(txn, doc)]
+        if not page:
+            return Settled(done=done, gone=gone)
+        start = page[-1].doc_id.encode() + b"\0"
+        if dry_run:
+            continue
+        _move_all(store, page, "indexing_complete", "cleanup_pending")
+        gone += _remove_older(store, page)
+        done += _move_all(store, page, "cleanup_pending", "done")
+
+
+def _indexed(txn: ReadTxn, start: bytes) -> Iterator[Doc]:
+    """The newest docs that are indexed but not done, by ascending id."""
+    for _, entry in LEDGER.scan(txn, start=start):
+        if entry.state in ("indexing_complete", "cleanup_pending"):
+            doc = _newest(txn, entry.doc_id)
+            if doc is not None:
+                yield doc
+
+
+def _newest(txn: ReadTxn, doc_id: DocId) -> Doc | None:
+    """The doc, where it is the newest version of its source."""
+    doc = docs.get(txn, doc_id)
+    newest = docs.latest(txn, doc.source_no) if doc else None
+    return newest if newest is not None and newest.doc_id == doc_id else None
+
+
+def _move_all(store: Store, page: list[Doc], before: LedgerState, after: LedgerState) -> int:
+    with store.write() as txn:
+        return sum(_move(txn, store, doc, before, after) for doc in page)
+
+
+def _move(txn: WriteTxn, store: Store, doc: Doc, before: LedgerState, after: LedgerState) -> bool:
+    entry = LEDGER.get(txn, doc.doc_id.encode())
+    if entry is None or entry.state != before:
+        return False
+    now_ms = store.clock.now_ms()
+    LEDGER.put(
+        txn,
+        doc.doc_id.encode(),
+        msgspec.structs.replace(entry, state=after, updated_ms=now_ms),
+    )
+    return True
+
+
+def _remove_older(store: Store, page: list[Doc]) -> list[DocId]:
+    """Remove the versions before those of `page`, a bounded number to a transaction."""
+    removed: list[DocId] = []
+    with store.read() as txn:
+        # Most docs have one version: no write transaction for those.
+        waiting = [doc for doc in page if any(True for _ in _older(txn, doc))]
+    while waiting:
+        with store.write() as txn:
+            removed += _remove_some(txn, waiting)
+    return removed
+
+
+def _remove_some(txn: WriteTxn, waiting: list[Doc]) -> list[DocId]:
+    removed: list[DocId] = []
+    while waiting and len(removed) < RECORDS_PER_TXN:
+        entry = LEDGER.get(txn, waiting[-1].doc_id.encode())
+        old = list(islice(_older(txn, waiting[-1]), RECORDS_PER_TXN))
+        # Renamed in the meantime: its next indexing brings it here again.
+        if not old or entry is None or entry.state != "cleanup_pending":
+            waiting.pop()
+            continue
+        for key, doc_id in old:
+            _remove_version(txn, key, doc_id)
+            removed.append(doc_id)
+    return removed
+
+
+def _older(txn: ReadTxn, doc: Doc) -> Iterator[tuple[bytes, DocId]]:
+    """Keys and ids of the versions before this one, oldest first."""
+    for key, ref in SOURCE_DOCS.scan(txn, u64(doc.source_no)):
+        if key < u64(doc.source_no) + u64(doc.version):
+            yield key, ref.doc_id
+
+
+def _remove_version(txn: WriteTxn, key: bytes, doc_id: DocId) -> None:
+    SOURCE_DOCS.delete(txn, key)
+    DOCS.delete(txn, doc_id.encode())
+    LEDGER.delete(txn, doc_id.encode())
+    queue.cancel(txn, doc_id)
+
+
+def purge(store: Store, now: Now, tombstone_days: int, *, dry_run: bool) -> list[SourceNo]:
+    """Remove every source that was hidden `tombstone_days` ago; returns their numbers.
+
+    A source goes whole, in one transaction, as its passages came in one. Numbers are not given
+    out again: a source that comes back is a new one.
+    """
+    wait_ms = tombstone_days * _DAY_MS
+    purged: list[SourceNo] = []
+    with store.read() as txn:
+        old = [doc.source_no for doc in docs.all_latest(txn) if _is_old(doc, now, wait_ms)]
+    if dry_run:
+        return old
+    while old:
+        with store.write() as txn:
+            births.begin(txn)
+            purged += _purge_some(txn, store, old, now, wait_ms)
+    return purged
+
+
+def _is_old(doc: Doc | None, now: Now, wait_ms: int) -> bool:
+    if doc is None or doc.status != "tombstoned":
+        return False
+    return now.is_past(doc.updated_ms, doc.hidden_run, wait_ms)
+
+
+def _purge_some(
+    txn: WriteTxn, store: Store, waiting: list[SourceNo], now: Now, wait_ms: int
+) -> list[SourceNo]:
+    """Purge from the end of `waiting` until a transaction's worth of records is gone."""
+    purged: list[SourceNo] = []
+    records = 0
+    while waiting and records < RECORDS_PER_TXN:
+        source_no = waiting.pop()
+        doc = docs.latest(txn, source_no)
+        # Brought back, or purged by another run, since it was chosen.
+        if doc is None or not _is_old(doc, now, wait_ms):
+            continue
+        records += _purge_one(txn, store, doc)
+        purged.append(source_no)
+    return purged
+
+
+def _purge_one(txn: WriteTxn, store: Store, doc: Doc) -> int:
+    """Remove a source; returns about how many records went."""
+    forget(txn, store, doc)
+    gone = chunks.delete_all(txn, doc.source_no)
+    log.append(txn, [chunk.no for chunk in gone], words=True, vectors=True)
+    versions = list(SOURCE_DOCS.scan(txn, u64(doc.source_no)))
+    for key, ref in versions:
+        _remove_version(txn, key, ref.doc_id)
+    VERSIONS.delete(txn, u64(doc.source_no))
+    return 3 * len(gone) + 3 * len(versions) + 3
