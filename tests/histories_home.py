@@ -55,7 +55,7 @@ from kb.model.doc import OPERATOR, Scope, Visibility
 from kb.model.embedder import EmbedderChoice
 from kb.model.ids import DocId
 from kb.model.origin import origin_id
-from kb.model.search import SearchMode, SearchRequest
+from kb.model.search import Filters, SearchMode, SearchRequest
 from kb.operations.kept import kept_docs
 
 # A step in the life of a note may be long ago by the clock, and a moment ago by the disk.
@@ -268,7 +268,7 @@ class InProcess:
             assert near <= set(self.library.current())
 
     def _listed(self) -> list[Row]:
-        found = kept_docs(self.app.toolkit, SearchRequest(query=""), "active", 0, OPERATOR)
+        found = kept_docs(self.app.toolkit, Filters(), "active", 0, OPERATOR)
         return [
             Row(
                 doc_id=row.doc_id,

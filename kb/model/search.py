@@ -1,8 +1,8 @@
 """What is asked and what is answered."""
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from kb.model.doc import Kind, PackPart
 from kb.model.ids import ChunkId, DocId
@@ -17,29 +17,82 @@ NOTHING_HERE: Final = "there are no docs to search"
 """The warning of an answer where nothing could be found."""
 
 
-class SearchRequest(Struct, frozen=True, kw_only=True):
+_Words = Annotated[tuple[str, ...], Meta(max_length=1_000)]
+_Idents = Annotated[tuple[DocId, ...], Meta(max_length=1_000)]
+_Kinds = Annotated[tuple[Kind, ...], Meta(max_length=1_000)]
+
+
+class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which docs are wanted; a doc passes that meets every one of these."""
+
+    tags: Annotated[_Words, Meta(description="Only docs that have all of these tags.")] = ()
+    kinds: Annotated[_Kinds, Meta(description="Only docs of one of these kinds.")] = ()
+    doc_ids: Annotated[_Idents, Meta(description="Only these docs; short ids will do.")] = ()
+    packs: Annotated[
+        _Words,
+        Meta(
+            description="Only docs of one of these packs, by id or selector as kb_pack_list says "
+            "it."
+        ),
+    ] = ()
+    sources: Annotated[
+        _Words,
+        Meta(
+            description="Only docs from one of these files, folders or addresses, or from below "
+            "it, as `source` says where a doc is from."
+        ),
+    ] = ()
+
+    @property
+    def filters(self) -> "Filters":
+        """These alone, of a request that has more."""
+        return Filters(**{name: getattr(self, name) for name in Filters.__struct_fields__})
+
+
+NO_FILTERS: Final = Filters()
+
+
+class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A query and its limits. Who asks is not part of it."""
 
-    query: str
-    k: int = 10
-    mode: SearchMode = "hybrid"
-    tags: tuple[str, ...] = ()
-    """All of them must be on a doc."""
-    kinds: tuple[Kind, ...] = ()
-    """Any of them."""
-    doc_ids: tuple[DocId, ...] = ()
-    """Any of them."""
-    packs: tuple[str, ...] = ()
-    """Ids; any of them."""
-    sources: tuple[str, ...] = ()
-    """Files, folders or addresses; docs from any of them or from below it."""
-    require_entities: tuple[str, ...] = ()
-    boost_entities: tuple[str, ...] = ()
-    min_score: float = 0.0
-    """Hits that score less are left out."""
-    tokens_max: int | None = None
-    """Fill a budget of about so many tokens with passages and their neighbours."""
-    explain: bool = False
+    query: Annotated[
+        str, Meta(description="What is looked for: a question, or words that it should hold.")
+    ]
+    k: Annotated[int, Meta(ge=1, le=10_000, description="How many passages are wanted.")] = 10
+    mode: Annotated[
+        SearchMode, Meta(description="By words and meaning (hybrid), or by one of them alone.")
+    ] = "hybrid"
+    with_neighbors: Annotated[
+        bool,
+        Meta(
+            description="Let the docs that a pack's doc links to follow the hits, each with "
+            "`via`: the hit that brought it."
+        ),
+    ] = False
+    require_entities: Annotated[
+        _Words,
+        Meta(
+            description="Only passages that mention all of these: a #tag, @name, address or link."
+        ),
+    ] = ()
+    boost_entities: Annotated[
+        _Words, Meta(description="Passages that mention these come earlier.")
+    ] = ()
+    min_score: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="Leave out hits that score less. Where nothing fits the query all score "
+            "below 0.5, so that 0.5 gives silence.",
+        ),
+    ] = 0.0
+    max_tokens: Annotated[
+        Annotated[int, Meta(ge=1, le=1 << 62)] | None,
+        Meta(description="About how many tokens the answer may have; it says what was cut."),
+    ] = None
+    """Passages and their neighbours fill it. Without it each hit stands alone."""
+    explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
 
 
 class Legs(Struct, frozen=True, kw_only=True):

@@ -13,14 +13,14 @@ from msgspec import Struct
 from kb.errors import UsageError
 from kb.model.doc import Doc, DocStatus, LedgerState, Scope, Visibility
 from kb.model.ids import SourceNo
-from kb.model.search import SearchRequest
+from kb.model.search import Filters
 from kb.model.text import Chunk
 from kb.operations.entries import Reference, entry_doc, references_of, referrers_of
 from kb.operations.fetch import around
 from kb.operations.kit import ToolKit
 from kb.operations.list_docs import ListedDoc, listed, matching
 from kb.search.door import named, open_id
-from kb.search.filters import within_limits
+from kb.search.filters import within
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
@@ -78,9 +78,7 @@ class PassageInPlace(Struct, frozen=True, kw_only=True):
     after: Passage | None
 
 
-def kept_docs(
-    kit: ToolKit, limits: SearchRequest, status: Status, limit: int, scope: Scope
-) -> KeptDocs:
+def kept_docs(kit: ToolKit, limits: Filters, status: Status, limit: int, scope: Scope) -> KeptDocs:
     """The docs of a status within the limits that a scope sees; at most `limit`, 0 for all.
 
     Raises UsageError where a scope that is no operator's asks for others than active ones.
@@ -115,11 +113,11 @@ def kept(kit: ToolKit, ident: str, scope: Scope) -> WholeDoc | PassageInPlace:
         return _whole(txn, found, scope)
 
 
-def _of(txn: ReadTxn, limits: SearchRequest, status: Status, scope: Scope) -> Iterator[Doc]:
+def _of(txn: ReadTxn, limits: Filters, status: Status, scope: Scope) -> Iterator[Doc]:
     if status == "active":
         return matching(txn, limits, scope)
     pool = docs.all_latest(txn) if status == "tombstoned" else docs.every(txn)
-    return (doc for doc in pool if status in ("all", doc.status) and within_limits(doc, limits))
+    return (doc for doc in pool if status in ("all", doc.status) and within(doc, limits))
 
 
 def _row(txn: ReadTxn, doc: Doc) -> KeptDoc:

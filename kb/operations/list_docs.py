@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from kb.model.doc import Doc, Kind, Scope
 from kb.model.ids import Lsid
-from kb.model.search import SearchRequest
+from kb.model.search import Filters
 from kb.operations.budget import rows_fitting
 from kb.operations.fields import TOKENS_MAX_DEFAULT, Kinds, Rows, Sources, Tags, TokensMax
 from kb.operations.kit import ToolKit
@@ -83,9 +83,7 @@ def run(kit: ToolKit, request: ListDocsInput, scope: Scope) -> ListDocsOutput:
 
 def matches(kit: ToolKit, request: ListDocsInput, scope: Scope) -> Matches:
     """The docs of a home that a scope sees and the request wants, on whatever page."""
-    limits = SearchRequest(
-        query="", tags=request.tags, kinds=request.kinds, sources=request.sources
-    )
+    limits = Filters(tags=request.tags, kinds=request.kinds, sources=request.sources)
     with kit.store.read() as txn:
         return Matches(kit=kit, docs=tuple(matching(txn, limits, scope)))
 
@@ -124,7 +122,7 @@ def _row(kit: ToolKit, doc: Doc) -> ListedDoc:
         return listed(txn, doc)
 
 
-def matching(txn: ReadTxn, limits: SearchRequest, scope: Scope) -> Iterator[Doc]:
+def matching(txn: ReadTxn, limits: Filters, scope: Scope) -> Iterator[Doc]:
     """The active docs within the limits that a scope sees, in no order."""
     numbers = allowed_sources(txn, limits, scope)
     if numbers is None:

@@ -59,7 +59,7 @@ def with_neighbors(
             known |= {one.doc.doc_id for one in links}
             score = round(lowest * _SHARE * (hit.score / top if top else 0.0), _DIGITS)
             brought += [_hit(txn, kit, one, score, hit) for one in links]
-    kept, cut = _fitting(result, brought, request.tokens_max)
+    kept, cut = _fitting(result, brought, request.max_tokens)
     hits = (*result.hits, *kept)
     return msgspec.structs.replace(
         result,
@@ -132,12 +132,12 @@ def _hit(txn: ReadTxn, kit: ToolKit, linked: _Linked, score: float, bringer: Hit
 
 
 def _fitting(
-    result: SearchResult, brought: list[Hit], tokens_max: int | None
+    result: SearchResult, brought: list[Hit], max_tokens: int | None
 ) -> tuple[list[Hit], str | None]:
     """The first neighbours for which a budget has room, and what was left out."""
-    if tokens_max is None:
+    if max_tokens is None:
         return brought, None
-    room = tokens_max - sum(estimate(hit.text) for hit in result.hits)
+    room = max_tokens - sum(estimate(hit.text) for hit in result.hits)
     kept: list[Hit] = []
     for hit in brought:
         room -= estimate(hit.text)
@@ -145,5 +145,5 @@ def _fitting(
             break
         kept.append(hit)
     left_out = len(brought) - len(kept)
-    said = f"{left_out} of {len(brought)} neighbors left out: over {tokens_max} tokens"
+    said = f"{left_out} of {len(brought)} neighbors left out: over {max_tokens} tokens"
     return kept, said if left_out else None

@@ -125,7 +125,7 @@ def run(kit: ToolKit, request: SearchInput, scope: Scope) -> SearchOutput:
         boost_entities=request.boost_entities,
         min_score=request.min_score,
         # Without a budget there is nothing to fill with neighbours: each hit stands alone.
-        tokens_max=None if request.max_tokens >= NO_BUDGET else request.max_tokens,
+        max_tokens=None if request.max_tokens >= NO_BUDGET else request.max_tokens,
         explain=request.explain,
     )
     result = _bounded(kit, kit.searcher().search(asked, scope), request.max_tokens)

@@ -51,7 +51,7 @@ def hits_of(
     learn: LearnCalls,
 ) -> tuple[tuple[Hit, ...], str | None]:
     """The hits in order, and in words what a token budget cut."""
-    if request.tokens_max is None:
+    if request.max_tokens is None:
         each = (_hit(txn, rank, row, request, learn) for rank, row in enumerate(order, 1))
         return tuple(each), None
     # Most searches of a person have no budget.
@@ -59,7 +59,7 @@ def hits_of(
 
     filled = fill(
         [row.chunk for row in order],
-        request.tokens_max,
+        request.max_tokens,
         lambda source_no, ordinal: chunks.at(txn, source_no, ordinal),
     )
     spans = sorted(filled.spans, key=lambda span: span.place)
@@ -71,7 +71,7 @@ def hits_of(
         return hits, None
     return (
         hits,
-        f"{filled.left_out} of {len(order)} hits left out: over {request.tokens_max} tokens",
+        f"{filled.left_out} of {len(order)} hits left out: over {request.max_tokens} tokens",
     )
 
 

@@ -10,7 +10,7 @@ from kb.model.entry import GUIDE
 from kb.model.ids import ChunkNo, Lsid
 from kb.model.search import LearnCall, SearchRequest
 from kb.model.text import Chunk
-from kb.search.filters import has_limits, keep_doc
+from kb.search.filters import has_filters, keep_doc
 from kb.search.index.result import Hits
 from kb.search.index.scan import similarities
 from kb.store import chunks, docs
@@ -71,7 +71,7 @@ class Gate:
             return self._learn(doc) is None
         # How things are done is for `kb guide`: who looks for a note is not asking for it.
         is_guide = doc.entry is not None and doc.entry.entry_type == GUIDE
-        return is_guide and not has_limits(self._request)
+        return is_guide and not has_filters(self._request)
 
 
 class ElsewhereGate(Gate):

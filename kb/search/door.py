@@ -1,18 +1,14 @@
 """The way in: an id becomes a doc that the scope sees, or nothing that anybody could tell apart."""
 
-from typing import Final
-
 from msgspec import Struct
 
 from kb.errors import NotFound
 from kb.model.doc import Doc, Scope
-from kb.model.search import SearchRequest
+from kb.model.search import NO_FILTERS
 from kb.model.text import Chunk
 from kb.search.filters import keep_doc
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
-
-_NO_LIMITS: Final = SearchRequest(query="")
 
 
 class Opened(Struct, frozen=True, kw_only=True):
@@ -45,7 +41,7 @@ def open_id(txn: ReadTxn, ident: str, scope: Scope) -> Opened:
     """
     found = named(txn, ident, scope)
     doc = docs.latest(txn, found.source_no)
-    if doc is None or not keep_doc(doc, _NO_LIMITS, scope):
+    if doc is None or not keep_doc(doc, NO_FILTERS, scope):
         raise NotFound(id=ident)
     chunk = found if isinstance(found, Chunk) else None
     return Opened(doc=doc, chunk=chunk, is_older=chunk is None and doc.doc_id != found.doc_id)

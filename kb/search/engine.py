@@ -16,7 +16,7 @@ from kb.model.search import Hit, SearchRequest, SearchResult
 from kb.search.answer import Scored, hits_of
 from kb.search.candidates import Candidates, ElsewhereGate, Gate, LearnCalls, gather, unite
 from kb.search.door import open_id
-from kb.search.filters import KnownAudiences, allowed_sources, audiences_read, has_limits
+from kb.search.filters import KnownAudiences, allowed_sources, audiences_read, has_filters
 from kb.search.fit import OTHERS, asked, judged, rule_of
 from kb.search.index import DenseIndex, LexicalIndexes
 from kb.search.index.follow import CatchUp
@@ -324,7 +324,7 @@ class Searcher:
     def _lexical(self, question: _Question, gate: Gate | None) -> Hits:
         index = self._sources.lexical()
         # Which audiences are read says already who asks.
-        named = question.scope.operator or has_limits(question.request)
+        named = question.scope.operator or has_filters(question.request)
         allowed = question.allowed if named else None
         return gather(
             lambda limit: index.search(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kb.model.doc import Audience, Doc, Scope
-from kb.model.search import SearchRequest
+from kb.model.search import Filters
 from kb.model.source import is_within
 from kb.store import docs
 from kb.store.kv import ReadTxn
@@ -12,18 +12,18 @@ from kb.store.kv import ReadTxn
 _ASKERS_MAX: Final = 16
 
 
-def keep_doc(doc: Doc, request: SearchRequest, scope: Scope) -> bool:
+def keep_doc(doc: Doc, filters: Filters, scope: Scope) -> bool:
     """Whether a doc may appear in an answer: active, visible, and within the limits."""
-    return doc.status == "active" and doc.visible_to(scope) and within_limits(doc, request)
+    return doc.status == "active" and doc.visible_to(scope) and within(doc, filters)
 
 
-def within_limits(doc: Doc, request: SearchRequest) -> bool:
+def within(doc: Doc, filters: Filters) -> bool:
     """Whether a doc has all the tags, and one of the kinds, packs and sources that are named."""
     return (
-        all(tag in doc.tags for tag in request.tags)
-        and (not request.kinds or doc.kind in request.kinds)
-        and (not request.packs or (doc.pack is not None and doc.pack.pack_id in request.packs))
-        and (not request.sources or any(is_within(doc.source, one) for one in request.sources))
+        all(tag in doc.tags for tag in filters.tags)
+        and (not filters.kinds or doc.kind in filters.kinds)
+        and (not filters.packs or (doc.pack is not None and doc.pack.pack_id in filters.packs))
+        and (not filters.sources or any(is_within(doc.source, one) for one in filters.sources))
     )
 
 
@@ -32,9 +32,9 @@ def audiences_read(txn: ReadTxn, scope: Scope) -> tuple[Audience, ...]:
     return tuple(audience for audience in docs.audiences(txn) if scope.reads(audience))
 
 
-def has_limits(request: SearchRequest) -> bool:
+def has_filters(request: Filters) -> bool:
     """Whether a request itself keeps docs out, whoever asks."""
-    return any((request.tags, request.kinds, request.packs, request.sources, request.doc_ids))
+    return any(getattr(request, name) for name in Filters.__struct_fields__)
 
 
 def of_audiences(txn: ReadTxn, audiences: tuple[Audience, ...]) -> frozenset[int]:
@@ -66,7 +66,7 @@ class KnownAudiences:
 
 def allowed_sources(
     txn: ReadTxn,
-    request: SearchRequest,
+    filters: Filters,
     scope: Scope,
     visible: Callable[[ReadTxn, tuple[Audience, ...]], frozenset[int]] = of_audiences,
 ) -> "frozenset[int] | None":
@@ -78,15 +78,15 @@ def allowed_sources(
     limits: list[frozenset[int] | set[int]] = []
     if not all(scope.reads(audience) for audience in docs.audiences(txn)):
         limits.append(visible(txn, audiences_read(txn, scope)))
-    limits += [set(docs.with_facet(txn, "tag", tag)) for tag in request.tags]
-    if request.kinds:
-        limits.append({no for kind in request.kinds for no in docs.with_facet(txn, "kind", kind)})
-    if request.packs:
-        limits.append({no for one in request.packs for no in docs.with_facet(txn, "pack", one)})
-    if request.sources:
-        limits.append(set().union(*(docs.within(txn, place) for place in request.sources)))
-    if request.doc_ids:
-        named = [docs.get(txn, doc_id) for doc_id in request.doc_ids]
+    limits += [set(docs.with_facet(txn, "tag", tag)) for tag in filters.tags]
+    if filters.kinds:
+        limits.append({no for kind in filters.kinds for no in docs.with_facet(txn, "kind", kind)})
+    if filters.packs:
+        limits.append({no for one in filters.packs for no in docs.with_facet(txn, "pack", one)})
+    if filters.sources:
+        limits.append(set().union(*(docs.within(txn, place) for place in filters.sources)))
+    if filters.doc_ids:
+        named = [docs.get(txn, doc_id) for doc_id in filters.doc_ids]
         limits.append({doc.source_no for doc in named if doc is not None})
     if not limits:
         return None

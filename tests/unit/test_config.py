@@ -193,9 +193,9 @@ def test_adding_to_a_topic(tmp_path: Path) -> None:
         ("[kb.topic.b]\ntitle", '[kb.topic."b/c"]\ntitle', 10, "kb.topic.b/c: an id has letters"),
         (
             "[kb.topic.b]\ntitle",
-            "[kb.knowledge.topics.b]\ntitle",
+            "[kb.topics.b]\ntitle",
             10,
-            "unknown setting kb.knowledge.topics; did you",
+            "unknown setting kb.topics; did you",
         ),
         ('title = "B"', "index = 'no'", 11, "kb.topic.b.index: Expected `bool`"),
     ],

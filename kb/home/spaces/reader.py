@@ -10,7 +10,7 @@ from kb.home.spaces.spaces import Spaces
 from kb.knowledge.answers import Answer, RawSource
 from kb.model.asking import DocsAsked, Found, Mark, QuestionAsked, SearchAsked
 from kb.model.doc import Scope
-from kb.model.search import SearchRequest, SearchResult
+from kb.model.search import Filters, SearchResult
 from kb.operations.ask import AskInput
 from kb.operations.fields import NO_BUDGET
 from kb.operations.search import SearchInput
@@ -91,7 +91,7 @@ class SpacesReader:
 
     def docs(self, asked: DocsAsked) -> SpaceDocs:
         """As `Spaces.docs`."""
-        limits = SearchRequest(query="", tags=asked.tags, kinds=asked.kinds, sources=asked.sources)
+        limits = Filters(tags=asked.tags, kinds=asked.kinds, sources=asked.sources)
         return self._spaces.docs(limits, asked.status, asked.limit, self._scope)
 
     def show(self, ident: str) -> Shown:

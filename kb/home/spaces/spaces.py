@@ -30,7 +30,14 @@ from kb.knowledge.topics import Topic
 from kb.model.clock import Clock
 from kb.model.config import Settings
 from kb.model.doc import Scope
-from kb.model.search import NOTHING_HERE, SearchRequest, SearchResult, SpaceName
+from kb.model.search import (
+    NO_FILTERS,
+    NOTHING_HERE,
+    Filters,
+    SearchRequest,
+    SearchResult,
+    SpaceName,
+)
 from kb.operations import search, search_entities
 from kb.operations.ask import AskInput
 from kb.operations.budget import rows_fitting
@@ -225,7 +232,7 @@ class Spaces:
         if not request.with_neighbors:
             return result
         kits = {space.name: space.app.toolkit for space in spaces}
-        asked = msgspec.structs.replace(within, tokens_max=request.max_tokens)
+        asked = msgspec.structs.replace(within, max_tokens=request.max_tokens)
         return with_neighbors(
             lambda hit: kits[hit.source_space or spaces[0].name], result, asked, scope
         )
@@ -276,12 +283,12 @@ class Spaces:
             k=request.k,
             tokens_max=request.max_tokens,
             scope=scope,
-            docs=SearchRequest(query=""),
+            docs=NO_FILTERS,
         )
         result = together(given, failed, limits)
         return msgspec.structs.replace(result, query=request.id)
 
-    def docs(self, limits: SearchRequest, status: Status, limit: int, scope: Scope) -> SpaceDocs:
+    def docs(self, limits: Filters, status: Status, limit: int, scope: Scope) -> SpaceDocs:
         """The docs of a status within the limits, of all spaces; at most `limit`, 0 for all.
 
         A source that two spaces have is listed in both. Raises UsageError as `kept_docs` does, and

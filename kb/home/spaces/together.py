@@ -10,7 +10,7 @@ from kb.home.spaces.asked import FAILURES, FailedSpace, OpenSpace, warnings_of
 from kb.home.spaces.merge import SpaceHits, merged_alignments, merged_hits, merged_warnings
 from kb.model.doc import Scope
 from kb.model.ids import Lsid
-from kb.model.search import Hit, SearchRequest, SearchResult
+from kb.model.search import Filters, Hit, SearchResult
 from kb.operations.budget import hits_fitting
 from kb.operations.fields import NO_BUDGET
 from kb.operations.similar import tokens_of
@@ -26,7 +26,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     tokens_max: int
     scope: Scope
     min_score: float = 0.0
-    docs: SearchRequest | None
+    docs: Filters | None
     """Which docs may be answered; None where they were named one by one."""
 
 
@@ -79,7 +79,7 @@ def _held(given: Given, place: int, limits: Limits) -> frozenset[str]:
     return frozenset(held)
 
 
-def _answers(txn: ReadTxn, place: Lsid, limits: SearchRequest, scope: Scope) -> bool:
+def _answers(txn: ReadTxn, place: Lsid, limits: Filters, scope: Scope) -> bool:
     """Whether a source is here, may be answered, and has passages: before that none can be."""
     doc = docs.latest_of(txn, place)
     if doc is None or not keep_doc(doc, limits, scope):

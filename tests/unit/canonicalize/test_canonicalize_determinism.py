@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kb import canonicalize
+from kb.intake import canonicalize
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = ROOT.parent / "shared" / "data" / "files"

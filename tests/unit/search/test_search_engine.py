@@ -200,7 +200,7 @@ def test_a_budget_is_never_exceeded(home: SearchHome, tokens_max: int) -> None:
     """The passages shown fit the budget, save that the first hit is always shown."""
     for n in range(4):
         home.give(f"{n}.md", _long(6).replace("w", f"v{n}"))
-    result = home.search("paragraph", k=50, tokens_max=tokens_max)
+    result = home.search("paragraph", k=50, max_tokens=tokens_max)
     counts = home.embedder.count_tokens([hit.text for hit in result.hits])
     assert result.hits
     assert sum(counts) <= tokens_max or len(result.hits) == 1
@@ -215,15 +215,15 @@ def test_what_a_budget_cut_is_said(home: SearchHome) -> None:
     """How many hits had no room is told; nothing is where all had."""
     for n in range(3):
         home.give(f"{n}.md", f"# N{n}\n\n" + f"tea word{n} " * 15)
-    assert home.search("tea", tokens_max=40).truncated == "2 of 3 hits left out: over 40 tokens"
-    assert home.search("tea", tokens_max=4000).truncated is None
+    assert home.search("tea", max_tokens=40).truncated == "2 of 3 hits left out: over 40 tokens"
+    assert home.search("tea", max_tokens=4000).truncated is None
 
 
 def test_joined_neighbours_are_the_markdown_as_it_stands(home: SearchHome) -> None:
     """Passages that are joined give markdown[start:end], not a patchwork with doubled overlap."""
     doc = home.give("a.md", _long(8))
     markdown = home.content.read(doc.md_path, doc.md_sha256).decode()
-    (hit,) = home.search("w4x3", k=1, mode="lexical", tokens_max=200).hits
+    (hit,) = home.search("w4x3", k=1, mode="lexical", max_tokens=200).hits
     assert hit.text == markdown[hit.start : hit.end]
     with home.store.read() as txn:
         longest = max(len(chunk.text) for chunk in chunks.of_source(txn, doc.source_no))

@@ -8,7 +8,7 @@ from builders import make_doc
 
 from kb.model.clock import SystemClock
 from kb.model.doc import OPERATOR, Doc, PackPart, Scope
-from kb.model.search import SearchRequest
+from kb.model.search import Filters
 from kb.model.source import place_of
 from kb.search.facets import FacetValue, facets_of, merged_facets
 from kb.search.filters import keep_doc
@@ -44,7 +44,7 @@ def counted(values: Iterable[str | None]) -> tuple[FacetValue, ...]:
 
 
 def seen_by(scope: Scope) -> list[Doc]:
-    return [doc for doc in MADE if keep_doc(doc, SearchRequest(query=""), scope)]
+    return [doc for doc in MADE if keep_doc(doc, Filters(), scope)]
 
 
 @pytest.mark.parametrize("scope", [OPERATOR, Scope(user="bob"), Scope(user=None)])

@@ -17,7 +17,7 @@ from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR, Scope, Visibility
 from kb.model.embedder import EmbedderChoice
 from kb.model.ids import doc_id
-from kb.model.search import SearchRequest, SearchResult
+from kb.model.search import Filters, SearchResult
 from kb.model.source import file_lsid
 from kb.operations.fields import NO_BUDGET
 from kb.operations.kept import WholeDoc
@@ -259,7 +259,7 @@ def test_entities_and_docs_of_both(spaces: Spaces) -> None:
     assert [(one.surface, one.passages, one.docs) for one in said.entities] == [("#summer", 2, 2)]
     assert not said.more
     assert spaces.entities(SearchEntitiesInput(limit=1), OPERATOR).more
-    docs = spaces.docs(SearchRequest(query=""), "active", 3, OPERATOR)
+    docs = spaces.docs(Filters(), "active", 3, OPERATOR)
     assert (len(docs.docs), docs.total) == (3, 4)
     assert [doc.updated_ms for doc in docs.docs] == sorted(
         (doc.updated_ms for doc in docs.docs), reverse=True
@@ -283,7 +283,4 @@ def test_a_doc_of_both_that_one_has_not_cut_is_answered_by_the_other(pair: Pair)
 
 def ids(spaces: Spaces) -> dict[str, str]:
     """Ids of docs by their titles."""
-    return {
-        row.title: row.doc_id
-        for row in spaces.docs(SearchRequest(query=""), "active", 0, OPERATOR).docs
-    }
+    return {row.title: row.doc_id for row in spaces.docs(Filters(), "active", 0, OPERATOR).docs}

@@ -9,11 +9,11 @@ from kb.intake.ingest.changes import tombstone
 from kb.intake.ingest.request import Wishes
 from kb.model.doc import OPERATOR, Doc, Scope, Visibility
 from kb.model.entry import EntryMeta
-from kb.model.search import SearchRequest
+from kb.model.search import Filters
 from kb.model.source import entry_lsid
 from kb.operations.kept import PassageInPlace, Status, WholeDoc, kept, kept_docs
 
-ALL = SearchRequest(query="")
+ALL = Filters()
 
 
 @pytest.fixture
@@ -33,17 +33,17 @@ def docs(home: ToolsHome) -> dict[str, Doc]:
     ("status", "limits", "names"),
     [
         ("active", ALL, ["new", "plain", "waiting"]),
-        ("active", SearchRequest(query="", tags=("t",)), ["new"]),
+        ("active", Filters(tags=("t",)), ["new"]),
         ("superseded", ALL, ["old"]),
         ("tombstoned", ALL, ["removed"]),
-        ("tombstoned", SearchRequest(query="", tags=("u", "t")), ["removed"]),
+        ("tombstoned", Filters(tags=("u", "t")), ["removed"]),
         ("all", ALL, ["removed", "old", "new", "plain", "waiting"]),
-        ("all", SearchRequest(query="", tags=("t",), kinds=("file",)), ["removed", "old", "new"]),
-        ("all", SearchRequest(query="", kinds=("url",)), []),
+        ("all", Filters(tags=("t",), kinds=("file",)), ["removed", "old", "new"]),
+        ("all", Filters(kinds=("url",)), []),
     ],
 )
 def test_docs_are_listed_by_their_state(
-    home: ToolsHome, docs: dict[str, Doc], status: Status, limits: SearchRequest, names: list[str]
+    home: ToolsHome, docs: dict[str, Doc], status: Status, limits: Filters, names: list[str]
 ) -> None:
     """Those of the status within the limits, the newest change first, then by source."""
     by_id = {str(doc.doc_id): name for name, doc in docs.items()}

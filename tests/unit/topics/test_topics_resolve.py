@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kb import app
+from kb.home import app
 from kb.errors import ConfigError
 from kb.knowledge.topics import Topic
 from kb.model.config import Settings, load
