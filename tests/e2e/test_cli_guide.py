@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from commands import KB, Ran, run, surroundings
 
-from kb import tools
+from kb import operations as tools
 from kb.home.spaces.homes import SpaceHome
 from kb.home.spaces.spaces import Spaces
 from kb.model.config import Settings
@@ -23,7 +23,7 @@ ADA = Scope(user="ada")
 LEAVE = """
 import sys
 from pathlib import Path
-from kb import tools
+from kb import operations as tools
 from kb.model.config import Settings
 from kb.model.doc import Scope
 from kb.home.spaces.homes import SpaceHome

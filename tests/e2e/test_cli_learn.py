@@ -146,7 +146,7 @@ def test_a_wish_that_is_none_is_a_usage_error(project: Project, wish: str, said:
 def test_layers_of_topics(project: Project) -> None:
     """The user's settings, kb.toml, config.toml, KB_CFG, --cfg: later ones win, key by key."""
     project.write(
-        "xdg/kb/model/config.toml", '[kb.topic.skills]\ntitle = "one"\nintroduction = "user"\n'
+        "xdg/kb/config.toml", '[kb.topic.skills]\ntitle = "one"\nintroduction = "user"\n'
     )
     project.write(".kb/kb.toml", '[kb.topic.skills]\ntitle = "two"\nsubjects = "none"\n')
     assert "- skills (**two**): user\n- project" in project.kb("learn").out
@@ -156,7 +156,7 @@ def test_layers_of_topics(project: Project) -> None:
     assert "- skills (**four**): user\n" in project.kb("learn", **env).out
     last = project.kb("--cfg", "kb.topic.skills.title=five", "learn", **env)
     assert "- skills (**five**): user\n" in last.out
-    project.write("xdg/kb/model/config.d/mine.toml", '[kb.topic.skills]\ntitle = "six"\n')
+    project.write("xdg/kb/config.d/mine.toml", '[kb.topic.skills]\ntitle = "six"\n')
     assert "- skills (**six**)" in project.kb("--cfg", "mine", "learn").out
 
 

@@ -96,7 +96,7 @@ def stale_lock(root: Path, name: str) -> None:
 
 
 def lock_of_ours(root: Path) -> None:
-    own = root / ".git/kb/search/index"
+    own = root / ".git/kb/index"
     own.write_text("")
     os.link(own, root / ".git/index.lock")
 
