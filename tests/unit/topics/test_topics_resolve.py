@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kb.home import app
 from kb.errors import ConfigError
+from kb.home import app
 from kb.knowledge.topics import Topic
 from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR, Scope
