@@ -81,9 +81,9 @@ def what_it_says(home: Path, settings: Texts) -> Iterator[str]:
             yield f"{os.path.relpath(file, home)}: {line}"
     if not HomePaths(home).has_store:
         return
-    from kb.upkeep.check.stranger import look_at
+    from kb.upkeep.check.untrusted import inspect_store
 
-    found = look_at(HomePaths(home).store)
+    found = inspect_store(HomePaths(home).store)
     yield f"its store: {many(found.docs, 'doc')}"
     if found.findings:
         yield f"{many(found.findings, 'record')} not as they should be; `kb check` names them"

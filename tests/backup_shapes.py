@@ -4,7 +4,7 @@ from typing import Any
 
 from cli.backup import VerifiedBackups
 from kb.upkeep.backup import Backup, BackupList, CreateReport, Flaw, RestoreReport, VerifyReport
-from kb.upkeep.check import Checked
+from kb.upkeep.check import CheckCounts
 
 
 def backup_shapes() -> list[tuple[str, Any]]:
@@ -17,7 +17,7 @@ def backup_shapes() -> list[tuple[str, Any]]:
         ("list.damaged", Flaw),
         ("verify", VerifiedBackups),
         ("verify.backups", VerifyReport),
-        ("verify.backups.checked", Checked),
+        ("verify.backups.checked", CheckCounts),
         ("verify.backups.flaws", Flaw),
         ("restore", RestoreReport),
     ]

@@ -19,7 +19,7 @@ from kb.store.survey import survey_store
 from kb.upkeep.backup import copying, manifest
 from kb.upkeep.backup.manifest import HOME, STORE_FILE, Backup, Flaw, Manifest, StoredFile
 from kb.upkeep.backup.staging import staged_folder
-from kb.upkeep.check import Checked, CheckReport, check_truth
+from kb.upkeep.check import CheckCounts, CheckReport, check_without_caches
 
 _FLAWS_MAX: Final = 1_000
 _CANDIDATES_SHOWN: Final = 4
@@ -38,7 +38,7 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
 
     backup: Backup
     sound: bool
-    checked: Checked
+    checked: CheckCounts
     flaws: tuple[Flaw, ...]
     """The first thousand."""
 
@@ -83,7 +83,7 @@ class BackupCatalog:
         contents = manifest.read(folder)
         flaws = list(_file_flaws(folder, contents))
         places = {flaw.place for flaw in flaws}
-        checked = Checked()
+        checked = CheckCounts()
         # A damaged data file must not be mapped: a bad page can kill the process.
         if STORE_FILE not in places:
             try:
@@ -192,7 +192,7 @@ def _check_home(home: Path) -> CheckReport:
         with store.read() as txn:
             models = embedders.in_use(txn)
         fingerprint, dim = (models.active.fingerprint, models.active.dim) if models else ("", 0)
-        return check_truth(store, ContentStore(paths), fingerprint, dim)
+        return check_without_caches(store, ContentStore(paths), fingerprint, dim)
 
 
 def _flaws(report: CheckReport) -> Iterator[Flaw]:

@@ -52,7 +52,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     mend: str
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class HostEnvironment(Struct, frozen=True, kw_only=True):
     """What the machine says of the place where a home lies."""
 
     root: str
@@ -68,53 +68,53 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     address_bytes_max: int
 
 
-def look_around(root: Path) -> Surroundings:
+def inspect_host(root: Path) -> HostEnvironment:
     """Ask the machine. The home is there."""
     try:
         mounts = Path("/proc/mounts").read_text("utf-8", "surrogateescape")
     except OSError:
         mounts = ""
-    return Surroundings(
+    return HostEnvironment(
         root=os.path.realpath(root),
         mode=root.stat().st_mode & 0o777,
         is_writable=os.access(root, os.W_OK),
         free_bytes=shutil.disk_usage(root).free,
         mounts=mounts,
-        open_files_max=_limit(resource.RLIMIT_NOFILE),
-        address_bytes_max=_limit(resource.RLIMIT_AS),
+        open_files_max=_soft_limit(resource.RLIMIT_NOFILE),
+        address_bytes_max=_soft_limit(resource.RLIMIT_AS),
     )
 
 
-def _limit(which: int) -> int:
+def _soft_limit(which: int) -> int:
     soft = resource.getrlimit(which)[0]
     return -1 if soft == resource.RLIM_INFINITY else soft
 
 
-def of_place(around: Surroundings) -> Iterator[Advice]:
+def home_advice(host: HostEnvironment) -> Iterator[Advice]:
     """What is amiss with the place of a home."""
-    if around.mode & 0o077:
-        problem = f"others than its owner may enter it (mode {around.mode:04o})"
-        yield Advice(place="home", problem=problem, mend=f"chmod 700 {around.root}")
-    if not around.is_writable:
-        yield Advice(place="home", problem="it cannot be written", mend=f"chmod 700 {around.root}")
-    kind = file_system(around.mounts, around.root)
+    if host.mode & 0o077:
+        problem = f"others than its owner may enter it (mode {host.mode:04o})"
+        yield Advice(place="home", problem=problem, mend=f"chmod 700 {host.root}")
+    if not host.is_writable:
+        yield Advice(place="home", problem="it cannot be written", mend=f"chmod 700 {host.root}")
+    kind = file_system_kind(host.mounts, host.root)
     if kind in _NETWORK:
         problem = f"it lies on a network file system ({kind}), which may damage it"
         yield Advice(place="home", problem=problem, mend="move it to a local disk")
-    if around.free_bytes < _FREE_BYTES_MIN:
-        problem = f"{around.free_bytes >> 20:,} MiB are free"
+    if host.free_bytes < _FREE_BYTES_MIN:
+        problem = f"{host.free_bytes >> 20:,} MiB are free"
         yield Advice(place="disk", problem=problem, mend="free some space; kb compact may help")
-    if 0 <= around.open_files_max < _OPEN_FILES_MIN:
-        problem = f"a process may open {around.open_files_max} files only"
+    if 0 <= host.open_files_max < _OPEN_FILES_MIN:
+        problem = f"a process may open {host.open_files_max} files only"
         yield Advice(place="limits", problem=problem, mend=f"ulimit -n {4 * _OPEN_FILES_MIN}")
-    if 0 <= around.address_bytes_max < _ADDRESS_BYTES_MIN:
-        problem = f"a process may map {around.address_bytes_max >> 20:,} MiB only"
+    if 0 <= host.address_bytes_max < _ADDRESS_BYTES_MIN:
+        problem = f"a process may map {host.address_bytes_max >> 20:,} MiB only"
         yield Advice(place="limits", problem=problem, mend="ulimit -v unlimited")
 
 
-def file_system(mounts: str, path: str) -> str:
+def file_system_kind(mounts: str, path: str) -> str:
     """The kind of the file system that a real path lies on; empty where it cannot be told."""
-    found, kind = "", ""
+    mount_point, kind = "", ""
     for line in mounts.splitlines():
         fields = line.split(" ")
         if len(fields) < 3:
@@ -123,54 +123,54 @@ def file_system(mounts: str, path: str) -> str:
         point = fields[1].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
         is_above = path == point or path.startswith(point.rstrip("/") + "/")
         # Of several at one point the last is on top.
-        if is_above and len(point) >= len(found):
-            found, kind = point, fields[2]
+        if is_above and len(point) >= len(mount_point):
+            mount_point, kind = point, fields[2]
     return kind
 
 
-def of_model(model: "Callable[[], Meaning]") -> Iterator[Advice]:
+def model_advice(model: "Callable[[], Meaning]") -> Iterator[Advice]:
     """What is amiss with the model: its files are held against their checksums as they load."""
     try:
-        found = model()
-        found.embedder.embed_query("kb")
+        loaded = model()
+        loaded.embedder.embed_query("kb")
     except (ModelMissing, EmbedError) as error:
         mend = "bring the model back, or choose another one with kb embedder set"
         yield Advice(place="model", problem=str(error), mend=mend)
         return
-    if found.warning:
+    if loaded.warning:
         mend = "kb embedder set follows the settings; or name the home's model in them"
-        yield Advice(place="model", problem=found.warning, mend=mend)
+        yield Advice(place="model", problem=loaded.warning, mend=mend)
 
 
-def of_store(store: Store) -> Iterator[Advice]:
+def store_advice(store: Store) -> Iterator[Advice]:
     """What is amiss with the work that is left, the sources, the docs and the clock."""
     now_ms = store.clock.now_ms()
     with store.read() as txn:
-        yield from _of_jobs(txn, store)
+        yield from _jobs_advice(txn, store)
         for origin in listed(txn):
-            yield from _of_source(origin, now_ms)
+            yield from _source_advice(origin, now_ms)
         active = [doc for doc in docs.all_latest(txn) if doc.status == "active"]
-    yield from _of_coverage(active)
-    yield from _of_clock(active, now_ms)
+    yield from _coverage_advice(active)
+    yield from _clock_advice(active, now_ms)
 
 
-def of_push(report: PushReport | None) -> Iterator[Advice]:
+def push_advice(report: PushReport | None) -> Iterator[Advice]:
     """What is amiss with the notebook's remote: it wants a person, or fails again and again."""
     if report is None or not report.behind:
         return
-    lacking = f"{report.behind:,} commit{'s' if report.behind > 1 else ''}"
-    problem = f"{report.remote} is {lacking} behind: {report.last_error}"
+    missing = f"{report.behind:,} commit{'s' if report.behind > 1 else ''}"
+    problem = f"{report.remote} is {missing} behind: {report.last_error}"
     if report.state in ("diverged", "refused"):
         yield Advice(place="notebook", problem=problem, mend="see to it, then kb note push")
     elif report.state == "waiting" and report.attempts >= _PUSHES_MIN:
         yield Advice(place="notebook", problem=problem, mend="kb note push, once it is reached")
 
 
-def _of_jobs(txn: ReadTxn, store: Store) -> Iterator[Advice]:
+def _jobs_advice(txn: ReadTxn, store: Store) -> Iterator[Advice]:
     counts = queue.counts(txn)
     if counts.failed:
         reasons = dict.fromkeys(job.last_error or "unknown" for job in queue.failed(txn))
-        problem = f"{counts.failed:,} failed for good: {_some(list(reasons))}"
+        problem = f"{counts.failed:,} failed for good: {_first_names(list(reasons))}"
         yield Advice(place="jobs", problem=problem, mend="kb worker --retry-failed")
     stuck = [job for job in queue.running(txn) if _is_stuck(job, store)]
     if stuck:
@@ -185,7 +185,7 @@ def _is_stuck(job: Job, store: Store) -> bool:
     return is_gone(job.holder) or job.deadline_ms <= store.clock.lease_ms()
 
 
-def _of_source(origin: Origin, now_ms: int) -> Iterator[Advice]:
+def _source_advice(origin: Origin, now_ms: int) -> Iterator[Advice]:
     name = origin.origin_id[:9]
     if origin.gone_since_ms:
         mend = f"remove its doc with kb rm, and the source with kb sources rm {name}"
@@ -198,11 +198,11 @@ def _of_source(origin: Origin, now_ms: int) -> Iterator[Advice]:
         yield Advice(place=origin.location, problem=problem, mend="kb sync-all, as from cron")
 
 
-def _of_coverage(active: list[Doc]) -> Iterator[Advice]:
-    lacking = [doc for doc in active if _pages_without_text(doc)]
-    if lacking:
-        pages = sum(map(_pages_without_text, lacking))
-        problem = f"{pages:,} without text, in {_some([doc.source for doc in lacking])}"
+def _coverage_advice(active: list[Doc]) -> Iterator[Advice]:
+    incomplete = [doc for doc in active if _pages_without_text(doc)]
+    if incomplete:
+        pages = sum(map(_pages_without_text, incomplete))
+        problem = f"{pages:,} without text, in {_first_names([doc.source for doc in incomplete])}"
         mend = "run a text recognition over what is scanned, and add it again"
         yield Advice(place="pages", problem=problem, mend=mend)
 
@@ -211,7 +211,7 @@ def _pages_without_text(doc: Doc) -> int:
     return doc.coverage.pages - doc.coverage.pages_with_text if doc.coverage else 0
 
 
-def _of_clock(active: list[Doc], now_ms: int) -> Iterator[Advice]:
+def _clock_advice(active: list[Doc], now_ms: int) -> Iterator[Advice]:
     mend = "set the machine's clock"
     if now_ms < _CLOCK_MS_MIN:
         yield Advice(place="clock", problem="it was never set", mend=mend)
@@ -220,6 +220,6 @@ def _of_clock(active: list[Doc], now_ms: int) -> Iterator[Advice]:
         yield Advice(place="clock", problem=f"it is behind {ahead:,} of the docs", mend=mend)
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = len(names) - _NAMED_MAX
     return ", ".join(names[:_NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")

@@ -33,13 +33,13 @@ def find(records: Records[T], txn: ReadTxn, key: bytes) -> T | None:
         return None
 
 
-def newest(txn: ReadTxn, source_no: int) -> Doc | None:
+def find_newest_doc(txn: ReadTxn, source_no: int) -> Doc | None:
     """The newest doc of a source."""
     pointer = find(VERSIONS, txn, u64(source_no))
     return find(DOCS, txn, pointer.doc_id.encode()) if pointer else None
 
 
-def passage(txn: ReadTxn, no: int) -> Chunk | None:
+def find_chunk(txn: ReadTxn, no: int) -> Chunk | None:
     """The passage with this number."""
     return find(CHUNKS, txn, u64(no))
 
@@ -62,7 +62,7 @@ def has_any_job(txn: ReadTxn, doc_id: DocId, fingerprint: str) -> bool:
     )
 
 
-def is_waiting(txn: ReadTxn, doc: Doc) -> bool:
+def awaits_chunking(txn: ReadTxn, doc: Doc) -> bool:
     """Whether the doc's passages are still to be cut: they may then be those of before."""
     entry = find(LEDGER, txn, doc.doc_id.encode())
     pending = entry is not None and entry.state == "pending"
@@ -70,25 +70,27 @@ def is_waiting(txn: ReadTxn, doc: Doc) -> bool:
 
 
 # Tables of which nothing but what they lead to says whether a row belongs there.
-LEADING: Final = frozenset(("facets", "entity_chunks", "chunk_ids", "source_chunks", "entities"))
+DERIVED_TABLES: Final = frozenset(
+    ("facets", "entity_chunks", "chunk_ids", "source_chunks", "entities")
+)
 
 
-def is_named(txn: ReadTxn, table: str, key: bytes) -> bool:
+def has_target(txn: ReadTxn, table: str, key: bytes) -> bool:
     """Whether a row that only leads somewhere can be read and leads to what has it."""
     match table:
         case "facets":
-            doc = newest(txn, from_u64(key[-8:]))
+            doc = find_newest_doc(txn, from_u64(key[-8:]))
             return doc is not None and key in docs.facet_keys(doc)
         case "entity_chunks":
-            chunk = passage(txn, from_u64(key[-8:]))
+            chunk = find_chunk(txn, from_u64(key[-8:]))
             return chunk is not None and key[:-8] in map(entity_prefix, chunk.entities)
         case "chunk_ids":
             ref = find(CHUNK_IDS, txn, key)
-            chunk = passage(txn, ref.no) if ref else None
+            chunk = find_chunk(txn, ref.no) if ref else None
             return chunk is not None and chunk.chunk_id.encode() == key
         case "source_chunks":
             ref = find(SOURCE_CHUNKS, txn, key)
-            chunk = passage(txn, ref.no) if ref else None
+            chunk = find_chunk(txn, ref.no) if ref else None
             return chunk is not None and u64(chunk.source_no) + u64(chunk.ordinal) == key
         case "entities":
             entity = find(ENTITIES, txn, key)

@@ -16,7 +16,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     """A check after the repair did not find it again."""
 
 
-class Checked(Struct, frozen=True, kw_only=True):
+class CheckCounts(Struct, frozen=True, kw_only=True):
     """How many of each were looked at."""
 
     docs: int = 0
@@ -32,7 +32,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     dense_rows: int = 0
 
 
-class Salvaged(Struct, frozen=True, kw_only=True):
+class SalvageReport(Struct, frozen=True, kw_only=True):
     """What became of a store that was damaged or gone."""
 
     records: int
@@ -58,9 +58,9 @@ class CheckReport(Struct, frozen=True, kw_only=True):
 
     sound: bool
     """Nothing is wrong now: there were no findings, or a repair mended them all."""
-    checked: Checked
+    checked: CheckCounts
     findings: tuple[Finding, ...]
     findings_left_out: int = 0
     """Findings past the first thousand."""
-    salvaged: Salvaged | None = None
+    salvaged: SalvageReport | None = None
     """What became of a store that was damaged or gone, where a repair put another in its place."""

@@ -7,7 +7,7 @@ from msgspec import Struct
 from kb.model.ids import DocId
 
 
-class ByHand(Struct, frozen=True):
+class ManualRepair(Struct, frozen=True):
     """Nothing here can mend it."""
 
     advice: str
@@ -21,38 +21,38 @@ class DropRecord(Struct, frozen=True):
     stored: bytes
 
 
-class Repoint(Struct, frozen=True):
+class RewritePointers(Struct, frozen=True):
     """Make what leads from a source to this doc anew."""
 
     doc_id: DocId
 
 
-class Refacet(Struct, frozen=True):
+class RewriteFacets(Struct, frozen=True):
     """Write the facets of a doc again."""
 
     doc_id: DocId
 
 
-class Relink(Struct, frozen=True):
+class RewriteChunkLinks(Struct, frozen=True):
     """Write what leads to a passage again: its id, its place, its entities."""
 
     no: int
 
 
-class Recut(Struct, frozen=True):
+class Rechunk(Struct, frozen=True):
     """Ask for a source's passages anew, without the passage `drop`."""
 
     source_no: int
     drop: int | None = None
 
 
-class Embed(Struct, frozen=True):
+class QueueEmbedding(Struct, frozen=True):
     """Ask for the vectors that a doc lacks."""
 
     doc_id: DocId
 
 
-class Relist(Struct, frozen=True):
+class RewriteJobLists(Struct, frozen=True):
     """Make the lists of jobs anew."""
 
 
@@ -63,13 +63,13 @@ class RaiseCounter(Struct, frozen=True):
     at_least: int
 
 
-class CountBirths(Struct, frozen=True):
+class CountGenerations(Struct, frozen=True):
     """Count the births that the docs tell of; where counts were `lost`, skip what they had."""
 
     lost: bool = False
 
 
-class BringBack(Struct, frozen=True):
+class RecoverSource(Struct, frozen=True):
     """Take a source in again whose doc was overwritten by another source's."""
 
     source_no: int
@@ -82,13 +82,13 @@ class RestoreFile(Struct, frozen=True):
     part: Literal["raw", "md"]
 
 
-class Rebuild(Struct, frozen=True):
+class RebuildCache(Struct, frozen=True):
     """Make a cache anew."""
 
     cache: Literal["lexical", "dense"]
 
 
-class MendNotebook(Struct, frozen=True):
+class RepairNotebook(Struct, frozen=True):
     """Have the notebook's index anew, or its files back."""
 
     what: Literal["index", "files"]
@@ -99,60 +99,67 @@ class SyncNotebook(Struct, frozen=True):
     """Bring the docs of the notebook level with its notes."""
 
 
-Mend: TypeAlias = (
-    ByHand
+Repair: TypeAlias = (
+    ManualRepair
     | DropRecord
-    | Repoint
-    | Refacet
-    | Relink
-    | Recut
-    | Embed
-    | Relist
+    | RewritePointers
+    | RewriteFacets
+    | RewriteChunkLinks
+    | Rechunk
+    | QueueEmbedding
+    | RewriteJobLists
     | RaiseCounter
-    | CountBirths
-    | BringBack
+    | CountGenerations
+    | RecoverSource
     | RestoreFile
-    | Rebuild
-    | MendNotebook
+    | RebuildCache
+    | RepairNotebook
     | SyncNotebook
 )
 _REPAIR = "`kb check --repair` "
-_RESTORED = {
+_FILE_ORIGINS = {
     "md": "makes it again from the raw bytes",
     "raw": "takes it from its source, where that is unchanged; else restore it",
 }
 
 
-def said(mend: Mend) -> str:
+def describe(repair: Repair) -> str:
     """The mend in words."""
-    if isinstance(mend, MendNotebook | SyncNotebook):
-        return _REPAIR + _of_notebook(mend)
-    match mend:
-        case ByHand(advice):
+    if isinstance(repair, RepairNotebook | SyncNotebook):
+        return _REPAIR + _describe_notebook(repair)
+    match repair:
+        case ManualRepair(advice):
             return advice
         case DropRecord():
             return _REPAIR + "removes the record and makes it again"
-        case Repoint() | Refacet() | Relink() | Relist() | RaiseCounter() | CountBirths():
+        case (
+            RewritePointers()
+            | RewriteFacets()
+            | RewriteChunkLinks()
+            | RewriteJobLists()
+            | RaiseCounter()
+            | CountGenerations()
+        ):
             return _REPAIR + "writes it again"
-        case Recut():
+        case Rechunk():
             return _REPAIR + "asks for the doc's passages anew; then run `kb worker --drain`"
-        case Embed():
+        case QueueEmbedding():
             return _REPAIR + "asks for its vectors; then run `kb worker --drain`"
-        case BringBack():
+        case RecoverSource():
             return _REPAIR + "takes it in again from its raw bytes; else add it again"
         case RestoreFile(part=part):
-            return _REPAIR + _RESTORED[part]
-        case Rebuild():
+            return _REPAIR + _FILE_ORIGINS[part]
+        case RebuildCache():
             return _REPAIR + "rebuilds the cache"
         case _:
-            assert_never(mend)
+            assert_never(repair)
 
 
-def _of_notebook(mend: MendNotebook | SyncNotebook) -> str:
-    match mend:
+def _describe_notebook(repair: RepairNotebook | SyncNotebook) -> str:
+    match repair:
         case SyncNotebook():
             return "or `kb sync-all` sees to it"
-        case MendNotebook("index"):
+        case RepairNotebook("index"):
             return "makes it anew from the newest commit"
         case _:
             return "puts it back; if you removed it, commit that"

@@ -1,6 +1,6 @@
 """What does a store hold that nobody vouches for? A child looks, for the store may be a trap.
 
-Run as `python -m kb.upkeep.check.stranger STORE` by `look_at`: a `Strange` on standard output.
+Run as `python -m kb.upkeep.check.untrusted STORE` by `look_at`: a `Strange` on standard output.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from kb.store.survey import survey_store
 _WALL_S: Final = 600
 _MEMORY_BYTES: Final = 4 << 30
 _NAMED_MAX: Final = 1_000
-_SAID_BYTES_MAX: Final = 2 << 20
+_OUTPUT_BYTES_MAX: Final = 2 << 20
 _TEXT_CHARS_MAX: Final = 1_000
 _ENV_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH")
 
 
-class NotSound(StoreDamaged):
+class UnsafeStore(StoreDamaged):
     """A store that nobody vouches for cannot be let count: to read it could end the process."""
 
     template = (
@@ -35,7 +35,7 @@ class NotSound(StoreDamaged):
     )
 
 
-class Strange(Struct, frozen=True, kw_only=True):
+class StoreInventory(Struct, frozen=True, kw_only=True):
     """What somebody who lets a store count lets in with it."""
 
     docs: int
@@ -50,7 +50,7 @@ class Strange(Struct, frozen=True, kw_only=True):
     """Who may ask a server of it."""
 
 
-def look_at(store: Path) -> Strange:
+def inspect_store(store: Path) -> StoreInventory:
     """Read every record of a store in a process of its own, which writes nothing.
 
     Before LMDB sees the file another process has read every page of it. Raises NotSound where one
@@ -58,18 +58,18 @@ def look_at(store: Path) -> Strange:
     """
     survey = survey_store(store)
     if not survey.is_safe:
-        raise NotSound(f"it is damaged ({survey.in_words[:_TEXT_CHARS_MAX]})", place=store)
-    found = _looked(store)
+        raise UnsafeStore(f"it is damaged ({survey.in_words[:_TEXT_CHARS_MAX]})", place=store)
+    inventory = _inspect_in_child(store)
     now = os.stat(store / "data.mdb")
     if (now.st_dev, now.st_ino) != (survey.device, survey.inode):
-        raise NotSound("another file took its place meanwhile", place=store)
-    return found
+        raise UnsafeStore("another file took its place meanwhile", place=store)
+    return inventory
 
 
-def _looked(store: Path) -> Strange:
+def _inspect_in_child(store: Path) -> StoreInventory:
     try:
-        ran = subprocess.run(
-            module_argv("kb.upkeep.check.stranger", os.fspath(store)),
+        child = subprocess.run(
+            module_argv("kb.upkeep.check.untrusted", os.fspath(store)),
             check=False,
             env=module_env(_ENV_KEPT),
             stdin=subprocess.DEVNULL,
@@ -77,72 +77,76 @@ def _looked(store: Path) -> Strange:
             timeout=_WALL_S,
         )
     except subprocess.TimeoutExpired:
-        raise NotSound("to read it takes too long", place=store) from None
-    if ran.returncode == 0:
+        raise UnsafeStore("to read it takes too long", place=store) from None
+    if child.returncode == 0:
         with contextlib.suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(ran.stdout, type=Strange)
-    said = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2][:_TEXT_CHARS_MAX]
-    detail = said or "the process that read it died"
-    raise NotSound(f"it is not sound ({detail})", place=store)
+            return msgspec.json.decode(child.stdout, type=StoreInventory)
+    last_line = child.stderr.decode(errors="replace").strip().rpartition("\n")[2][:_TEXT_CHARS_MAX]
+    detail = last_line or "the process that read it died"
+    raise UnsafeStore(f"it is not sound ({detail})", place=store)
 
 
-def _look(folder: Path) -> Strange:
+def _inspect(folder: Path) -> StoreInventory:
     from kb.intake.sync import origins
     from kb.model.embedder import EmbedderChoice
     from kb.store import embedders, records
     from kb.store.kv import TABLES
     from kb.store.store import Store
-    from kb.upkeep.check.notes import Notes
+    from kb.upkeep.check.collector import FindingCollector
     from kb.upkeep.check.records import check_records
 
-    notes = Notes()
+    collector = FindingCollector()
     with (
         Store.open(folder, create=False, read_only=True, locked=False) as store,
         store.read() as txn,
     ):
-        check_records(txn, notes)
+        check_records(txn, collector)
         for table in TABLES:
             for _ in txn.scan(table):
                 pass
-        known = embedders.in_use(txn)
-        models = [known.settings, *(one.choice for one in known.kept)] if known else []
-        places = [one.location for one in origins.listed(txn) if one.kind in _READ]
+        embedder_set = embedders.in_use(txn)
+        models = (
+            [embedder_set.settings, *(one.choice for one in embedder_set.kept)]
+            if embedder_set
+            else []
+        )
+        places = [one.location for one in origins.listed(txn) if one.kind in _SYNCED_KINDS]
         packs = [one.location for _, one in records.PACKS.scan(txn) if one.location[:1] == "/"]
         registries = [one.location for _, one in records.REGISTRIES.scan(txn)]
         usual = (EmbedderChoice(kind="onnx"), EmbedderChoice(kind="hashing"))
-        return Strange(
+        return StoreInventory(
             docs=txn.count("versions"),
-            findings=len(notes.findings) + notes.left_out,
-            sources=_named([*places, *packs]),
-            models=_named(
+            findings=len(collector.findings) + collector.left_out,
+            sources=_bounded([*places, *packs]),
+            models=_bounded(
                 [f"{one.kind} {one.model}".strip() for one in models if one not in usual]
             ),
-            registries=_named(registries),
+            registries=_bounded(registries),
             tokens=txn.count("tokens"),
         )
 
 
-_READ: Final = ("folder", "url", "notebook", "entries")
+_SYNCED_KINDS: Final = ("folder", "url", "notebook", "entries")
 
 
-def _named(texts: list[str]) -> tuple[str, ...]:
+def _bounded(texts: list[str]) -> tuple[str, ...]:
     return tuple(text[:_TEXT_CHARS_MAX] for text in sorted(set(texts))[:_NAMED_MAX])
 
 
 def _main(folder: Path) -> int:
     for what, limit in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, _SAID_BYTES_MAX),
+        (resource.RLIMIT_FSIZE, _OUTPUT_BYTES_MAX),
         (resource.RLIMIT_CPU, _WALL_S),
         (resource.RLIMIT_DATA, _MEMORY_BYTES),
     ):
         resource.setrlimit(what, (limit, resource.getrlimit(what)[1]))
     try:
-        found = _look(folder)
+        inventory = _inspect(folder)
     except KbError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.buffer.write(msgspec.json.encode(found))
+    sys.stdout.buffer.write(msgspec.json.encode(inventory))
     sys.stdout.flush()
     return 0
 
