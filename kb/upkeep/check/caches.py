@@ -1,4 +1,4 @@
-"""Do the caches hold what the store holds?"""
+"""Compare the lexical and dense caches with the store."""
 
 from typing import Final
 
@@ -22,17 +22,17 @@ _MANIFEST: Final = "manifest.json"
 def _check_files(
     store: Store, collector: FindingCollector, cache: LexicalIndex | DenseIndex
 ) -> bool:
-    """Whether a cache's files are as written. One that was never made is made now."""
+    """Whether a cache's files are intact. A cache that does not exist yet is built."""
     if (cache.folder / _MANIFEST).exists():
         try:
-            # Its writer replaces files while it catches up, and that is no damage.
+            # A writer that catches up replaces files: without the lock that looks like damage.
             with file_lock(cache.lock_path, WAIT_S):
                 problems = cache.verify()
         except StoreBusy as busy:
             collector.add(cache.name, str(busy), ManualRepair("run `kb check` again"))
             return False
         except OSError:
-            # A home that cannot be written has no writer.
+            # In a home that cannot be written no lock is needed: it has no writer.
             problems = cache.verify()
     else:
         problem = cache.catch_up(store, wait_s=WAIT_S).problem
@@ -45,29 +45,29 @@ def _check_files(
 
 
 class _Expected(Struct, frozen=True, kw_only=True):
-    """What the caches should hold, and as of which log entry."""
+    """How many rows the caches should hold, as of log entry `seq`."""
 
     seq: int
     passages: int
     vectors: int
     vectors_waiting: int
-    """Of these, vectors in docs whose embed job is still to come: it tells the dense cache."""
+    """Of `vectors`, those in docs with an unfinished job, which adds them to the dense cache."""
 
 
 def check_caches(
     store: Store, collector: FindingCollector, lexical: LexicalIndexes, dense: DenseIndex
 ) -> None:
-    """Read each cache's files whole, let it catch up, and compare its rows with the store's."""
+    """Verify each cache's files, let it catch up, and compare its row count with the store's."""
     caches: list[LexicalIndex | DenseIndex] = [*lexical.in_use(store), dense]
     are_sound = [_check_files(store, collector, cache) for cache in caches]
     if not all(are_sound):
-        # Catching up would rebuild it, and that is for a repair to do.
+        # Catching up would rebuild a damaged cache, which only a repair may do.
         return
     for _ in range(_TRIES):
         states = [cache.catch_up(store, wait_s=WAIT_S) for cache in (lexical, dense)]
         with store.read() as txn:
             expected = _expected(txn, dense.fingerprint)
-        # Else others commit meanwhile, and there is nothing to compare.
+        # If others committed meanwhile, the counts cannot be compared: try again.
         if all(state.watermark == expected.seq for state in states):
             _compare(collector, expected, lexical, dense)
             return

@@ -1,4 +1,4 @@
-"""The order of the looks, and of looking again after a repair."""
+"""Run every check in order, and check again after each round of repairs."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -22,12 +22,12 @@ from kb.upkeep.check.repairer import Repairer
 from kb.upkeep.check.repairs import ManualRepair, Repair
 from kb.upkeep.check.report import CheckCounts, CheckReport, Finding
 
-# A mend may bring out what another finding hid; each round mends one layer.
+# A repair may uncover what another finding hid, so checks and repairs run in rounds.
 _ROUNDS_MAX: Final = 4
 
 
 class HomeChecker:
-    """Compares everything in one home with what names it. Safe beside others at work."""
+    """Checks a home's records, files, caches and notebook. Safe while others use the home."""
 
     def __init__(
         self,
@@ -49,10 +49,10 @@ class HomeChecker:
         self._notebook = notebook
 
     def run(self, *, repair: bool = False) -> CheckReport:
-        """Look at everything; with `repair` mend what can be, and look again.
+        """Check everything; with `repair`, repair what can be repaired and check again.
 
-        Without it only the caches may change: they catch up, as for a search. Work that waits
-        for a worker is no finding. Raises StoreFull and ReadOnlyHome from a repair.
+        Without `repair` only the caches may change: they catch up, as for a search. Pending jobs
+        are no findings. A repair may raise StoreFull and ReadOnlyHome.
         """
         collector = self._check_all()
         all_findings = dict(collector.findings)
@@ -97,10 +97,7 @@ class HomeChecker:
 def check_without_caches(
     store: Store, content: ContentStore, fingerprint: str, dim: int
 ) -> CheckReport:
-    """Compare records and files with what names them, and leave the caches alone.
-
-    Nothing is written, so a home may be looked at that is to stay as it is.
-    """
+    """Check records and files, but not the caches. Writes nothing."""
     collector = _check_without_caches(store, content, fingerprint, dim)
     return CheckReport(
         sound=not collector.findings,
@@ -116,7 +113,7 @@ def _check_without_caches(
     collector = FindingCollector()
 
     def step(name: str, check: Callable[[ReadTxn], None]) -> None:
-        """One look in a transaction of its own; a page that cannot be read ends only this one."""
+        """One check in its own transaction; an unreadable page ends only this check."""
         try:
             with store.read() as txn:
                 check(txn)

@@ -1,4 +1,4 @@
-"""Does everything that leads to a passage lead there, and has each its vector?"""
+"""Check chunks, the rows that lead to them, and their vectors."""
 
 from typing import Final
 
@@ -24,18 +24,18 @@ _NORM_TOLERANCE: Final = 1e-3
 
 
 class _SourceState(Struct, frozen=True):
-    """What is asked of each passage of one source, looked up once."""
+    """What the checks of a source's chunks need to know, looked up once for each source."""
 
     source_no: int
     doc: Doc | None
     is_chunked: bool
-    """The passages are those of `doc`, not still to be cut."""
+    """The chunks are those of `doc`; no chunk job is pending."""
     lacks_job: bool
-    """A vector that is missing is asked for by nobody."""
+    """No pending job will make a missing vector."""
 
 
 def check_chunks(txn: ReadTxn, collector: FindingCollector, fingerprint: str) -> None:
-    """Passages, what leads to them, and their vectors under one model."""
+    """Check chunks, the rows that lead to them, and that one model's vectors exist."""
     count = edges = 0
     state: _SourceState | None = None
     for key, _ in txn.scan("chunks"):
@@ -70,7 +70,7 @@ def _source_state(txn: ReadTxn, source_no: int, fingerprint: str) -> _SourceStat
 
 
 def _check_links(txn: ReadTxn, collector: FindingCollector, chunk: Chunk) -> int:
-    """Returns how many of its edges are there."""
+    """Check the rows that lead to a chunk; returns how many of its entity edges exist."""
     by_id = find(CHUNK_IDS, txn, chunk.chunk_id.encode())
     in_order = find(SOURCE_CHUNKS, txn, u64(chunk.source_no) + u64(chunk.ordinal))
     keys = set(chunk.entities)
@@ -95,7 +95,7 @@ def _check_content(
     txn: ReadTxn, collector: FindingCollector, chunk: Chunk, state: _SourceState, fingerprint: str
 ) -> None:
     if state.doc is None:
-        # Where the source is known, its doc cannot be read, which is a finding of its own.
+        # If the source is known, its doc is damaged, which is another check's finding.
         if find(VERSIONS, txn, u64(chunk.source_no)) is None:
             repair = Rechunk(chunk.source_no, chunk.no)
             collector.add(chunk.chunk_id, "a passage of a source that is not there", repair)
@@ -113,7 +113,7 @@ def _check_content(
 
 
 def _check_order(txn: ReadTxn, collector: FindingCollector) -> None:
-    """Each source's passages are numbered from 0 without a gap, and all are there."""
+    """Check that each source's chunks are numbered from 0 without a gap, and all exist."""
     source_no, expected = 0, 0
     for key, stored in txn.scan("source_chunks"):
         owner_no, ordinal = from_u64(key[:8]), from_u64(key[8:])
@@ -136,7 +136,7 @@ def _awaits_chunking(txn: ReadTxn, source_no: int) -> bool:
 
 
 def check_vectors(txn: ReadTxn, collector: FindingCollector, fingerprint: str, dim: int) -> None:
-    """Every vector can be read; those of the model in use are unit vectors of its size."""
+    """Check that every vector is readable; those of the model in use have length 1 and `dim`."""
     model = vector_key(fingerprint, "")
     block: list[tuple[bytes, bytes, bytes]] = []
     for key, stored in txn.scan("vectors"):
@@ -166,7 +166,7 @@ def _check_block(
     matrix = np.frombuffer(b"".join(body for _, _, body in block), dtype="<f4").reshape(-1, dim)
     with np.errstate(all="ignore"):
         deviation = np.abs(np.sqrt(np.einsum("ij,ij->i", matrix, matrix)) - 1)
-    # Written so that a NaN is off, too.
+    # Negated, so that NaN fails, too.
     for row in np.flatnonzero(~(deviation <= _NORM_TOLERANCE)):
         key, stored, _ = block[int(row)]
         _add_vector(collector, key, stored, "not a vector of length 1")

@@ -1,4 +1,4 @@
-"""The findings of one pass, and what would mend them."""
+"""Collects the findings of one check and the repairs for them."""
 
 from typing import Final
 
@@ -10,17 +10,17 @@ REPAIRS_MAX: Final = 100_000
 
 
 class FindingCollector:
-    """Collects findings in the order they are met; the first thousand are kept in full."""
+    """Collects findings in order; the first thousand are kept, the others only counted."""
 
     def __init__(self) -> None:
         self.findings: dict[tuple[str, str], Finding] = {}
         self.left_out = 0
-        # Keys in order; a set would forget it.
+        # A dict instead of a set, to keep the order.
         self.repairs: dict[Repair, None] = {}
         self.counts: dict[str, int] = {}
 
     def add(self, place: str, problem: str, *repairs: Repair) -> None:
-        """Note a finding. The first mend is the one that is told."""
+        """Add a finding with its repairs; the first repair is the one described to people."""
         if len(self.repairs) < REPAIRS_MAX:
             self.repairs.update(dict.fromkeys(repairs))
         key = (place, problem)
@@ -32,5 +32,5 @@ class FindingCollector:
         self.findings[key] = Finding(place=place, problem=problem, mend=describe(repairs[0]))
 
     def count(self, name: str, number: int = 1) -> None:
-        """Count what was looked at."""
+        """Count checked items by name."""
         self.counts[name] = self.counts.get(name, 0) + number

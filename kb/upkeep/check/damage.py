@@ -1,4 +1,4 @@
-"""What a store's pages tell that cannot be read, and what became of it, as findings."""
+"""Turn the survey of a damaged store, and its salvage, into findings of a check."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +12,7 @@ _LOST: Final = "add it again, or restore the home from a backup"
 
 
 def survey_report(survey: StoreSurvey) -> CheckReport:
-    """The report of a store that is not to be opened as it is."""
+    """The report for a store that is too damaged to be opened."""
     findings = [
         Finding(place=item.place, problem=item.problem, mend=_REPAIR) for item in survey.problems
     ]
@@ -29,7 +29,7 @@ def survey_report(survey: StoreSurvey) -> CheckReport:
 
 
 def salvage_findings(survey: StoreSurvey | None, salvage: SalvageReport) -> list[Finding]:
-    """What a salvage has mended, and what it could not."""
+    """The findings after a salvage: those it repaired and those it could not."""
     findings = [
         Finding(place=item.place, problem=item.problem, mend=_REPAIR, repaired=True)
         for item in (survey.problems if survey else ())
@@ -37,7 +37,7 @@ def salvage_findings(survey: StoreSurvey | None, salvage: SalvageReport) -> list
     for doc in salvage.lost:
         problem = f"{doc.doc_id or 'its doc'} is lost, and raw/ does not tell which file it was"
         findings.append(Finding(place=doc.place or doc.doc_id, problem=problem, mend=_LOST))
-    # Who has a store made anew knows that it is all lost.
+    # Without a survey the user asked to rebuild a lost store, and knows that all is lost.
     findings += _unnamed(salvage.lost_unnamed, _LOST) if survey else ()
     for path in salvage.unusable:
         problem = "no doc names it, and it cannot be taken in again"

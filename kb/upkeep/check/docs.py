@@ -1,4 +1,4 @@
-"""Does everything that leads to a doc lead there, and has each what it needs?"""
+"""Check docs, the pointers that lead to them, their facets and their ledger entries."""
 
 import os
 
@@ -26,7 +26,7 @@ from kb.upkeep.check.repairs import (
 
 
 def check_docs(txn: ReadTxn, collector: FindingCollector, fingerprint: str) -> None:
-    """Docs, their versions, facets and ledger entries."""
+    """Check docs, their versions, facets and ledger entries."""
     facets = 0
     counts_generations = births.are_kept(txn)
     for key, _ in txn.scan("docs"):
@@ -45,7 +45,7 @@ def check_docs(txn: ReadTxn, collector: FindingCollector, fingerprint: str) -> N
                 doc.doc_id, "it is not among its source's versions", RewritePointers(doc.doc_id)
             )
         if pointer is not None and pointer.doc_id == doc.doc_id:
-            # Versions before a move name the place before it.
+            # Only the newest version is compared: older ones may name the place before a move.
             if (
                 source_ref is None
                 or source_ref.source_no != doc.source_no
@@ -72,7 +72,7 @@ def _check_generation(txn: ReadTxn, collector: FindingCollector, doc: Doc) -> No
 
 
 def _check_newest(txn: ReadTxn, collector: FindingCollector, doc: Doc, fingerprint: str) -> int:
-    """Returns how many of its facets are there."""
+    """Check the newest version of a source; returns how many of its facets exist."""
     expected = docs.facet_keys(doc)
     present = sum(txn.get("facets", key) is not None for key in expected)
     if present < len(expected):
@@ -135,7 +135,7 @@ def _add_overwritten(txn: ReadTxn, collector: FindingCollector, source_no: int) 
 
 
 def check_derived_rows(txn: ReadTxn, collector: FindingCollector, table: str, problem: str) -> None:
-    """Note the rows of a table that lead to nothing that has them."""
+    """Report the rows of a derived table whose target does not exist or does not have them."""
     for key, stored in txn.scan(table):
         if not has_target(txn, table, key):
             collector.add(f"{table}/{key.hex()[-16:]}", problem, DropRecord(table, key, stored))

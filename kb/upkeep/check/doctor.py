@@ -1,4 +1,4 @@
-"""What surrounds the store: the disk, the model, the work that is left, the sources."""
+"""Health advice beyond the store itself: host, disk, model, jobs, sources, clock, remote."""
 
 import os
 import resource
@@ -30,12 +30,12 @@ _ADDRESS_BYTES_MIN: Final = 1 << 36
 _DAY_MS: Final = 86_400_000
 _STALE_MS: Final = 7 * _DAY_MS
 _AHEAD_MS: Final = 300_000
-# November 2023: a clock that says less was never set.
+# November 2023: a clock before that was never set.
 _CLOCK_MS_MIN: Final = 1_700_000_000_000
 _NAMED_MAX: Final = 3
-# A network that is away for a minute is none of a person's business.
+# Fewer failed pushes than this are taken for a short network outage and not reported.
 _PUSHES_MIN: Final = 3
-# File systems over a network, where memory maps and locks do not hold what they promise.
+# Network file systems, where memory maps and locks are not reliable.
 _NETWORK: Final = frozenset(
     (
         *("9p", "afs", "ceph", "cifs", "davfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs"),
@@ -45,7 +45,7 @@ _NETWORK: Final = frozenset(
 
 
 class Advice(Struct, frozen=True, kw_only=True):
-    """Something that needs attention, and what to do about it."""
+    """A problem that needs attention, and what to do about it. Field names are JSON output."""
 
     place: str
     problem: str
@@ -53,7 +53,7 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 class HostEnvironment(Struct, frozen=True, kw_only=True):
-    """What the machine says of the place where a home lies."""
+    """The host's limits and the state of the home's folder."""
 
     root: str
     """Its real path."""
@@ -62,14 +62,15 @@ class HostEnvironment(Struct, frozen=True, kw_only=True):
     is_writable: bool
     free_bytes: int
     mounts: str
-    """As /proc/mounts has them; empty where there is no such file."""
+    """The text of /proc/mounts; empty if there is no such file."""
     open_files_max: int
-    """Of this process; -1 where there is no limit, as below."""
+    """Limit of this process; -1 for none."""
     address_bytes_max: int
+    """Address space of this process; -1 for no limit."""
 
 
 def inspect_host(root: Path) -> HostEnvironment:
-    """Ask the machine. The home is there."""
+    """Read the host's limits for an existing home."""
     try:
         mounts = Path("/proc/mounts").read_text("utf-8", "surrogateescape")
     except OSError:
@@ -91,7 +92,7 @@ def _soft_limit(which: int) -> int:
 
 
 def home_advice(host: HostEnvironment) -> Iterator[Advice]:
-    """What is amiss with the place of a home."""
+    """Advice on a home's folder, file system, free space and process limits."""
     if host.mode & 0o077:
         problem = f"others than its owner may enter it (mode {host.mode:04o})"
         yield Advice(place="home", problem=problem, mend=f"chmod 700 {host.root}")
@@ -113,7 +114,7 @@ def home_advice(host: HostEnvironment) -> Iterator[Advice]:
 
 
 def file_system_kind(mounts: str, path: str) -> str:
-    """The kind of the file system that a real path lies on; empty where it cannot be told."""
+    """The type of the file system that a real path lies on; empty if unknown."""
     mount_point, kind = "", ""
     for line in mounts.splitlines():
         fields = line.split(" ")
@@ -122,14 +123,14 @@ def file_system_kind(mounts: str, path: str) -> str:
         # Blanks in names are written as octal escapes.
         point = fields[1].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
         is_above = path == point or path.startswith(point.rstrip("/") + "/")
-        # Of several at one point the last is on top.
+        # Of several mounts at one point the last one hides the others.
         if is_above and len(point) >= len(mount_point):
             mount_point, kind = point, fields[2]
     return kind
 
 
 def model_advice(model: "Callable[[], Meaning]") -> Iterator[Advice]:
-    """What is amiss with the model: its files are held against their checksums as they load."""
+    """Advice on the embedding model: loads it, which verifies its files, and embeds a query."""
     try:
         loaded = model()
         loaded.embedder.embed_query("kb")
@@ -143,7 +144,7 @@ def model_advice(model: "Callable[[], Meaning]") -> Iterator[Advice]:
 
 
 def store_advice(store: Store) -> Iterator[Advice]:
-    """What is amiss with the work that is left, the sources, the docs and the clock."""
+    """Advice on jobs, sources, docs and the clock."""
     now_ms = store.clock.now_ms()
     with store.read() as txn:
         yield from _jobs_advice(txn, store)
@@ -155,7 +156,7 @@ def store_advice(store: Store) -> Iterator[Advice]:
 
 
 def push_advice(report: PushReport | None) -> Iterator[Advice]:
-    """What is amiss with the notebook's remote: it wants a person, or fails again and again."""
+    """Advice on a notebook remote that needs a person or fails repeatedly."""
     if report is None or not report.behind:
         return
     missing = f"{report.behind:,} commit{'s' if report.behind > 1 else ''}"

@@ -1,4 +1,4 @@
-"""Do the files hold what their docs say?"""
+"""Check the content files of docs, and their chunks against their markdown."""
 
 from kb.errors import StoreDamaged
 from kb.model.doc import Doc
@@ -12,7 +12,7 @@ from kb.upkeep.check.repairs import Rechunk, RestoreFile
 
 
 def check_files(txn: ReadTxn, collector: FindingCollector, content: ContentStore) -> None:
-    """Every doc's two files by their hashes, and its passages against its markdown."""
+    """Check every doc's two files by their hashes, and its chunks against its markdown."""
     for key, _ in txn.scan("docs"):
         doc = find(DOCS, txn, key)
         if doc is None:
@@ -53,7 +53,7 @@ def _numbers(txn: ReadTxn, source_no: int) -> list[int]:
 
 
 def drop_removed_docs(txn: ReadTxn, collector: FindingCollector) -> None:
-    """Forget findings about files of docs that are no more: compaction took both meanwhile."""
+    """Drop findings about files whose docs were removed meanwhile, as a compaction does."""
     for repair in [repair for repair in collector.repairs if isinstance(repair, RestoreFile)]:
         if txn.get("docs", repair.doc_id.encode()) is None:
             del collector.repairs[repair]

@@ -1,4 +1,4 @@
-"""Does every job stand in the list of its state and under its work, and nothing else?"""
+"""Check that every job is in the list of its state and under its dedupe key."""
 
 from typing import Final
 
@@ -14,7 +14,10 @@ _LISTS: Final = {records.table: records for records in (JOBS_READY, JOBS_RUNNING
 
 
 def check_jobs(txn: ReadTxn, collector: FindingCollector) -> None:
-    """Jobs against their lists and dedupe keys. Where all are there and no more, none is extra."""
+    """Check jobs against their lists and dedupe keys.
+
+    Extra rows are found by counting: every job is listed once, so equal counts leave none.
+    """
     jobs = 0
     for key, _ in txn.scan("jobs"):
         job = find(JOBS, txn, key)

@@ -1,4 +1,4 @@
-"""Looking a record up where it may be damaged: then it is as good as absent."""
+"""Look up records that may be damaged; a damaged record counts as absent."""
 
 from typing import Final, TypeVar
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def find(records: Records[T], txn: ReadTxn, key: bytes) -> T | None:
-    """The record; None where it is absent or cannot be read."""
+    """The record; None if it is absent or damaged."""
     try:
         return records.get(txn, key)
     except StoreDamaged:
@@ -34,18 +34,18 @@ def find(records: Records[T], txn: ReadTxn, key: bytes) -> T | None:
 
 
 def find_newest_doc(txn: ReadTxn, source_no: int) -> Doc | None:
-    """The newest doc of a source."""
+    """The newest doc of a source; None if it is absent or damaged."""
     pointer = find(VERSIONS, txn, u64(source_no))
     return find(DOCS, txn, pointer.doc_id.encode()) if pointer else None
 
 
 def find_chunk(txn: ReadTxn, no: int) -> Chunk | None:
-    """The passage with this number."""
+    """The chunk with this number; None if it is absent or damaged."""
     return find(CHUNKS, txn, u64(no))
 
 
 def has_job(txn: ReadTxn, key: str) -> bool:
-    """Whether this work is ready, running or failed."""
+    """Whether a job with this dedupe key is ready, running or failed."""
     try:
         return by_key(txn, key) is not None
     except StoreDamaged:
@@ -53,7 +53,7 @@ def has_job(txn: ReadTxn, key: str) -> bool:
 
 
 def has_any_job(txn: ReadTxn, doc_id: DocId, fingerprint: str) -> bool:
-    """Whether any work on a doc is ready, running or failed, under this model or another."""
+    """Whether any job of a doc is ready, running or failed, for this model or another."""
     keys = [dedupe_key("chunk", doc_id), dedupe_key("embed", doc_id, fingerprint)]
     prefix = f"embed:{doc_id}:".encode()
     others = txn.scan("jobs_dedupe", prefix, prefix_stop(prefix))
@@ -63,20 +63,20 @@ def has_any_job(txn: ReadTxn, doc_id: DocId, fingerprint: str) -> bool:
 
 
 def awaits_chunking(txn: ReadTxn, doc: Doc) -> bool:
-    """Whether the doc's passages are still to be cut: they may then be those of before."""
+    """Whether the doc is still to be chunked; until then its source may have older chunks."""
     entry = find(LEDGER, txn, doc.doc_id.encode())
     pending = entry is not None and entry.state == "pending"
     return pending or has_job(txn, dedupe_key("chunk", doc.doc_id))
 
 
-# Tables of which nothing but what they lead to says whether a row belongs there.
+# Tables whose rows only point at other records: only the target tells if a row belongs there.
 DERIVED_TABLES: Final = frozenset(
     ("facets", "entity_chunks", "chunk_ids", "source_chunks", "entities")
 )
 
 
 def has_target(txn: ReadTxn, table: str, key: bytes) -> bool:
-    """Whether a row that only leads somewhere can be read and leads to what has it."""
+    """Whether a row of a derived table is readable and its target has that row."""
     match table:
         case "facets":
             doc = find_newest_doc(txn, from_u64(key[-8:]))

@@ -1,4 +1,4 @@
-"""Is the notebook whole? Its repository, and its notes against the docs that were made of them."""
+"""Check the notebook: its git repository, and its notes against their docs."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -32,14 +32,14 @@ _RESTORE_ADVICE: Final = (
 
 
 class NotebookPlace(Struct, frozen=True, kw_only=True):
-    """Where a home's notebook is, and who brings its docs level with it."""
+    """Where a home's notebook is, and a function that syncs its docs."""
 
     root: Path
     sync: Callable[[], None]
 
 
 def notebook_state(store: Store, root: Path) -> Literal["none", "gone", "there"]:
-    """Whether there is a notebook; `gone` where there was one and its repository is no more."""
+    """Whether there is a notebook; `gone` if notes were synced and the repository is missing."""
     if os.path.lexists(root / ".git"):
         return "there"
     with store.read() as txn:
@@ -47,13 +47,13 @@ def notebook_state(store: Store, root: Path) -> Literal["none", "gone", "there"]
 
 
 def _was_synced(txn: ReadTxn, root: Path) -> bool:
-    """Whether notes were taken in from this very folder."""
+    """Whether notes were synced from this folder."""
     place = display_name(root)
     return any(origin.kind == "notebook" and origin.location == place for origin in listed(txn))
 
 
 def check_notebook(store: Store, collector: FindingCollector, root: Path) -> None:
-    """Look at the repository, in a process of its own, and at the docs of its notes."""
+    """Check the repository in a child process, then the docs of its notes."""
     match notebook_state(store, root):
         case "none":
             return
@@ -70,7 +70,7 @@ def check_notebook(store: Store, collector: FindingCollector, root: Path) -> Non
 
 
 def notebook_advice(store: Store, root: Path) -> list[Advice]:
-    """What a person should know of a notebook, without a look at every object."""
+    """Advice on a notebook, from a quick check that does not read every object."""
     match notebook_state(store, root):
         case "none":
             return []
@@ -85,7 +85,7 @@ def notebook_advice(store: Store, root: Path) -> list[Advice]:
 
 
 def repair_notebook(notebook: NotebookPlace, repairs: Sequence[Repair], now_ms: int) -> None:
-    """Do what can be done; what cannot be done now is found again."""
+    """Apply the notebook's repairs; one that fails now is reported by the next check."""
     root = notebook.root
     for repair in repairs:
         with suppress(NotebookUnfit, StoreBusy):
@@ -117,12 +117,12 @@ def _repair_of(damage: Damage) -> Repair:
 def _check_docs(
     txn: ReadTxn, collector: FindingCollector, root: Path, repository: Examined
 ) -> None:
-    """Notes that were never taken in, and docs whose note is no more."""
+    """Report notes without a doc, and docs whose note is missing."""
     if not _was_synced(txn, root):
-        # The home was moved, or nothing of it was synced yet.
+        # The home was moved, or its notes were never synced.
         return
     if any(True for _ in queue.pending(txn, "organize")):
-        # A note that is being placed is taken in behind its commit.
+        # A note that is being placed gets its doc only after its commit.
         return
     committed = set(repository.notes) - {NOTEBOOK_INDEX}
     for file in walk(root, ("md",)):

@@ -1,4 +1,4 @@
-"""Can every record be read?"""
+"""Check that every record is readable and that counters are above the numbers in use."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,11 +24,11 @@ _BACKUP: Final = "restore the home from a backup"
 _TABLES: Final[tuple[Records[Any], ...]] = tuple(
     found for found in vars(records).values() if isinstance(found, Records)
 )
-# What is in these is said nowhere else.
+# The records of these tables cannot be derived from others.
 _IRREPLACEABLE: Final = frozenset(("docs", "lsids", "versions", "source_docs"))
 _COUNTED: Final = frozenset(("docs", "ledger", "jobs", "chunks", "entities", "log"))
 _COUNTER_OF: Final = {"source": "versions", "chunk": "chunks", "log": "log", "job": "jobs"}
-# Numbers given out and gone again are not known; the caches may hold them.
+# How far to skip ahead of the highest number in use: removed numbers may still be in caches.
 _SPARE: Final = 1 << 20
 
 
@@ -65,7 +65,7 @@ def _repairs_of(table: str, key: bytes, stored: bytes) -> tuple[Repair, ...]:
 
 
 def check_counters(txn: ReadTxn, collector: FindingCollector) -> None:
-    """A counter must stand at or above every number that is in use."""
+    """Check that each counter is at or above every number in use."""
     for name, table in _COUNTER_OF.items():
         used = _highest(txn, table)
         try:
@@ -80,7 +80,7 @@ def check_counters(txn: ReadTxn, collector: FindingCollector) -> None:
 
 
 def skip_numbers(txn: WriteTxn) -> None:
-    """Let every counter go on well above what is in use, for a store that lost some of them."""
+    """Raise every counter well above the numbers in use, after a store lost some records."""
     for name, table in _COUNTER_OF.items():
         raise_number(txn, name, _highest(txn, table) + (0 if name == "log" else _SPARE))
 
@@ -92,7 +92,7 @@ def _highest(txn: ReadTxn, table: str) -> int:
 
 
 def _orders(txn: ReadTxn) -> Iterator[int]:
-    """The places of jobs among their equals; what cannot be read is told of elsewhere."""
+    """The `order` of every readable job; damaged ones are another check's findings."""
     for key, _ in txn.scan("jobs"):
         with suppress(StoreDamaged):
             job = records.JOBS.get(txn, key)

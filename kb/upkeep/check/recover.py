@@ -1,4 +1,4 @@
-"""Taking in again a source whose doc was overwritten by that of another source with its id."""
+"""Ingest a source again from its raw file, after its doc was overwritten or lost."""
 
 import contextlib
 import os
@@ -24,25 +24,25 @@ from kb.store.store import Store
 from kb.upkeep.check.lookup import find
 
 RECOVERED = "recovered"
-"""The tag of docs that were taken in again from their raw bytes."""
+"""The tag of docs that were ingested again from their raw bytes."""
 
 
 class SourceLocation(Struct, frozen=True):
-    """A place of a source, and what its file was when it was taken in."""
+    """A place of a source, and the stamp of its file when it was ingested."""
 
     place: Lsid
     seen: Seen | None
 
 
 def is_overwritten(txn: ReadTxn, source_no: int) -> bool:
-    """Whether the newest doc of a source is another source's."""
+    """Whether the newest doc of a source belongs to another source."""
     pointer = find(VERSIONS, txn, u64(source_no))
     doc = find(DOCS, txn, pointer.doc_id.encode()) if pointer else None
     return doc is not None and doc.source_no != source_no
 
 
 def locations_of(txn: ReadTxn, source_no: int) -> Iterator[SourceLocation]:
-    """The places of a source, with what their files were when they were taken in."""
+    """The places of a source, with the stamps of their files."""
     for key, ref in LSIDS.scan(txn):
         if ref.source_no == source_no:
             yield SourceLocation(ref.lsid, find(SEEN, txn, key))
@@ -51,10 +51,10 @@ def locations_of(txn: ReadTxn, source_no: int) -> Iterator[SourceLocation]:
 def recover_overwritten(
     store: Store, content: ContentStore, parser: Parser, source_no: int
 ) -> None:
-    """Give a source a birth of its own, from the raw bytes that the home still holds.
+    """Ingest an overwritten source again as a new one, from the raw bytes in the home.
 
-    Who saw it is not known any more: the doc is private, and has the tag `recovered`. Where the
-    bytes are gone, the source's remains are removed, so that its file can be added again.
+    Its former visibility is unknown, so the doc is private, with the tag `recovered`. If the raw
+    bytes are missing, the source's records are removed, so that its file can be added again.
     """
     with store.read() as txn:
         if not is_overwritten(txn, source_no):
@@ -70,7 +70,7 @@ def recover_source(
     source_no: int,
     locations: list[SourceLocation],
 ) -> int:
-    """Let sources with these names take the place of what is left of one; how many could be had."""
+    """Replace a source's records by new sources at `locations`; returns how many were ingested."""
     ingestor = Ingestor(store, content)
     requests = [_request_for(content, parser, location) for location in locations]
     staged = [ingestor.stage(request) for request in requests if request is not None]
@@ -108,11 +108,11 @@ def _request_for(
 
 
 def request_from_raw(raw_file: Path, parser: Parser, place: Lsid, source: str) -> IngestRequest:
-    """What a file of raw/ is to be taken in as. Raises OSError, and KbError where it cannot be."""
+    """The ingest request for a file in raw/. Raises OSError, and KbError if it is unusable."""
     raw, digest = raw_file.read_bytes(), raw_file.stem
     if sha256_hex(raw) != digest:
         raise StoreDamaged("the file is not what was written", place=f"raw/{raw_file.name}")
-    # A file of raw/ is called as it says what it is, and by no name of its own.
+    # The name of a raw file is its hash, so the type is detected with the source's name.
     name = os.path.basename(source)
     canonical = parser.parse(CanonicalizeInput(data=raw, mime=detect_mime(raw, name), name=name))
     return IngestRequest(

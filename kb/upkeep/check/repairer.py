@@ -1,4 +1,4 @@
-"""Doing what mends: records in bounded transactions, then files, then caches."""
+"""Apply repairs: records in bounded transactions first, then files, then caches."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ REPAIRS_PER_TXN: Final = 200
 
 
 class Repairer:
-    """Applies mends. Each looks again before it acts, for others may have been at work."""
+    """Applies repairs. Each checks its finding again first: others may have written meanwhile."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Repairer:
         self._fingerprint = fingerprint
 
     def apply(self, repairs: Sequence[Repair]) -> None:
-        """Do all of them, those that need a transaction first."""
+        """Apply all repairs, those that need a transaction first."""
         waiting = iter(repairs)
         while page := list(islice(waiting, REPAIRS_PER_TXN)):
             with self._store.write() as txn:
@@ -154,7 +154,7 @@ class Repairer:
                 self._replace(relative, sha256, data)
 
     def _from_source(self, doc: Doc) -> Iterator[bytes]:
-        """The bytes of the file that the doc came from, if it is one and as long as it was."""
+        """The bytes of the doc's source file, if it exists and has its former length."""
         path = path_of(doc.place)
         if path is None or not path.is_file() or path.stat().st_size != doc.raw_bytes:
             return
@@ -164,7 +164,7 @@ class Repairer:
             return
 
     def _from_raw(self, doc: Doc, parser: Parser) -> Iterator[bytes]:
-        """The markdown that the raw bytes give now."""
+        """The markdown that the raw bytes convert to now, as UTF-8."""
         try:
             raw = self._content.read(doc.raw_path, doc.raw_sha256)
             name = os.path.basename(doc.source) or doc.source
@@ -177,7 +177,7 @@ class Repairer:
         try:
             self._content.read(relative, sha256)
         except KbError:
-            # What lies there is not what any doc says; a whole file takes its place.
+            # The damaged file is removed first, as content files are never overwritten.
             path = self._content.paths.root / relative
             if path.is_symlink() or path.is_file():
                 path.unlink(missing_ok=True)

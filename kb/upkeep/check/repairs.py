@@ -1,4 +1,4 @@
-"""What can be put right, and how it is told to a person. Doing it is `repair`'s business."""
+"""The kinds of repair, and their descriptions for people. `repairer` applies them."""
 
 from typing import Literal, TypeAlias, assert_never
 
@@ -8,13 +8,13 @@ from kb.model.ids import DocId
 
 
 class ManualRepair(Struct, frozen=True):
-    """Nothing here can mend it."""
+    """No automatic repair: `advice` tells a person what to do."""
 
     advice: str
 
 
 class DropRecord(Struct, frozen=True):
-    """Remove a record that other records can replace, while it is still what was looked at."""
+    """Remove a record that can be derived again, if it is unchanged since the check."""
 
     table: str
     key: bytes
@@ -22,7 +22,7 @@ class DropRecord(Struct, frozen=True):
 
 
 class RewritePointers(Struct, frozen=True):
-    """Make what leads from a source to this doc anew."""
+    """Write the pointers from a source to this doc again."""
 
     doc_id: DocId
 
@@ -34,69 +34,69 @@ class RewriteFacets(Struct, frozen=True):
 
 
 class RewriteChunkLinks(Struct, frozen=True):
-    """Write what leads to a passage again: its id, its place, its entities."""
+    """Write the rows that lead to a chunk again: its id, its ordinal, its entities."""
 
     no: int
 
 
 class Rechunk(Struct, frozen=True):
-    """Ask for a source's passages anew, without the passage `drop`."""
+    """Queue a chunk job for a source's newest doc, and remove the chunk `drop` at once."""
 
     source_no: int
     drop: int | None = None
 
 
 class QueueEmbedding(Struct, frozen=True):
-    """Ask for the vectors that a doc lacks."""
+    """Queue an embed job for the vectors that a doc lacks."""
 
     doc_id: DocId
 
 
 class RewriteJobLists(Struct, frozen=True):
-    """Make the lists of jobs anew."""
+    """Build the lists of jobs again from the jobs."""
 
 
 class RaiseCounter(Struct, frozen=True):
-    """Let a counter go on above every number in use."""
+    """Raise a counter to at least `at_least`, so that it gives out no number in use."""
 
     name: str
     at_least: int
 
 
 class CountGenerations(Struct, frozen=True):
-    """Count the births that the docs tell of; where counts were `lost`, skip what they had."""
+    """Count source generations again from the docs; if counts were `lost`, skip some numbers."""
 
     lost: bool = False
 
 
 class RecoverSource(Struct, frozen=True):
-    """Take a source in again whose doc was overwritten by another source's."""
+    """Ingest a source again whose doc was overwritten by another source's doc."""
 
     source_no: int
 
 
 class RestoreFile(Struct, frozen=True):
-    """Make a content file again from what it came from, where that still says the same."""
+    """Write a content file again from its origin, if that still gives the same bytes."""
 
     doc_id: DocId
     part: Literal["raw", "md"]
 
 
 class RebuildCache(Struct, frozen=True):
-    """Make a cache anew."""
+    """Rebuild a cache from the store."""
 
     cache: Literal["lexical", "dense"]
 
 
 class RepairNotebook(Struct, frozen=True):
-    """Have the notebook's index anew, or its files back."""
+    """Rebuild the notebook's git index, or restore its files."""
 
     what: Literal["index", "files"]
     paths: tuple[str, ...] = ()
 
 
 class SyncNotebook(Struct, frozen=True):
-    """Bring the docs of the notebook level with its notes."""
+    """Sync the docs of the notebook with its notes."""
 
 
 Repair: TypeAlias = (
@@ -124,7 +124,7 @@ _FILE_ORIGINS = {
 
 
 def describe(repair: Repair) -> str:
-    """The mend in words."""
+    """The repair as a sentence for a person."""
     if isinstance(repair, RepairNotebook | SyncNotebook):
         return _REPAIR + _describe_notebook(repair)
     match repair:

@@ -1,7 +1,7 @@
-"""A new store in the place of one that is damaged or gone: of all that can be reached of it.
+"""Replace a damaged or missing store by a new one, made of every record that is still readable.
 
-What the store itself no longer says, raw/ may: those docs are taken in again. The new store is made
-beside the old one, and takes its place when it is whole.
+Docs whose records are lost are ingested again from raw/. The new store is built beside the old
+one, and takes its place when it is complete.
 """
 
 import os
@@ -55,17 +55,17 @@ class _Recovery(Struct, frozen=True):
 
 
 def survey_home(paths: HomePaths) -> StoreSurvey | None:
-    """Look at the store of a home, from a process of its own, beside others at work.
+    """Survey the store of a home in a child process, while others may use it.
 
-    None where no process can be started. Raises StoreTooNew, and StoreDamaged where it cannot be
-    looked at.
+    None if no child process can be started. Raises StoreTooNew, and StoreDamaged if the store
+    cannot be read.
     """
     try:
         survey = survey_store(paths.store, beside_writers=True)
     except NoSurveyor:
         return None
     if not survey.is_safe:
-        # What LMDB cannot hold still may be read without it.
+        # LMDB may be unable to pin a snapshot of a file that can be read without LMDB.
         exclusive = survey_store(paths.store)
         survey = exclusive if survey.unread or not exclusive.is_safe else survey
     check_not_newer(survey.format, paths.store)
@@ -73,10 +73,10 @@ def survey_home(paths: HomePaths) -> StoreSurvey | None:
 
 
 def salvage(paths: HomePaths, clock: Clock, parser: Parser) -> SalvageReport:
-    """Put a new store in the place of the damaged one, which is kept, or of one that is gone.
+    """Replace a damaged store, whose file is kept, or a missing one by a new store.
 
-    A process that dies in this leaves the old one in its place. Raises StoreBusy where the store
-    is in use, StoreTooNew, StoreFull, ReadOnlyHome, and StoreDamaged where it cannot be read.
+    If the process dies meanwhile, the old store is still in place. Raises StoreBusy if the store
+    is in use, StoreTooNew, StoreFull, ReadOnlyHome, and StoreDamaged if nothing can be read.
     """
     paths.make()
     with alone(paths.store) as reset_lock:
@@ -91,7 +91,7 @@ def salvage(paths: HomePaths, clock: Clock, parser: Parser) -> SalvageReport:
                 copied_docs = _count_docs(store)
                 recovery = _recover_docs(store, ContentStore(paths), parser, survey)
             kept_as = _keep_damaged_file(paths) if paths.has_store else ""
-            # Caches of numbers that may be given out again.
+            # The caches are keyed by numbers that the new store may give out again.
             shutil.rmtree(paths.index, ignore_errors=True)
             reset_lock()
             os.replace(new / "data.mdb", paths.data_file)
@@ -120,7 +120,7 @@ def _count_docs(store: Store) -> int:
 
 
 def _reset_counters(store: Store, survey: StoreSurvey) -> None:
-    """Let no number be given out again that the old store may have given out."""
+    """Raise the counters, so that no number of the old store is given out again."""
     whole = {table.name for table in survey.tables if table.is_whole}
     with store.write() as txn:
         if "meta" not in whole:
@@ -149,7 +149,7 @@ def _recover_docs(
 
 
 def _lost_sources(txn: ReadTxn) -> Iterator[_LostSource]:
-    """Sources whose newest doc has no record, as far as anything names them."""
+    """Sources that some record names and whose newest doc has no record."""
     newest: dict[int, tuple[int, DocId]] = {}
     for key, ref in SOURCE_DOCS.scan(txn):
         number = from_u64(key[:8])
@@ -177,7 +177,7 @@ def _place(locations: list[SourceLocation]) -> str:
 def _ingest_unnamed_files(
     store: Store, content: ContentStore, parser: Parser, unusable: list[str]
 ) -> int:
-    """Take in every file of raw/ that no doc names; what cannot be is put into `unusable`."""
+    """Ingest every file of raw/ that no doc names; those that fail are added to `unusable`."""
     ingestor = Ingestor(store, content)
     root = content.paths.root
     with store.read() as txn:
@@ -201,7 +201,7 @@ def _ingest_unnamed_files(
 
 
 def _keep_damaged_file(paths: HomePaths) -> str:
-    """Give the old file a second name; its path in the home."""
+    """Keep the damaged data file under a second name; returns its path in the home."""
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     kept = paths.store / f"damaged-{moment}.mdb"
     for number in range(1, 1_000):

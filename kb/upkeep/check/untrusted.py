@@ -1,6 +1,7 @@
-"""What does a store hold that nobody vouches for? A child looks, for the store may be a trap.
+"""Inspect an untrusted store in a child process, because a crafted store may crash its reader.
 
-Run as `python -m kb.upkeep.check.untrusted STORE` by `look_at`: a `Strange` on standard output.
+`inspect_store` runs it as `python -m kb.upkeep.check.untrusted STORE`; the child writes a
+`StoreInventory` as JSON on standard output.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ _ENV_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PA
 
 
 class UnsafeStore(StoreDamaged):
-    """A store that nobody vouches for cannot be let count: to read it could end the process."""
+    """An untrusted store cannot be trusted: reading it could crash the process."""
 
     template = (
         "{place}: {detail}, so it cannot count; bring back a backup of it, or remove it and take "
@@ -36,25 +37,26 @@ class UnsafeStore(StoreDamaged):
 
 
 class StoreInventory(Struct, frozen=True, kw_only=True):
-    """What somebody who lets a store count lets in with it."""
+    """What a user accepts by trusting a store."""
 
     docs: int
     findings: int
-    """Records that are not as they should be; `kb check` names them."""
+    """How many damaged records it has; `kb check` names them."""
     sources: tuple[str, ...]
-    """Places that `kb sync-all` would read: folders, addresses, and manifests of packs."""
+    """Places that `kb sync-all` would read: folders, URLs and pack manifests."""
     models: tuple[str, ...]
-    """Models that embed here, other than the built-in one."""
+    """Embedding models other than the built-in ones."""
     registries: tuple[str, ...]
+    """Locations of its registries."""
     tokens: int
-    """Who may ask a server of it."""
+    """How many access tokens it has for its server."""
 
 
 def inspect_store(store: Path) -> StoreInventory:
-    """Read every record of a store in a process of its own, which writes nothing.
+    """Read every record of a store in a child process, which writes nothing.
 
-    Before LMDB sees the file another process has read every page of it. Raises NotSound where one
-    of them dies of it, or cannot read it.
+    Another child first reads every page without LMDB. Raises UnsafeStore if one of the two
+    crashes or cannot read the store.
     """
     survey = survey_store(store)
     if not survey.is_safe:
