@@ -108,7 +108,7 @@ def _inspect(folder: Path) -> StoreInventory:
                 pass
         embedder_set = embedders.in_use(txn)
         models = (
-            [embedder_set.settings, *(one.choice for one in embedder_set.kept)]
+            [embedder_set.settings, *(one.choice for one in embedder_set.retained)]
             if embedder_set
             else []
         )
