@@ -13,7 +13,7 @@ from kb.intake.canonicalize import Parser
 from kb.model.clock import SystemClock
 from kb.store.content.layout import HomePaths
 from kb.store.survey import StoreSurvey
-from kb.store.trust import replacing, trust_list
+from kb.store.trust import trust_list, trusting_replaced_store
 from kb.upkeep.check import CheckCounts, CheckReport, Finding, SalvageReport
 from kb.upkeep.check.damage import salvage_findings, survey_report
 from kb.upkeep.check.salvage import salvage, survey_home
@@ -69,7 +69,7 @@ def _salvaged(ctx: click.Context, paths: HomePaths) -> SalvageReport:
     os.umask(0o077)
     said = home_of(ctx)[1].ingest
     with (
-        replacing(paths.root, trust_list()),
+        trusting_replaced_store(paths.root, trust_list()),
         Parser(memory_bytes_max=said.parse_memory_bytes, cpu_s_max=said.parse_cpu_s) as parser,
     ):
         return salvage(paths, SystemClock(), parser)

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from kb.model.asking import Found, SearchAsked
-from kb.store.content.peer import is_own
+from kb.store.content.peer import is_same_user
 
 _PATH: Final = "/v1/cli/search"
 _WAIT_S: Final = 1.5
@@ -32,7 +32,7 @@ def found_beside(path: Path, asked: SearchAsked) -> Found | None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
             peer.settimeout(_WAIT_S)
             peer.connect(os.fspath(path))
-            if not is_own(peer):
+            if not is_same_user(peer):
                 return None
             peer.sendall(_request(msgspec.json.encode(asked)))
             return _decoded(_received(peer, end_s))

@@ -116,7 +116,7 @@ def kept(kit: ToolKit, ident: str, scope: Scope) -> WholeDoc | PassageInPlace:
 def _of(txn: ReadTxn, limits: Filters, status: Status, scope: Scope) -> Iterator[Doc]:
     if status == "active":
         return matching(txn, limits, scope)
-    pool = docs.all_latest(txn) if status == "tombstoned" else docs.every(txn)
+    pool = docs.all_latest(txn) if status == "tombstoned" else docs.all_docs(txn)
     return (doc for doc in pool if status in ("all", doc.status) and within(doc, limits))
 
 

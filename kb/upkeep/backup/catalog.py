@@ -187,7 +187,7 @@ def _check_home(home: Path) -> CheckReport:
     paths = HomePaths(home)
     survey = survey_store(paths.store)
     if not survey.is_safe:
-        raise BackupDamaged(f"the store is not sound ({survey.in_words})", place=STORE_FILE)
+        raise BackupDamaged(f"the store is not sound ({survey.summary})", place=STORE_FILE)
     with Store.open(paths.store, create=False, read_only=True, locked=False) as store:
         with store.read() as txn:
             models = embedders.in_use(txn)

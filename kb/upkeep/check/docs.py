@@ -3,9 +3,9 @@
 import os
 
 from kb.model.doc import Doc
-from kb.model.ids import birth_of
+from kb.model.ids import split_generation
 from kb.model.source import path_of
-from kb.store import births, docs
+from kb.store import docs, generations
 from kb.store.codec import from_u64, u64
 from kb.store.jobs import queue
 from kb.store.keys import lsid_key
@@ -28,7 +28,7 @@ from kb.upkeep.check.repairs import (
 def check_docs(txn: ReadTxn, collector: FindingCollector, fingerprint: str) -> None:
     """Check docs, their versions, facets and ledger entries."""
     facets = 0
-    counts_generations = births.are_kept(txn)
+    counts_generations = generations.are_counted(txn)
     for key, _ in txn.scan("docs"):
         doc = find(DOCS, txn, key)
         if doc is None:
@@ -65,7 +65,7 @@ def check_docs(txn: ReadTxn, collector: FindingCollector, fingerprint: str) -> N
 
 
 def _check_generation(txn: ReadTxn, collector: FindingCollector, doc: Doc) -> None:
-    place, generation = birth_of(doc.lsid)
+    place, generation = split_generation(doc.lsid)
     count = find(BIRTHS, txn, lsid_key(place))
     if count is None or count.number < generation:
         collector.add(doc.doc_id, "its birth is not counted", CountGenerations())

@@ -7,7 +7,7 @@ from kb.model.doc import Doc
 from kb.model.ids import DocId
 from kb.model.text import Chunk
 from kb.store import docs
-from kb.store.codec import Records, from_u64, u64
+from kb.store.codec import RecordTable, from_u64, u64
 from kb.store.jobs.queue import by_key, dedupe_key
 from kb.store.keys import entity_prefix
 from kb.store.kv import ReadTxn, prefix_stop
@@ -25,7 +25,7 @@ from kb.store.records import (
 T = TypeVar("T")
 
 
-def find(records: Records[T], txn: ReadTxn, key: bytes) -> T | None:
+def find(records: RecordTable[T], txn: ReadTxn, key: bytes) -> T | None:
     """The record; None if it is absent or damaged."""
     try:
         return records.get(txn, key)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kb.errors import StoreDamaged
 from kb.store import records
-from kb.store.codec import Records, from_u64
+from kb.store.codec import RecordTable, from_u64
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.meta import last_number, raise_number
 from kb.upkeep.check.collector import FindingCollector
@@ -21,8 +21,8 @@ from kb.upkeep.check.repairs import (
 )
 
 _BACKUP: Final = "restore the home from a backup"
-_TABLES: Final[tuple[Records[Any], ...]] = tuple(
-    found for found in vars(records).values() if isinstance(found, Records)
+_TABLES: Final[tuple[RecordTable[Any], ...]] = tuple(
+    found for found in vars(records).values() if isinstance(found, RecordTable)
 )
 # The records of these tables cannot be derived from others.
 _IRREPLACEABLE: Final = frozenset(("docs", "lsids", "versions", "source_docs"))

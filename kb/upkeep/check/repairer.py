@@ -14,7 +14,7 @@ from kb.model.doc import Doc, LedgerEntry, VersionPointer
 from kb.model.ids import sha256_hex
 from kb.model.source import path_of
 from kb.search.index import DenseIndex, LexicalIndexes
-from kb.store import births, docs, log
+from kb.store import docs, generations, log
 from kb.store.codec import from_u64, u64
 from kb.store.content.files import ContentStore
 from kb.store.jobs import queue
@@ -199,7 +199,7 @@ def _raise_count(txn: WriteTxn, repair: RaiseCounter | CountGenerations) -> None
     if isinstance(repair, RaiseCounter):
         raise_number(txn, repair.name, repair.at_least)
     else:
-        births.recount(txn, lost=repair.lost)
+        generations.recount(txn, lost=repair.lost)
 
 
 def _rewrite_pointers(txn: WriteTxn, doc_id: str) -> None:

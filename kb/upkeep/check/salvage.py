@@ -20,16 +20,16 @@ from kb.model.clock import Clock
 from kb.model.ids import DocId, Lsid
 from kb.model.source import path_of
 from kb.search.index.files import fsync_folder
-from kb.store import births
-from kb.store.alone import alone
+from kb.store import generations
 from kb.store.codec import from_u64
-from kb.store.content.files import ContentStore, translated
+from kb.store.content.files import ContentStore, translate_os_error
 from kb.store.content.layout import HomePaths
+from kb.store.exclusive import exclusive_access
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
 from kb.store.records import DOCS, LSIDS, SEEN, SOURCE_DOCS, VERSIONS
 from kb.store.store import Store, check_not_newer
-from kb.store.survey import LostDoc, NoSurveyor, StoreSurvey, survey_store
+from kb.store.survey import LostDoc, StoreSurvey, SurveyUnavailable, survey_store
 from kb.upkeep.check.lookup import find
 from kb.upkeep.check.records import skip_numbers
 from kb.upkeep.check.recover import SourceLocation, recover_source, request_from_raw
@@ -62,7 +62,7 @@ def survey_home(paths: HomePaths) -> StoreSurvey | None:
     """
     try:
         survey = survey_store(paths.store, beside_writers=True)
-    except NoSurveyor:
+    except SurveyUnavailable:
         return None
     if not survey.is_safe:
         # LMDB may be unable to pin a snapshot of a file that can be read without LMDB.
@@ -79,7 +79,7 @@ def salvage(paths: HomePaths, clock: Clock, parser: Parser) -> SalvageReport:
     is in use, StoreTooNew, StoreFull, ReadOnlyHome, and StoreDamaged if nothing can be read.
     """
     paths.make()
-    with alone(paths.store) as reset_lock:
+    with exclusive_access(paths.store) as reset_lock:
         new = paths.store / _NEW
         shutil.rmtree(new, ignore_errors=True)
         try:
@@ -97,7 +97,7 @@ def salvage(paths: HomePaths, clock: Clock, parser: Parser) -> SalvageReport:
             os.replace(new / "data.mdb", paths.data_file)
             fsync_folder(paths.store)
         except OSError as error:
-            raise translated(error, paths.store) from error
+            raise translate_os_error(error, paths.store) from error
         finally:
             shutil.rmtree(new, ignore_errors=True)
     paths.make()
@@ -125,8 +125,8 @@ def _reset_counters(store: Store, survey: StoreSurvey) -> None:
     with store.write() as txn:
         if "meta" not in whole:
             skip_numbers(txn)
-        if births.are_kept(txn):
-            births.recount(txn, lost=not {"births", "meta"} <= whole)
+        if generations.are_counted(txn):
+            generations.recount(txn, lost=not {"births", "meta"} <= whole)
         queue.relist(txn)
 
 

@@ -60,7 +60,7 @@ def inspect_store(store: Path) -> StoreInventory:
     """
     survey = survey_store(store)
     if not survey.is_safe:
-        raise UnsafeStore(f"it is damaged ({survey.in_words[:_TEXT_CHARS_MAX]})", place=store)
+        raise UnsafeStore(f"it is damaged ({survey.summary[:_TEXT_CHARS_MAX]})", place=store)
     inventory = _inspect_in_child(store)
     now = os.stat(store / "data.mdb")
     if (now.st_dev, now.st_ino) != (survey.device, survey.inode):

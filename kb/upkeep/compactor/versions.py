@@ -10,7 +10,7 @@ from msgspec import Struct
 from kb.intake.ingest.changes import forget
 from kb.model.doc import Doc, LedgerState
 from kb.model.ids import DocId, SourceNo
-from kb.store import births, chunks, docs, log
+from kb.store import chunks, docs, generations, log
 from kb.store.codec import u64
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn, WriteTxn
@@ -146,7 +146,7 @@ def purge(
         return old
     while old:
         with store.write() as txn:
-            births.begin(txn)
+            generations.start_counting(txn)
             purged += _purge_some(txn, store, old, now, wait_ms)
     return purged
 

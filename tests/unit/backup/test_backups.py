@@ -268,8 +268,8 @@ def test_what_the_compactor_takes_later_stays_in_the_backup(
         home.compact(grace_min=0)
     backups.restore(made.name, tmp_path / "new")
     with Store.open(tmp_path / "new" / "store", create=False) as store, store.read() as txn:
-        versions = sorted(doc.version for doc in docs.every(txn))
-        old = next(doc for doc in docs.every(txn) if doc.title == "Tea")
+        versions = sorted(doc.version for doc in docs.all_docs(txn))
+        old = next(doc for doc in docs.all_docs(txn) if doc.title == "Tea")
     assert versions == [1, 1]
     assert not (home.root / old.raw_path).exists()
     assert b"Green" in (tmp_path / "new" / old.raw_path).read_bytes()

@@ -17,7 +17,7 @@ from kb.store import chunks, docs
 from kb.store.codec import u64
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.records import CHUNKS, DOCS, LEDGER, META, Setting
+from kb.store.records import CHUNKS, DOCS, LEDGER, META, StoredValue
 from kb.upkeep.check import CheckCounts, Finding
 
 TEA = "# Tea\n\nGreen tea is steeped, see #tea and https://tea.example/.\n\n## Black\n\nBoiled.\n"
@@ -149,14 +149,14 @@ def _edit_chunk(txn: WriteTxn, **changes: object) -> None:
 def _strange_passage(txn: WriteTxn) -> None:
     _, chunk = next(iter(CHUNKS.scan(txn)))
     CHUNKS.put(txn, u64(3), msgspec.structs.replace(chunk, no=3, chunk_id="c00", ordinal=0))
-    META.put(txn, b"counter:chunk", Setting(number=3))
+    META.put(txn, b"counter:chunk", StoredValue(number=3))
 
 
 def _passage_of_nobody(txn: WriteTxn) -> None:
     _, chunk = next(iter(CHUNKS.scan(txn)))
     lost = msgspec.structs.replace(chunk, no=3, chunk_id="c00", source_no=77)
     CHUNKS.put(txn, u64(3), lost)
-    META.put(txn, b"counter:chunk", Setting(number=3))
+    META.put(txn, b"counter:chunk", StoredValue(number=3))
 
 
 def _pending_without_job(txn: WriteTxn) -> None:
@@ -181,7 +181,7 @@ def _active_old_version(txn: WriteTxn) -> None:
 
 
 def _counter_too_low(txn: WriteTxn) -> None:
-    META.put(txn, b"counter:chunk", Setting(number=1))
+    META.put(txn, b"counter:chunk", StoredValue(number=1))
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
