@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kb.search.engine import Searcher
     from kb.search.index import DenseIndex, LexicalIndexes
     from kb.upkeep.backup import Backups
-    from kb.upkeep.check import Checker
+    from kb.upkeep.check import HomeChecker
     from kb.upkeep.compactor import Compactor
 
 T = TypeVar("T")
@@ -397,15 +397,15 @@ class App:
         return Backups(self.paths, self.store)
 
     @property
-    def checker(self) -> "Checker":
+    def checker(self) -> "HomeChecker":
         """Compares everything with what names it, under the model that is in use now."""
         from kb.home.services.notebook import folder_if_fit
-        from kb.upkeep.check import Checker, NotebookPlace
+        from kb.upkeep.check import HomeChecker, NotebookPlace
 
         dense = self.dense
         folder = folder_if_fit(self.paths, self.settings.notebook)
         place = NotebookPlace(root=folder, sync=self._sync_notebook) if folder else None
-        return Checker(
+        return HomeChecker(
             self.store, self.content, self.lexical, dense, dense.fingerprint, dense.dim, place
         )
 

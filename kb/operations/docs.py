@@ -83,7 +83,7 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
 def _docs(txn: ReadTxn, filters: Filters, status: str, scope: Scope) -> Iterator[Doc]:
     if status == "active":
         return matching(txn, filters, scope)
-    pool = docs.all_latest(txn) if status == "tombstoned" else docs.every(txn)
+    pool = docs.all_latest(txn) if status == "tombstoned" else docs.all_docs(txn)
     return (doc for doc in pool if status in ("all", doc.status) and within(doc, filters))
 
 

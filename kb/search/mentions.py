@@ -34,7 +34,7 @@ def visible_mentions(txn: ReadTxn, keys: Iterable[str], scope: Scope) -> frozens
     found: set[ChunkNo] = set()
     for key in keys:
         for no in chunks.mentioning(txn, key):
-            alive = chunks.live(txn, no)
+            alive = chunks.get_active(txn, no)
             if alive is not None and alive[1].visible_to(scope):
                 found.add(no)
     return frozenset(found)

@@ -66,7 +66,7 @@ def _misses_visible(txn: ReadTxn, watermark: int, leg: Leg, scope: Scope) -> boo
     for _, entry in log.since(txn, watermark):
         if not (entry.words if leg == "lexical" else entry.vectors):
             continue
-        alive = (chunks.live(txn, no) for no in entry.nos)
+        alive = (chunks.get_active(txn, no) for no in entry.nos)
         if any(found is not None and found[1].visible_to(scope) for found in alive):
             return True
     return False
