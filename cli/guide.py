@@ -14,7 +14,7 @@ from kb.model.doc import OPERATOR
 @click.pass_context
 def command(ctx: click.Context, question: str, as_json: bool) -> None:
     """Answer a question from entries: yours, the project's, and those that came with kb."""
-    said = open_spaces(ctx).desk.guidance(question, OPERATOR)
+    said = open_spaces(ctx).guide.guidance(question, OPERATOR)
     for warning in said.warnings:
         warn(warning)
     if as_json:

@@ -191,7 +191,7 @@ HELP: Final = Tool(
     run=help_.run,
     reads_only=False,
 )
-"""Beside the others, for it needs a desk, and writes."""
+"""Beside the others, for it needs a `Guide`, and writes."""
 
 _BY_NAME: Final[Mapping[str, Tool]] = {tool.name: tool for tool in TOOLS}
 
@@ -199,11 +199,11 @@ _BY_NAME: Final[Mapping[str, Tool]] = {tool.name: tool for tool in TOOLS}
 def tools_of(kit: ToolKit, scope: Scope) -> tuple[Tool, ...]:
     """The tools that a home has for a scope.
 
-    TOOLS, `help` at a desk, and `learn` where there is something for the scope to learn. Raises
-    ConfigError where a topic's folder is not there.
+    TOOLS, `help` where there is a guide, and `learn` where there is something for the scope to
+    learn. Raises ConfigError where a topic's folder is not there.
     """
     said = learn.description(kit.topics(scope))
-    tools = TOOLS if kit.desk is None else (*TOOLS, HELP)
+    tools = TOOLS if kit.guide is None else (*TOOLS, HELP)
     return (*tools, msgspec.structs.replace(LEARN, description=said)) if said else tools
 
 
@@ -233,7 +233,7 @@ def answer(
 
     Every error of kb's own becomes a `Failed`; others are faults of the code and go to the caller.
     """
-    beside = {LEARN.name: LEARN} if kit.desk is None else {LEARN.name: LEARN, HELP.name: HELP}
+    beside = {LEARN.name: LEARN} if kit.guide is None else {LEARN.name: LEARN, HELP.name: HELP}
     tool = beside.get(name) or _BY_NAME.get(name)
     if tool is None:
         known = ", ".join(_BY_NAME)

@@ -54,14 +54,14 @@ class HelpOutput(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def run(kit: ToolKit, request: HelpInput, scope: Scope) -> HelpOutput | Failed:
     """Guidance for the query, the topic or both; or a signal that is kept when this returns."""
-    desk = kit.desk
-    if desk is None:
+    guide = kit.guide
+    if guide is None:
         return failed("unavailable", "there is nobody to help here")
     if request.action == "guidance":
         question = ": ".join(part for part in (request.topic, request.query) if part)
         if not question.strip():
             return failed("invalid_input", "guidance wants a query or a topic - at `$.query`")
-        return HelpOutput(**msgspec.structs.asdict(desk.guidance(question, scope)))
+        return HelpOutput(**msgspec.structs.asdict(guide.guidance(question, scope)))
     if not (request.reason or "").strip():
         return failed("invalid_input", f"{request.action} wants a reason - at `$.reason`")
     context = request.context or ""
@@ -69,5 +69,5 @@ def run(kit: ToolKit, request: HelpInput, scope: Scope) -> HelpOutput | Failed:
     if len(said) > CONTEXT_CHARS_MAX:
         detail = f"a context has at most {CONTEXT_CHARS_MAX:,} characters - at `$.context`"
         return failed("invalid_input", detail)
-    told = desk.leave(request.action, request.reason or "", said, scope)
+    told = guide.leave(request.action, request.reason or "", said, scope)
     return HelpOutput(**msgspec.structs.asdict(told))

@@ -11,7 +11,7 @@ from kb.store.content.files import ContentStore
 from kb.store.store import Store
 
 if TYPE_CHECKING:
-    from kb.knowledge.guide import Desk
+    from kb.knowledge.guide import Guide
     from kb.knowledge.topics import Topic
     from kb.search.engine import Searcher
 
@@ -25,7 +25,7 @@ class ToolKit(Struct, frozen=True, kw_only=True):
     """Made when a tool first needs it: a list of docs needs none."""
     topics: "Callable[[Scope], tuple[Topic, ...]]" = lambda _: ()
     """What a scope can learn, found when it is asked for; none unless said."""
-    desk: "Desk | None" = None
+    guide: "Guide | None" = None
     """Where help is to be had; without one there is no such tool."""
     means: Means = Means()
     """What answers are written and checked with; without any they are extracts."""

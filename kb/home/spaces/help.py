@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kb.home.app import App
 from kb.home.spaces.asked import OpenSpace
-from kb.knowledge.guide import Desk, Shelf
+from kb.knowledge.guide import EntryCatalog, Guide
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ class Once:
             return self._app
 
 
-def desk_of(spaces: Sequence[OpenSpace], core: Callable[[], App] | None) -> Desk:
-    """A desk over spaces in the order of precedence, kb's own entries after them."""
-    shelves = [
-        Shelf(name=space.name, store=_store(space.app), searcher=space.app.toolkit.searcher)
+def guide_of(spaces: Sequence[OpenSpace], core: Callable[[], App] | None) -> Guide:
+    """A guide over spaces in the order of precedence, kb's own entries after them."""
+    catalogs = [
+        EntryCatalog(name=space.name, store=_store(space.app), searcher=space.app.toolkit.searcher)
         for space in spaces
     ]
     if core is not None:
@@ -40,10 +40,10 @@ def desk_of(spaces: Sequence[OpenSpace], core: Callable[[], App] | None) -> Desk
         def own_searcher() -> "Searcher":
             return core().toolkit.searcher()
 
-        shelves.append(Shelf(name="kb", store=lambda: core().store, searcher=own_searcher))
+        catalogs.append(EntryCatalog(name="kb", store=lambda: core().store, searcher=own_searcher))
     first = spaces[0].app
-    return Desk(
-        shelves,
+    return Guide(
+        catalogs,
         first.store if first.is_made else None,
         lambda reason: first.backups.create(reason).backup.name,
     )

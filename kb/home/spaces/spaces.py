@@ -20,7 +20,7 @@ from kb.home.spaces.answers import (
 )
 from kb.home.spaces.asked import FAILURES, FailedSpace, OpenSpace, ask, warnings_of
 from kb.home.spaces.having import doc_named, doc_or_passage, having, having_pack
-from kb.home.spaces.help import Once, desk_of
+from kb.home.spaces.help import Once, guide_of
 from kb.home.spaces.homes import SpaceHome
 from kb.home.spaces.merge import merged_entities
 from kb.home.spaces.together import Limits, together
@@ -53,7 +53,7 @@ from kb.search.filters import audiences_read
 from kb.store.content.layout import HomePaths
 
 if TYPE_CHECKING:
-    from kb.knowledge.guide import Desk
+    from kb.knowledge.guide import Guide
 
 
 class Spaces:
@@ -173,13 +173,13 @@ class Spaces:
             **self.agents.tools(),
         }
         return msgspec.structs.replace(
-            self.first.toolkit, desk=self.desk, topics=self.agents.topics, together=together
+            self.first.toolkit, guide=self.guide, topics=self.agents.topics, together=together
         )
 
     @functools.cached_property
-    def desk(self) -> "Desk":
+    def guide(self) -> "Guide":
         """Where help is to be had: entries of every space and kb's own; signals in the first."""
-        return desk_of(self._opened, self._core)
+        return guide_of(self._opened, self._core)
 
     def search(self, request: SearchInput, scope: Scope) -> SearchResult:
         """The best passages of all spaces for a scope.
