@@ -8,7 +8,7 @@ import msgspec
 
 from kb import __version__
 from kb.errors import ConfigError, KbError
-from kb.knowledge.topics import Limits, Topic, knowledge_section, without_learned
+from kb.knowledge.topics import LearnLimits, Topic, knowledge_section, without_learned
 from kb.model.doc import Scope
 from kb.operations import Failed, Tool, ToolKit, answer, answer_by, tools_of
 from kb.operations.wrong import failed_by
@@ -77,7 +77,7 @@ def make_server(
 
 def _known(kit: ToolKit, scope: Scope) -> str:
     """What is learned of topics, for the instructions; empty where there is nothing."""
-    limits = Limits(answer_bytes_max=KNOWLEDGE_BYTES_MAX)
+    limits = LearnLimits(answer_bytes_max=KNOWLEDGE_BYTES_MAX)
     try:
         found = knowledge_section(kit.topics(scope), limits, with_tool=False)
     except ConfigError:
