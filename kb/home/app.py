@@ -185,7 +185,7 @@ class App:
     @functools.cached_property
     def toolkit(self) -> "ToolKit":
         """What an agent's calls are answered with."""
-        from kb.knowledge.answers import Means
+        from kb.knowledge.answers import AnswerResources
         from kb.knowledge.topics import knowledge_section
         from kb.operations.kit import ToolKit
 
@@ -194,7 +194,7 @@ class App:
             content=self.content,
             searcher=lambda: self._locked(lambda: self.searcher),
             topics=self.topics,
-            means=Means(
+            answer_resources=AnswerResources(
                 provider=lambda: self.llm,
                 embedder=lambda: self.embedder,
                 knowledge=lambda: knowledge_section(self.topics(OPERATOR), with_tool=False).text,

@@ -60,4 +60,4 @@ def run(kit: ToolKit, request: AskInput, scope: Scope) -> AskOutput:
     Without one, or where it fails, the answer is extracts. Raises what a search raises.
     """
     found = search.run(kit, request.search, scope)
-    return ask(request.question, found, kit.means, scope, with_text=request.with_text)
+    return ask(request.question, found, kit.answer_resources, scope, with_text=request.with_text)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from kb.knowledge.answers import Means
+from kb.knowledge.answers import AnswerResources
 from kb.model.doc import Scope
 from kb.store.content.files import ContentStore
 from kb.store.store import Store
@@ -27,7 +27,7 @@ class ToolKit(Struct, frozen=True, kw_only=True):
     """What a scope can learn, found when it is asked for; none unless said."""
     guide: "Guide | None" = None
     """Where help is to be had; without one there is no such tool."""
-    means: Means = Means()
+    answer_resources: AnswerResources = AnswerResources()
     """What answers are written and checked with; without any they are extracts."""
     together: Mapping[str, Callable[[Any, Scope], Struct]] = {}
     """Tools, by name, that this home answers together with others; any other it answers alone."""

@@ -24,7 +24,7 @@ from kb.home.spaces.help import Once, guide_of
 from kb.home.spaces.homes import SpaceHome
 from kb.home.spaces.merge import merged_entities
 from kb.home.spaces.together import Limits, together
-from kb.knowledge.answers import Answer, Means, RawSource, raw_sources
+from kb.knowledge.answers import Answer, AnswerResources, RawSource, raw_sources
 from kb.knowledge.answers import ask as answered
 from kb.knowledge.topics import Topic
 from kb.model.clock import Clock
@@ -252,9 +252,9 @@ class Spaces:
         found = self.search(request.search, scope)
         apps = [space.app for space in self._opened]
         asked = next((app for app in apps if app.settings.llm.provider != "none"), apps[0])
-        means = asked.toolkit.means if with_model else Means()
+        resources = asked.toolkit.answer_resources if with_model else AnswerResources()
         return answered(
-            request.question, found, means, scope, with_text=request.with_text, hear=hear
+            request.question, found, resources, scope, with_text=request.with_text, on_part=hear
         )
 
     def raw_sources(self, request: AskInput, scope: Scope) -> tuple[RawSource, ...]:

@@ -6,7 +6,7 @@ import msgspec
 from tools_home import BOB, NOBODY, OPERATOR, ToolsHome, long_text
 
 from kb.errors import ModelUnavailable
-from kb.knowledge.answers import NOTHING_FOUND, Means
+from kb.knowledge.answers import NOTHING_FOUND, AnswerResources
 from kb.knowledge.llm import Provider
 from kb.model.doc import Scope
 from kb.operations import call
@@ -32,7 +32,9 @@ class Heard:
 
 
 def asked(home: ToolsHome, model: Provider, scope: Scope = OPERATOR) -> dict[str, object]:
-    kit = msgspec.structs.replace(home.kit, means=Means(provider=lambda: model))
+    kit = msgspec.structs.replace(
+        home.kit, answer_resources=AnswerResources(provider=lambda: model)
+    )
     said: dict[str, object] = msgspec.json.decode(
         call("kb_ask", {"question": "where is green tea from?"}, kit, scope)
     )
