@@ -36,14 +36,14 @@ class Entry(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class EntryFault(Struct, frozen=True, kw_only=True):
     """What keeps a file from being an entry, and the line of the file, from 1, that says it."""
 
     line: int
     detail: str
 
 
-def parse(text: str) -> Entry | tuple[Fault, ...]:
+def parse(text: str) -> Entry | tuple[EntryFault, ...]:
     """The entry that a clean `text` is, or at most 20 faults in the order of their lines.
 
     Scalars are texts, as YAML writes them. Keys that are not known are passed over. What
@@ -52,11 +52,11 @@ def parse(text: str) -> Entry | tuple[Fault, ...]:
     block = yaml_block(text)
     if block is None:
         detail = "there is no front matter; an entry begins with one between lines of ---"
-        return (Fault(line=1, detail=detail),)
+        return (EntryFault(line=1, detail=detail),)
     try:
         tree = yaml_tree(block)
     except NotYaml as error:
-        return (Fault(line=(error.line or 0) + _FENCE_LINES, detail=error.detail),)
+        return (EntryFault(line=(error.line or 0) + _FENCE_LINES, detail=error.detail),)
     if not isinstance(tree, dict):
         tree = {}
     reader = _Reader(tree)
@@ -65,7 +65,7 @@ def parse(text: str) -> Entry | tuple[Fault, ...]:
         return entry
     lines = yaml_lines(block)
     faults = [
-        Fault(line=lines.get(path, 0) + _FENCE_LINES, detail=detail)
+        EntryFault(line=lines.get(path, 0) + _FENCE_LINES, detail=detail)
         for path, detail in reader.faults
     ]
     return tuple(sorted(faults, key=lambda fault: fault.line)[:_FAULTS_MAX])

@@ -57,7 +57,7 @@ class Built(Struct, frozen=True, kw_only=True):
         return msgspec.json.format(msgspec.json.encode(self.manifest), indent=2) + b"\n"
 
 
-class _Head(Struct, frozen=True, kw_only=True):
+class _ManifestOrigin(Struct, frozen=True, kw_only=True):
     """Of any manifest, who made it."""
 
     built_by: str = ""
@@ -78,7 +78,7 @@ class _Note(Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-class _Around(Struct, frozen=True, kw_only=True):
+class _LinkTargets(Struct, frozen=True, kw_only=True):
     """What a file can link to."""
 
     names: FileNames
@@ -114,7 +114,7 @@ def build(folder: Path, files: Iterable[Path], pack_id: str) -> Built:
     if not notes:
         raise EmptySource("there is no markdown in it", source=display_name(folder))
     selectors = _selectors([note.path for note in notes], pack_id)
-    around = _Around(
+    around = _LinkTargets(
         names=FileNames({note.path: note.title for note in notes}),
         selectors=selectors,
         known=frozenset(selectors.values()),
@@ -183,7 +183,7 @@ def _selectors(paths: list[str], pack_id: str) -> dict[str, str]:
     return found
 
 
-def _doc(note: _Note, pack_id: str, around: _Around) -> PackDoc:
+def _doc(note: _Note, pack_id: str, around: _LinkTargets) -> PackDoc:
     selector = around.selectors[note.path]
     edges: dict[tuple[str, str], PackEdge] = {}
     for edge in (*_authored(note, around), *_linked(note, around)):
@@ -202,7 +202,7 @@ def _doc(note: _Note, pack_id: str, around: _Around) -> PackDoc:
     )
 
 
-def _authored(note: _Note, around: _Around) -> Iterator[PackEdge]:
+def _authored(note: _Note, around: _LinkTargets) -> Iterator[PackEdge]:
     """The links that the front matter names: texts, or mappings with `type` and `target`."""
     related = note.related
     for row in related if isinstance(related, list) else filter(None, [related]):
@@ -226,7 +226,7 @@ def _authored(note: _Note, around: _Around) -> Iterator[PackEdge]:
         )
 
 
-def _linked(note: _Note, around: _Around) -> Iterator[PackEdge]:
+def _linked(note: _Note, around: _LinkTargets) -> Iterator[PackEdge]:
     for link in note.links:
         path = around.names.resolve(note.path, link)
         if path is not None:
@@ -273,6 +273,6 @@ def write_manifest(path: Path, data: bytes, *, force: bool) -> bool:
 
 def _is_built(data: bytes) -> bool:
     try:
-        return msgspec.json.decode(data, type=_Head).built_by == _BUILT_BY
+        return msgspec.json.decode(data, type=_ManifestOrigin).built_by == _BUILT_BY
     except (ValueError, RecursionError):
         return False

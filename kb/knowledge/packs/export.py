@@ -23,9 +23,9 @@ from kb.knowledge.packs.portable import (
     GUARD,
     PASSAGES_MAX,
     Portable,
-    PortableCut,
+    PortableChunk,
+    PortableDocChunks,
     PortableManifest,
-    PortablePassage,
     is_pack_id,
     members_of,
 )
@@ -60,7 +60,7 @@ class NothingToExport(NotFound):
     template = "{detail}"
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class ExportRequest(Struct, frozen=True, kw_only=True):
     """What goes into an archive, and what it is called."""
 
     pack_id: str
@@ -86,19 +86,19 @@ class Exported(Struct, frozen=True, kw_only=True):
     """Docs that were meant and are not in it, and why."""
 
 
-class _Whole(Struct, frozen=True, kw_only=True):
+class _ExportDoc(Struct, frozen=True, kw_only=True):
     """A doc with all that goes into the archive of it."""
 
     about: PackDoc
     body: bytes
-    cut: PortableCut
+    cut: PortableDocChunks
     vectors: "list[NDArray[np.float32]]"
 
 
 def export(
     store: Store,
     content: ContentStore,
-    wanted: Wanted,
+    wanted: ExportRequest,
     target: Path,
     *,
     key: "Ed25519PrivateKey | None" = None,
@@ -144,13 +144,13 @@ def export(
 
 
 def _gathered(
-    txn: ReadTxn, content: ContentStore, wanted: Wanted
-) -> tuple[PortableManifest, list[_Whole], tuple[str, ...]]:
+    txn: ReadTxn, content: ContentStore, wanted: ExportRequest
+) -> tuple[PortableManifest, list[_ExportDoc], tuple[str, ...]]:
     known = embedders.in_use(txn)
     if known is None:
         raise NothingToExport("nothing is indexed yet; run `kb worker --drain`")
     model = known.active
-    whole: list[_Whole] = []
+    whole: list[_ExportDoc] = []
     left_out: list[str] = []
     canonicalizers: set[str] = set()
     for place in _places(wanted):
@@ -182,7 +182,7 @@ def _gathered(
     return manifest, whole, tuple(left_out)
 
 
-def _with_known_edges(whole: Iterable[_Whole]) -> list[PackDoc]:
+def _with_known_edges(whole: Iterable[_ExportDoc]) -> list[PackDoc]:
     """The docs, without links to docs that stay behind."""
     found = [one.about for one in whole]
     names = {name for doc in found for name in (doc.id, doc.selector, doc.source_path)}
@@ -194,7 +194,7 @@ def _with_known_edges(whole: Iterable[_Whole]) -> list[PackDoc]:
     ]
 
 
-class _Place(Struct, frozen=True, kw_only=True):
+class _ArchiveDoc(Struct, frozen=True, kw_only=True):
     """Where a doc lies in the archive, and what it goes by there."""
 
     doc: Doc
@@ -203,7 +203,7 @@ class _Place(Struct, frozen=True, kw_only=True):
     selector: str
 
 
-def _places(wanted: Wanted) -> list[_Place]:
+def _places(wanted: ExportRequest) -> list[_ArchiveDoc]:
     names = {doc.doc_id: _name(doc) for doc in wanted.docs}
     counted = Counter(names.values())
     places = []
@@ -214,7 +214,9 @@ def _places(wanted: Wanted) -> list[_Place]:
         if not (is_plain(path) and path.startswith(DOCS) and path.endswith(_MARKDOWN)):
             path = f"{DOCS}{unique}{_MARKDOWN}"
         selector = name if counted[name] == 1 else unique
-        places.append(_Place(doc=doc, path=path, selector=known.selector if known else selector))
+        places.append(
+            _ArchiveDoc(doc=doc, path=path, selector=known.selector if known else selector)
+        )
     return sorted(places, key=lambda place: place.path)
 
 
@@ -224,8 +226,12 @@ def _name(doc: Doc) -> str:
 
 
 def _whole(
-    txn: ReadTxn, content: ContentStore, place: _Place, wanted: Wanted, model: EmbedderSpec
-) -> _Whole | None:
+    txn: ReadTxn,
+    content: ContentStore,
+    place: _ArchiveDoc,
+    wanted: ExportRequest,
+    model: EmbedderSpec,
+) -> _ExportDoc | None:
     """A doc ready to go; None where its passages or vectors are still to be made."""
     doc = place.doc
     rows = chunks.of_source(txn, doc.source_no)
@@ -239,10 +245,10 @@ def _whole(
         return None
     # Where it has pages, a form feed parts them; a file of markdown has none, and is as long.
     markdown = content.read(doc.md_path, doc.md_sha256).decode().replace("\f", "\n")
-    return _Whole(
+    return _ExportDoc(
         about=_about(place, markdown, wanted),
         body=_guarded(markdown, place.path),
-        cut=PortableCut(doc=place.path, passages=tuple(_portable(row) for row in rows)),
+        cut=PortableDocChunks(doc=place.path, passages=tuple(_portable(row) for row in rows)),
         vectors=vectors,
     )
 
@@ -257,7 +263,7 @@ def _guarded(markdown: str, path: str) -> bytes:
     return data if is_itself else GUARD.encode() + data
 
 
-def _about(place: _Place, markdown: str, wanted: Wanted) -> PackDoc:
+def _about(place: _ArchiveDoc, markdown: str, wanted: ExportRequest) -> PackDoc:
     doc, known = place.doc, wanted.described.get(place.doc.doc_id)
     return PackDoc(
         id=known.id if known else derived_id(wanted.pack_id, place.selector),
@@ -272,8 +278,8 @@ def _about(place: _Place, markdown: str, wanted: Wanted) -> PackDoc:
     )
 
 
-def _portable(row: Chunk) -> PortablePassage:
-    return PortablePassage(
+def _portable(row: Chunk) -> PortableChunk:
+    return PortableChunk(
         start=row.start,
         end=row.end,
         heading=row.heading,
@@ -284,7 +290,7 @@ def _portable(row: Chunk) -> PortablePassage:
     )
 
 
-def _matrix(whole: list[_Whole], dim: int) -> "NDArray[np.float32]":
+def _matrix(whole: list[_ExportDoc], dim: int) -> "NDArray[np.float32]":
     import numpy as np
 
     rows = [vector for one in whole for vector in one.vectors]

@@ -52,7 +52,7 @@ class UnknownPackDoc(NotFound):
     template = "no doc {id} in the pack {pack}; `kb pack list` lists those that there are"
 
 
-class Body(Struct, frozen=True, kw_only=True):
+class PackBody(Struct, frozen=True, kw_only=True):
     """What a doc says, and what was odd about its bytes."""
 
     text: str
@@ -109,7 +109,7 @@ class Pack:
             raise UnknownPackDoc(id=name, pack=self.manifest.pack_id)
         return doc
 
-    def body(self, doc: PackDoc) -> Body:
+    def body(self, doc: PackDoc) -> PackBody:
         """A doc's text; bytes that are no UTF-8 are guessed or replaced, with a warning.
 
         Read from below the manifest's folder only. Raises Refused where its source path leads
@@ -118,7 +118,7 @@ class Pack:
         from kb.intake.canonicalize.decode import decode_text
 
         text, warning = decode_text(read_inside(self.path.parent, doc.source_path, BODY_BYTES_MAX))
-        return Body(text=text, warning=f"{doc.source_path}: {warning}" if warning else None)
+        return PackBody(text=text, warning=f"{doc.source_path}: {warning}" if warning else None)
 
     def read(self, name: str) -> PackRead:
         """A doc with its body, as far as that can be read. Raises UnknownPackDoc."""

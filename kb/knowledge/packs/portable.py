@@ -25,7 +25,7 @@ from kb.knowledge.packs.load import (
     parsed,
 )
 from kb.knowledge.packs.manifest import PackManifest
-from kb.knowledge.packs.tar import Member, is_plain, unpacked
+from kb.knowledge.packs.tar import TarMember, is_plain, unpacked
 from kb.model.ids import sha256_hex
 from kb.model.text import Passage
 
@@ -71,7 +71,7 @@ class PortableManifest(PackManifest, frozen=True, kw_only=True):
     portable: Portable
 
 
-class PortablePassage(Struct, frozen=True, kw_only=True):
+class PortableChunk(Struct, frozen=True, kw_only=True):
     """A passage by its place in its doc, in characters; its text is what stands there."""
 
     start: Annotated[int, Meta(ge=0)]
@@ -83,12 +83,12 @@ class PortablePassage(Struct, frozen=True, kw_only=True):
     entities: tuple[str, ...] = ()
 
 
-class PortableCut(Struct, frozen=True, kw_only=True):
+class PortableDocChunks(Struct, frozen=True, kw_only=True):
     """The passages of a doc: a line of the passages' file."""
 
     doc: str
     """Its source path."""
-    passages: tuple[PortablePassage, ...]
+    passages: tuple[PortableChunk, ...]
 
 
 class Seal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -120,7 +120,7 @@ class Archive(Struct, frozen=True, kw_only=True):
         return self.pack.manifest.content_hash.removeprefix("sha256:")
 
 
-class _Head(Struct, frozen=True, kw_only=True):
+class _PortableHeader(Struct, frozen=True, kw_only=True):
     portable: Portable
 
 
@@ -132,21 +132,21 @@ def is_pack_id(said: str) -> bool:
 def members_of(
     manifest: PortableManifest,
     docs: dict[str, bytes],
-    cuts: Iterable[PortableCut],
+    cuts: Iterable[PortableDocChunks],
     vectors: "NDArray[np.float32]",
     key: "Ed25519PrivateKey | None",
-) -> Iterator[Member]:
+) -> Iterator[TarMember]:
     """The archive's members in order; what the manifest says of its content hash is set here."""
     lines = b"".join(msgspec.json.encode(cut) + b"\n" for cut in cuts)
-    rest = [Member(doc.source_path, docs[doc.source_path]) for doc in manifest.docs]
-    rest += [Member(PASSAGES, lines), Member(VECTORS, vectors.astype("<f4").tobytes())]
+    rest = [TarMember(doc.source_path, docs[doc.source_path]) for doc in manifest.docs]
+    rest += [TarMember(PASSAGES, lines), TarMember(VECTORS, vectors.astype("<f4").tobytes())]
     whole = msgspec.structs.replace(manifest, content_hash=_content_hash(rest))
     data = msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"
     seal = Seal(manifest=sha256_hex(data))
     if key is not None:
         signature = key.sign(_SIGNED_FOR + seal.manifest.encode())
         seal = msgspec.structs.replace(seal, key=public_of(key), signature=_text_of(signature))
-    yield from (Member(MANIFEST_JSON, data), *rest, Member(SEAL, msgspec.json.encode(seal)))
+    yield from (TarMember(MANIFEST_JSON, data), *rest, TarMember(SEAL, msgspec.json.encode(seal)))
 
 
 def _text_of(signature: bytes) -> str:
@@ -155,7 +155,7 @@ def _text_of(signature: bytes) -> str:
     return base64.b64encode(signature).decode()
 
 
-def _content_hash(members: Iterable[Member]) -> str:
+def _content_hash(members: Iterable[TarMember]) -> str:
     lines = (f"{sha256_hex(bytes(member.data))} {member.name}\n" for member in members)
     return "sha256:" + sha256_hex("".join(lines))
 
@@ -221,7 +221,7 @@ def _seal(data: bytes, manifest: bytes, source: str) -> Seal:
 
 def _manifest(data: bytes, source: str) -> tuple[Pack, Portable]:
     try:
-        portable = msgspec.json.decode(data, type=_Head).portable
+        portable = msgspec.json.decode(data, type=_PortableHeader).portable
     except (ValueError, RecursionError) as error:
         raise Unparsable(f"its manifest is of no portable pack: {error}", source=source) from error
     if portable.format != _FORMAT:
@@ -250,7 +250,7 @@ def _ready(
     import numpy as np
 
     try:
-        cuts = msgspec.json.Decoder(PortableCut).decode_lines(lines)
+        cuts = msgspec.json.Decoder(PortableDocChunks).decode_lines(lines)
     except (ValueError, RecursionError) as error:
         raise Unparsable(f"{PASSAGES} cannot be read: {error}", source=source) from error
     total = sum(len(cut.passages) for cut in cuts)
@@ -271,7 +271,7 @@ def _ready(
         found[cut.doc] = Ready(
             markdown=markdown,
             chunker=portable.chunker,
-            passages=passages_of(cut, markdown, source),
+            passages=chunks_of(cut, markdown, source),
             model=portable.model,
             vectors=vectors[first:last],
         )
@@ -287,7 +287,7 @@ def _text(data: bytes, name: str, source: str) -> str:
         raise Unparsable(f"{name} is not UTF-8", source=source) from error
 
 
-def passages_of(cut: PortableCut, markdown: str, source: str) -> tuple[Passage, ...]:
+def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[Passage, ...]:
     """The passages of a text by their places in it. Raises Unparsable where they are not in it."""
     before = 0
     for one in cut.passages:

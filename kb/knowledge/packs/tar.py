@@ -29,7 +29,7 @@ _KINDS: Final = {
 }
 
 
-class Member(Struct, frozen=True):
+class TarMember(Struct, frozen=True):
     """A file by its name in the archive."""
 
     name: str
@@ -41,7 +41,7 @@ def is_plain(name: str) -> bool:
     return len(name) <= NAME_CHARS_MAX and _PLAIN_NAME.fullmatch(name) is not None
 
 
-def packed(members: Iterable[Member]) -> Iterator[bytes | memoryview]:
+def packed(members: Iterable[TarMember]) -> Iterator[bytes | memoryview]:
     """The archive in parts; equal members give equal bytes. Names must be plain."""
     for member in members:
         yield _header(member.name, len(member.data))
@@ -58,14 +58,14 @@ def _header(name: str, size: int) -> bytes:
     return info.tobuf(tarfile.USTAR_FORMAT)
 
 
-def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> list[Member]:
+def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> list[TarMember]:
     """The members in order, none copied.
 
     `bytes_max` is what one member may have. Raises Refused for what has no place in an archive,
     TooLarge, and Unparsable where it is cut short or not as written.
     """
     view = memoryview(data)
-    found: list[Member] = []
+    found: list[TarMember] = []
     names: set[str] = set()
     at = 0
     while view[at : at + _BLOCK] != _END[:_BLOCK]:
@@ -83,7 +83,7 @@ def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> l
         if any(view[end:at]):
             raise Unparsable(f"there is something behind {name}", source=source)
         names.add(name)
-        found.append(Member(name, view[start:end]))
+        found.append(TarMember(name, view[start:end]))
     if view[at:] != _END:
         raise Unparsable("its end is missing, or something is behind it", source=source)
     return found
