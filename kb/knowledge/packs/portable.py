@@ -124,9 +124,9 @@ class _PortableHeader(Struct, frozen=True, kw_only=True):
     portable: Portable
 
 
-def is_pack_id(said: str) -> bool:
+def is_pack_id(pack_id: str) -> bool:
     """Whether a portable pack may have this id: it names a folder where it is unpacked."""
-    return _ID.fullmatch(said) is not None
+    return _ID.fullmatch(pack_id) is not None
 
 
 def members_of(
@@ -167,29 +167,29 @@ def read_archive(data: bytes, source: str) -> Archive:
     """
     if len(data) > ARCHIVE_BYTES_MAX:
         raise TooLarge(f"over the limit of {ARCHIVE_BYTES_MAX:,} bytes", source=source)
-    found = unpacked(data, source, members_max=DOCS_MAX + 4, bytes_max=ARCHIVE_BYTES_MAX)
-    for member in found:
+    members = unpacked(data, source, members_max=DOCS_MAX + 4, bytes_max=ARCHIVE_BYTES_MAX)
+    for member in members:
         most = _MEMBER_BYTES_MAX.get(member.name, BODY_BYTES_MAX)
         if member.name not in _CACHES and len(member.data) > most:
             detail = f"{member.name} is over the limit of {most:,} bytes"
             raise TooLarge(detail, source=source)
-    names = [member.name for member in found]
+    names = [member.name for member in members]
     if names[:1] != [MANIFEST_JSON] or names[-3:] != [*_CACHES, SEAL]:
         raise Unparsable("it is no portable pack, or files are missing", source=source)
-    manifest = bytes(found[0].data)
-    seal = _seal(bytes(found[-1].data), manifest, source)
+    manifest = bytes(members[0].data)
+    seal = _seal(bytes(members[-1].data), manifest, source)
     pack, portable = _manifest(manifest, source)
-    if pack.manifest.content_hash != _content_hash(found[1:-1]):
+    if pack.manifest.content_hash != _content_hash(members[1:-1]):
         raise Unparsable("its content is not what its hash says", source=source)
     paths = [doc.source_path for doc in pack.manifest.docs]
     if paths != names[1:-3]:
         raise Unparsable("its docs are not those of its manifest", source=source)
-    docs = {member.name: bytes(member.data) for member in found[1:-3]}
-    ready = _ready(docs, portable, found[-3].data, found[-2].data, source)
+    docs = {member.name: bytes(member.data) for member in members[1:-3]}
+    ready = _ready(docs, portable, members[-3].data, members[-2].data, source)
     return Archive(
         pack=pack,
         manifest=manifest,
-        seal=bytes(found[-1].data),
+        seal=bytes(members[-1].data),
         docs=docs,
         ready=ready,
         key=seal.key,
@@ -263,12 +263,12 @@ def _ready(
         vectors = checked(matrix, total, portable.dim)
     except EmbedError as error:
         raise Unparsable("its vectors are no unit vectors", source=source) from error
-    found: dict[str, Ready] = {}
+    ready: dict[str, Ready] = {}
     first = 0
     for cut in cuts:
         last = first + len(cut.passages)
         markdown = _text(docs[cut.doc], cut.doc, source)
-        found[cut.doc] = Ready(
+        ready[cut.doc] = Ready(
             markdown=markdown,
             chunker=portable.chunker,
             passages=chunks_of(cut, markdown, source),
@@ -276,7 +276,7 @@ def _ready(
             vectors=vectors[first:last],
         )
         first = last
-    return found
+    return ready
 
 
 def _text(data: bytes, name: str, source: str) -> str:
@@ -289,21 +289,21 @@ def _text(data: bytes, name: str, source: str) -> str:
 
 def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[Passage, ...]:
     """The passages of a text by their places in it. Raises Unparsable where they are not in it."""
-    before = 0
-    for one in cut.passages:
-        if not before <= one.start < one.end <= len(markdown):
+    previous_start = 0
+    for chunk in cut.passages:
+        if not previous_start <= chunk.start < chunk.end <= len(markdown):
             raise Unparsable(f"a passage of {cut.doc} is not in its text", source=source)
-        before = one.start
-    if sum(one.end - one.start for one in cut.passages) > _OVERLAP_FACTOR_MAX * len(markdown):
+        previous_start = chunk.start
+    if sum(chunk.end - chunk.start for chunk in cut.passages) > _OVERLAP_FACTOR_MAX * len(markdown):
         raise Unparsable(f"the passages of {cut.doc} repeat its text", source=source)
     return tuple(
         Passage(
-            text=markdown[one.start : one.end],
-            start=one.start,
-            end=one.end,
-            heading=one.heading,
-            page=one.page,
-            tokens=one.tokens,
+            text=markdown[chunk.start : chunk.end],
+            start=chunk.start,
+            end=chunk.end,
+            heading=chunk.heading,
+            page=chunk.page,
+            tokens=chunk.tokens,
         )
-        for one in cut.passages
+        for chunk in cut.passages
     )
