@@ -185,7 +185,7 @@ class App:
     def opened(self, name: "SpaceName | None" = None) -> "OpenHome":
         """The home as questions read it, by the name of its space."""
         from kb.home.open_home import OpenHome
-        from kb.knowledge.answers import Means
+        from kb.knowledge.answers import AnswerResources
         from kb.knowledge.topics import knowledge_section
 
         has_model = self.settings.llm.provider != "none"
@@ -195,7 +195,7 @@ class App:
             content=self.content,
             searcher=lambda: self._locked(lambda: self.searcher),
             topics=self.topics,
-            means=Means(
+            answer_resources=AnswerResources(
                 provider=(lambda: self.llm) if has_model else None,
                 embedder=lambda: self.embedder,
                 knowledge=lambda: knowledge_section(self.topics(OPERATOR), with_tool=False).text,
