@@ -14,8 +14,8 @@ from kb.operations.budget import Counted, cut_to, estimate, share_of
 from kb.operations.entries import entry_doc
 from kb.operations.fields import TOKENS_MAX_DEFAULT, TokensMax
 from kb.operations.kit import ToolKit
-from kb.search.door import Opened, open_id
 from kb.search.freshness import freshness_of
+from kb.search.resolve import ResolvedId, resolve_id
 from kb.store import chunks
 from kb.store.kv import ReadTxn
 
@@ -160,12 +160,12 @@ def run(kit: ToolKit, request: FetchInput, scope: Scope) -> FetchOutput:
     )
 
 
-def opened_by(txn: ReadTxn, ident: str, scope: Scope) -> Opened:
-    """The entry that a scope sees by its whole id, or else what `open_id` opens and raises."""
+def opened_by(txn: ReadTxn, ident: str, scope: Scope) -> ResolvedId:
+    """The entry that a scope sees by its whole id, or else what `resolve_id` returns and raises."""
     entry = entry_doc(txn, ident)
     if entry is not None and entry.visible_to(scope):
-        return Opened(doc=entry, chunk=None, is_older=False)
-    return open_id(txn, ident, scope)
+        return ResolvedId(doc=entry, chunk=None, is_older=False)
+    return resolve_id(txn, ident, scope)
 
 
 def _first_said(start: int | None) -> str:
@@ -237,7 +237,7 @@ def nearest(row: list[Chunk], place: int, tokens_max: int) -> tuple[int, int, in
     return first, last, used
 
 
-def _of_doc(kit: ToolKit, txn: ReadTxn, opened: Opened, request: FetchInput) -> _Text:
+def _of_doc(kit: ToolKit, txn: ReadTxn, opened: ResolvedId, request: FetchInput) -> _Text:
     doc = opened.doc
     markdown = _markdown(kit, doc)
     start, end = _range(markdown, doc, request)

@@ -19,8 +19,8 @@ from kb.operations.entries import Reference, entry_doc, references_of, referrers
 from kb.operations.fetch import around
 from kb.operations.kit import ToolKit
 from kb.operations.list_docs import ListedDoc, listed, matching
-from kb.search.door import named, open_id
-from kb.search.filters import within
+from kb.search.filters import matches_filters
+from kb.search.resolve import resolve_id, resolve_unchecked
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
@@ -103,11 +103,11 @@ def kept(kit: ToolKit, ident: str, scope: Scope) -> WholeDoc | PassageInPlace:
         if entry is not None and entry.visible_to(scope):
             return _whole(txn, entry, scope)
         if not scope.operator:
-            opened = open_id(txn, ident, scope)
+            opened = resolve_id(txn, ident, scope)
             if opened.chunk is not None:
                 return _in_place(txn, opened.chunk, opened.doc, scope)
             return _whole(txn, opened.doc, scope)
-        found = named(txn, ident, scope)
+        found = resolve_unchecked(txn, ident, scope)
         if isinstance(found, Chunk):
             return _in_place(txn, found, docs.require(txn, found.doc_id), scope)
         return _whole(txn, found, scope)
@@ -117,7 +117,7 @@ def _of(txn: ReadTxn, limits: Filters, status: Status, scope: Scope) -> Iterator
     if status == "active":
         return matching(txn, limits, scope)
     pool = docs.all_latest(txn) if status == "tombstoned" else docs.every(txn)
-    return (doc for doc in pool if status in ("all", doc.status) and within(doc, limits))
+    return (doc for doc in pool if status in ("all", doc.status) and matches_filters(doc, limits))
 
 
 def _row(txn: ReadTxn, doc: Doc) -> KeptDoc:

@@ -12,7 +12,7 @@ from kb.model.search import Filters
 from kb.operations.budget import rows_fitting
 from kb.operations.fields import TOKENS_MAX_DEFAULT, Kinds, Rows, Sources, Tags, TokensMax
 from kb.operations.kit import ToolKit
-from kb.search.filters import allowed_sources, keep_doc
+from kb.search.filters import allowed_sources, may_appear
 from kb.store import docs
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
@@ -129,7 +129,7 @@ def matching(txn: ReadTxn, limits: Filters, scope: Scope) -> Iterator[Doc]:
         pool: Iterator[Doc | None] = docs.all_latest(txn)
     else:
         pool = (docs.latest(txn, number) for number in numbers)
-    return (doc for doc in pool if doc is not None and keep_doc(doc, limits, scope))
+    return (doc for doc in pool if doc is not None and may_appear(doc, limits, scope))
 
 
 def _place(doc: Doc) -> _Place:

@@ -23,8 +23,8 @@ from kb.operations.fields import (
 )
 from kb.operations.kit import ToolKit
 from kb.operations.neighbors import with_neighbors
-from kb.search.door import open_doc
-from kb.search.filters import audiences_read
+from kb.search.filters import readable_audiences
+from kb.search.resolve import resolve_doc
 from kb.store import chunks
 
 Query = Annotated[
@@ -107,9 +107,9 @@ def run(kit: ToolKit, request: SearchInput, scope: Scope) -> SearchOutput:
     UnknownPack and SharedSelector for a pack.
     """
     with kit.store.read() as txn:
-        doc_ids = tuple(DocId(open_doc(txn, one, scope).doc_id) for one in request.doc_ids)
+        doc_ids = tuple(DocId(resolve_doc(txn, one, scope).doc_id) for one in request.doc_ids)
         packs = tuple(resolve(txn, one, scope).pack_id for one in request.packs)
-        has_docs = bool(audiences_read(txn, scope))
+        has_docs = bool(readable_audiences(txn, scope))
     if not has_docs:
         return no_hits(request, (NOTHING_HERE,))
     asked = SearchRequest(

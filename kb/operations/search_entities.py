@@ -9,7 +9,7 @@ from kb.model.search import KnownEntity
 from kb.operations.budget import rows_fitting
 from kb.operations.fields import TOKENS_MAX_DEFAULT, Rows, TokensMax
 from kb.operations.kit import ToolKit
-from kb.search.mentions import list_entities
+from kb.search.entities import list_entities
 
 Prefix = Annotated[
     str,

@@ -31,7 +31,7 @@ from kb.model.config.fingerprint import search_fingerprint
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.token import Role
-from kb.search.door import open_doc
+from kb.search.resolve import resolve_doc
 from kb.serve.http_content import is_seen_at, job_report
 from kb.serve.http_reply import Refusal, Reply
 from kb.serve.http_routes import Caller, Route, Served, has_model
@@ -158,7 +158,7 @@ def _standings(served: Served, asked: StandingsAsked, caller: Caller) -> tuple[S
 def _standing(txn: ReadTxn, ident: DocId, scope: Scope) -> Standing:
     """Of a doc that the scope does not see any more there is nothing to wait for."""
     try:
-        newest = open_doc(txn, ident, scope)
+        newest = resolve_doc(txn, ident, scope)
     except NotFound:
         return Standing(doc_id=ident, state="done")
     entry = LEDGER.get(txn, newest.doc_id.encode())

@@ -9,7 +9,7 @@ from kb.knowledge.packs.register import resolve
 from kb.model.doc import Scope
 from kb.model.search import SpaceName
 from kb.operations.fetch import opened_by
-from kb.search.door import Opened, open_doc, open_id
+from kb.search.resolve import ResolvedId, resolve_doc, resolve_id
 
 Finds = Callable[[OpenSpace], str]
 """The full id of what is sought in a space. Raises NotFound, and AmbiguousId for a short one."""
@@ -60,7 +60,7 @@ def doc_named(ident: str, scope: Scope) -> Finds:
 
     def finds(space: OpenSpace) -> str:
         with space.app.store.read() as txn:
-            return open_doc(txn, ident, scope).doc_id
+            return resolve_doc(txn, ident, scope).doc_id
 
     return finds
 
@@ -70,7 +70,7 @@ def doc_or_passage(ident: str, scope: Scope) -> Finds:
 
     def finds(space: OpenSpace) -> str:
         with space.app.store.read() as txn:
-            return _full(open_id(txn, ident, scope))
+            return _full(resolve_id(txn, ident, scope))
 
     return finds
 
@@ -85,5 +85,5 @@ def text_named(ident: str, scope: Scope) -> Finds:
     return finds
 
 
-def _full(opened: Opened) -> str:
+def _full(opened: ResolvedId) -> str:
     return opened.chunk.chunk_id if opened.chunk else opened.doc.doc_id

@@ -48,8 +48,8 @@ from kb.operations.neighbors import with_neighbors
 from kb.operations.search import SearchInput
 from kb.operations.search_entities import SearchEntitiesInput, SearchEntitiesOutput
 from kb.operations.similar import SimilarInput, bounded
-from kb.search.facets import Facets, facets_of, merged_facets
-from kb.search.filters import audiences_read
+from kb.search.facets import Facets, facets_of, merge_facets
+from kb.search.filters import readable_audiences
 from kb.store.content.layout import HomePaths
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ class Spaces:
                 return facets_of(txn, scope, values_max)
 
         given = ask(self._opened, counted, failed)
-        found = merged_facets((one for _, one in given), values_max)
+        found = merge_facets((one for _, one in given), values_max)
         return SpaceFacets(**msgspec.structs.asdict(found), warnings=warnings_of(failed, scope))
 
     def show(self, ident: str, scope: Scope) -> Shown:
@@ -371,7 +371,7 @@ class Spaces:
 
         def has_docs(space: OpenSpace) -> bool:
             with space.app.store.read() as txn:
-                return bool(audiences_read(txn, scope))
+                return bool(readable_audiences(txn, scope))
 
         given = ask(self._opened, has_docs, failed)
         return [space for space, has_any in given if has_any] or [given[0][0]]

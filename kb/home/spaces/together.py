@@ -14,7 +14,7 @@ from kb.model.search import Filters, Hit, SearchResult
 from kb.operations.budget import hits_fitting
 from kb.operations.fields import NO_BUDGET
 from kb.operations.similar import tokens_of
-from kb.search.filters import keep_doc
+from kb.search.filters import may_appear
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
@@ -82,7 +82,7 @@ def _held(given: Given, place: int, limits: Limits) -> frozenset[str]:
 def _answers(txn: ReadTxn, place: Lsid, limits: Filters, scope: Scope) -> bool:
     """Whether a source is here, may be answered, and has passages: before that none can be."""
     doc = docs.latest_of(txn, place)
-    if doc is None or not keep_doc(doc, limits, scope):
+    if doc is None or not may_appear(doc, limits, scope):
         return False
     return bool(chunks.numbers_of(txn, doc.source_no))
 

@@ -21,7 +21,7 @@ from kb.store import chunks, docs
 from kb.store.store import Store
 
 if TYPE_CHECKING:
-    from kb.search.engine import Searcher, Understood
+    from kb.search.engine import EmbeddedQuery, Searcher
 
 CHUNKS_MAX: Final = 3
 _PASSAGES: Final = 50
@@ -94,12 +94,12 @@ def scored(shelf: Shelf, question: str, scope: Scope, backgrounds: dict[str, flo
     searcher = shelf.searcher()
     request = SearchRequest(query=question, k=_PASSAGES, kinds=("entry",))
     hits = searcher.search(request, scope).hits
-    understood = searcher.understood(question)
-    near = _nearness(shelf, hits, understood, backgrounds)
+    embedded = searcher.embed_query(question)
+    near = _nearness(shelf, hits, embedded, backgrounds)
     asked = terms(question)
     said = [frozenset(terms(f"{hit.title} {hit.text}")) for hit in hits]
     known = share(asked, frozenset[str]().union(*said))
-    least = score_min(understood.embedder.fingerprint if understood else None)
+    least = score_min(embedded.embedder.fingerprint if embedded else None)
     best: dict[str, GuideChunk] = {}
     for hit, words in zip(hits, said, strict=True):
         near_by = near.get(hit.chunk_id, 0.0)
@@ -123,13 +123,13 @@ def _chunk(shelf: Shelf, hit: Hit, score: float) -> GuideChunk:
 def _nearness(
     shelf: Shelf,
     hits: Sequence[Hit],
-    understood: "Understood | None",
+    embedded: "EmbeddedQuery | None",
     backgrounds: dict[str, float],
 ) -> Mapping[str, float]:
     """By passage id, how near it is in meaning; nothing of one without a vector."""
-    if understood is None:
+    if embedded is None:
         return {}
-    embedder = understood.embedder
+    embedder = embedded.embedder
     fingerprint = embedder.fingerprint
     if fingerprint not in backgrounds:
         try:
@@ -144,7 +144,7 @@ def _nearness(
                 continue
             vector = chunks.get_vector(txn, fingerprint, chunk.text_hash, embedder.dim)
             if vector is not None:
-                cosine = float(vector @ understood.vector)
+                cosine = float(vector @ embedded.vector)
                 near[hit.chunk_id] = nearness(cosine, backgrounds[fingerprint])
     return near
 

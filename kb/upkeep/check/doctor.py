@@ -22,7 +22,7 @@ from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 if TYPE_CHECKING:
-    from kb.search.engine import Meaning
+    from kb.search.backends import DenseBackend
 
 _FREE_BYTES_MIN: Final = 512 << 20
 _OPEN_FILES_MIN: Final = 256
@@ -128,7 +128,7 @@ def file_system(mounts: str, path: str) -> str:
     return kind
 
 
-def of_model(model: "Callable[[], Meaning]") -> Iterator[Advice]:
+def of_model(model: "Callable[[], DenseBackend]") -> Iterator[Advice]:
     """What is amiss with the model: its files are held against their checksums as they load."""
     try:
         found = model()
