@@ -137,11 +137,13 @@ def _chosen(app: "App", request: ExportPackRequest) -> _Chosen:
 
 
 def _found(app: "App", query: str) -> tuple[str, ...]:
-    from kb.operations.fields import NO_BUDGET
-    from kb.operations.search import SearchInput, run
+    from kb.home.spaces.spaces import Spaces
+    from kb.operations import search
+    from kb.operations.search import SearchRequest
 
-    request = SearchInput(query=query, k=QUERY_HITS, max_tokens=NO_BUDGET)
-    return tuple(hit.doc_id for hit in run(app.toolkit, request, OPERATOR).hits)
+    alone = Spaces([app.opened()])
+    request = SearchRequest(query=query, k=QUERY_HITS)
+    return tuple(hit.doc_id for hit in search.run(alone, request, OPERATOR).hits)
 
 
 def _of_pack(app: "App", txn: "ReadTxn", name: str) -> _Chosen:

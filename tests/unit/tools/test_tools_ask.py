@@ -9,7 +9,7 @@ from kb.errors import ModelUnavailable
 from kb.knowledge.answers import NOTHING_FOUND, Means
 from kb.knowledge.llm import Provider
 from kb.model.doc import Scope
-from kb.operations import call
+from kb.operations.table import call
 
 
 class Heard:

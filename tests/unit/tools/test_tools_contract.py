@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from kb.model.doc import Scope
-from kb.operations import TOOLS, Tool, listing
+from kb.operations.operation import Tool
+from kb.operations.table import TOOLS, listing
 
 GOLDEN = Path(__file__).parent / "tools_listing.json"
 NAMES = (
