@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
 
 Run = Callable[["Spaces", Any, Scope], Any]
+_BY_AGENTS: Final = "ByAgents"
 LOCAL: Final = OPERATOR
 """Who asks at the machine."""
 _BOUNDS: Final = ("gt", "ge", "lt", "le", "pattern", "min_length", "max_length")
@@ -51,7 +52,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     @property
     def input(self) -> type[Struct]:
         """The request, with the bounds of agents."""
-        return narrowed(self.request, "ByAgents", self.bounds) if self.bounds else self.request
+        return narrowed(self.request, _BY_AGENTS, self.bounds) if self.bounds else self.request
 
     @property
     def input_schema(self) -> bytes:
@@ -174,6 +175,7 @@ def schema_of(record: type[Struct]) -> bytes:
     schema = msgspec.json.schema(record)
     others = schema["$defs"]
     top = others.pop(record.__name__)
+    top["title"] = record.__name__.removesuffix(_BY_AGENTS)
     return msgspec.json.encode({**top, **({"$defs": others} if others else {})}, order="sorted")
 
 

@@ -175,6 +175,7 @@ def told_spaces(record: type[Struct]) -> type[Struct]:
     )
 
 
+@functools.cache
 def _with_fields(record: type[Struct], suffix: str, *fields: tuple[str, Any, Any]) -> type[Struct]:
     return msgspec.defstruct(
         f"{record.__name__}{suffix}",

@@ -57,11 +57,12 @@ def test_commands_that_read_know_no_store(command: str) -> None:
 def test_commands_answer_as_the_tools_do(home: Home, app: App) -> None:
     """`--json` prints the answer of the tool, without its budget, and whose store it is."""
     doc_id = home.ids()["a.md"]
+    alone = Spaces([app.opened()])
     asked: list[tuple[list[Any], Any]] = [
         (
             ["search", "kettle #tea", "-k", 300, "--doc", doc_id[:8], "--explain"],
             lambda: search.run(
-                Spaces([app.opened()]),
+                alone,
                 search.SearchRequest(
                     query="kettle #tea",
                     k=300,
@@ -74,7 +75,7 @@ def test_commands_answer_as_the_tools_do(home: Home, app: App) -> None:
         (
             ["search", "kettle", "--max-tokens", 400],
             lambda: search.run(
-                Spaces([app.opened()]),
+                alone,
                 search.SearchRequest(query="kettle", max_tokens=400),
                 OPERATOR,
             ),
@@ -87,9 +88,7 @@ def test_commands_answer_as_the_tools_do(home: Home, app: App) -> None:
         ),
         (
             ["entities", "@", "--limit", 2],
-            lambda: entities.run(
-                Spaces([app.opened()]), entities.EntitiesRequest(prefix="@", limit=2), OPERATOR
-            ),
+            lambda: entities.run(alone, entities.EntitiesRequest(prefix="@", limit=2), OPERATOR),
         ),
     ]
     for args, run in asked:

@@ -34,7 +34,7 @@ class Told(Struct, frozen=True, kw_only=True):
 
 
 def tool(name: str, run: Any) -> Tool:
-    return Tool(name=name, description=name, input=Nothing, output=Told, run=run)
+    return Tool(name=name, description=name, request=Nothing, output=Told, run=run)
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def _told(kit: Spaces, crew: Crew, **asked: Any) -> tuple[str, Any]:
 def test_an_agent_has_what_is_learned(kit: Spaces, crew: Crew, tmp_path: Path) -> None:
     """The instructions hold its text; `learn` reads it too, should a program leave them out."""
     topic = _ways(tmp_path / "ways", known="Tests first.", other="Slowly.")
-    kit = msgspec.structs.replace(kit, topics=lambda _: (topic,))
+    kit = kit.with_topics(lambda _: (topic,))
     instructions, learned = _told(kit, crew, topic="ways", subjects="known")
     assert "Tests first." in instructions
     assert "Slowly." not in instructions
@@ -172,7 +172,7 @@ def test_instructions_are_bounded(kit: Spaces, crew: Crew, tmp_path: Path) -> No
     long = "a" * (KNOWLEDGE_BYTES_MAX // 2)
     topic = _ways(tmp_path / "ways", known1=long, known2=long, known3="Short.")
     topic = msgspec.structs.replace(topic, description="b" * 1_000)
-    kit = msgspec.structs.replace(kit, topics=lambda _: (topic,))
+    kit = kit.with_topics(lambda _: (topic,))
     instructions, learned = _told(kit, crew, topic="ways", subjects="known2")
     assert instructions.count(long) == 1
     assert len(instructions.encode()) < KNOWLEDGE_BYTES_MAX + 1_000

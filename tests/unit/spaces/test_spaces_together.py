@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from kb.operations.kept import WholeDoc
 
 from kb.errors import AmbiguousId, NotFound
 from kb.home.app import App
@@ -23,6 +22,7 @@ from kb.model.source import file_lsid
 from kb.operations import docs, entities, search, show, similar
 from kb.operations.entities import EntitiesRequest
 from kb.operations.search import SearchRequest
+from kb.operations.show import WholeDoc
 from kb.operations.similar import SimilarRequest
 
 SETTINGS = load([], ["embed.kind=hashing"])
@@ -193,16 +193,16 @@ def test_docs_that_are_named_are_searched_where_they_are(spaces: Spaces) -> None
     """An id of either store will do, and one of none is not found."""
     known = ids(spaces)
 
-    def search(*doc_ids: str) -> SearchResult:
+    def search_docs(*doc_ids: str) -> SearchResult:
         return search.run(spaces, SearchRequest(query="harbour", doc_ids=doc_ids), OPERATOR)
 
-    assert found(search(known["Rope"])) == [("Rope", "user")]
-    assert sorted(found(search(known["Rope"], known["Boats"]))) == [
+    assert found(search_docs(known["Rope"])) == [("Rope", "user")]
+    assert sorted(found(search_docs(known["Rope"], known["Boats"]))) == [
         ("Boats", "project"),
         ("Rope", "user"),
     ]
     with pytest.raises(NotFound):
-        search(known["Rope"], "dffffffff")
+        search_docs(known["Rope"], "dffffffff")
 
 
 def test_a_short_id_of_two_stores_is_refused(pair: Pair) -> None:

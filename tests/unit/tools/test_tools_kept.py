@@ -159,7 +159,7 @@ def test_others_list_active_docs_alone(home: ToolsHome, docs: dict[str, Doc]) ->
     open_ones = {docs[name].doc_id for name in ("new", "plain", "waiting")}
     assert {row.doc_id for row in listed.docs} == open_ones
     assert listed.total == len(open_ones)
-    statuses: tuple[Status, ...] = ("superseded", "tombstoned", "all")
+    statuses = ("superseded", "tombstoned", "all")
     for status in statuses:
         with pytest.raises(UsageError):
             listed_docs(home, ALL, status, 0, ADA)

@@ -138,7 +138,7 @@ def test_settings_that_are_wrong_are_for_the_operator(home: ToolsHome) -> None:
     def wrong(_: Scope) -> tuple[Topic, ...]:
         raise ConfigError("there is no folder /secret", place="config.toml:1")
 
-    broken = msgspec.structs.replace(home.kit, topics=wrong)
+    broken = home.kit.with_topics(wrong)
     assert "/secret" in ask(broken, OPERATOR, topic="x")["error"]["message"]
     stranger = ask(broken, NOBODY, topic="x")["error"]
     assert stranger == {
