@@ -6,7 +6,7 @@ import sys
 import click
 from msgspec import Struct
 
-from cli.asked import own_server
+from cli.answering import own_server
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from cli.words import text

@@ -48,7 +48,7 @@ def measured(questions: Path = QUESTIONS) -> list[Asked]:
     backgrounds: dict[str, float] = {}
     with ExitStack() as resources:
         app = open_core(resources, None, None)
-        shelf = Shelf(name="kb", store=lambda: app.store, searcher=app.toolkit.searcher)
+        shelf = Shelf(name="kb", store=lambda: app.store, searcher=app.opened().searcher)
         found = [scored(shelf, row["question"], OPERATOR, backgrounds).chunks for row in rows]
     asked = []
     for row, chunks in zip(rows, found, strict=True):

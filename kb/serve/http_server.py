@@ -21,7 +21,6 @@ from kb.model.config import ServeSettings
 from kb.serve import tokens
 from kb.serve.crew import Crew, Crews
 from kb.serve.http_changes import Changes
-from kb.serve.http_cli import cli_routes
 from kb.serve.http_content import content_routes
 from kb.serve.http_events import events_route
 from kb.serve.http_gate import Doors, Gate
@@ -31,8 +30,8 @@ from kb.serve.http_links import link_routes
 from kb.serve.http_mcp import mcp_routes
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_openapi import openapi_route
+from kb.serve.http_operations import operation_routes
 from kb.serve.http_page import page_routes
-from kb.serve.http_reads import read_routes, tool_routes
 from kb.serve.http_routes import Route, Served
 from kb.serve.http_state import state_routes
 from kb.serve.http_streams import Streams
@@ -69,13 +68,11 @@ def all_routes() -> tuple[Route, ...]:
     """Every route that there is."""
     routes = (
         *content_routes(),
-        *tool_routes(),
-        *read_routes(),
+        *operation_routes(),
         *state_routes(),
         *write_routes(),
         events_route(),
         *health_routes(),
-        *cli_routes(),
         *mcp_routes(),
         *page_routes(),
         *link_routes(),

@@ -28,8 +28,6 @@ from kb.knowledge.topics import Learned, LearnInput, Limits, Topic, execute
 from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest, SpaceName
-from kb.operations.fields import NO_BUDGET
-from kb.operations.search import SearchInput
 
 KB = str(Path(sys.executable).with_name("kb"))
 IMPORTS = "import numpy, onnxruntime, tokenizers, tantivy, lmdb"
@@ -165,7 +163,7 @@ def two_spaces(scratch: Path, passages: int) -> dict[str, Any]:
         Spaces.open([one], lambda _: load([], [])) as single,
     ):
         for query in corpus.queries(210):
-            request = SearchInput(query=query, max_tokens=NO_BUDGET)
+            request = SearchRequest(query=query)
             started = time.perf_counter()
             two.search(request, OPERATOR)
             middle = time.perf_counter()

@@ -145,9 +145,7 @@ def test_a_wish_that_is_none_is_a_usage_error(project: Project, wish: str, said:
 
 def test_layers_of_topics(project: Project) -> None:
     """The user's settings, kb.toml, config.toml, KB_CFG, --cfg: later ones win, key by key."""
-    project.write(
-        "xdg/kb/config.toml", '[kb.topic.skills]\ntitle = "one"\nintroduction = "user"\n'
-    )
+    project.write("xdg/kb/config.toml", '[kb.topic.skills]\ntitle = "one"\nintroduction = "user"\n')
     project.write(".kb/kb.toml", '[kb.topic.skills]\ntitle = "two"\nsubjects = "none"\n')
     assert "- skills (**two**): user\n- project" in project.kb("learn").out
     project.write(".kb/config.toml", CONFIG + 'title = "three"\n')

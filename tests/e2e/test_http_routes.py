@@ -14,7 +14,7 @@ from kb.home.spaces.homes import SpaceHome
 from kb.home.spaces.spaces import Spaces
 from kb.model.config import EmbedSettings, Settings
 from kb.model.doc import OPERATOR
-from kb.operations import HELP, LEARN, TOOLS, call
+from kb.operations.table import HELP, LEARN, TOOLS, call
 from kb.serve.http_server import all_routes
 
 
@@ -79,7 +79,7 @@ def test_each_tool_answers_as_it_does_elsewhere(home: Home, server: Running) -> 
                 assert (got.status, got.json["field"]) == (422, "query")
                 continue
             assert got.status == NO_SUCH.get(name, 200), (name, got.body)
-            expected = call(name, asked, spaces.toolkit, OPERATOR)
+            expected = call(name, asked, spaces, OPERATOR)
             if got.status == 200:
                 assert got.body == expected
             else:

@@ -1,4 +1,4 @@
-"""A search by the server that works in a home on this machine, over its socket in that home.
+"""An operation by the server that works in a home on this machine, over its socket there.
 
 Only what starts quickly is imported here: whoever asks this way saves the time that loading an
 index takes. Nothing is raised and nothing said, for the caller can search by itself.
@@ -8,25 +8,26 @@ import os
 import socket
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from kb.model.asking import Found, SearchAsked
+from kb.operations.operation import Operation
 from kb.store.content.peer import is_same_user
 
-_PATH: Final = "/v1/cli/search"
 _WAIT_S: Final = 1.5
 _ANSWER_BYTES_MAX: Final = 64 << 20
 _HEAD_BYTES_MAX: Final = 16 << 10
 _BLOCK: Final = 1 << 18
 
 
-def found_beside(path: Path, asked: SearchAsked) -> Found | None:
-    """What the server at a socket found; None where none answers well within 1.5 seconds.
+def answer_by_socket(path: Path, operation: Operation, request: Struct, fingerprint: str) -> Any:
+    """What the server at a socket answers; None where none answers well within 1.5 seconds.
 
-    None, too, where it is of another user, or of another home, kb or settings than `asked` says.
+    None, too, where it is of another user, or of another home, kb or settings than `fingerprint`.
     """
+    body = msgspec.json.encode({**msgspec.to_builtins(request), "fingerprint": fingerprint})
     end_s = time.monotonic() + _WAIT_S
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
@@ -34,15 +35,16 @@ def found_beside(path: Path, asked: SearchAsked) -> Found | None:
             peer.connect(os.fspath(path))
             if not is_same_user(peer):
                 return None
-            peer.sendall(_request(msgspec.json.encode(asked)))
-            return _decoded(_received(peer, end_s))
+            peer.sendall(_request(operation, body))
+            answer = _body(_received(peer, end_s))
+            return None if answer is None else operation.decoded(answer)
     except (OSError, ValueError):
         return None
 
 
-def _request(body: bytes) -> bytes:
+def _request(operation: Operation, body: bytes) -> bytes:
     head = (
-        f"POST {_PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        f"POST {operation.path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + body
@@ -64,8 +66,8 @@ def _received(peer: socket.socket, end_s: float) -> bytes:
         parts.append(part)
 
 
-def _decoded(answer: bytes) -> Found | None:
-    """The body of a whole answer that is one. Raises ValueError for what is none of ours."""
+def _body(answer: bytes) -> bytes | None:
+    """The body of a whole answer that is good; None of any other."""
     head, _, body = answer.partition(b"\r\n\r\n")
     if not head.startswith(b"HTTP/1.1 200 ") or len(head) > _HEAD_BYTES_MAX:
         return None
@@ -76,4 +78,4 @@ def _decoded(answer: bytes) -> Found | None:
     ]
     if lengths != [str(len(body)).encode()]:
         return None
-    return msgspec.json.decode(body, type=Found)
+    return body

@@ -1,21 +1,22 @@
 """Who answers: the homes here, the server that works in one of them, or one far away."""
 
 import contextlib
+import functools
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
+from msgspec import Struct
 
 from cli.home import homes_of, open_spaces, server_named, settings_of
 from kb.home.spaces.homes import SpaceHome
-from kb.model.asking import Found, SearchAsked
 from kb.model.config import Settings
 from kb.store.content.layout import HomePaths
 
 if TYPE_CHECKING:
     from kb.client.wire import Wire
-    from kb.home.spaces.reader import Reader
+    from kb.operations.operation import Operation
 
 
 def server_of(ctx: click.Context) -> "Wire | None":
@@ -48,48 +49,62 @@ def _wire(named: str, settings: Settings) -> "Wire":
     return Wire(server if token else with_own_token(server), said.timeout_s)
 
 
-def reader_of(ctx: click.Context) -> "Reader":
-    """What answers a reading command; closed when the command ends."""
+def answer(
+    ctx: click.Context, operation: "Operation", request: Struct, **options: Any
+) -> "tuple[Any, bool]":
+    """What an operation answers, and whether several spaces do: those here, or a server.
+
+    `options` are for what is asked here alone. Spaces are closed when the command ends.
+    """
     wire = server_of(ctx)
     if wire is not None:
-        from kb.client.reader import RemoteReader
+        from kb.client.remote import run_remote
 
-        return RemoteReader(wire)
-    from kb.home.spaces.reader import SpacesReader
-    from kb.model.doc import OPERATOR
+        return run_remote(wire, operation, request), False
+    from kb.operations.operation import LOCAL
 
-    return SpacesReader(open_spaces(ctx), OPERATOR)
+    spaces = open_spaces(ctx)
+    return operation.run(spaces, request, LOCAL, **options), len(spaces.homes) > 1
 
 
-def search(ctx: click.Context, asked: SearchAsked) -> tuple[Found, bool]:
-    """What is found, and whether in several spaces.
+def asker(ctx: click.Context, operation: "Operation") -> Callable[[Any], Any]:
+    """Asks an operation again and again, of the spaces here or of a server."""
+    wire = server_of(ctx)
+    if wire is not None:
+        from kb.client.remote import run_remote
 
-    By the server that works in the home, where there is one: it has loaded already what a search
-    needs. It is asked only where its answer is the one that would be found here.
+        return functools.partial(run_remote, wire, operation)
+    from kb.operations.operation import LOCAL
+
+    spaces = open_spaces(ctx)
+    return lambda request: operation.run(spaces, request, LOCAL)
+
+
+def quick_answer(ctx: click.Context, operation: "Operation", request: Struct) -> "tuple[Any, bool]":
+    """As `answer`, by the server that works in the home where there is one.
+
+    It has loaded already what a search needs. It is asked only where its answer is the one that
+    would be given here.
     """
-    found = _found_beside(ctx, asked)
-    if found is not None:
-        return found, False
-    reader = reader_of(ctx)
-    return reader.search(asked), reader.has_several
+    result = _by_socket(ctx, operation, request)
+    return (result, False) if result is not None else answer(ctx, operation, request)
 
 
-def _found_beside(ctx: click.Context, asked: SearchAsked) -> Found | None:
-    said: dict[str, Any] = ctx.obj
-    if said["server"] or said["verbose"]:
+def _by_socket(ctx: click.Context, operation: "Operation", request: Struct) -> Any:
+    options: dict[str, Any] = ctx.obj
+    if options["server"] or options["verbose"]:
         return None
-    one = _home_with_socket(ctx)
-    if one is None:
+    home = _home_with_socket(ctx)
+    if home is None:
         return None
-    from kb.client.beside import found_beside
+    from kb.client.local_socket import answer_by_socket
     from kb.model.config.fingerprint import search_fingerprint
 
-    settings = settings_of(ctx, one.home)
+    settings = settings_of(ctx, home.home)
     if server_named(ctx, settings):
         return None
-    fingerprint = search_fingerprint(settings, one.home, one.name)
-    asked = msgspec.structs.replace(asked, fingerprint=fingerprint)
-    return found_beside(HomePaths(one.home).socket, asked)
+    fingerprint = search_fingerprint(settings, home.home, home.name)
+    return answer_by_socket(HomePaths(home.home).socket, operation, request, fingerprint)
 
 
 def _home_with_socket(ctx: click.Context) -> SpaceHome | None:

@@ -14,7 +14,7 @@ from kb.errors import (
     StoreDamaged,
     StoreFull,
 )
-from kb.home.app import App
+from kb.home.open_home import OpenHome
 from kb.model.doc import Scope
 from kb.model.search import SpaceName
 
@@ -33,50 +33,43 @@ FAILURES: Final = (
 )
 
 
-class OpenSpace(Struct, frozen=True, kw_only=True):
-    """A home by the name of its space."""
-
-    name: SpaceName
-    app: App
-
-
 class FailedSpace(Struct, frozen=True, kw_only=True):
     """A space that did not answer, and why."""
 
-    name: SpaceName
+    name: SpaceName | None
     error: Exception
 
 
-def ask(
-    spaces: Sequence[OpenSpace], asked: Callable[[OpenSpace], T], failed: list[FailedSpace]
-) -> list[tuple[OpenSpace, T]]:
-    """What each space answers, at least one; those that cannot are added to `failed`.
+def ask_each(
+    homes: Sequence[OpenHome], question: Callable[[OpenHome], T], failed: list[FailedSpace]
+) -> list[tuple[OpenHome, T]]:
+    """What each home answers, at least one; those that cannot are added to `failed`.
 
     Raises the first error where none can answer.
     """
-    given: list[tuple[OpenSpace, T]] = []
-    for space in spaces:
+    answers: list[tuple[OpenHome, T]] = []
+    for home in homes:
         try:
-            given.append((space, asked(space)))
+            answers.append((home, question(home)))
         except FAILURES as error:
-            failed.append(FailedSpace(name=space.name, error=error))
-    if not given:
+            failed.append(FailedSpace(name=home.name, error=error))
+    if not answers:
         raise failed[0].error
-    return given
+    return answers
 
 
 def warnings_of(failed: Sequence[FailedSpace], scope: Scope) -> tuple[str, ...]:
     """A line for each space that was left out; only an operator hears of causes and places."""
-    first = {one.name: one.error for one in reversed(failed)}
+    first = {space.name: space.error for space in reversed(failed)}
     if not scope.operator:
         return tuple(f"the {name} space cannot be read at the moment" for name in first)
     return tuple(
-        f"the {name} space is left out: {_said(error)}; `kb --space {name} check` looks at it"
+        f"the {name} space is left out: {_in_words(error)}; `kb --space {name} check` looks at it"
         for name, error in first.items()
     )
 
 
-def _said(error: Exception) -> str:
+def _in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)

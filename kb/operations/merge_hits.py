@@ -1,17 +1,33 @@
-"""One answer of several: what each store answered, put together by rank. Pure.
+"""One answer of several: what each home found, merged by rank, in which nothing stands twice.
 
 The lists are in the order of precedence: of what two have, that of the earlier one is answered.
 Scores of two stores do not compare, for each knows its own words and passages alone.
 """
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from kb.home.open_home import OpenHome
+from kb.home.spaces.each import FAILURES, FailedSpace, warnings_of
 from kb.intake.entities import extract, fold_key
-from kb.model.search import EntityAlignment, Hit, KnownEntity, SpaceName
+from kb.model.doc import Scope
+from kb.model.ids import Lsid
+from kb.model.search import (
+    EntityAlignment,
+    Filters,
+    Hit,
+    KnownEntity,
+    SearchResult,
+    SpaceName,
+)
+from kb.operations.budget import hits_fitting, tokens_of
+from kb.search.filters import keep_doc
+from kb.store import chunks, docs
+from kb.store.kv import ReadTxn
 
 _DIGITS: Final = 6
 
@@ -19,7 +35,7 @@ _DIGITS: Final = 6
 class SpaceHits(Struct, frozen=True, kw_only=True):
     """What one store found, best first."""
 
-    name: SpaceName
+    name: SpaceName | None
     hits: tuple[Hit, ...]
     held: frozenset[str] = frozenset()
     """Ids of docs whose source an earlier store has too, so that they are not answered here."""
@@ -35,7 +51,7 @@ class SpaceHits(Struct, frozen=True, kw_only=True):
 class _Row(Struct, kw_only=True):
     score: float
     place: int
-    name: SpaceName
+    name: SpaceName | None
     hit: Hit
 
 
@@ -78,7 +94,7 @@ def _answered(row: _Row, rank: int) -> Hit:
     return msgspec.structs.replace(hit, rank=rank, score=score, source_space=row.name, explain=said)
 
 
-def merged_warnings(each: Sequence[tuple[SpaceName, Iterable[str]]]) -> tuple[str, ...]:
+def merged_warnings(each: Sequence[tuple[SpaceName | None, Iterable[str]]]) -> tuple[str, ...]:
     """Every warning once: as it is where all stores say it, else after the name of its space."""
     said = [(name, tuple(warnings)) for name, warnings in each]
     shared = set.intersection(*(set(warnings) for _, warnings in said)) if said else set()
@@ -121,3 +137,84 @@ def merged_entities(each: Iterable[Iterable[KnownEntity]]) -> Iterator[KnownEnti
             else:
                 found[key] = entity
     return (found[key] for key in sorted(found))
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """How much is answered of what was found, and to whom."""
+
+    k: int
+    max_tokens: int | None
+    scope: Scope
+    min_score: float = 0.0
+    filters: Filters | None
+    """Which docs may be answered; None where they were named one by one."""
+
+
+HomeResults = Sequence[tuple[OpenHome, SearchResult]]
+
+
+def merged(each: HomeResults, failed: Sequence[FailedSpace], limits: Limits) -> SearchResult:
+    """One answer, `each` being in the order of precedence; that of one space stays as it is."""
+    home, first = each[0]
+    left_out = warnings_of(failed, limits.scope)
+    if len(each) == 1:
+        hits = tuple(msgspec.structs.replace(hit, source_space=home.name) for hit in first.hits)
+        return msgspec.structs.replace(first, hits=hits, warnings=(*left_out, *first.warnings))
+    lists = [
+        SpaceHits(name=space.name, hits=result.hits, held=_held(each, place, limits))
+        for place, (space, result) in enumerate(each)
+    ]
+    kept = tuple(hit for hit in merged_hits(lists, limits.k) if hit.score >= limits.min_score)
+    hits, cut = _fitting(each, kept, limits.max_tokens)
+    cuts = merged_warnings([(one.name, filter(None, [each.truncated])) for one, each in each])
+    said = merged_warnings([(home.name, answer.warnings) for home, answer in each])
+    return SearchResult(
+        query=first.query,
+        mode=first.mode,
+        hits=hits,
+        entity_alignment=merged_alignments([answer.entity_alignment for _, answer in each], hits),
+        warnings=(*left_out, *said),
+        truncated="; ".join(filter(None, (*cuts, cut))) or None,
+    )
+
+
+def _held(each: HomeResults, place: int, limits: Limits) -> frozenset[str]:
+    """The docs found in one space whose source an earlier space has, and may answer, too."""
+    if limits.filters is None:
+        return frozenset()
+    space, result = each[place]
+    held: set[str] = set()
+    for earlier, _ in each[:place]:
+        # Where it cannot be told, the passage is shown.
+        with (
+            contextlib.suppress(*FAILURES),
+            space.store.read() as mine,
+            earlier.store.read() as txn,
+        ):
+            for doc_id in {hit.doc_id for hit in result.hits}:
+                doc = docs.get(mine, doc_id)
+                if doc is not None and _answers(txn, doc.place, limits.filters, limits.scope):
+                    held.add(doc_id)
+    return frozenset(held)
+
+
+def _answers(txn: ReadTxn, place: Lsid, filters: Filters, scope: Scope) -> bool:
+    """Whether a source is here, may be answered, and has passages: before that none can be."""
+    doc = docs.latest_of(txn, place)
+    if doc is None or not keep_doc(doc, filters, scope):
+        return False
+    return bool(chunks.numbers_of(txn, doc.source_no))
+
+
+def _fitting(
+    each: HomeResults, hits: tuple[Hit, ...], max_tokens: int | None
+) -> tuple[tuple[Hit, ...], str | None]:
+    """The first hits that fit the budget together: each store has filled one of its own."""
+    if max_tokens is None:
+        return hits, None
+    counts: dict[int, int] = {}
+    for space, _ in each:
+        with space.store.read() as txn:
+            mine = (hit for hit in hits if hit.source_space == space.name)
+            counts |= {hit.rank: tokens_of(txn, hit) for hit in mine}
+    return hits_fitting(hits, [counts[hit.rank] for hit in hits], max_tokens)
