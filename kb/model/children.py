@@ -15,9 +15,9 @@ def module_argv(module: str, *words: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *words]
 
 
-def module_env(kept: Iterable[str], **said: str) -> dict[str, str]:
+def module_env(inherited: Iterable[str], **extra: str) -> dict[str, str]:
     """These variables as they are, `said` besides, and where kb itself is found."""
-    env = {key: os.environ[key] for key in kept if key in os.environ}
+    env = {key: os.environ[key] for key in inherited if key in os.environ}
     here = str(Path(__file__).resolve().parents[2])
     paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return env | said | {"PYTHONPATH": os.pathsep.join(paths)}
+    return env | extra | {"PYTHONPATH": os.pathsep.join(paths)}

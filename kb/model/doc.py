@@ -158,7 +158,7 @@ class VersionPointer(Struct, frozen=True, kw_only=True):
     source_no: SourceNo
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class SourceStamp(Struct, frozen=True, kw_only=True):
     """What a source looked like when last taken in: enough to skip it unread."""
 
     lsid: Lsid

@@ -9,7 +9,7 @@ from kb.model.doc import Coverage
 from kb.model.ids import ChunkId, ChunkNo, DocId, Lsid, SourceNo
 
 # Controls, halves of pairs, and what parts lines and paragraphs.
-_ENDING: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))
+_LINE_BREAKING: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))
 
 
 class Canonical(Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class Canonical(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class Passage(Struct, frozen=True, kw_only=True):
+class ChunkDraft(Struct, frozen=True, kw_only=True):
     """One cut of a canonical markdown: markdown[start:end] == text."""
 
     text: str
@@ -77,14 +77,14 @@ class Chunk(Struct, frozen=True, kw_only=True):
     """Keys of what it mentions."""
 
 
-def in_one_line(text: str) -> str:
+def escape_line_breaks(text: str) -> str:
     """A name as a model's prompt may carry it, with whatever would end its line escaped.
 
     A file name may hold any character, and a line that it makes is not told from one of ours.
     """
     if text.isprintable():
         return text
-    return "".join(_escaped(char) if category(char) in _ENDING else char for char in text)
+    return "".join(_escaped(char) if category(char) in _LINE_BREAKING else char for char in text)
 
 
 def _escaped(char: str) -> str:

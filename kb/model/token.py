@@ -21,6 +21,6 @@ class Token(Struct, frozen=True, kw_only=True):
     added_ms: int
 
 
-def may(role: Role, wanted: Role) -> bool:
+def role_allows(role: Role, required: Role) -> bool:
     """Whether a role is enough for what wants another."""
-    return ROLES.index(role) >= ROLES.index(wanted)
+    return ROLES.index(role) >= ROLES.index(required)

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.model.doc import Doc, LedgerEntry, Seen, VersionPointer
+from kb.model.doc import Doc, LedgerEntry, SourceStamp, VersionPointer
 from kb.model.embedder import EmbedderSet
 from kb.model.ids import ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
@@ -75,7 +75,7 @@ VERSIONS: Final = RecordTable("versions", VersionPointer)
 # source_no + version -> doc id: every version that still has a record.
 SOURCE_DOCS: Final = RecordTable("source_docs", DocRef)
 SOURCES: Final = RecordTable("sources", Origin)
-SEEN: Final = RecordTable("seen", Seen)
+SEEN: Final = RecordTable("seen", SourceStamp)
 # By place: when what a person removed there was forgotten.
 HOLDS: Final = RecordTable("holds", StoredValue)
 LEDGER: Final = RecordTable("ledger", LedgerEntry)

@@ -27,7 +27,7 @@ from kb.knowledge.packs.load import (
 from kb.knowledge.packs.manifest import PackManifest
 from kb.knowledge.packs.tar import Member, is_plain, unpacked
 from kb.model.ids import sha256_hex
-from kb.model.text import Passage
+from kb.model.text import ChunkDraft
 
 if TYPE_CHECKING:
     import numpy as np
@@ -287,7 +287,7 @@ def _text(data: bytes, name: str, source: str) -> str:
         raise Unparsable(f"{name} is not UTF-8", source=source) from error
 
 
-def passages_of(cut: PortableCut, markdown: str, source: str) -> tuple[Passage, ...]:
+def passages_of(cut: PortableCut, markdown: str, source: str) -> tuple[ChunkDraft, ...]:
     """The passages of a text by their places in it. Raises Unparsable where they are not in it."""
     before = 0
     for one in cut.passages:
@@ -297,7 +297,7 @@ def passages_of(cut: PortableCut, markdown: str, source: str) -> tuple[Passage, 
     if sum(one.end - one.start for one in cut.passages) > _OVERLAP_FACTOR_MAX * len(markdown):
         raise Unparsable(f"the passages of {cut.doc} repeat its text", source=source)
     return tuple(
-        Passage(
+        ChunkDraft(
             text=markdown[one.start : one.end],
             start=one.start,
             end=one.end,

@@ -26,7 +26,7 @@ def resolved(settings: KbSettings, root: Path, scope: Scope) -> tuple[Topic, ...
 
 def _topic(name: str, said: TopicSettings, root: Path) -> Topic:
     key = f"kb.topic.{name}.subjects"
-    place = said.said_at or "the settings"
+    place = said.defined_at or "the settings"
     try:
         folder = _folder(said, root)
     except RuntimeError as error:
@@ -46,13 +46,13 @@ def _topic(name: str, said: TopicSettings, root: Path) -> Topic:
         disabled=said.disabled,
         index=said.index,
         visibility=said.visibility,
-        is_strange=said.said_by == "stranger",
+        is_strange=said.defined_by == "stranger",
     )
 
 
 def _folder(said: TopicSettings, root: Path) -> Path:
     """Where subjects lie; those that a project names lie below it, links followed."""
-    if said.said_by == "user":
+    if said.defined_by == "user":
         return root / Path(said.subjects).expanduser()
     named = str(PurePosixPath(said.subjects))
     if named.startswith("~"):

@@ -13,6 +13,6 @@ from kb.model.search import SpaceName
 
 def search_fingerprint(settings: Settings, home: Path, name: SpaceName) -> str:
     """Equal where two processes of the same kb would give the same answer from the same store."""
-    said = (settings.embed, settings.search, settings.index, settings.kb)
+    sections = (settings.embed, settings.search, settings.index, settings.kb)
     place = os.fsencode(os.path.realpath(home))
-    return sha256_hex(msgspec.json.encode((__version__, place, name, said)))
+    return sha256_hex(msgspec.json.encode((__version__, place, name, sections)))

@@ -15,8 +15,8 @@ def line_of(text: str, path: tuple[str, ...]) -> int | None:
     the whole path, the line of as much of its start as is there; None where not even that.
     """
     line, deepest = None, 0
-    for number, said in _statements(text):
-        depth = _depth(said, path)
+    for number, statement in _statements(text):
+        depth = _depth_of(statement, path)
         if depth > deepest:
             line, deepest = number, depth
     return line
@@ -36,18 +36,18 @@ def _statements(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 header = ""
         held += f"{line}\n"
         try:
-            said = tomllib.loads(header + held)
+            statement = tomllib.loads(header + held)
         except tomllib.TOMLDecodeError:
             continue
         if line.lstrip().startswith("[") and start == number:
             header = held
         held = ""
-        yield start, said
+        yield start, statement
 
 
-def _depth(said: Any, path: tuple[str, ...]) -> int:
+def _depth_of(table: Any, path: tuple[str, ...]) -> int:
     for depth, name in enumerate(path):
-        if not isinstance(said, dict) or name not in said:
+        if not isinstance(table, dict) or name not in table:
             return depth
-        said = said[name]
+        table = table[name]
     return len(path)

@@ -171,9 +171,9 @@ class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether searches find its subjects too."""
     visibility: Visibility = "private"
     """Who may learn it and find its subjects; private is for the home's own user."""
-    said_at: str = ""
+    defined_at: str = ""
     """Where `subjects` was said. `load` fills in this and the next; no layer may."""
-    said_by: TopicAuthor = "user"
+    defined_by: TopicAuthor = "user"
     """Whose files say it; `stranger`, where they come with a project that is not trusted."""
 
 
