@@ -17,7 +17,7 @@ from kb.errors import ItemsFailed, UsageError
 from kb.home.app import App
 from kb.home.spaces.spaces import Spaces
 from kb.knowledge.packs import register
-from kb.knowledge.packs.export import Exported, NothingToExport, Wanted, export
+from kb.knowledge.packs.export import Exported, ExportRequest, NothingToExport, export
 from kb.knowledge.packs.keys import new_key, read_key
 from kb.knowledge.packs.manifest import PackDoc
 from kb.model.doc import OPERATOR, Doc
@@ -85,7 +85,7 @@ def export_pack(
     if not open_docs:
         raise NothingToExport(said[0] if said else "no doc is meant")
     path = Path(os.path.realpath(os.path.dirname(target) or "."), os.path.basename(target))
-    wanted = Wanted(
+    wanted = ExportRequest(
         pack_id=options["pack_id"] or meant.pack_id or slug(path.stem),
         title=options["title"],
         version=options["version"],

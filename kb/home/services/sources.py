@@ -126,10 +126,10 @@ class HomeSources:
             return _collection(origin, amiss=str(error))
 
     def _subjects(self, origin: Origin, topic: "Topic") -> Collection:
-        from kb.knowledge.topics import open_shelf
+        from kb.knowledge.topics import read_contents
 
-        shelf = open_shelf(topic, _ENTRIES_MAX)
-        found = [subject for subject in shelf.subjects if not subject.is_hidden]
+        contents = read_contents(topic, _ENTRIES_MAX)
+        found = [subject for subject in contents.subjects if not subject.is_hidden]
         shown = Wishes(visibility=topic.visibility)
         sound = [(subject.path, shown) for subject in found if not subject.problem]
         unsure = [subject.path for subject in found if subject.problem]

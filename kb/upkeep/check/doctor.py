@@ -22,7 +22,7 @@ from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 if TYPE_CHECKING:
-    from kb.search.engine import Meaning
+    from kb.search.backends import DenseBackend
 
 _FREE_BYTES_MIN: Final = 512 << 20
 _OPEN_FILES_MIN: Final = 256
@@ -129,7 +129,7 @@ def file_system_kind(mounts: str, path: str) -> str:
     return kind
 
 
-def model_advice(model: "Callable[[], Meaning]") -> Iterator[Advice]:
+def model_advice(model: "Callable[[], DenseBackend]") -> Iterator[Advice]:
     """Advice on the embedding model: loads it, which verifies its files, and embeds a query."""
     try:
         loaded = model()
