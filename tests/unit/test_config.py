@@ -189,7 +189,7 @@ def test_adding_to_a_topic(tmp_path: Path) -> None:
         ("learned = [", "disabled = 1\nlearned = [", 13, "kb.topic.b.disabled: Expected `array`"),
         ('subjects = "b"', "", 10, "kb.topic.b.subjects: say the folder"),
         ('subjects = "b"', 'subjects = ""', 12, "kb.topic.b.subjects: "),
-        ('title = "B"', 'said_at = "x"', 11, "unknown setting kb.topic.b.said_at"),
+        ('title = "B"', 'defined_at = "x"', 11, "unknown setting kb.topic.b.defined_at"),
         ("[kb.topic.b]\ntitle", '[kb.topic."b/c"]\ntitle', 10, "kb.topic.b/c: an id has letters"),
         (
             "[kb.topic.b]\ntitle",

@@ -202,7 +202,9 @@ class _Layers:
             detail = f"kb.topic.{name}.subjects: say the folder in which its subjects lie"
             raise ConfigError(detail, place=self._topics[name])
         author = self._authors.get(name, "user")
-        return msgspec.structs.replace(topic, said_at=self._subjects.get(name, ""), said_by=author)
+        return msgspec.structs.replace(
+            topic, defined_at=self._subjects.get(name, ""), defined_by=author
+        )
 
 
 def restricted_settings(file: Path, data: bytes) -> list[str]:

@@ -177,7 +177,7 @@ class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whose files say it; `stranger`, where they come with a project that is not trusted."""
 
 
-FILLED_IN: Final = ("said_at", "said_by")
+FILLED_IN: Final = ("defined_at", "defined_by")
 TOPIC_KEYS: Final = tuple(k for k in TopicSettings.__struct_fields__ if k not in FILLED_IN)
 """What a layer may say of a topic."""
 
