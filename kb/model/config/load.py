@@ -1,4 +1,4 @@
-"""Layers become Settings, and what is wrong in one is named with its place.
+"""Loads Settings from layers; an error names the layer, the key and, in a file, the line.
 
 Later layers win: defaults, the user's config.toml, the home's kb.toml and config.toml, KB_CFG,
 --cfg. Tables are merged key by key, lists are replaced.
@@ -40,7 +40,7 @@ _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class _InvalidSettings(Exception):
-    """A table is not what settings look like."""
+    """A table has unknown keys or invalid values."""
 
     def __init__(self, path: _KeyPath, detail: str, *, is_final: bool = True) -> None:
         """Keep the key's path; `alone` is false where another layer may yet make it right."""
@@ -59,11 +59,11 @@ def load(
 ) -> Settings:
     """Read the layers into Settings.
 
-    `files` that are absent are passed over. `overrides` are KEY=VALUE, KEY+=VALUE, names of files
-    (without `.toml`) in the folders of `load_path`, the first one that has it, or files; KB_CFG
-    holds more of them, parted by newlines. Whatever file of them is the `project`'s counts as far
-    as it is harmless, or the user has accepted it; `warn` hears of what does not. Raises
-    ConfigError that names the layer, the key and, in a file, the line.
+    Missing `files` are skipped. An override is KEY=VALUE, KEY+=VALUE, the name of a file (without
+    `.toml`) in the first folder of `load_path` that has it, or a path; KB_CFG holds more overrides,
+    separated by newlines. A file of the `project` is used in full if the user accepted it, else
+    only its harmless keys; `warn` is called for ignored keys. Raises ConfigError, which names the
+    layer, the key and, in a file, the line.
     """
     env = os.environ if env is None else env
     layers = _Layers(project, warn or (lambda _: None))
@@ -82,8 +82,8 @@ def load(
 def _override_file(override: str, load_path: Sequence[Path]) -> Path:
     file = os.path.expanduser(override)
     name = PurePosixPath(f"{override}.toml")
-    # A name leads down from these folders, never up or away. They come before the working
-    # directory, which may be a stranger's.
+    # A name never leads out of these folders. They are searched before the working directory,
+    # which may belong to somebody else.
     is_name = file == override and not (override.startswith("./") or name.is_absolute())
     if is_name and ".." not in name.parts:
         for folder in load_path:
@@ -96,7 +96,7 @@ def _override_file(override: str, load_path: Sequence[Path]) -> Path:
 
 
 class _Layers:
-    """What the layers so far say together, and where each topic was said."""
+    """Merges the layers, and remembers where each topic was defined."""
 
     def __init__(self, project: ProjectFiles | None, warn: Callable[[str], None]) -> None:
         self._project = project
@@ -107,7 +107,7 @@ class _Layers:
         self._authors: dict[str, TopicAuthor] = {}
 
     def add_file(self, file: Path) -> None:
-        """A file's tables. Raises ConfigError with its line."""
+        """Merge a file's tables. Raises ConfigError with the line."""
         project = self._project if self._project and self._project.has(file) else None
         if project:
             project.check_inside(file)
@@ -133,7 +133,10 @@ class _Layers:
             self._add_table(allowed, place, "stranger")
 
     def _drop_user_topics(self, table: dict[str, Any]) -> list[str]:
-        """Take out topics of the user's own, which a project could show to others or reach by."""
+        """Remove the user's own topics from a project's table; returns their keys.
+
+        Otherwise a project could show them to others, or make them read other folders.
+        """
         topics = _topics(table)
         merged = _topics(self._merged)
         user_topics = [
@@ -151,7 +154,7 @@ class _Layers:
             self._warn(f"{file}: {', '.join(keys)} {why}")
 
     def add_assignment(self, whole: str, key: str, operator: str, raw: str) -> None:
-        """One KEY=VALUE or KEY+=VALUE. Raises ConfigError with the flag as it was typed."""
+        """Merge one KEY=VALUE or KEY+=VALUE. Raises ConfigError with the flag as typed."""
         parts = key.split(".")
         value = _value(raw)
         if operator == "+=":
@@ -166,7 +169,7 @@ class _Layers:
         inner[parts[-1]] = value
         client = table.get("client")
         if isinstance(client, dict) and "token" in client:
-            # Others on the machine see the arguments of a command.
+            # Other users of the machine can see the arguments of a command.
             detail = "a token is not for the command line; set KB_TOKEN, or say it in a file"
             raise ConfigError(detail, place="--cfg client.token")
 
@@ -188,7 +191,7 @@ class _Layers:
         _merge(self._merged, table)
 
     def settings(self) -> Settings:
-        """All of it. Raises ConfigError where the layers are wrong together."""
+        """The merged settings. Raises ConfigError if the layers contradict each other."""
         try:
             settings = _to_settings(self._merged)
         except _InvalidSettings as error:
@@ -197,7 +200,7 @@ class _Layers:
         return msgspec.structs.replace(settings, kb=KbSettings(topic=topics))
 
     def _with_origin(self, name: str, topic: TopicSettings) -> TopicSettings:
-        # One that is off may be half said: it can be turned off where it is not defined.
+        # A disabled topic may be incomplete: a layer may disable a topic that it does not define.
         if topic.enable and not topic.subjects:
             detail = f"kb.topic.{name}.subjects: say the folder in which its subjects lie"
             raise ConfigError(detail, place=self._topics[name])
@@ -208,15 +211,15 @@ class _Layers:
 
 
 def restricted_settings(file: Path, data: bytes) -> list[str]:
-    """What a settings file of a project, with these bytes, says that counts only once accepted.
+    """The settings in a project's file that are used only once the user accepts the file.
 
-    As KEY = VALUE. Raises ConfigError for what is wrong in it.
+    Each is KEY = VALUE. `data` holds the bytes of the file. Raises ConfigError if it is invalid.
     """
     return restricted_values(_parse_file(file, data)[0])
 
 
 def _parse_file(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
-    """A file's tables, and where in it a key stands. Raises ConfigError with the line."""
+    """A file's tables, and a function from a key to its line. Raises ConfigError with the line."""
     try:
         text = data.decode()
         table = tomllib.loads(text)
@@ -237,7 +240,7 @@ def _validate(table: dict[str, Any], place: _Place) -> None:
     try:
         _to_settings(table)
     except _InvalidSettings as error:
-        # Settings that do not go together: another layer may yet change one of them.
+        # Values that contradict each other are no error yet: a later layer may change one.
         if error.is_final:
             raise ConfigError(str(error), place=place(error.path)) from None
 
@@ -293,7 +296,7 @@ def _to_settings(table: dict[str, Any]) -> Settings:
         for key in FILLED_IN if isinstance(topic, dict) else ():
             if key in topic:
                 raise _InvalidSettings((*path, key), f"unknown setting kb.topic.{name}.{key}")
-        # By itself, for in the whole its name would be missing from the message.
+        # Converted separately, because the message for the whole would lack the topic's name.
         _convert(topic, TopicSettings, path)
     return _convert(table, Settings)
 
