@@ -11,7 +11,7 @@ import click
 
 from cli.output import clean, many, warn
 from kb.errors import KbError, SourceError
-from kb.model.config import HOME_CONFIGS, SETTINGS_BYTES_MAX, accepted_by
+from kb.model.config import HOME_CONFIGS, SETTINGS_BYTES_MAX, restricted_settings
 from kb.store.content.inside import read_inside
 from kb.store.content.layout import HomePaths, is_project_home
 from kb.store.trust import TrustList, escaping_link, ownership_problem
@@ -77,7 +77,7 @@ def what_it_says(home: Path, settings: Texts) -> Iterator[str]:
     if amiss is not None:
         yield amiss
     for file, data in settings.items():
-        for line in accepted_by(file, data):
+        for line in restricted_settings(file, data):
             yield f"{os.path.relpath(file, home)}: {line}"
     if not HomePaths(home).has_store:
         return
