@@ -25,7 +25,7 @@ You are given that list and one new note, and say where the note goes.
 
 - A path has at most {LEVELS_MAX} levels, is kebab-case, and ends in .md, as topic/subtopic/name.md.
 - Use the folders there are where one fits. Never give the path of a note that is there already.
-- Move other notes only where the new one makes it necessary: mostly none, never over {MOVES_MAX}.
+- NoteMove other notes only where the new one makes it necessary: mostly none, never over {MOVES_MAX}.
 - updated_index is the whole new {NOTEBOOK_INDEX}: every line that is there now, moved notes under
   their new path, and one line for the new note in a fitting section:
   - [Title](path) — one line on what it says
@@ -37,16 +37,16 @@ Answer with one JSON object and nothing else:
 """
 
 
-class Move(Struct, frozen=True, kw_only=True, rename={"old": "from", "new": "to"}):
+class NoteMove(Struct, frozen=True, kw_only=True, rename={"old": "from", "new": "to"}):
     """A note that is to stand elsewhere."""
 
     old: str
     new: str
 
     @property
-    def back(self) -> "Move":
+    def back(self) -> "NoteMove":
         """The move that undoes it."""
-        return Move(old=self.new, new=self.old)
+        return NoteMove(old=self.new, new=self.old)
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -56,10 +56,10 @@ class Decision(Struct, frozen=True, kw_only=True):
     updated_index: str
     title: str = ""
     description: str = ""
-    refactors: tuple[Move, ...] = ()
+    refactors: tuple[NoteMove, ...] = ()
 
 
-class Present(Struct, frozen=True, kw_only=True):
+class NotebookState(Struct, frozen=True, kw_only=True):
     """What a decision is held against."""
 
     listing: Listing
@@ -99,7 +99,7 @@ def ask(
     return msgspec.structs.replace(given, updated_index=index)
 
 
-def wrong_with(decision: Decision, present: Present) -> str | None:
+def problem_with(decision: Decision, present: NotebookState) -> str | None:
     """Why a decision cannot be followed, for whoever made it; None where it can."""
     moves = {move.old: move.new for move in decision.refactors}
     return (
@@ -109,7 +109,7 @@ def wrong_with(decision: Decision, present: Present) -> str | None:
     )
 
 
-def _wrong_target(path: str, moves: Mapping[str, str], present: Present) -> str | None:
+def _wrong_target(path: str, moves: Mapping[str, str], present: NotebookState) -> str | None:
     problem = problem_of(path)
     if problem is not None:
         return f"target_path: {problem}"
@@ -120,7 +120,9 @@ def _wrong_target(path: str, moves: Mapping[str, str], present: Present) -> str 
     return None
 
 
-def _wrong_moves(decision: Decision, moves: Mapping[str, str], present: Present) -> str | None:
+def _wrong_moves(
+    decision: Decision, moves: Mapping[str, str], present: NotebookState
+) -> str | None:
     if len(decision.refactors) > MOVES_MAX:
         return f"refactors: over {MOVES_MAX} moves"
     if len(set(moves.values())) < len(decision.refactors):
@@ -141,7 +143,9 @@ def _wrong_moves(decision: Decision, moves: Mapping[str, str], present: Present)
     return None
 
 
-def _wrong_index(decision: Decision, moves: Mapping[str, str], present: Present) -> str | None:
+def _wrong_index(
+    decision: Decision, moves: Mapping[str, str], present: NotebookState
+) -> str | None:
     proposed = Listing(decision.updated_index)
     if not proposed.is_plain:
         return "updated_index: it has control characters"

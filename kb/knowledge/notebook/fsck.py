@@ -1,7 +1,7 @@
 """Is the notebook's repository whole? Nothing is changed here; who only opens it sees little.
 
-`examined` runs it as a module with ROOT: a repository may be damaged so that whoever reads it ends.
-The answer is `Examined` on standard output.
+`examine_in_child` runs it as a module with ROOT: a repository may be damaged so that whoever reads it ends.
+The answer is `Examination` on standard output.
 """
 
 import os
@@ -69,7 +69,7 @@ class Damage(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
 
 
-class Examined(Struct, frozen=True, kw_only=True):
+class Examination(Struct, frozen=True, kw_only=True):
     """What a look at a notebook brought."""
 
     damages: tuple[Damage, ...] = ()
@@ -80,7 +80,7 @@ class Examined(Struct, frozen=True, kw_only=True):
     """Paths of the notes that lie in the folder as the newest commit has them."""
 
 
-def examined(root: Path) -> Examined:
+def examine_in_child(root: Path) -> Examination:
     """Look at all of it, in a process of its own that ends in time and in bounded memory."""
     try:
         ran = subprocess.run(
@@ -95,24 +95,24 @@ def examined(root: Path) -> Examined:
         return _one("to read it takes too long")
     if ran.returncode == 0:
         with suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(ran.stdout, type=Examined)
+            return msgspec.json.decode(ran.stdout, type=Examination)
     return _one("whoever reads it dies of it")
 
 
-def _one(problem: str) -> Examined:
-    return Examined(damages=(Damage(place=".git", problem=problem, advice=_LOOK),))
+def _one(problem: str) -> Examination:
+    return Examination(damages=(Damage(place=".git", problem=problem, advice=_LOOK),))
 
 
-def examine(root: Path, *, deep: bool = True, now_s: float | None = None) -> Examined:
+def examine(root: Path, *, deep: bool = True, now_s: float | None = None) -> Examination:
     """Look at a notebook that is there; without `deep` not at its objects.
 
     Raises StoreBusy where one of us is at work in it for long.
     """
     with file_lock(root, _LOCK_WAIT_S):
-        return _Look(root, deep=deep, now_s=time.time() if now_s is None else now_s).taken()
+        return _Examiner(root, deep=deep, now_s=time.time() if now_s is None else now_s).taken()
 
 
-class _Look:
+class _Examiner:
     """One look, step by step; a step that cannot go on is a finding, and the others go on."""
 
     def __init__(self, root: Path, *, deep: bool, now_s: float) -> None:
@@ -125,7 +125,7 @@ class _Look:
         self._notes: list[str] = []
         self._has_commits = False
 
-    def taken(self) -> Examined:
+    def taken(self) -> Examination:
         """All of it."""
         if not os.path.lexists(self._git):
             self._add(".git", "it is gone, and with it the history of the notes", _GONE)
@@ -137,7 +137,7 @@ class _Look:
             # Until a change that a kill cut short is ended, the folder is behind its commit.
             if self._has_commits and not (self._git / "kb/intent").exists():
                 self._step(self._contents)
-        return Examined(
+        return Examination(
             damages=tuple(self._damages[:FAULTS_MAX]),
             remarks=tuple(self._remarks[:FAULTS_MAX]),
             notes=tuple(self._notes[:_NOTES_MAX]),

@@ -24,14 +24,14 @@ _LINK_TO_COMMIT: Final = 0o160000
 _KINDS: Final = {0o040000: "tree"}
 
 
-class Fault(Struct, frozen=True):
+class GitFault(Struct, frozen=True):
     """An object, or a file that holds some, that is not as it should be."""
 
     place: str
     problem: str
 
 
-class _Wanted(Struct, frozen=True):
+class _NamedObject(Struct, frozen=True):
     """An object that another one names, or a ref."""
 
     id: bytes
@@ -44,7 +44,7 @@ def is_id(said: bytes) -> bool:
     return re.fullmatch(rb"[0-9a-f]{40}", said) is not None
 
 
-def faults_of_objects(git: Path) -> Iterator[Fault]:
+def faults_of_objects(git: Path) -> Iterator[GitFault]:
     """Every loose object: that it unpacks, and is what its name says. In bounded memory."""
     for folder in sorted((git / "objects").glob("??")):
         for path in sorted(folder.iterdir()):
@@ -52,7 +52,7 @@ def faults_of_objects(git: Path) -> Iterator[Fault]:
             if is_id((folder.name + path.name).encode()):
                 problem = _problem_of(path, folder.name + path.name)
                 if problem:
-                    yield Fault(_place(git, path), problem)
+                    yield GitFault(_place(git, path), problem)
 
 
 def _problem_of(path: Path, name: str) -> str | None:
@@ -92,22 +92,24 @@ def _unpacked(path: Path) -> Iterator[bytes]:
     raise ValueError("an empty object" if is_empty else "an object that is cut short")
 
 
-def faults_of_packs(git: Path) -> Iterator[Fault]:
+def faults_of_packs(git: Path) -> Iterator[GitFault]:
     """Every pack and its index: that both are there, whole by their checksums, and agree."""
     folder = git / "objects/pack"
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     for name in sorted(names):
         stem = name.removesuffix(".pack").removesuffix(".idx")
         if name.endswith(".pack") and f"{stem}.idx" not in names:
-            yield Fault(_place(git, folder / name), "a pack without its index (`git index-pack`)")
+            yield GitFault(
+                _place(git, folder / name), "a pack without its index (`git index-pack`)"
+            )
         elif name.endswith(".idx") and f"{stem}.pack" not in names:
-            yield Fault(_place(git, folder / name), "an index without its pack")
+            yield GitFault(_place(git, folder / name), "an index without its pack")
         elif name.endswith(".pack"):
             try:
                 with whole(git):
                     _check_pack(folder / stem)
             except NotebookUnfit:
-                yield Fault(_place(git, folder / name), "a pack that is damaged")
+                yield GitFault(_place(git, folder / name), "a pack that is damaged")
 
 
 def _check_pack(stem: Path) -> None:
@@ -140,14 +142,14 @@ def refs_of(git: Path) -> dict[str, bytes]:
 
 def reached(
     store: "BaseObjectStore", starts: Iterable[tuple[str, bytes]], git: Path
-) -> Iterator[Fault]:
+) -> Iterator[GitFault]:
     """Whatever is not there, or not well formed, of what some refs lead to.
 
     What cannot be read was told by the looks at objects and packs.
     """
     shallow = git / "shallow"
     ends = set(shallow.read_bytes().split()) if shallow.is_file() else set()
-    pending = [_Wanted(bytes.fromhex(said.decode()), "object", name) for name, said in starts]
+    pending = [_NamedObject(bytes.fromhex(said.decode()), "object", name) for name, said in starts]
     seen: set[bytes] = set()
     while pending:
         wanted = pending.pop()
@@ -159,9 +161,9 @@ def reached(
                 pending += _led_to(store, wanted, ends)
         except _Missing:
             problem = f"{wanted.kind} {wanted.id.hex()[:10]} is missing; {wanted.named_by} names it"
-            yield Fault(".git/objects", problem)
+            yield GitFault(".git/objects", problem)
         except _Misformed as error:
-            yield Fault(".git/objects", str(error))
+            yield GitFault(".git/objects", str(error))
         except NotebookUnfit:
             continue
 
@@ -174,7 +176,7 @@ class _Misformed(Exception):
     """An object is not well formed; `str()` says how."""
 
 
-def _led_to(store: "BaseObjectStore", wanted: _Wanted, ends: set[bytes]) -> list[_Wanted]:
+def _led_to(store: "BaseObjectStore", wanted: _NamedObject, ends: set[bytes]) -> list[_NamedObject]:
     from dulwich.errors import ObjectFormatException
     from dulwich.objects import Commit, ObjectID, Tag, Tree
 
@@ -197,25 +199,25 @@ def _led_to(store: "BaseObjectStore", wanted: _Wanted, ends: set[bytes]) -> list
         case Tree():
             return list(_of_tree(found, sha))
         case Tag():
-            return [_Wanted(bytes.fromhex(found.object[1].decode()), "object", "a tag")]
+            return [_NamedObject(bytes.fromhex(found.object[1].decode()), "object", "a tag")]
         case _:
             return []
 
 
-def _of_commit(commit: "Commit", sha: "ObjectID", ends: set[bytes]) -> Iterator[_Wanted]:
+def _of_commit(commit: "Commit", sha: "ObjectID", ends: set[bytes]) -> Iterator[_NamedObject]:
     name = f"commit {sha.decode()[:10]}"
-    yield _Wanted(bytes.fromhex(commit.tree.decode()), "tree", name)
+    yield _NamedObject(bytes.fromhex(commit.tree.decode()), "tree", name)
     if sha not in ends:
         for parent in commit.parents:
-            yield _Wanted(bytes.fromhex(parent.decode()), "commit", name)
+            yield _NamedObject(bytes.fromhex(parent.decode()), "commit", name)
 
 
-def _of_tree(tree: "Tree", sha: "ObjectID") -> Iterator[_Wanted]:
+def _of_tree(tree: "Tree", sha: "ObjectID") -> Iterator[_NamedObject]:
     for name, mode, inner in tree.iteritems():
         if mode != _LINK_TO_COMMIT:
             kind = _KINDS.get(mode, "file")
             named_by = f"tree {sha.decode()[:10]}, for {os.fsdecode(name)},"
-            yield _Wanted(bytes.fromhex(inner.decode()), kind, named_by)
+            yield _NamedObject(bytes.fromhex(inner.decode()), kind, named_by)
 
 
 def _place(git: Path, path: Path) -> str:

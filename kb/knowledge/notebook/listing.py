@@ -27,7 +27,7 @@ _HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s+(?P<words>.*?)\s*#*\s*")
 _FENCE: Final = re.compile(r"\s{0,3}(?P<mark>`{3,}|~{3,})")
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class ListingEntry(Struct, frozen=True, kw_only=True):
     """A line that lists a note."""
 
     line: int
@@ -56,14 +56,14 @@ class Listing:
             r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", self.text
         )
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ListingEntry]:
         """The lines that list something of the notebook, in order; none inside a code fence."""
         found = []
         for number, line in self._outside_fences():
             parts = _parsed(line.rstrip("\r\n"))
             if parts is not None:
                 path, title, said = parts
-                found.append(Entry(line=number, path=path, title=title, description=said))
+                found.append(ListingEntry(line=number, path=path, title=title, description=said))
         return found
 
     def others(self) -> list[str]:

@@ -15,10 +15,10 @@ from kb.knowledge.notebook import notes
 from kb.knowledge.notebook.decision import (
     LISTING_CHARS_MAX,
     Decision,
-    Move,
-    Present,
+    NotebookState,
+    NoteMove,
     ask,
-    wrong_with,
+    problem_with,
 )
 from kb.knowledge.notebook.listing import Listing
 from kb.knowledge.notebook.opening import at_work
@@ -26,7 +26,7 @@ from kb.knowledge.notebook.owners import folder_of, is_foreign, is_of_others
 from kb.knowledge.notebook.paths import is_folder, note_path
 from kb.knowledge.notebook.repository import Draft, Logged, Repository, commit_on_top
 from kb.knowledge.notebook.rule import folder_for, summary_of
-from kb.knowledge.notebook.worktree import Change, Places
+from kb.knowledge.notebook.worktree import Change, OccupiedPaths
 from kb.model.doc import LOCAL_USER
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, JobId
@@ -42,16 +42,16 @@ _LIKE_CHARS: Final = 2_000
 
 Complete = Callable[[str, str], str]
 """A system prompt and a question to the model's answer; raises LlmError."""
-TakeIn = Callable[["Arrival"], dict[str, DocId]]
+ApplyChanges = Callable[["NotebookChanges"], dict[str, DocId]]
 """Takes changes into the engine; gives the docs of what was added, by path. May be repeated."""
 Nearest = Callable[[str], list[tuple[str, float]]]
 """A text to paths of notes with the cosines of their best passages, best first."""
 
 
-class Arrival(Struct, frozen=True, kw_only=True):
+class NotebookChanges(Struct, frozen=True, kw_only=True):
     """What commits have changed, for the engine to take in."""
 
-    moves: tuple[Move, ...] = ()
+    moves: tuple[NoteMove, ...] = ()
     added: Mapping[str, tuple[str, ...]] = {}
     """Tags by path."""
     owners: Mapping[str, str] = {}
@@ -59,14 +59,14 @@ class Arrival(Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class CommittedNote(Struct, frozen=True, kw_only=True):
     """A note that has its commit."""
 
     note: Note
-    moves: tuple[Move, ...] = ()
+    moves: tuple[NoteMove, ...] = ()
 
 
-class _Wanted(Struct, frozen=True, kw_only=True):
+class _NoteTask(Struct, frozen=True, kw_only=True):
     """A note with all that placing it needs to know; `decision` where a model was asked."""
 
     claim: Claim
@@ -88,7 +88,7 @@ class Organizer:
         self,
         store: Store,
         root: Path,
-        take_in: TakeIn,
+        take_in: ApplyChanges,
         nearest: Nearest,
         complete: Complete | None = None,
         *,
@@ -121,7 +121,7 @@ class Organizer:
                 except (NotebookUnfit, StoreBusy) as error:
                     self._give_back(burst, str(error))
 
-    def _wanted(self, claim: Claim) -> _Wanted | None:
+    def _wanted(self, claim: Claim) -> _NoteTask | None:
         with self._store.read() as txn:
             found = notes.get(txn, claim.job.job_id)
         if found is None:
@@ -136,9 +136,9 @@ class Organizer:
             and not is_foreign(note.owner)
         ):
             like = self._nearest(text[:_LIKE_CHARS])
-        return _Wanted(claim=claim, note=note, text=text, like=like)
+        return _NoteTask(claim=claim, note=note, text=text, like=like)
 
-    def _work(self, burst: list[_Wanted]) -> None:
+    def _work(self, burst: list[_NoteTask]) -> None:
         # The list shows a model what everybody wrote, and another's note must not steer by that.
         if self._complete is None or is_foreign(burst[0].note.owner):
             self._place(burst)
@@ -154,7 +154,7 @@ class Organizer:
                 wrong = str(error)
         self._place([msgspec.structs.replace(one, remark=f"placed by rule: {wrong}")])
 
-    def _asked(self, complete: Complete, one: _Wanted, wrong: str | None) -> Decision | None:
+    def _asked(self, complete: Complete, one: _NoteTask, wrong: str | None) -> Decision | None:
         """What the model says; None where the job has its commit. Nothing is locked meanwhile."""
         with self._opened() as repository:
             if self._earlier(repository, [one]):
@@ -164,7 +164,7 @@ class Organizer:
             raise _Unusable(f"{NOTEBOOK_INDEX} is too long to be shown to a model")
         return ask(complete, listing.text, one.note, one.text, wrong)
 
-    def _place(self, burst: list[_Wanted]) -> None:
+    def _place(self, burst: list[_NoteTask]) -> None:
         """Commit what has no commit yet, take all of it in, and end the jobs. Raises _Unusable."""
         with self._opened() as repository:
             # Looked at behind the lock: who takes a job over comes after us, and reads our log.
@@ -173,11 +173,11 @@ class Organizer:
             known = [(one.note, earlier.get(one.note.job_id)) for one in held]
             done = [_as_placed(repository, note, logged) for note, logged in known if logged]
             todo = [one for one in held if one.note.job_id not in earlier]
-            fresh: list[Placed] = []
+            fresh: list[CommittedNote] = []
             now_ms = self._store.clock.now_ms()
 
             def build(draft: Draft) -> None:
-                places = Places(draft.files, repository.tree)
+                places = OccupiedPaths(draft.files, repository.tree)
                 fresh[:] = [_committed(repository, draft, places, one, now_ms) for one in todo]
 
             left = commit_on_top(repository, build, self._lock_wait_s) if todo else []
@@ -187,7 +187,7 @@ class Organizer:
         settled = [_settled(one.note, docs, left) for one in placed]
         self._finish([one.claim for one in held], settled)
 
-    def _still_held(self, burst: list[_Wanted]) -> list[_Wanted]:
+    def _still_held(self, burst: list[_NoteTask]) -> list[_NoteTask]:
         with self._store.read() as txn:
             return [one for one in burst if queue.is_held(txn, one.claim)]
 
@@ -195,7 +195,7 @@ class Organizer:
         now_ms, may_make = self._store.clock.now_ms(), self._may_make()
         return at_work(self._root, now_ms, self._lock_wait_s, may_make=may_make)
 
-    def _earlier(self, repository: Repository, burst: Sequence[_Wanted]) -> dict[JobId, Logged]:
+    def _earlier(self, repository: Repository, burst: Sequence[_NoteTask]) -> dict[JobId, Logged]:
         """The commits of jobs that were claimed before: whoever held them may have died after."""
         again = {one.claim.job.job_id for one in burst if one.claim.token > 1}
         found: dict[JobId, Logged] = {}
@@ -217,7 +217,7 @@ class Organizer:
             for note in settled:
                 notes.settle(txn, note)
 
-    def _give_back(self, burst: list[_Wanted], reason: str) -> None:
+    def _give_back(self, burst: list[_NoteTask], reason: str) -> None:
         with self._store.write() as txn:
             for one in burst:
                 try:
@@ -227,22 +227,22 @@ class Organizer:
 
 
 def _committed(
-    repository: Repository, draft: Draft, places: Places, one: _Wanted, now_ms: int
-) -> Placed:
+    repository: Repository, draft: Draft, places: OccupiedPaths, one: _NoteTask, now_ms: int
+) -> CommittedNote:
     """Make a note's commit in a draft: moves, the file, the list. Raises _Unusable."""
     listing = _listing_of(draft)
-    moves: tuple[Move, ...] = ()
+    moves: tuple[NoteMove, ...] = ()
     if one.decision is None:
         summary = summary_of(one.text)
         path = _place_by_rule(one, summary.title, places)
         index = listing.with_entry(path, summary.title, summary.description).text
     else:
-        present = Present(
+        present = NotebookState(
             listing=listing,
             is_taken=places.__contains__,
             unmovable=functools.partial(_unmovable, repository, draft),
         )
-        wrong = wrong_with(one.decision, present)
+        wrong = problem_with(one.decision, present)
         if wrong is not None:
             raise _Unusable(wrong)
         moves, path = one.decision.refactors, one.decision.target_path
@@ -258,10 +258,10 @@ def _committed(
     note = msgspec.structs.replace(
         one.note, path=path, commit=commit.decode("ascii"), reason=one.remark
     )
-    return Placed(note=note, moves=moves)
+    return CommittedNote(note=note, moves=moves)
 
 
-def _place_by_rule(one: _Wanted, title: str, places: Places) -> str:
+def _place_by_rule(one: _NoteTask, title: str, places: OccupiedPaths) -> str:
     """A free path. Of another's note it depends on nothing but what stands in their own folder."""
     note, known = one.note, [folder for folder in places.folders() if is_folder(folder)]
     if note.owner is None or not is_foreign(note.owner):
@@ -275,7 +275,7 @@ def _place_by_rule(one: _Wanted, title: str, places: Places) -> str:
     return _free_path(f"{own}/{folder}", title, places, note.job_id, own)
 
 
-def _free_path(folder: str, title: str, places: Places, key: str, top: str) -> str:
+def _free_path(folder: str, title: str, places: OccupiedPaths, key: str, top: str) -> str:
     """A free path in a folder; where something stands in its way, beside it, or at the top."""
     for wanted in (folder, f"{folder}-notes", top):
         path = note_path(wanted, title, places, key)
@@ -299,22 +299,24 @@ def _listing_of(draft: Draft) -> Listing:
     return Listing((draft.read(NOTEBOOK_INDEX) or b"").decode("utf-8", "surrogateescape"))
 
 
-def _as_placed(repository: Repository, note: Note, logged: Logged) -> Placed:
+def _as_placed(repository: Repository, note: Note, logged: Logged) -> CommittedNote:
     changes = repository.changes_of(logged.commit)
     note = msgspec.structs.replace(note, path=logged.path, commit=logged.commit)
-    return Placed(note=note, moves=moves_in(changes))
+    return CommittedNote(note=note, moves=moves_in(changes))
 
 
-def moves_in(changes: Sequence[Change]) -> tuple[Move, ...]:
+def moves_in(changes: Sequence[Change]) -> tuple[NoteMove, ...]:
     """The files that changes only give another path."""
     gone = {one.old: one.path for one in changes if one.old and not one.new}
     return tuple(
-        Move(old=gone[one.new], new=one.path) for one in changes if one.new in gone and not one.old
+        NoteMove(old=gone[one.new], new=one.path)
+        for one in changes
+        if one.new in gone and not one.old
     )
 
 
-def _arrival(placed: Sequence[Placed]) -> Arrival:
-    return Arrival(
+def _arrival(placed: Sequence[CommittedNote]) -> NotebookChanges:
+    return NotebookChanges(
         moves=tuple(move for one in placed for move in one.moves),
         added={one.note.path: one.note.tags for one in placed if one.note.path},
         owners={one.note.path: one.note.owner or LOCAL_USER for one in placed if one.note.path},

@@ -19,7 +19,7 @@ from kb.knowledge.notebook.opening import whole
 from kb.knowledge.notebook.push_state import Target, after, is_due, known_of
 from kb.knowledge.notebook.remote import BadRemote, may_have_token, parsed, shown
 from kb.knowledge.notebook.repository import Repository
-from kb.knowledge.notebook.sending import Declined, Missed, Outcome, SendRequest
+from kb.knowledge.notebook.sending import Outcome, PushFailed, PushRejected, SendRequest
 from kb.model.children import module_argv, module_env
 from kb.model.failpoints import failpoint
 from kb.model.push import Push
@@ -133,7 +133,7 @@ class Pusher:
 
     def _outcome(self, target: Target) -> Outcome | None:
         if target.remote is None:
-            return Declined(detail=target.problem)
+            return PushRejected(detail=target.problem)
         return self._send(
             SendRequest(
                 root=os.fspath(self._root),
@@ -211,7 +211,7 @@ class Sender:
             outcome: Outcome = msgspec.json.decode(said, type=Outcome)
             return outcome
         except msgspec.DecodeError:
-            return Missed(detail=why)
+            return PushFailed(detail=why)
 
     def call_off(self) -> None:
         """End the try at work, and begin no other; safe from any thread."""

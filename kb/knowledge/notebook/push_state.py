@@ -15,7 +15,13 @@ from typing import Final, assert_never
 from msgspec import Struct
 
 from kb.knowledge.notebook.remote import Remote
-from kb.knowledge.notebook.sending import Declined, Missed, MovedOn, Outcome, Sent
+from kb.knowledge.notebook.sending import (
+    Outcome,
+    PushAccepted,
+    PushFailed,
+    PushRejected,
+    RemoteAhead,
+)
 from kb.model.push import Push, PushState
 
 _FIRST_MS: Final = 15_000
@@ -68,14 +74,14 @@ def after(known: Push | None, target: Target, outcome: Outcome, now_ms: int, sha
     next_ms: int | None = now_ms + _MOST_MS
     state: PushState
     match outcome:
-        case Sent():
+        case PushAccepted():
             state, attempts, next_ms = "pushed", 0, None
             pushed, pushed_ms = target.commit, now_ms
-        case MovedOn(commit=remote):
+        case RemoteAhead(commit=remote):
             state, error = "diverged", _MOVED_ON
-        case Declined(detail=error):
+        case PushRejected(detail=error):
             state = "refused"
-        case Missed(detail=error):
+        case PushFailed(detail=error):
             state, next_ms = "waiting", now_ms + wait_ms(attempts, share)
         case _:
             assert_never(outcome)

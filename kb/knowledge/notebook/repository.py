@@ -15,7 +15,7 @@ from kb.errors import NotebookUnfit, StoreBusy
 from kb.knowledge.notebook.gitfiles import GitFolder, fill, sync_folder
 from kb.knowledge.notebook.gitopen import opened
 from kb.knowledge.notebook.remote import BadRemote
-from kb.knowledge.notebook.tree import Held, Snapshot
+from kb.knowledge.notebook.tree import Snapshot, TreeEntry
 from kb.knowledge.notebook.worktree import Change, GitIndex, WorkTree, level, new_file
 from kb.model.failpoints import failpoint
 
@@ -89,7 +89,7 @@ class Draft:
         from dulwich.objects import Blob
 
         known, new = self.files.get(path), new_file(data)
-        self.files.put(path, Held(known.mode, new.sha) if known else new)
+        self.files.put(path, TreeEntry(known.mode, new.sha) if known else new)
         self._blobs[new.sha] = data
         self.objects.append(Blob.from_string(data))
 
@@ -234,12 +234,12 @@ class Repository:
         """Commits to be, on the branch as it is now."""
         return Draft(self, self.head())
 
-    def is_clean(self, path: str, held: Held) -> bool:
+    def is_clean(self, path: str, held: TreeEntry) -> bool:
         """Whether a file of the branch has neither edits nor staged changes of a person's."""
         return self.tree.has(path, held) and self._index().has(path, held)
 
     def publish(self, draft: Draft, wait_s: float) -> list[str] | None:
-        """Move the branch to a draft's last commit, then bring the work tree there.
+        """NoteMove the branch to a draft's last commit, then bring the work tree there.
 
         Returns the paths that were left as they are, because a person has changed them. None
         where somebody else has moved the branch meanwhile: nothing is changed then, but for

@@ -25,7 +25,7 @@ _NOTE_BYTES_MAX: Final = 1 << 20
 _LOG_MAX: Final = 500
 _SUFFIX: Final = ".md"
 
-Together = Callable[[Collection[str]], bool]
+MayMerge = Callable[[Collection[str]], bool]
 """Whether the notes at some paths are of one person and seen by the same: such may be merged."""
 
 
@@ -66,7 +66,7 @@ class OddName(Struct, frozen=True, kw_only=True):
     problem: str
 
 
-class Survey(Struct, frozen=True, kw_only=True):
+class NotebookSurvey(Struct, frozen=True, kw_only=True):
     """What is out of order; each list in the order of paths, entries by line."""
 
     broken_links: tuple[BrokenLink, ...] = ()
@@ -79,13 +79,13 @@ class Survey(Struct, frozen=True, kw_only=True):
     """How many more there are than were looked at closely, findings and notes."""
 
 
-class Surveyor:
+class NotebookSurveyor:
     """Looks at one draft of a notebook; a draft that was changed needs another."""
 
-    def __init__(self, repository: Repository, draft: Draft, together: Together) -> None:
+    def __init__(self, repository: Repository, draft: Draft, may_merge: MayMerge) -> None:
         self._repository = repository
         self._draft = draft
-        self._together = together
+        self._may_merge = may_merge
         self.listing = Listing(_decoded(draft.read(NOTEBOOK_INDEX) or b""))
         self._files = {path for path, _ in draft.files.files()}
         named = [path for path in sorted(self._files) if _is_note(path)]
@@ -97,7 +97,7 @@ class Surveyor:
         self._referring: dict[str, set[str]] = {}
         self._basenames = {posixpath.basename(path) for path in self._files}
 
-    def survey(self) -> Survey:
+    def survey(self) -> NotebookSurvey:
         """All that is out of order."""
         empty, broken, lows = [], [], []
         for path in self.notes:
@@ -118,7 +118,7 @@ class Surveyor:
         unlisted = sorted({*self.notes} - {*listed} - {*empty})
         found = (broken, unlisted, dead, wrong, empty)
         over = sum(max(0, len(one) - FINDINGS_MAX) for one in found)
-        return Survey(
+        return NotebookSurvey(
             broken_links=tuple(
                 _broken(path, text, one, self._moved_to(path, one.link, moved, was))
                 for path, text, one in broken[:FINDINGS_MAX]
@@ -253,7 +253,7 @@ class Surveyor:
             )
 
     def _held_back(self, keep: str, drop: str) -> str | None:
-        if not self._together((keep, drop)):
+        if not self._may_merge((keep, drop)):
             return "they are not of one person, or not for the same eyes"
         text = self.text(drop) or ""
         head = text.removesuffix(body_of(text)).strip()

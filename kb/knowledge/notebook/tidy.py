@@ -10,10 +10,10 @@ import msgspec
 from kb.knowledge.notebook.listing import Listing
 from kb.knowledge.notebook.merging import merged, parts_only_in
 from kb.knowledge.notebook.opening import at_work, whole
-from kb.knowledge.notebook.organize import LOCK_WAIT_S, Arrival, TakeIn
+from kb.knowledge.notebook.organize import LOCK_WAIT_S, ApplyChanges, NotebookChanges
 from kb.knowledge.notebook.repository import Draft, Repository, commit_on_top
 from kb.knowledge.notebook.rule import summary_of
-from kb.knowledge.notebook.survey import Duplicate, Survey, Surveyor, Together
+from kb.knowledge.notebook.survey import Duplicate, MayMerge, NotebookSurvey, NotebookSurveyor
 from kb.model.clock import Clock
 from kb.model.failpoints import failpoint
 from kb.model.origin import NOTEBOOK_INDEX
@@ -21,7 +21,7 @@ from kb.model.origin import NOTEBOOK_INDEX
 _ID_HEX: Final = 12
 
 
-class TidyReport(Survey, frozen=True, kw_only=True):
+class TidyReport(NotebookSurvey, frozen=True, kw_only=True):
     """What was out of order, and what was done about it."""
 
     commit: str | None = None
@@ -34,7 +34,7 @@ class TidyReport(Survey, frozen=True, kw_only=True):
     """Paths that are left as they are, because a person has changed them and not committed it."""
 
 
-def look(root: Path, together: Together) -> TidyReport:
+def look(root: Path, may_merge: MayMerge) -> TidyReport:
     """What is out of order in the newest commit. Nothing is locked or made.
 
     A folder without a notebook has nothing. Raises NotebookUnfit.
@@ -42,12 +42,16 @@ def look(root: Path, together: Together) -> TidyReport:
     if not (root / ".git").exists():
         return TidyReport()
     with whole(root), closing(Repository(root)) as repository:
-        found = Surveyor(repository, repository.draft(), together).survey()
+        found = NotebookSurveyor(repository, repository.draft(), may_merge).survey()
     return TidyReport(**msgspec.structs.asdict(found))
 
 
 def tidy(
-    root: Path, clock: Clock, take_in: TakeIn, together: Together, wait_s: float = LOCK_WAIT_S
+    root: Path,
+    clock: Clock,
+    take_in: ApplyChanges,
+    may_merge: MayMerge,
+    wait_s: float = LOCK_WAIT_S,
 ) -> TidyReport:
     """Put in order what needs no judgement, by one commit, and have the engine take it in.
 
@@ -57,12 +61,12 @@ def tidy(
     """
     if not (root / ".git").exists():
         return TidyReport()
-    steps: list[_Steps] = []
+    steps: list[_TidySteps] = []
     commits: list[str] = []
     with at_work(root, clock.now_ms(), wait_s) as repository:
 
         def build(draft: Draft) -> None:
-            steps[:] = [_Steps(repository, draft, together)]
+            steps[:] = [_TidySteps(repository, draft, may_merge)]
             steps[0].take()
             if steps[0].done:
                 commits[:] = [draft.commit(steps[0].message(), clock.now_ms()).decode("ascii")]
@@ -71,7 +75,7 @@ def tidy(
         (last,) = steps
         if last.done:
             added: dict[str, tuple[str, ...]] = dict.fromkeys(sorted(last.changed), ())
-            take_in(Arrival(added=added, removed=tuple(last.removed)))
+            take_in(NotebookChanges(added=added, removed=tuple(last.removed)))
             failpoint("notebook.after_intake")
     return TidyReport(
         **msgspec.structs.asdict(last.survey),
@@ -82,14 +86,14 @@ def tidy(
     )
 
 
-class _Steps:
+class _TidySteps:
     """The steps on one draft; each changes the draft whole, or is left out."""
 
-    def __init__(self, repository: Repository, draft: Draft, together: Together) -> None:
+    def __init__(self, repository: Repository, draft: Draft, may_merge: MayMerge) -> None:
         self._repository = repository
         self._draft = draft
         self._before = repository.snapshot(draft.head.commit)
-        self._surveyor = Surveyor(repository, draft, together)
+        self._surveyor = NotebookSurveyor(repository, draft, may_merge)
         self.survey = self._surveyor.survey()
         self._listing = self._surveyor.listing
         # One commit stands on a commit of the branch, so this id is nobody else's.

@@ -42,7 +42,7 @@ _USER: Final = "git"
 _AGENT: Final = "git/kb"
 
 
-class Unwilling(Exception):
+class RemoteUnusable(Exception):
     """The remote is none that can be pushed to as it is; `str()` says what to do."""
 
 
@@ -72,7 +72,7 @@ def _folder_client() -> "GitClient":
             repo = Repo(os.fsdecode(path))
             if not repo.bare:
                 repo.close()
-                raise Unwilling("it has files checked out; push to a bare repository")
+                raise RemoteUnusable("it has files checked out; push to a bare repository")
             # The ref is synced, so what it names has to be, before it.
             repo.object_store.fsync_object_files = True
             return closing(repo)
@@ -193,11 +193,11 @@ class _OneHost:
         self.headers = pool.headers
 
     def request(self, method: str, url: str, **said: Any) -> "BaseHTTPResponse":
-        """The answer, which is a 200. Raises Unwilling, and GitProtocolError for what may pass."""
+        """The answer, which is a 200. Raises RemoteUnusable, and GitProtocolError for what may pass."""
         from dulwich.errors import GitProtocolError
 
         if urlsplit(url)[:2] != self._origin:
-            raise Unwilling("it leads to another host")
+            raise RemoteUnusable("it leads to another host")
         body = said.get("body")
         if self._login.token and not (self._shown or body is None or isinstance(body, bytes)):
             # What can be sent once only: ask first whether a login is wanted, as git does.
@@ -208,12 +208,14 @@ class _OneHost:
         answer.close()
         if 300 <= answer.status < 400:
             there = shown(answer.headers.get("location", "nowhere"))
-            raise Unwilling(f"it redirects to {there}; if that is right, make it origin's address")
+            raise RemoteUnusable(
+                f"it redirects to {there}; if that is right, make it origin's address"
+            )
         if answer.status in (401, 403):
-            raise Unwilling(f"it wants a login ({answer.status}); {self._how}")
+            raise RemoteUnusable(f"it wants a login ({answer.status}); {self._how}")
         if answer.status == 404:
             detail = f"it knows no such repository (404), or not without a login; {self._how}"
-            raise Unwilling(detail)
+            raise RemoteUnusable(detail)
         raise GitProtocolError(f"it answers with status {answer.status}")
 
     def _asked(self, method: str, url: str, said: dict[str, Any]) -> "BaseHTTPResponse":

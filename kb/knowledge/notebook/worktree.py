@@ -13,7 +13,7 @@ from msgspec import Struct
 from kb.errors import NotebookUnfit
 from kb.knowledge.notebook.gitfiles import write_synced
 from kb.knowledge.notebook.paths import folded
-from kb.knowledge.notebook.tree import FILE, Held, Snapshot
+from kb.knowledge.notebook.tree import FILE, Snapshot, TreeEntry
 from kb.model.failpoints import failpoint
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """A path whose content a commit changes; None where there is nothing."""
 
     path: str
-    old: Held | None
-    new: Held | None
+    old: TreeEntry | None
+    new: TreeEntry | None
 
 
 class WorkTree:
@@ -72,7 +72,7 @@ class WorkTree:
                 return True
         return True
 
-    def has(self, path: str, held: Held | None) -> bool:
+    def has(self, path: str, held: TreeEntry | None) -> bool:
         """Whether exactly this stands at a path; with None, nothing."""
         if held is None:
             return not self.is_there(path)
@@ -140,7 +140,7 @@ class WorkTree:
         return fd
 
 
-class Places:
+class OccupiedPaths:
     """What stands where, as a file system that folds case sees it; in the commit and on disk."""
 
     def __init__(self, snapshot: Snapshot, tree: WorkTree) -> None:
@@ -207,7 +207,7 @@ class GitIndex:
 
         return any(isinstance(entry, ConflictedIndexEntry) for entry in self._entries.values())
 
-    def has(self, path: str, held: Held | None) -> bool:
+    def has(self, path: str, held: TreeEntry | None) -> bool:
         """Whether exactly this is staged at a path; with None, nothing."""
         from dulwich.index import IndexEntry
 
@@ -216,7 +216,7 @@ class GitIndex:
             return entry is None
         return isinstance(entry, IndexEntry) and entry.sha == held.sha
 
-    def put(self, path: str, held: Held, status: os.stat_result) -> None:
+    def put(self, path: str, held: TreeEntry, status: os.stat_result) -> None:
         """Stage what a commit holds at a path."""
         from dulwich.index import index_entry_from_stat
 
@@ -290,9 +290,9 @@ def blob_id(data: bytes) -> "ObjectID":
     return Blob.from_string(data).id
 
 
-def new_file(data: bytes) -> Held:
+def new_file(data: bytes) -> TreeEntry:
     """These bytes as a commit holds a new file."""
-    return Held(FILE, blob_id(data))
+    return TreeEntry(FILE, blob_id(data))
 
 
 def _folders_of(path: str) -> Iterator[str]:

@@ -11,8 +11,8 @@ from msgspec import Struct
 from kb.errors import NotebookUnfit, StoreBusy
 from kb.intake.sync.origins import listed
 from kb.intake.sync.walk import Found, walk
-from kb.knowledge.notebook.fsck import Damage, Examined, examine, examined
-from kb.knowledge.notebook.mending import put_back, renew_index
+from kb.knowledge.notebook.fsck import Damage, Examination, examine, examine_in_child
+from kb.knowledge.notebook.repair import put_back, renew_index
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.model.source import display_name, file_lsid, path_of
 from kb.store import docs
@@ -61,7 +61,7 @@ def check_notebook(store: Store, notes: Notes, root: Path) -> None:
             notes.add(_NAME, _gone(root), ByHand(_BACK))
             return
         case "there":
-            found = examined(root)
+            found = examine_in_child(root)
     for damage in found.damages:
         notes.add(_place(damage), damage.problem, _mend(damage))
     if not found.damages:
@@ -114,7 +114,7 @@ def _mend(damage: Damage) -> Mend:
     return MendNotebook(damage.mend, damage.paths) if damage.mend else ByHand(damage.advice)
 
 
-def _check_docs(txn: ReadTxn, notes: Notes, root: Path, found: Examined) -> None:
+def _check_docs(txn: ReadTxn, notes: Notes, root: Path, found: Examination) -> None:
     """Notes that were never taken in, and docs whose note is no more."""
     if not _is_known(txn, root):
         # The home was moved, or nothing of it was synced yet.
