@@ -1,4 +1,4 @@
-"""What a model proposes for a note: asked for, read, and held against what is there."""
+"""Ask a model where a note goes, and check its decision against the notebook."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -25,7 +25,7 @@ You are given that list and one new note, and say where the note goes.
 
 - A path has at most {LEVELS_MAX} levels, is kebab-case, and ends in .md, as topic/subtopic/name.md.
 - Use the folders there are where one fits. Never give the path of a note that is there already.
-- NoteMove other notes only where the new one makes it necessary: mostly none, never over {MOVES_MAX}.
+- Move other notes only where the new one makes it necessary: mostly none, never over {MOVES_MAX}.
 - updated_index is the whole new {NOTEBOOK_INDEX}: every line that is there now, moved notes under
   their new path, and one line for the new note in a fitting section:
   - [Title](path) — one line on what it says
@@ -38,7 +38,7 @@ Answer with one JSON object and nothing else:
 
 
 class NoteMove(Struct, frozen=True, kw_only=True, rename={"old": "from", "new": "to"}):
-    """A note that is to stand elsewhere."""
+    """A note that moves to another path."""
 
     old: str
     new: str
@@ -60,7 +60,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class NotebookState(Struct, frozen=True, kw_only=True):
-    """What a decision is held against."""
+    """The notebook that a decision is checked against."""
 
     listing: Listing
     is_taken: Callable[[str], bool]
@@ -88,15 +88,15 @@ def ask(
     if note.tags:
         parts.append(in_one_line(f"Tags: {', '.join(note.tags)}"))
     if wrong:
-        said = in_one_line(wrong)
-        parts.append(f"Your answer before could not be used: {said}. Answer again, whole.")
+        problem = in_one_line(wrong)
+        parts.append(f"Your answer before could not be used: {problem}. Answer again, whole.")
     try:
-        given = msgspec.convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)
+        decision = msgspec.convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)
     except msgspec.ValidationError as error:
         detail = f"the answer is not of the form that was asked for: {error}"
         raise BadAnswer(detail, place="the language model") from error
-    index = given.updated_index.rstrip("\n") + "\n"
-    return msgspec.structs.replace(given, updated_index=index)
+    index = decision.updated_index.rstrip("\n") + "\n"
+    return msgspec.structs.replace(decision, updated_index=index)
 
 
 def problem_with(decision: Decision, present: NotebookState) -> str | None:
@@ -151,18 +151,18 @@ def _wrong_index(
         return "updated_index: it has control characters"
     before = [moves.get(entry.path, entry.path) for entry in present.listing.entries()]
     after = [entry.path for entry in proposed.entries()]
-    wanted = {*before, decision.target_path}
-    lost = next((path for path in wanted if path not in after), None)
-    if lost is not None:
-        return f"updated_index: it leaves out {lost}"
-    unasked = next((path for path in after if path not in wanted), None)
+    expected = {*before, decision.target_path}
+    missing = next((path for path in expected if path not in after), None)
+    if missing is not None:
+        return f"updated_index: it leaves out {missing}"
+    unasked = next((path for path in after if path not in expected), None)
     if unasked is not None:
         return f"updated_index: it lists {unasked[:200]}, which is not there"
     if len(after) > len(before) + (decision.target_path not in before):
         return "updated_index: it lists a note twice"
-    kept, said = present.listing.others(), proposed.others()
-    if any(line not in said for line in kept):
+    old_text, new_text = present.listing.others(), proposed.others()
+    if any(line not in new_text for line in old_text):
         return "updated_index: it leaves out text of a person's"
-    if any(line not in kept for line in said):
+    if any(line not in old_text for line in new_text):
         return "updated_index: it has text that is neither a heading nor an entry"
     return None

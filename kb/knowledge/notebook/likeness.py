@@ -1,4 +1,4 @@
-"""Which notes say nearly the same? Shingles compared, of few pairs only. Pure."""
+"""Find near-duplicate notes by comparing shingles, of few pairs only. Pure."""
 
 import heapq
 import re
@@ -54,21 +54,21 @@ def pairs(
     for path, low in lows:
         for shingle in low:
             sharing.setdefault(shingle, []).append(path)
-    wanted = {
+    candidates = {
         pair
         for paths in sharing.values()
         if 1 < len(paths) <= _SHARED_MAX
         for pair in combinations(sorted(paths), 2)
     }
-    found = []
-    known: tuple[str, set[int]] = ("", set())
-    for a, b in sorted(wanted):
-        if known[0] != a:
-            known = (a, _shingles(read(a)))
-        likeness = _likeness(known[1], _shingles(read(b)))
+    similar = []
+    left: tuple[str, set[int]] = ("", set())
+    for a, b in sorted(candidates):
+        if left[0] != a:
+            left = (a, _shingles(read(a)))
+        likeness = _likeness(left[1], _shingles(read(b)))
         if likeness >= LIKENESS_MIN:
-            found.append(SimilarPair(a=a, b=b, likeness=likeness))
-    return sorted(found, key=lambda pair: (-pair.likeness, pair.a, pair.b))
+            similar.append(SimilarPair(a=a, b=b, likeness=likeness))
+    return sorted(similar, key=lambda pair: (-pair.likeness, pair.a, pair.b))
 
 
 def _likeness(a: set[int], b: set[int]) -> float:

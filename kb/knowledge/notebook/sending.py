@@ -1,4 +1,4 @@
-"""One try at a push, in a process of its own: whatever a remote does, it ends in time.
+"""One attempt at a push, in a child process that ends in time, whatever the remote does.
 
 `push.py` beside it runs it as a module: a request on standard input, an outcome on standard output.
 The branch moves forward on the remote, or not at all.
@@ -120,12 +120,12 @@ def _attempt(request: SendRequest) -> Outcome:
 
     root = Path(request.root)
     commit, branch = _wanted(request)
-    theirs: list[ObjectID | None] = []
+    remote_tips: list[ObjectID | None] = []
     with closing(Repository(root)) as repository:
 
         def wanted(refs: "dict[Ref, ObjectID]") -> "dict[Ref, ObjectID]":
             tip = refs.get(branch)
-            theirs[:] = [tip]
+            remote_tips[:] = [tip]
             if tip is not None and not repository.leads_to(commit, tip):
                 raise _RemoteAhead
             failpoint("push.before_send")
@@ -136,8 +136,8 @@ def _attempt(request: SendRequest) -> Outcome:
             try:
                 result = client.send_pack(path, wanted, repository.packed)
             except _RemoteAhead:
-                return RemoteAhead(commit=(theirs[0] or b"").decode("ascii"))
-    return PushAccepted() if theirs == [commit] else _judged(request, result)
+                return RemoteAhead(commit=(remote_tips[0] or b"").decode("ascii"))
+    return PushAccepted() if remote_tips == [commit] else _judged(request, result)
 
 
 def _wanted(request: SendRequest) -> "tuple[ObjectID, Ref]":
@@ -148,11 +148,11 @@ def _wanted(request: SendRequest) -> "tuple[ObjectID, Ref]":
 
 
 def _judged(request: SendRequest, result: "SendPackResult") -> Outcome:
-    said = result.ref_status
+    statuses = result.ref_status
     name = os.fsencode(request.branch)
-    if said is None or (name not in said and request.remote.kind != "local"):
+    if statuses is None or (name not in statuses and request.remote.kind != "local"):
         return PushFailed(detail="the remote did not say whether it took the commits")
-    error = said.get(name)
+    error = statuses.get(name)
     if error is None:
         return PushAccepted()
     detail = plain(error)

@@ -1,4 +1,4 @@
-"""Putting the notebook in order: one commit of what needs no judgement, or nothing."""
+"""Tidy the notebook: one commit with the fixes that need no judgement, or none."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -42,8 +42,8 @@ def look(root: Path, may_merge: MayMerge) -> TidyReport:
     if not (root / ".git").exists():
         return TidyReport()
     with whole(root), closing(Repository(root)) as repository:
-        found = NotebookSurveyor(repository, repository.draft(), may_merge).survey()
-    return TidyReport(**msgspec.structs.asdict(found))
+        survey = NotebookSurveyor(repository, repository.draft(), may_merge).survey()
+    return TidyReport(**msgspec.structs.asdict(survey))
 
 
 def tidy(
@@ -123,20 +123,20 @@ class _TidySteps:
         return "\n".join([f"tidy({self.ident}): {counts}", "", *self.done])
 
     def _wants_listing(self) -> bool:
-        found = self.survey
-        return bool(found.unlisted or found.dead_entries or found.duplicates)
+        survey = self.survey
+        return bool(survey.unlisted or survey.dead_entries or survey.duplicates)
 
     def _lead_links_on(self) -> None:
-        ways: dict[str, dict[str, str]] = {}
+        moves: dict[str, dict[str, str]] = {}
         for link in self.survey.broken_links:
             if link.moved_to is not None:
-                ways.setdefault(link.path, {})[link.target] = link.moved_to
-        for path, way in ways.items():
+                moves.setdefault(link.path, {})[link.target] = link.moved_to
+        for path, moves_of_note in moves.items():
             if not self._are_clean([path]):
                 continue
             text = self._surveyor.text(path) or ""
-            self._put(path, self._surveyor.led_on(path, text, way))
-            for target, new in way.items():
+            self._put(path, self._surveyor.with_moved_links(path, text, moves_of_note))
+            for target, new in moves_of_note.items():
                 self._note("relinked", f"{path}: the link to {target} leads to {new}")
 
     def _merge(self, pair: Duplicate) -> None:
@@ -169,7 +169,7 @@ class _TidySteps:
                 self._listing = self._listing.moved({entry.path: entry.moved_to})
                 listed.add(entry.moved_to)
                 self._note("moved", f"the entry of {entry.path} leads to {entry.moved_to}")
-            elif entry.path in {one.path for one in self._listing.entries()}:
+            elif entry.path in {listed_entry.path for listed_entry in self._listing.entries()}:
                 self._listing = self._listing.without([entry.path])
                 self._note("struck", f"the entry of {entry.path} goes, there is no such file")
         for path in self.survey.unlisted:
@@ -191,9 +191,9 @@ class _TidySteps:
 
     def _is_clean(self, path: str) -> bool:
         if path not in self._known_clean:
-            held = self._before.get(path)
+            entry = self._before.get(path)
             self._known_clean[path] = (
-                held is not None and held.is_file and self._repository.is_clean(path, held)
+                entry is not None and entry.is_file and self._repository.is_clean(path, entry)
             )
         return self._known_clean[path]
 

@@ -1,4 +1,4 @@
-"""The files of a commit, and a next commit's made from them; only what changes is written."""
+"""The files of a commit, and changes to them for the next one; only changed trees are written."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _STEPS_OUT: Final = frozenset((b"", b".", b"..", b".git"))
 
 
 class TreeEntry(Struct, frozen=True):
-    """What a tree holds at a path: git's mode, and the object's id in hexadecimal."""
+    """An entry of a git tree: its mode, and its object's id in hexadecimal."""
 
     mode: int
     sha: "ObjectID"
@@ -30,8 +30,8 @@ class TreeEntry(Struct, frozen=True):
 class _TreeNode:
     """One level: what it holds by name, and the folders below that were opened."""
 
-    def __init__(self, held: dict[bytes, TreeEntry]) -> None:
-        self.held = held
+    def __init__(self, entry: dict[bytes, TreeEntry]) -> None:
+        self.held = entry
         self.opened: dict[bytes, _TreeNode] = {}
         self.is_changed = False
 
@@ -49,14 +49,14 @@ class Snapshot:
         folder: _TreeNode | None = self._top
         for step in above:
             folder = self._open(folder, step) if folder else None
-        held = folder.held.get(name) if folder else None
-        return None if held is None or held.mode == _FOLDER else held
+        entry = folder.held.get(name) if folder else None
+        return None if entry is None or entry.mode == _FOLDER else entry
 
     def files(self) -> Iterator[tuple[str, TreeEntry]]:
         """Everything but folders, with its path."""
         yield from self._below(self._top, b"")
 
-    def put(self, path: str, held: TreeEntry) -> None:
+    def put(self, path: str, entry: TreeEntry) -> None:
         """Have this at a path; the caller has seen that no file stands in the way."""
         *above, name = os.fsencode(path).split(b"/")
         folder = self._top
@@ -67,7 +67,7 @@ class Snapshot:
                 inner = folder.opened[step] = _TreeNode({})
             inner.is_changed = True
             folder = inner
-        folder.held[name] = held
+        folder.held[name] = entry
 
     def remove(self, path: str) -> None:
         """Have nothing at a path that holds something."""
@@ -94,8 +94,8 @@ class Snapshot:
                 self._settle(folder, name, inner, made)
         folder.is_changed = False
         tree = Tree()
-        for name, held in folder.held.items():
-            tree.add(name, held.mode, held.sha)
+        for name, entry in folder.held.items():
+            tree.add(name, entry.mode, entry.sha)
         made.append(tree)
         return tree.id
 
@@ -110,10 +110,10 @@ class Snapshot:
 
     def _open(self, folder: _TreeNode, name: bytes) -> _TreeNode | None:
         if name not in folder.opened:
-            held = folder.held.get(name)
-            if held is None or held.mode != _FOLDER:
+            entry = folder.held.get(name)
+            if entry is None or entry.mode != _FOLDER:
                 return None
-            folder.opened[name] = _TreeNode(self._read(held.sha))
+            folder.opened[name] = _TreeNode(self._read(entry.sha))
         return folder.opened[name]
 
     def _read(self, tree: "ObjectID") -> dict[bytes, TreeEntry]:
@@ -121,20 +121,20 @@ class Snapshot:
 
         found = self._objects[tree]
         assert isinstance(found, Tree)
-        held = {name: TreeEntry(mode, sha) for name, mode, sha in found.iteritems()}
+        entry = {name: TreeEntry(mode, sha) for name, mode, sha in found.iteritems()}
         # A path is followed step by step: such a step would lead out, or into git's own folder.
-        if any(b"/" in name or name.lower() in _STEPS_OUT for name in held):
+        if any(b"/" in name or name.lower() in _STEPS_OUT for name in entry):
             raise ValueError("a tree has a name that no file can have")
-        return held
+        return entry
 
     def _below(self, folder: _TreeNode, above: bytes) -> Iterator[tuple[str, TreeEntry]]:
-        for name, held in sorted(folder.held.items()):
-            if held.mode == _FOLDER:
+        for name, entry in sorted(folder.held.items()):
+            if entry.mode == _FOLDER:
                 inner = self._open(folder, name)
                 if inner is not None:
                     yield from self._below(inner, above + name + b"/")
             else:
-                yield os.fsdecode(above + name), held
+                yield os.fsdecode(above + name), entry
         for name, inner in folder.opened.items():
             if name not in folder.held:
                 yield from self._below(inner, above + name + b"/")

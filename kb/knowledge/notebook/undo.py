@@ -1,4 +1,4 @@
-"""Taking a note back: a commit that reverts its job's, where nothing stands on it yet."""
+"""Undo a note: revert its job's commit, where no later change builds on it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,7 +89,7 @@ def _check(repository: Repository, draft: Draft, logged: Logged, changes: Sequen
 def _revert(
     repository: Repository, draft: Draft, logged: Logged, changes: Sequence[Change]
 ) -> None:
-    listed = next((one for one in changes if one.path == NOTEBOOK_INDEX), None)
+    listed = next((change for change in changes if change.path == NOTEBOOK_INDEX), None)
     is_same = listed is not None and draft.files.get(NOTEBOOK_INDEX) == listed.new
     if listed is not None and listed.old is not None and is_same:
         draft.put(NOTEBOOK_INDEX, repository.blob(listed.old.sha))
