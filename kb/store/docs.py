@@ -8,6 +8,7 @@ import msgspec
 from kb.errors import AmbiguousId, NotFound, StoreDamaged
 from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
+from kb.model.search import Filters
 from kb.model.source import is_within
 from kb.store.codec import from_u64, u64
 from kb.store.keys import facet_key, facet_prefix, lsid_key, text_key, text_of
@@ -26,6 +27,7 @@ from kb.store.records import (
 )
 
 _CANDIDATES_SHOWN: Final = 4
+_YEAR: Final = 4
 
 
 def get(txn: ReadTxn, doc_id: str) -> Doc | None:
@@ -41,7 +43,7 @@ def require(txn: ReadTxn, doc_id: str) -> Doc:
     return doc
 
 
-def every(txn: ReadTxn) -> Iterator[Doc]:
+def all_docs(txn: ReadTxn) -> Iterator[Doc]:
     """Every doc that has a record, whatever its version or status."""
     for _, doc in DOCS.scan(txn):
         yield doc
@@ -55,9 +57,9 @@ def source_no_of(txn: ReadTxn, lsid: Lsid) -> SourceNo | None:
 
 def ensure_source_no(txn: WriteTxn, lsid: Lsid) -> SourceNo:
     """The number of a logical source, given out now if it is new."""
-    known = source_no_of(txn, lsid)
-    if known is not None:
-        return known
+    existing = source_no_of(txn, lsid)
+    if existing is not None:
+        return existing
     number = SourceNo(next_number(txn, "source"))
     LSIDS.put(txn, lsid_key(lsid), SourceRef(source_no=number, lsid=lsid))
     return number
@@ -75,7 +77,7 @@ def latest_of(txn: ReadTxn, lsid: Lsid) -> Doc | None:
     return latest(txn, number) if number is not None else None
 
 
-def forget_place(txn: WriteTxn, doc: Doc) -> None:
+def release_place(txn: WriteTxn, doc: Doc) -> None:
     """Free the place of a doc, unless another source has taken it since."""
     if source_no_of(txn, doc.place) == doc.source_no:
         LSIDS.delete(txn, lsid_key(doc.place))
@@ -87,8 +89,8 @@ def put_new_version(txn: WriteTxn, doc: Doc) -> None:
 
     Raises StoreDamaged where another source has its id, before anything is written.
     """
-    known = get(txn, doc.doc_id)
-    if known is not None and known.source_no != doc.source_no:
+    existing = get(txn, doc.doc_id)
+    if existing is not None and existing.source_no != doc.source_no:
         raise StoreDamaged("another source has its id; see `kb check`", place=doc.doc_id)
     previous = latest(txn, doc.source_no)
     if previous:
@@ -150,32 +152,58 @@ def within(txn: ReadTxn, place: str) -> set[SourceNo]:
 
     What is kept under the hash of its name is looked at, too: all of it, at every call.
     """
-    found = set(with_facet(txn, "source", place))
+    numbers = set(with_facet(txn, "source", place))
     head = b"source\0"
     below = head + (place.rstrip("/") + "/").encode("utf-8", "surrogatepass")
-    found |= {SourceNo(from_u64(k[-8:])) for k, _ in txn.scan("facets", below, prefix_stop(below))}
+    numbers |= {
+        SourceNo(from_u64(k[-8:])) for k, _ in txn.scan("facets", below, prefix_stop(below))
+    }
     hashed = head + text_key("")[:1]
     for key, _ in txn.scan("facets", hashed, prefix_stop(hashed)):
         doc = latest(txn, from_u64(key[-8:]))
         if doc is not None and is_within(doc.source, place):
-            found.add(doc.source_no)
-    return found
+            numbers.add(doc.source_no)
+    return numbers
+
+
+def is_dated(date: str | None, filters: Filters) -> bool:
+    """Whether a doc's own date is, or may be, between those of the filters.
+
+    A date of a year or a month alone may be any day of it; a doc without a date has none of them.
+    """
+    if date is None:
+        return False
+    since, until = filters.since or "", filters.until or ""
+    from_start = date[: len(since)] >= since[: len(date)]
+    return from_start and (not until or date[: len(until)] <= until[: len(date)])
+
+
+def dated(txn: ReadTxn, filters: Filters) -> set[SourceNo]:
+    """Numbers of the active sources whose own date `is_dated` lets through."""
+    head = b"date\0"
+    start = head + (filters.since or "")[:_YEAR].encode()
+    stop = prefix_stop(head + filters.until[:_YEAR].encode()) if filters.until else None
+    return {
+        SourceNo(from_u64(key[-8:]))
+        for key, _ in txn.scan("facets", start, stop or prefix_stop(head))
+        if is_dated(text_of(key[len(head) : -9]), filters)
+    }
 
 
 def audiences(txn: ReadTxn) -> tuple[Audience, ...]:
     """Every audience that an active doc has, sorted; a look-up to each."""
-    found: list[Audience] = []
+    values: list[Audience] = []
     head = b"audience\0"
     start, stop = head, prefix_stop(head)
     while (key := next((key for key, _ in txn.scan("facets", start, stop)), None)) is not None:
         prefix = key[:-8]
         value = text_of(prefix[len(head) : -1])
         if value is not None:
-            found.append(Audience(value))
+            values.append(Audience(value))
         elif (doc := latest(txn, from_u64(key[-8:]))) is not None:
-            found.append(doc.audience)
+            values.append(doc.audience)
         start = prefix_stop(prefix) or prefix
-    return tuple(sorted(found))
+    return tuple(sorted(values))
 
 
 def facet_keys(doc: Doc) -> list[bytes]:
@@ -184,6 +212,7 @@ def facet_keys(doc: Doc) -> list[bytes]:
         return []
     pairs = [("kind", doc.kind), ("audience", doc.audience), ("source", doc.source)]
     pairs += [("tag", tag) for tag in doc.tags]
+    pairs += [("date", doc.date)] if doc.date else []
     pairs += [("pack", doc.pack.pack_id)] if doc.pack else []
     pairs += [("reference", target) for target in (doc.entry.references if doc.entry else ())]
     return [facet_key(name, value, doc.source_no) for name, value in pairs]
@@ -211,18 +240,18 @@ def resolve(txn: ReadTxn, short: str, scope: Scope = OPERATOR) -> DocId | ChunkI
     if txn.get(table, short.encode()) is not None and _may_know(txn, short, scope):
         return DocId(short)
     prefix = short.encode()
-    found: list[str] = []
+    matches: list[str] = []
     for key, _ in txn.scan(table, prefix, prefix_stop(prefix)):
         if not _may_know(txn, key.decode(), scope):
             continue
-        found.append(key.decode())
-        if len(found) > _CANDIDATES_SHOWN:
+        matches.append(key.decode())
+        if len(matches) > _CANDIDATES_SHOWN:
             break
-    if not found:
+    if not matches:
         raise NotFound(id=short)
-    if len(found) > 1 or len(short) < ID_PREFIX_MIN:
-        raise AmbiguousId(id=short, candidates=", ".join(found[:_CANDIDATES_SHOWN]))
-    return DocId(found[0])
+    if len(matches) > 1 or len(short) < ID_PREFIX_MIN:
+        raise AmbiguousId(id=short, candidates=", ".join(matches[:_CANDIDATES_SHOWN]))
+    return DocId(matches[0])
 
 
 def _may_know(txn: ReadTxn, ident: str, scope: Scope) -> bool:

@@ -42,7 +42,7 @@ from kb.model.text import indexed_text
 from kb.store import chunks, docs
 from pathlib import Path
 with App.open(Path(sys.argv[1]), load([], []), create=False) as app, app.store.read() as txn:
-    found = (chunks.live(txn, no) for no in chunks.all_numbers(txn))
+    found = (chunks.get_active(txn, no) for no in chunks.all_numbers(txn))
     texts = [indexed_text(d.title, c.heading, c.text) for c, d in filter(None, found)]
 OnnxEmbedder(builtin_model_dir()).embed_documents(texts)
 """

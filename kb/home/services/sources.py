@@ -23,7 +23,7 @@ from kb.model.origin import FOLDERS, Origin, origin_id
 from kb.model.pack import PackRecord
 from kb.model.search import LearnCall
 from kb.model.source import member_lsid, member_of
-from kb.store.content.inside import place_inside
+from kb.store.content.inside import resolve_inside
 from kb.store.content.layout import HomePaths
 from kb.store.store import Store
 
@@ -202,7 +202,7 @@ def _members(
     for path, wishes in named:
         try:
             # Under the folder's own name, which stays when another version takes its place.
-            at = folder / place_inside(folder, path)
+            at = folder / resolve_inside(folder, path)
         except Refused:
             continue
         if os.path.isfile(at):

@@ -21,7 +21,7 @@ from kb.store import chunks, docs
 from kb.store.store import Store
 
 if TYPE_CHECKING:
-    from kb.search.engine import Searcher, Understood
+    from kb.search.engine import EmbeddedQuery, Searcher
 
 CHUNKS_MAX: Final = 3
 _PASSAGES: Final = 50
@@ -99,12 +99,12 @@ def scored(
     searcher = catalog.searcher()
     request = SearchRequest(query=question, k=_PASSAGES, kinds=("entry",))
     hits = searcher.search(request, scope).hits
-    understood = searcher.understood(question)
-    similarities = _nearness(catalog, hits, understood, backgrounds)
+    embedded = searcher.embed_query(question)
+    similarities = _nearness(catalog, hits, embedded, backgrounds)
     query_terms = terms(question)
     hit_terms = [frozenset(terms(f"{hit.title} {hit.text}")) for hit in hits]
     coverage = share(query_terms, frozenset[str]().union(*hit_terms))
-    threshold = score_min(understood.embedder.fingerprint if understood else None)
+    threshold = score_min(embedded.embedder.fingerprint if embedded else None)
     best: dict[str, GuideChunk] = {}
     for hit, section_terms in zip(hits, hit_terms, strict=True):
         similarity = similarities.get(hit.chunk_id, 0.0)
@@ -128,13 +128,13 @@ def _chunk(catalog: EntryCatalog, hit: Hit, score: float) -> GuideChunk:
 def _nearness(
     catalog: EntryCatalog,
     hits: Sequence[Hit],
-    understood: "Understood | None",
+    embedded: "EmbeddedQuery | None",
     backgrounds: dict[str, float],
 ) -> Mapping[str, float]:
     """By chunk id, its similarity to the question; chunks without a vector are left out."""
-    if understood is None:
+    if embedded is None:
         return {}
-    embedder = understood.embedder
+    embedder = embedded.embedder
     fingerprint = embedder.fingerprint
     if fingerprint not in backgrounds:
         try:
@@ -149,7 +149,7 @@ def _nearness(
                 continue
             vector = chunks.get_vector(txn, fingerprint, chunk.text_hash, embedder.dim)
             if vector is not None:
-                cosine = float(vector @ understood.vector)
+                cosine = float(vector @ embedded.vector)
                 similarities[hit.chunk_id] = nearness(cosine, backgrounds[fingerprint])
     return similarities
 

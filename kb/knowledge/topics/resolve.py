@@ -7,7 +7,7 @@ from kb.errors import ConfigError, Refused
 from kb.knowledge.topics.records import Topic
 from kb.model.config import KbSettings, TopicSettings
 from kb.model.doc import LOCAL_USER, Scope, audience_of
-from kb.store.content.inside import place_inside
+from kb.store.content.inside import resolve_inside
 from kb.store.content.layout import is_kept_by_kb
 
 
@@ -59,7 +59,7 @@ def _folder(settings: TopicSettings, root: Path) -> Path:
     named = str(PurePosixPath(settings.subjects))
     if named.startswith("~"):
         raise Refused("it starts from a user's folder", source=named)
-    place = place_inside(root, named) if named != "." else Path()
+    place = resolve_inside(root, named) if named != "." else Path()
     if is_kept_by_kb(place):
         raise Refused("kb keeps its own files there", source=named)
     return Path(os.path.realpath(root)) / place
