@@ -10,8 +10,8 @@ import msgspec
 
 from cli.home import open_spaces
 from cli.output import warn
+from kb.operations.tokens import own_token
 from kb.serve.http_lines import LineFormat
-from kb.store.trust.own_token import own_token
 
 
 @click.command(name="serve")

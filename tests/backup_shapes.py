@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cli.backup import VerifiedBackups
+from kb.operations.backups import VerifyBackupsResult
 from kb.upkeep.backup import Backup, Created, Flaw, Listed, Restored, Verified
 from kb.upkeep.check import Checked
 
@@ -15,7 +15,7 @@ def backup_shapes() -> list[tuple[str, Any]]:
         ("list", Listed),
         ("list.backups", Backup),
         ("list.damaged", Flaw),
-        ("verify", VerifiedBackups),
+        ("verify", VerifyBackupsResult),
         ("verify.backups", Verified),
         ("verify.backups.checked", Checked),
         ("verify.backups.flaws", Flaw),

@@ -9,6 +9,7 @@ from kb.model.token import ROLES, Role
 
 if TYPE_CHECKING:
     from kb.home.app import App
+    from kb.store.trust.own_token import OwnToken
 
 TokenRole = Role
 TOKEN_ROLES: Final = ROLES
@@ -80,11 +81,8 @@ def remove_token(app: "App", name: str) -> str:
     return tokens.remove(app.store, name).name
 
 
-def own_token() -> str:
-    """The token of the person at this machine, which every server that they start takes.
-
-    It is made where there is none. Raises ReadOnlyHome.
-    """
+def own_token() -> "OwnToken":
+    """The token of the person at this machine, which every server that they start takes."""
     from kb.store.trust import own_token as own
 
-    return own.own_token().made()
+    return own.own_token()
