@@ -48,7 +48,7 @@ def is_let_in_now(home: Path, known: "TrustList") -> bool:
 def what_it_says(home: Path, settings: SettingsFiles) -> Iterator[str]:
     """What comes with a home that could do something, in lines.
 
-    Raises NotSound for a store that nothing may open, ConfigError for what is wrong in a setting.
+    Raises UnsafeStore for a store that nothing may open, ConfigError for a wrong setting.
     """
     problem = trust.ownership_problem(home)
     if problem is not None:

@@ -31,8 +31,8 @@ from kb.home.app import App
 from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchMode, SearchRequest
-from kb.search.answer import FITS
-from kb.search.fit import rule_of
+from kb.search.fit import fit_rule
+from kb.search.hits import FIT_THRESHOLD
 from kb.search.index.words import ANALYSIS_VERSION
 
 FOREIGN_WEAK: Final = 0.88
@@ -170,9 +170,9 @@ def _strength(app: App, text: str, fusion: str, mode: SearchMode) -> tuple[float
     found = app.searcher.search(request, OPERATOR)
     fits = [float(hit.explain["fit"]) for hit in found.hits if hit.explain]
     by_words = mode == "lexical" or any("by words alone" in one for one in found.warnings)
-    rule = rule_of(None if by_words else app.embedder.fingerprint, fusion)
-    floor = rule.words_floor if rule.near_floor is None else rule.near_floor
-    return max(fits, default=0.0) / FITS * floor, by_words
+    rule = fit_rule(None if by_words else app.embedder.fingerprint, fusion)
+    floor = rule.coverage_floor if rule.combined_floor is None else rule.combined_floor
+    return max(fits, default=0.0) / FIT_THRESHOLD * floor, by_words
 
 
 def floor_of(pairs: Sequence[Pair], wanted: float) -> float:

@@ -19,7 +19,8 @@ from kb.model.config.sections import EmbedSettings, IndexSettings, SearchSetting
 from kb.model.doc import OPERATOR, Doc, Scope
 from kb.model.embedder import EmbedderKind
 from kb.model.search import Hit, SearchRequest
-from kb.search.engine import Meaning, Searcher, Sources
+from kb.search.backends import DenseBackend, SearchBackends
+from kb.search.engine import Searcher
 from kb.search.index import DenseIndex, LexicalIndexes
 from kb.store import docs
 
@@ -217,7 +218,9 @@ def compare(history: History, questions: int, tally: Tally) -> None:
     lexical = LexicalIndexes(folder / "lexical")
     mode = history.settings.index.dense_mode
     dense = DenseIndex(folder / "dense", model.fingerprint, model.dim, mode=mode)
-    sources = Sources(lexical=lambda: lexical, meaning=lambda: Meaning(embedder=model, dense=dense))
+    sources = SearchBackends(
+        lexical=lambda: lexical, dense=lambda: DenseBackend(embedder=model, index=dense)
+    )
     anew = Searcher(app.store, app.content, sources, app.settings.search, 5.0)
     for request, scope in history.questions(questions):
         was = app.searcher.search(request, scope).hits

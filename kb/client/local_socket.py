@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.operations.operation import Operation
-from kb.store.content.peer import is_own
+from kb.store.content.peer import is_same_user
 
 _WAIT_S: Final = 1.5
 _ANSWER_BYTES_MAX: Final = 64 << 20
@@ -33,7 +33,7 @@ def answer_by_socket(path: Path, operation: Operation, request: Struct, fingerpr
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
             peer.settimeout(_WAIT_S)
             peer.connect(os.fspath(path))
-            if not is_own(peer):
+            if not is_same_user(peer):
                 return None
             peer.sendall(_request(operation, body))
             answer = _body(_received(peer, end_s))

@@ -99,11 +99,11 @@ def with_own_token(server: Server) -> Server:
 
     It is asked by that very address: a name may lead to another program's.
     """
-    from kb.store.trust.own_token import own_token
+    from kb.store.trust.local_token import local_token
 
     if server.is_tls or not _is_loopback(server.host):
         return server
-    own = own_token()
+    own = local_token()
     for place in ("127.0.0.1", "::1") if server.host == "localhost" else (server.host,):
         if any(own.is_served(host, server.port) for host in (place, *_EVERYWHERE)):
             return msgspec.structs.replace(server, host=place, token=own.read() or "")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kb.search.engine import Searcher
     from kb.search.index import DenseIndex, LexicalIndexes
     from kb.upkeep.backup import Backups
-    from kb.upkeep.check import Checker
+    from kb.upkeep.check import HomeChecker
     from kb.upkeep.compactor import Compactor
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ class App:
     @property
     def dense(self) -> "DenseIndex":
         """The cache of vectors of the model in use."""
-        return self.models.active().dense
+        return self.models.active().index
 
     @functools.cached_property
     def ingestor(self) -> "Ingestor":
@@ -148,19 +148,19 @@ class App:
     @functools.cached_property
     def searcher(self) -> "Searcher":
         """Answers questions."""
-        from kb.search.engine import Sources
-        from kb.search.remembered import RememberingSearcher
+        from kb.search.backends import SearchBackends
+        from kb.search.query_cache import CachingSearcher
 
-        sources = Sources(
+        backends = SearchBackends(
             lexical=lambda: self._locked(lambda: self.lexical),
-            meaning=self.models.active,
+            dense=self.models.active,
             embed_query=self.models.embed_query,
         )
         wait_s = self.settings.index.lock_wait_ms / 1000
-        return RememberingSearcher(
+        return CachingSearcher(
             self.store,
             self.content,
-            sources,
+            backends,
             self.settings.search,
             wait_s,
             self._learn_call,
@@ -185,7 +185,7 @@ class App:
     def opened(self, name: "SpaceName | None" = None) -> "OpenHome":
         """The home as questions read it, by the name of its space."""
         from kb.home.open_home import OpenHome
-        from kb.knowledge.answers import Means
+        from kb.knowledge.answers import AnswerResources
         from kb.knowledge.topics import knowledge_section
 
         has_model = self.settings.llm.provider != "none"
@@ -195,7 +195,7 @@ class App:
             content=self.content,
             searcher=lambda: self._locked(lambda: self.searcher),
             topics=self.topics,
-            means=Means(
+            answer_resources=AnswerResources(
                 provider=(lambda: self.llm) if has_model else None,
                 embedder=lambda: self.embedder,
                 knowledge=lambda: knowledge_section(self.topics(OPERATOR), with_tool=False).text,
@@ -397,15 +397,15 @@ class App:
         return Backups(self.paths, self.store)
 
     @property
-    def checker(self) -> "Checker":
+    def checker(self) -> "HomeChecker":
         """Compares everything with what names it, under the model that is in use now."""
         from kb.home.services.notebook import folder_if_fit
-        from kb.upkeep.check import Checker, NotebookPlace
+        from kb.upkeep.check import HomeChecker, NotebookPlace
 
         dense = self.dense
         folder = folder_if_fit(self.paths, self.settings.notebook)
         place = NotebookPlace(root=folder, sync=self._sync_notebook) if folder else None
-        return Checker(
+        return HomeChecker(
             self.store, self.content, self.lexical, dense, dense.fingerprint, dense.dim, place
         )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kb.knowledge.answers import Means
+from kb.knowledge.answers import AnswerResources
 from kb.model.doc import Scope
 from kb.model.search import SpaceName
 from kb.store.content.files import ContentStore
@@ -27,5 +27,5 @@ class OpenHome(Struct, frozen=True, kw_only=True):
     """Opened when a question first needs it: a list of docs needs none."""
     topics: "Callable[[Scope], tuple[Topic, ...]]" = lambda _: ()
     """What a scope can learn here. Raises ConfigError where a topic's folder is gone."""
-    means: Means = Means()
+    answer_resources: AnswerResources = AnswerResources()
     """What answers are written and checked with; without any they are extracts."""

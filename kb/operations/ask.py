@@ -50,12 +50,15 @@ def run(spaces: "Spaces", request: AskRequest, scope: Scope, *, hear: Hear | Non
     The model is that of the first space that has one; without one, or where it fails, the answer is
     extracts. `hear` is told a model's sentences as they come. Raises what a search raises.
     """
-    from kb.knowledge.answers import Means, ask
+    from kb.knowledge.answers import AnswerResources, ask
 
     result = _search(spaces, request, scope)
-    models = [home.means for home in spaces.homes if home.means.provider is not None]
-    means = (*models, spaces.homes[0].means)[0] if request.with_model else Means()
-    return ask(request.question, result, means, scope, with_text=request.with_text, hear=hear)
+    of_homes = [home.answer_resources for home in spaces.homes]
+    with_provider = [resources for resources in of_homes if resources.provider is not None]
+    resources = (*with_provider, of_homes[0])[0] if request.with_model else AnswerResources()
+    return ask(
+        request.question, result, resources, scope, with_text=request.with_text, on_part=hear
+    )
 
 
 def run_sources(spaces: "Spaces", request: AskRequest, scope: Scope) -> tuple[RawSource, ...]:

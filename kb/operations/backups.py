@@ -10,13 +10,21 @@ from kb.errors import ReadOnlyHome
 
 if TYPE_CHECKING:
     from kb.home.app import App
-    from kb.upkeep.backup import Backup, Created, Flaw, Listed, Restored, Shelf, Verified
+    from kb.upkeep.backup import (
+        Backup,
+        BackupCatalog,
+        BackupList,
+        CreateReport,
+        Flaw,
+        RestoreReport,
+        VerifyReport,
+    )
 
     BackupFlaw = Flaw
     """What is amiss in a backup, and where."""
-    CreateBackupResult = Created
+    CreateBackupResult = CreateReport
     """The backup that was made, and those that were removed after it."""
-    ListBackupsResult = Listed
+    ListBackupsResult = BackupList
     """The backups of a home, the newest first, and those that are damaged."""
     ListedBackup = Backup
     """A backup as it is listed."""
@@ -37,7 +45,7 @@ class VerifyBackupsResult(Struct, frozen=True, kw_only=True):
     """What a look into backups found."""
 
     sound: bool
-    backups: "list[Verified]"
+    backups: "list[VerifyReport]"
     damaged: "list[Flaw]"
     """Those that have no whole manifest, so that nothing in them could be looked at."""
 
@@ -45,7 +53,7 @@ class VerifyBackupsResult(Struct, frozen=True, kw_only=True):
 class RestoreBackupResult(Struct, frozen=True, kw_only=True):
     """What was restored, and whether this user's kb made the backup."""
 
-    restored: "Restored"
+    restored: "RestoreReport"
     is_own: bool
     """Otherwise the home counts only once a person has let it."""
 
@@ -68,7 +76,7 @@ def create_backup(app: "App", request: CreateBackupRequest) -> "CreateBackupResu
 
 def list_backups(home: Path) -> "ListBackupsResult":
     """The backups that lie in a home, which itself may be damaged or gone."""
-    return _shelf(home).listed()
+    return _catalog(home).list_backups()
 
 
 def verify_backups(home: Path, ident: str | None = None) -> VerifyBackupsResult:
@@ -77,10 +85,10 @@ def verify_backups(home: Path, ident: str | None = None) -> VerifyBackupsResult:
     `ident` is a name, a unique start of one, or a folder. Raises NoBackup, AmbiguousId and
     BackupDamaged for it.
     """
-    shelf = _shelf(home)
-    listed = shelf.listed()
+    catalog = _catalog(home)
+    listed = catalog.list_backups()
     names = [backup.name for backup in listed.backups] if ident is None else [ident]
-    verified = [shelf.verify(name) for name in names]
+    verified = [catalog.verify(name) for name in names]
     damaged = list(listed.damaged) if ident is None else []
     sound = not damaged and all(backup.sound for backup in verified)
     return VerifyBackupsResult(sound=sound, backups=verified, damaged=damaged)
@@ -94,16 +102,16 @@ def restore_backup(home: Path, ident: str, to: Path) -> RestoreBackupResult:
     from kb.store.trust import trust_list
     from kb.upkeep.backup import HOME
 
-    shelf, trusted = _shelf(home), trust_list()
-    is_own = trusted.has_backup(shelf.find(ident) / HOME)
-    restored = shelf.restore(ident, to)
+    catalog, trusted = _catalog(home), trust_list()
+    is_own = trusted.has_backup(catalog.find(ident) / HOME)
+    restored = catalog.restore(ident, to)
     if is_own:
         trusted.put_store(Path(restored.home), "made")
     return RestoreBackupResult(restored=restored, is_own=is_own)
 
 
-def _shelf(home: Path) -> "Shelf":
+def _catalog(home: Path) -> "BackupCatalog":
     from kb.store.content.layout import HomePaths
-    from kb.upkeep.backup import Shelf
+    from kb.upkeep.backup import BackupCatalog
 
-    return Shelf(HomePaths(home))
+    return BackupCatalog(HomePaths(home))

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from kb.home.app import App
     from kb.model.config import Settings
     from kb.store.survey import StoreSurvey
-    from kb.upkeep.check import CheckReport, Finding, Salvaged
+    from kb.upkeep.check import CheckReport, Finding, SalvageReport
 
     CheckResult = CheckReport
     """What was looked at, and what is not as it should be."""
     CheckFinding = Finding
     """One thing that is not as it should be."""
-    SalvageResult = Salvaged
+    SalvageResult = SalvageReport
     """What a new store was made of."""
     Survey = StoreSurvey
     """What can be read of a store's file."""
@@ -29,17 +29,17 @@ def survey(home: Path) -> "Survey | None":
     `is_safe` says whether it may be opened, `needs_salvage` whether a new store must be made.
     """
     from kb.store.content.layout import HomePaths
-    from kb.upkeep.check.salvage import look_at
+    from kb.upkeep.check.salvage import survey_home
 
     paths = HomePaths(home)
-    return look_at(paths) if paths.has_store else None
+    return survey_home(paths) if paths.has_store else None
 
 
 def survey_result(found: "Survey") -> "CheckResult":
     """The result of a check of a store that may not be opened."""
-    from kb.upkeep.check.damage import told_of
+    from kb.upkeep.check.damage import survey_report
 
-    return told_of(found)
+    return survey_report(found)
 
 
 def run(app: "App", *, repair: bool = False) -> "CheckResult":
@@ -47,11 +47,11 @@ def run(app: "App", *, repair: bool = False) -> "CheckResult":
 
     With `repair` what can be mended safely is. Raises StoreBusy, StoreDamaged, ReadOnlyHome.
     """
-    from kb.upkeep.check import Checked, CheckReport
+    from kb.upkeep.check import CheckCounts, CheckReport
 
     if app.is_made:
         return app.checker.run(repair=repair)
-    return CheckReport(sound=True, checked=Checked(), findings=())
+    return CheckReport(sound=True, checked=CheckCounts(), findings=())
 
 
 def salvage(home: Path, settings: "Settings") -> "SalvageResult":
@@ -62,12 +62,12 @@ def salvage(home: Path, settings: "Settings") -> "SalvageResult":
     from kb.intake.canonicalize import Parser
     from kb.model.clock import SystemClock
     from kb.store.content.layout import HomePaths
-    from kb.store.trust import replacing, trust_list
+    from kb.store.trust import trust_list, trusting_replaced_store
     from kb.upkeep.check import salvage as salvaging
 
     paths, limits = HomePaths(home), settings.ingest
     with (
-        replacing(paths.root, trust_list()),
+        trusting_replaced_store(paths.root, trust_list()),
         Parser(memory_bytes_max=limits.parse_memory_bytes, cpu_s_max=limits.parse_cpu_s) as parser,
     ):
         return salvaging.salvage(paths, SystemClock(), parser)
@@ -75,10 +75,10 @@ def salvage(home: Path, settings: "Settings") -> "SalvageResult":
 
 def after_salvage(app: "App", before: "Survey | None", salvaged: "SalvageResult") -> "CheckResult":
     """Check the new store, mending what it needs; what became of the old one stands in front."""
-    from kb.upkeep.check.damage import mended
+    from kb.upkeep.check.damage import salvage_findings
 
     report = app.checker.run(repair=True)
-    findings = mended(before, salvaged)
+    findings = salvage_findings(before, salvaged)
     return msgspec.structs.replace(
         report,
         sound=report.sound and all(finding.repaired for finding in findings),

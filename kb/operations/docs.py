@@ -11,7 +11,7 @@ from kb.model.doc import Doc, DocStatus, LedgerState, Scope, Visibility
 from kb.model.search import Filters, SpaceName
 from kb.operations.list_docs import ListedDoc, listed, matching
 from kb.operations.operation import Operation
-from kb.search.filters import within
+from kb.search.filters import matches_filters
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
@@ -83,8 +83,8 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
 def _docs(txn: ReadTxn, filters: Filters, status: str, scope: Scope) -> Iterator[Doc]:
     if status == "active":
         return matching(txn, filters, scope)
-    pool = docs.all_latest(txn) if status == "tombstoned" else docs.every(txn)
-    return (doc for doc in pool if status in ("all", doc.status) and within(doc, filters))
+    pool = docs.all_latest(txn) if status == "tombstoned" else docs.all_docs(txn)
+    return (doc for doc in pool if status in ("all", doc.status) and matches_filters(doc, filters))
 
 
 def _row(txn: ReadTxn, doc: Doc, space: SpaceName | None) -> DocRow:

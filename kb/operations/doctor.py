@@ -43,25 +43,25 @@ def run(app: "App") -> Health:
 
 
 def _findings(app: "App") -> "Iterator[Advice]":
-    from kb.upkeep.check.doctor import look_around, of_model, of_place, of_store
+    from kb.upkeep.check.doctor import home_advice, inspect_host, model_advice, store_advice
 
     yield from _nested(app.paths.root)
-    yield from of_model(app.models.active)
+    yield from model_advice(app.models.active)
     if app.is_made:
-        yield from of_place(look_around(app.paths.root))
-        yield from of_store(app.store)
+        yield from home_advice(inspect_host(app.paths.root))
+        yield from store_advice(app.store)
         yield from _of_notebook(app)
 
 
 def _of_notebook(app: "App") -> "Iterator[Advice]":
-    from kb.upkeep.check.doctor import Advice, of_push
-    from kb.upkeep.check.notebook import look_at
+    from kb.upkeep.check.doctor import Advice, push_advice
+    from kb.upkeep.check.notebook import notebook_advice
 
     try:
-        found = look_at(app.store, app.notebook.root)
+        found = notebook_advice(app.store, app.notebook.root)
         yield from found
         if not found:
-            yield from of_push(app.notebook.push_report())
+            yield from push_advice(app.notebook.push_report())
     except (NotebookUnfit, StoreBusy) as error:
         yield Advice(place="notebook", problem=str(error), mend="mend it, or name another folder")
 

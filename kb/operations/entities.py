@@ -45,7 +45,7 @@ def run(spaces: "Spaces", request: EntitiesRequest, scope: Scope) -> EntitiesPag
     from kb.home.spaces.each import ask_each, warnings_of
     from kb.operations.budget import rows_fitting
     from kb.operations.merge_hits import merged_entities
-    from kb.search.mentions import list_entities
+    from kb.search.entities import list_entities
 
     failed = list(spaces.failed)
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from kb.model.doc import Scope
 from kb.operations.fields import ROWS
 from kb.operations.operation import Address, Operation
-from kb.search.facets import Facets, facets_of, merged_facets
+from kb.search.facets import Facets, facets_of, merge_facets
 
 if TYPE_CHECKING:
     from kb.home.open_home import OpenHome
@@ -41,7 +41,7 @@ def run(spaces: "Spaces", request: FacetsRequest, scope: Scope) -> FacetsOfSpace
             return facets_of(txn, scope, request.limit)
 
     each = ask_each(spaces.homes, counted, failed)
-    facets = merged_facets((facets for _, facets in each), request.limit)
+    facets = merge_facets((facets for _, facets in each), request.limit)
     return FacetsOfSpaces(**msgspec.structs.asdict(facets), warnings=warnings_of(failed, scope))
 
 

@@ -17,8 +17,8 @@ from kb.operations.budget import Counted, cut_to, estimate, share_of
 from kb.operations.fields import BUDGET, MaxTokens
 from kb.operations.locate import home_with, locate, open_text, text_named
 from kb.operations.operation import Address, Operation, Tool
-from kb.search.door import Opened
 from kb.search.freshness import freshness_of
+from kb.search.resolve import ResolvedId
 from kb.store import chunks
 from kb.store.kv import ReadTxn
 
@@ -252,7 +252,7 @@ def nearest(row: list[Chunk], place: int, max_tokens: int | None) -> tuple[int, 
     return first, last, used
 
 
-def _of_doc(home: OpenHome, txn: ReadTxn, opened: Opened, request: FetchRequest) -> _Text:
+def _of_doc(home: OpenHome, txn: ReadTxn, opened: ResolvedId, request: FetchRequest) -> _Text:
     doc = opened.doc
     markdown = _markdown(home, doc)
     start, end = _range(markdown, doc, request)

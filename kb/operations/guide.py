@@ -29,9 +29,9 @@ class GuideRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def run(spaces: "Spaces", request: GuideRequest, scope: Scope) -> Guidance | Failed:
     """Up to three sections of entries that answer, of every space and of kb's own."""
-    if spaces.desk is None:
+    if spaces.guide is None:
         return failed("unavailable", "there is nobody to help here")
-    return spaces.desk.guidance(request.query, scope)
+    return spaces.guide.guidance(request.query, scope)
 
 
 GUIDE: Final = Operation(

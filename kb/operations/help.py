@@ -57,14 +57,14 @@ class HelpAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def run(spaces: "Spaces", request: HelpRequest, scope: Scope) -> HelpAnswer | Failed:
     """Guidance for the query, the topic or both; or a signal that is kept when this returns."""
-    desk = spaces.desk
-    if desk is None:
+    guide = spaces.guide
+    if guide is None:
         return failed("unavailable", "there is nobody to help here")
     if request.action == "guidance":
         question = ": ".join(part for part in (request.topic, request.query) if part)
         if not question.strip():
             return failed("invalid_input", "guidance wants a query or a topic - at `$.query`")
-        return HelpAnswer(**msgspec.structs.asdict(desk.guidance(question, scope)))
+        return HelpAnswer(**msgspec.structs.asdict(guide.guidance(question, scope)))
     if not spaces.takes_signals:
         return failed("forbidden", "a token of a reader leaves no signals")
     if not (request.reason or "").strip():
@@ -74,7 +74,7 @@ def run(spaces: "Spaces", request: HelpRequest, scope: Scope) -> HelpAnswer | Fa
     if len(text) > CONTEXT_CHARS_MAX:
         detail = f"a context has at most {CONTEXT_CHARS_MAX:,} characters - at `$.context`"
         return failed("invalid_input", detail)
-    signal = desk.leave(request.action, request.reason or "", text, scope)
+    signal = guide.leave(request.action, request.reason or "", text, scope)
     return HelpAnswer(**msgspec.structs.asdict(signal))
 
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import ConfigError
-from kb.knowledge.topics import Learned, Limits, Refused, Topic, answer, learnable
+from kb.knowledge.topics import Learned, LearnLimits, LearnRefusal, Topic, answer, learnable
 from kb.knowledge.topics.answer import named
 from kb.knowledge.topics.records import BYTES_PER_TOKEN
 from kb.model.doc import Scope
@@ -17,7 +17,7 @@ from kb.operations.operation import Operation, Tool
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
 
-LIMITS: Final = Limits(answer_bytes_max=TOKENS_MAX_DEFAULT * BYTES_PER_TOKEN)
+LIMITS: Final = LearnLimits(answer_bytes_max=TOKENS_MAX_DEFAULT * BYTES_PER_TOKEN)
 _CODES: Final[dict[str, ErrorCode]] = {
     "unknown_topic": "not_found",
     "no_match": "not_found",
@@ -72,7 +72,7 @@ def run(spaces: "Spaces", request: LearnRequest, scope: Scope) -> Learned | Fail
         return failed("unavailable", str(error) if scope.operator else "topics cannot be read now")
     asked = (request.subjects,) if isinstance(request.subjects, str) else request.subjects
     found = answer(topics, request.topic, asked, LIMITS)
-    if isinstance(found, Refused):
+    if isinstance(found, LearnRefusal):
         return failed(_CODES[found.kind], found.message)
     return found
 

@@ -16,7 +16,7 @@ from kb.operations.budget import rows_fitting
 from kb.operations.fields import BUDGET, FILTER_BOUNDS, ROWS, MaxTokens
 from kb.operations.locate import locate_filters
 from kb.operations.operation import Address, Operation, Tool
-from kb.search.filters import allowed_sources, keep_doc
+from kb.search.filters import allowed_sources, may_appear
 from kb.store import docs
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
@@ -169,7 +169,7 @@ def matching(txn: ReadTxn, filters: Filters, scope: Scope) -> Iterator[Doc]:
         pool: Iterator[Doc | None] = docs.all_latest(txn)
     else:
         pool = (docs.latest(txn, number) for number in numbers)
-    return (doc for doc in pool if doc is not None and keep_doc(doc, filters, scope))
+    return (doc for doc in pool if doc is not None and may_appear(doc, filters, scope))
 
 
 def _place(doc: Doc) -> _Place:

@@ -14,7 +14,7 @@ from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.search import Filters, SpaceName
 from kb.operations.entries import entry_doc
-from kb.search.door import Opened, open_doc, open_id
+from kb.search.resolve import ResolvedId, resolve_doc, resolve_id
 from kb.store.kv import ReadTxn
 
 Finds = Callable[[OpenHome], str]
@@ -66,7 +66,7 @@ def doc_named(ident: str, scope: Scope) -> Finds:
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return open_doc(txn, ident, scope).doc_id
+            return resolve_doc(txn, ident, scope).doc_id
 
     return finds
 
@@ -76,7 +76,7 @@ def doc_or_passage(ident: str, scope: Scope) -> Finds:
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return _full(open_id(txn, ident, scope))
+            return _full(resolve_id(txn, ident, scope))
 
     return finds
 
@@ -91,12 +91,12 @@ def text_named(ident: str, scope: Scope) -> Finds:
     return finds
 
 
-def open_text(txn: ReadTxn, ident: str, scope: Scope) -> Opened:
-    """The entry that a scope sees by its whole id, or else what `open_id` opens and raises."""
+def open_text(txn: ReadTxn, ident: str, scope: Scope) -> ResolvedId:
+    """The entry that a scope sees by its whole id, or else what `resolve_id` opens and raises."""
     entry = entry_doc(txn, ident)
     if entry is not None and entry.visible_to(scope):
-        return Opened(doc=entry, chunk=None, is_older=False)
-    return open_id(txn, ident, scope)
+        return ResolvedId(doc=entry, chunk=None, is_older=False)
+    return resolve_id(txn, ident, scope)
 
 
 def home_with(homes: Sequence[OpenHome], located: Mapping[SpaceName | None, str]) -> OpenHome:
@@ -104,7 +104,7 @@ def home_with(homes: Sequence[OpenHome], located: Mapping[SpaceName | None, str]
     return next(home for home in homes if home.name in located)
 
 
-def _full(opened: Opened) -> str:
+def _full(opened: ResolvedId) -> str:
     return opened.chunk.chunk_id if opened.chunk else opened.doc.doc_id
 
 

@@ -25,7 +25,7 @@ from kb.model.search import (
     SpaceName,
 )
 from kb.operations.budget import hits_fitting, tokens_of
-from kb.search.filters import keep_doc
+from kb.search.filters import may_appear
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
@@ -201,7 +201,7 @@ def _held(each: HomeResults, place: int, limits: Limits) -> frozenset[str]:
 def _answers(txn: ReadTxn, place: Lsid, filters: Filters, scope: Scope) -> bool:
     """Whether a source is here, may be answered, and has passages: before that none can be."""
     doc = docs.latest_of(txn, place)
-    if doc is None or not keep_doc(doc, filters, scope):
+    if doc is None or not may_appear(doc, filters, scope):
         return False
     return bool(chunks.numbers_of(txn, doc.source_no))
 

@@ -16,8 +16,8 @@ from kb.model.ids import DocId
 from kb.model.search import Filters, Hit, SearchRequest, SearchResult, Via
 from kb.model.source import member_lsid
 from kb.operations.budget import estimate
-from kb.search.answer import Scored, hits_of
-from kb.search.filters import keep_doc
+from kb.search.filters import may_appear
+from kb.search.hits import ScoredChunk, build_hits
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
@@ -108,7 +108,7 @@ def _links(
     for edge in query.neighbors(pack, about.selector).edges:
         place = member_lsid("pack", pack.manifest.pack_id, edge.target.source_path)
         doc = docs.latest_of(txn, place)
-        if doc is None or doc.doc_id in known | found or not keep_doc(doc, filters, scope):
+        if doc is None or doc.doc_id in known | found or not may_appear(doc, filters, scope):
             continue
         if chunks.at(txn, doc.source_no, 0) is None:
             continue
@@ -122,7 +122,7 @@ def _links(
 def _hit(txn: ReadTxn, home: OpenHome, linked: _Linked, score: float, bringer: Hit) -> Hit:
     chunk = chunks.at(txn, linked.doc.source_no, 0)
     assert chunk is not None
-    row = Scored(
+    row = ScoredChunk(
         score=score,
         chunk=chunk,
         doc=linked.doc,
@@ -131,7 +131,7 @@ def _hit(txn: ReadTxn, home: OpenHome, linked: _Linked, score: float, bringer: H
         fused=score,
         boost=1.0,
     )
-    (hit,), _ = hits_of(txn, home.content, [row], SearchRequest(query=""), lambda _: None)
+    (hit,), _ = build_hits(txn, home.content, [row], SearchRequest(query=""), lambda _: None)
     return msgspec.structs.replace(hit, via=linked.via, source_space=bringer.source_space)
 
 

@@ -38,23 +38,23 @@ def run(app: "App", request: PullRequest) -> "PullResult":
     its own. Raises RegistriesUnread, NotOffered, UnknownRegistry, ReadOnlyHome, StoreFull.
     """
     from kb.intake.sync.add import AddOptions
-    from kb.knowledge.registry.report import Wanted
+    from kb.knowledge.registry.report import PullSelection
 
-    wanted = Wanted(names=request.names, registry=request.registry, theirs=request.theirs)
+    selection = PullSelection(names=request.names, registry=request.registry, theirs=request.theirs)
     options = AddOptions(
         file_bytes_max=app.settings.ingest.file_bytes_max,
         keep_current=False,
         revive=bool(request.names),
     )
     with app.parser() as parser:
-        return app.registries.pull(wanted, lambda: app.adder(parser, options))
+        return app.registries.pull(selection, lambda: app.adder(parser, options))
 
 
-def merged(results: "Sequence[SpacePull]") -> "PullResult":
+def combined(results: "Sequence[SpacePull]") -> "PullResult":
     """The results of several spaces as one, each entry and registry with its space."""
-    from kb.knowledge.registry.report import together
+    from kb.knowledge.registry import report
 
-    return together(results)
+    return report.combined(results)
 
 
 def made_homes(homes: "Sequence[SpaceHome]") -> "tuple[SpaceHome, ...]":

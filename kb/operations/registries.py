@@ -67,12 +67,12 @@ def publish(
     skipped, after `on_refusal` has heard which; UsageError, ReadOnlyHome, StoreFull.
     """
     from kb.knowledge.registry import publish as publishing
-    from kb.knowledge.registry.place import place_at
+    from kb.knowledge.registry.target import target_at
 
     try:
         return publishing.publish(
             request.folder,
-            place_at(request.target),
+            target_at(request.target),
             app.registries.pipeline(),
             app.store.clock,
             to=display_name(request.target),

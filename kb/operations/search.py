@@ -96,10 +96,10 @@ def _search_home(
     home: "OpenHome", request: SearchRequest, located: "LocatedFilters", scope: Scope
 ) -> SearchResult:
     """What one home finds, its first hit cut where that alone is over the budget."""
-    from kb.search.filters import audiences_read
+    from kb.search.filters import readable_audiences
 
     with home.store.read() as txn:
-        has_docs = bool(audiences_read(txn, scope))
+        has_docs = bool(readable_audiences(txn, scope))
     if not has_docs:
         return _no_hits(request, (NOTHING_HERE,))
     filters = located.of(home)

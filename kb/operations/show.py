@@ -12,7 +12,7 @@ from kb.model.text import Chunk
 from kb.operations.entries import Reference, entry_doc, references_of, referrers_of
 from kb.operations.fetch import around
 from kb.operations.operation import Operation
-from kb.search.door import named, open_id
+from kb.search.resolve import resolve_id, resolve_unchecked
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
@@ -118,11 +118,11 @@ def _shown(home: "OpenHome", ident: str, scope: Scope) -> WholeDoc | PassageInPl
         if entry is not None and entry.visible_to(scope):
             return _whole(txn, entry, scope)
         if not scope.operator:
-            opened = open_id(txn, ident, scope)
+            opened = resolve_id(txn, ident, scope)
             if opened.chunk is not None:
                 return _in_place(txn, opened.chunk, opened.doc, scope)
             return _whole(txn, opened.doc, scope)
-        record = named(txn, ident, scope)
+        record = resolve_unchecked(txn, ident, scope)
         if isinstance(record, Chunk):
             return _in_place(txn, record, docs.require(txn, record.doc_id), scope)
         return _whole(txn, record, scope)

@@ -66,11 +66,11 @@ def _bounded(home: "OpenHome", result: SearchResult, max_tokens: int | None) -> 
 def _with_docs(spaces: "Spaces", scope: Scope, failed: "list[FailedSpace]") -> "list[OpenHome]":
     """The homes that have docs for a scope; the first one where none has."""
     from kb.home.spaces.each import ask_each
-    from kb.search.filters import audiences_read
+    from kb.search.filters import readable_audiences
 
     def has_docs(home: "OpenHome") -> bool:
         with home.store.read() as txn:
-            return bool(audiences_read(txn, scope))
+            return bool(readable_audiences(txn, scope))
 
     each = ask_each(spaces.homes, has_docs, failed)
     return [home for home, has_any in each if has_any] or [each[0][0]]

@@ -82,7 +82,7 @@ def tools_of(spaces: "Spaces", scope: Scope) -> tuple[Tool, ...]:
     learn. Raises ConfigError where a topic's folder is not there.
     """
     description = learn.description(spaces.topics(scope))
-    tools = TOOLS if spaces.desk is None else (*TOOLS, HELP)
+    tools = TOOLS if spaces.guide is None else (*TOOLS, HELP)
     if not description:
         return tools
     return (*tools, msgspec.structs.replace(LEARN, description=description))
@@ -116,7 +116,7 @@ def answer(
 
     Every error of kb's own becomes a `Failed`; others are faults of the code and go to the caller.
     """
-    others = {LEARN.name: LEARN} if spaces.desk is None else {LEARN.name: LEARN, HELP.name: HELP}
+    others = {LEARN.name: LEARN} if spaces.guide is None else {LEARN.name: LEARN, HELP.name: HELP}
     tool = others.get(name) or _BY_NAME.get(name)
     if tool is None:
         names = ", ".join(_BY_NAME)

@@ -9,7 +9,7 @@ from kb.model.token import ROLES, Role
 
 if TYPE_CHECKING:
     from kb.home.app import App
-    from kb.store.trust.own_token import OwnToken
+    from kb.store.trust.local_token import LocalToken
 
 TokenRole = Role
 TOKEN_ROLES: Final = ROLES
@@ -81,8 +81,8 @@ def remove_token(app: "App", name: str) -> str:
     return tokens.remove(app.store, name).name
 
 
-def own_token() -> "OwnToken":
+def local_token() -> "LocalToken":
     """The token of the person at this machine, which every server that they start takes."""
-    from kb.store.trust import own_token as own
+    from kb.store.trust import local_token as local
 
-    return own.own_token()
+    return local.local_token()

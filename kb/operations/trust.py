@@ -13,11 +13,11 @@ from kb.errors import SourceError
 if TYPE_CHECKING:
     from kb.store import trust as store_trust
     from kb.store.trust import TrustedHome
-    from kb.upkeep.check.stranger import Strange
+    from kb.upkeep.check.untrusted import StoreInventory
 
     TrustList = store_trust.TrustList
     """The list of homes that count, on disk."""
-    StoreContents = Strange
+    StoreContents = StoreInventory
     """What somebody who lets a store count lets in with it."""
 
 SettingsFiles = dict[Path, bytes]
@@ -71,9 +71,9 @@ def escaping_link(home: Path) -> str | None:
 
     A home with one cannot count, whoever lets it.
     """
-    from kb.store.trust import link_out
+    from kb.store import trust as store_trust
 
-    return link_out(home)
+    return store_trust.escaping_link(home)
 
 
 def settings_in(home: Path) -> SettingsFiles:
@@ -95,9 +95,9 @@ def settings_in(home: Path) -> SettingsFiles:
 
 def ownership_problem(home: Path) -> str | None:
     """Why a home is not this user's alone, in words; None where it is, or is not there."""
-    from kb.store.trust import look_of
+    from kb.store import trust as store_trust
 
-    return look_of(home)
+    return store_trust.ownership_problem(home)
 
 
 def settings_effects(home: Path, settings: SettingsFiles) -> Iterator[str]:
@@ -115,10 +115,10 @@ def settings_effects(home: Path, settings: SettingsFiles) -> Iterator[str]:
 def store_contents(home: Path) -> "StoreContents | None":
     """What a home's store holds, read by a process of its own; None without a store.
 
-    Raises NotSound for a store that nothing may open.
+    Raises UnsafeStore for a store that nothing may open.
     """
     from kb.store.content.layout import HomePaths
-    from kb.upkeep.check.stranger import look_at
+    from kb.upkeep.check.untrusted import inspect_store
 
     paths = HomePaths(home)
-    return look_at(paths.store) if paths.has_store else None
+    return inspect_store(paths.store) if paths.has_store else None

@@ -1,4 +1,4 @@
-"""A budget of tokens, filled with passages: best first, then their neighbours, joined. Pure."""
+"""Fills a token budget: with the best chunks first, then with their neighbours, joined. Pure."""
 
 from collections.abc import Callable
 
@@ -6,40 +6,40 @@ from msgspec import Struct
 
 from kb.model.text import Chunk
 
-Neighbour = Callable[[int, int], Chunk | None]
+ChunkAt = Callable[[int, int], Chunk | None]
+"""The chunk of a source at an ordinal; None where there is none."""
 
 
-class Span(Struct, kw_only=True):
-    """Passages of one source, first to last by ordinal, that will be shown as one text."""
+class ChunkSpan(Struct, kw_only=True):
+    """Consecutive chunks of one source, which become the text of one hit."""
 
-    place: int
-    """Place of its best hit in the list of hits."""
+    best: int
+    """Position of its best chunk in the list of hits."""
     source_no: int
     first: Chunk
     last: Chunk
     tokens: int
 
 
-class Filled(Struct, frozen=True, kw_only=True):
-    """The spans that fit, in order of their best hit, and how many hits did not."""
+class FilledBudget(Struct, frozen=True, kw_only=True):
+    """The spans that fit, by the position of their best chunk, and how many hits did not fit."""
 
-    spans: list[Span]
+    spans: list[ChunkSpan]
     left_out: int
     joined: int
-    """Hits that went into another hit's span."""
+    """Hits that became part of another hit's span."""
 
 
-def fill(hits: list[Chunk], tokens_max: int, neighbour: Neighbour) -> Filled:
-    """Fill the budget: hits in order while they fit, then neighbours after and before them.
+def fill_budget(hits: list[Chunk], tokens_max: int, chunk_at: ChunkAt) -> FilledBudget:
+    """Fill the budget: hits in order while they fit, then the chunks after and before them.
 
-    The first hit is always kept. Token counts are the passages' own, overlaps counted twice, so
+    The first hit is always kept. Token counts are those of the chunks, overlaps counted twice, so
     the text never exceeds the budget unless the first hit alone does.
     """
-    spans: list[Span] = []
+    spans: list[ChunkSpan] = []
     used = joined = left_out = 0
-    for place, chunk in enumerate(hits):
-        home = _covering(spans, chunk)
-        if home is not None:
+    for position, chunk in enumerate(hits):
+        if _covering(spans, chunk) is not None:
             joined += 1
             continue
         if spans and used + chunk.tokens > tokens_max:
@@ -47,18 +47,22 @@ def fill(hits: list[Chunk], tokens_max: int, neighbour: Neighbour) -> Filled:
             continue
         used += chunk.tokens
         spans.append(
-            Span(
-                place=place, source_no=chunk.source_no, first=chunk, last=chunk, tokens=chunk.tokens
+            ChunkSpan(
+                best=position,
+                source_no=chunk.source_no,
+                first=chunk,
+                last=chunk,
+                tokens=chunk.tokens,
             )
         )
         joined += _join_touching(spans)
-    while grown := _grow(spans, tokens_max - used, neighbour):
-        used += grown
+    while added := _extend_spans(spans, tokens_max - used, chunk_at):
+        used += added
         joined += _join_touching(spans)
-    return Filled(spans=spans, left_out=left_out, joined=joined)
+    return FilledBudget(spans=spans, left_out=left_out, joined=joined)
 
 
-def _covering(spans: list[Span], chunk: Chunk) -> Span | None:
+def _covering(spans: list[ChunkSpan], chunk: Chunk) -> ChunkSpan | None:
     for span in spans:
         if (
             span.source_no == chunk.source_no
@@ -68,29 +72,31 @@ def _covering(spans: list[Span], chunk: Chunk) -> Span | None:
     return None
 
 
-def _grow(spans: list[Span], room: int, neighbour: Neighbour) -> int:
-    """Give each span one more passage where it fits; returns the tokens taken, 0 at the end."""
-    taken = 0
+def _extend_spans(spans: list[ChunkSpan], tokens_left: int, chunk_at: ChunkAt) -> int:
+    """Add one neighbouring chunk to each span where it fits; returns the tokens added."""
+    added = 0
     for span in spans:
         for ordinal, after in ((span.last.ordinal + 1, True), (span.first.ordinal - 1, False)):
-            chunk = neighbour(span.source_no, ordinal)
-            if chunk is None or chunk.tokens > room - taken or _covering(spans, chunk) is not None:
+            chunk = chunk_at(span.source_no, ordinal)
+            if chunk is None or chunk.tokens > tokens_left - added:
+                continue
+            if _covering(spans, chunk) is not None:
                 continue
             if after:
                 span.last = chunk
             else:
                 span.first = chunk
             span.tokens += chunk.tokens
-            taken += chunk.tokens
+            added += chunk.tokens
             break
-    return taken
+    return added
 
 
-def _join_touching(spans: list[Span]) -> int:
+def _join_touching(spans: list[ChunkSpan]) -> int:
     joined = 0
     for better in spans[:]:
         for other in spans[:]:
-            if other is better or other.source_no != better.source_no or other.place < better.place:
+            if other is better or other.source_no != better.source_no or other.best < better.best:
                 continue
             if better.last.ordinal + 1 == other.first.ordinal:
                 better.last = other.last

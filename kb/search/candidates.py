@@ -1,4 +1,4 @@
-"""The candidates: what each leg brings, filtered before any rank is taken."""
+"""Candidates: the hits of each leg (lexical, dense), filtered before they are ranked."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -10,7 +10,7 @@ from kb.model.entry import GUIDE
 from kb.model.ids import ChunkNo, Lsid
 from kb.model.search import LearnCall, SearchRequest
 from kb.model.text import Chunk
-from kb.search.filters import has_filters, keep_doc
+from kb.search.filters import has_filters, may_appear
 from kb.search.index.result import Hits
 from kb.search.index.scan import similarities
 from kb.store import chunks, docs
@@ -22,17 +22,16 @@ if TYPE_CHECKING:
 
     from kb.search.index.dense import DenseIndex
 
-_WIDEN: Final = 4
+_WIDEN_FACTOR: Final = 4
 
-Fetch = Callable[[int], Hits]
-
-
+FetchHits = Callable[[int], Hits]
+"""The best hits of a leg; takes their number."""
 LearnCalls = Callable[[Doc], LearnCall | None]
-"""What loads the subject that a doc is; None where nothing does."""
+"""The call that loads the topic's subject that a doc is; None where the subject is disabled."""
 
 
-class Gate:
-    """Lets through the passages whose doc may appear, by the store and not by a cache."""
+class CandidateFilter:
+    """Admits the chunks whose doc may appear, by the store, which an index may be behind of."""
 
     def __init__(
         self, txn: ReadTxn, request: SearchRequest, scope: Scope, learn: LearnCalls
@@ -42,40 +41,40 @@ class Gate:
         self._request = request
         self._scope = scope
         self._docs: dict[int, Doc | None] = {}
-        self._passed: dict[int, tuple[Chunk, Doc] | None] = {}
+        self._admitted: dict[int, tuple[Chunk, Doc] | None] = {}
 
-    def look(self, no: int) -> tuple[Chunk, Doc] | None:
-        """The passage and its source's newest doc, or None where it may not appear."""
-        if no not in self._passed:
+    def admit(self, no: int) -> tuple[Chunk, Doc] | None:
+        """The chunk and its source's newest doc, or None where it may not appear."""
+        if no not in self._admitted:
             chunk = chunks.get(self._txn, no)
             doc = self._doc(chunk) if chunk is not None else None
-            self._passed[no] = (chunk, doc) if chunk is not None and doc is not None else None
-        return self._passed[no]
+            self._admitted[no] = (chunk, doc) if chunk is not None and doc is not None else None
+        return self._admitted[no]
 
     def _doc(self, chunk: Chunk) -> Doc | None:
         source_no = chunk.source_no
         if source_no not in self._docs:
             doc = docs.get(self._txn, chunk.doc_id)
-            # One that is active is its source's newest; most passages are of the newest.
+            # An active doc is its source's newest, and most chunks belong to the newest.
             if doc is None or doc.status != "active":
                 doc = docs.latest(self._txn, source_no)
-            keep = doc is not None and keep_doc(doc, self._request, self._scope)
-            self._docs[source_no] = doc if keep and not self._is_off(doc) else None
+            keep = doc is not None and may_appear(doc, self._request, self._scope)
+            self._docs[source_no] = doc if keep and not self._is_hidden(doc) else None
         return self._docs[source_no]
 
-    def _is_off(self, doc: Doc | None) -> bool:
+    def _is_hidden(self, doc: Doc | None) -> bool:
         if doc is None:
             return False
         if doc.kind == "topic":
-            # Disabled since it was taken in, or its topic is: not for anyone, now.
+            # The subject or its topic was disabled after the ingest.
             return self._learn(doc) is None
-        # How things are done is for `kb guide`: who looks for a note is not asking for it.
+        # Guidance is for `kb guide`; a search shows it only if its filters name it.
         is_guide = doc.entry is not None and doc.entry.entry_type == GUIDE
         return is_guide and not has_filters(self._request)
 
 
-class ElsewhereGate(Gate):
-    """A gate that also keeps back the source itself."""
+class OtherSourcesFilter(CandidateFilter):
+    """A candidate filter that also rejects the chunks of one source."""
 
     def __init__(
         self,
@@ -88,76 +87,78 @@ class ElsewhereGate(Gate):
         super().__init__(txn, request, scope, learn)
         self._place = place
 
-    def look(self, no: int) -> tuple[Chunk, Doc] | None:
-        """As the gate does, but never a passage of the source itself."""
-        seen = super().look(no)
-        return seen if seen is not None and seen[1].place != self._place else None
+    def admit(self, no: int) -> tuple[Chunk, Doc] | None:
+        """As `CandidateFilter.admit`, but None for a chunk of the source."""
+        admitted = super().admit(no)
+        if admitted is None or admitted[1].place == self._place:
+            return None
+        return admitted
 
 
-def gather(fetch: Fetch, gate: Gate | None, wanted: int) -> Hits:
-    """Ask a leg for more until `wanted` survive the gate or it has no more; keeps its order.
+def gather(fetch: FetchHits, post_filter: CandidateFilter | None, wanted: int) -> Hits:
+    """Fetch more hits of a leg until `wanted` are admitted or it has no more; keeps their order.
 
-    Without a gate the leg is taken at its word: its own filter has let these through.
+    Without a filter the first `wanted` hits are taken as they are: the leg has filtered them.
     """
-    if gate is None:
+    if post_filter is None:
         return fetch(wanted)
     limit = wanted
     while True:
         hits = fetch(limit)
-        passed = [
+        admitted = [
             (no, score)
             for no, score in zip(hits.nos, hits.scores, strict=True)
-            if gate.look(no) is not None
+            if post_filter.admit(no) is not None
         ]
-        if len(passed) >= wanted or len(hits.nos) < limit:
-            kept = passed[:wanted]
-            return Hits(nos=[no for no, _ in kept], scores=[score for _, score in kept])
-        limit *= _WIDEN
+        if len(admitted) >= wanted or len(hits.nos) < limit:
+            first = admitted[:wanted]
+            return Hits(nos=[no for no, _ in first], scores=[score for _, score in first])
+        limit *= _WIDEN_FACTOR
 
 
 class Candidates(Struct, frozen=True, kw_only=True):
-    """The union of the legs. Arrays have shape (n,), in ascending passage number."""
+    """The union of the legs' hits. Arrays have shape (n,), in ascending chunk number."""
 
     nos: list[int]
     lexical: "NDArray[np.float64]"
-    """Word scores; NaN where the lexical leg did not bring the passage."""
+    """Lexical scores; NaN where the lexical leg did not return the chunk."""
     dense: "NDArray[np.float64]"
-    """Similarities; NaN where the dense leg was not asked or the passage has no vector."""
+    """Cosines; NaN where the dense leg was not used or the chunk has no vector."""
     vectors: "NDArray[np.float32]"
-    """Vectors of length 1, shape (n, dim); zero rows where there is none."""
+    """Vectors of length 1, shape (n, dim); a zero row where there is none."""
     lexical_rank: dict[ChunkNo, int]
     dense_rank: dict[ChunkNo, int]
     lexical_ceiling: float = 0.0
-    """What a passage with all of the query's words could score; 0 where it is not known."""
+    """The lexical score of an imagined chunk with all of the query's words; 0 where unknown."""
 
 
-def unite(
+def merge_legs(
     lexical: Hits | None,
     dense: Hits | None,
     index: "DenseIndex | None",
     query: "NDArray[np.float32] | None",
     lexical_ceiling: float = 0.0,
 ) -> Candidates:
-    """Put the legs' candidates together; each gets its similarity, whichever leg brought it.
+    """Merge the hits of the legs; each gets its cosine, whichever leg returned it.
 
-    `query` is a vector of the model that `index` is of; without it nothing is alike.
+    `query` is the query's vector by the model of `index`; without it there are no cosines.
     """
     import numpy as np
 
     legs = [leg for leg in (lexical, dense) if leg is not None]
     nos = sorted({no for leg in legs for no in leg.nos})
-    words = np.full(len(nos), np.nan)
+    lexical_scores = np.full(len(nos), np.nan)
     if lexical is not None and lexical.nos:
-        words[np.searchsorted(np.array(nos), lexical.nos)] = lexical.scores
-    meaning = np.full(len(nos), np.nan)
+        lexical_scores[np.searchsorted(np.array(nos), lexical.nos)] = lexical.scores
+    cosines = np.full(len(nos), np.nan)
     vectors = np.zeros((len(nos), 1), dtype=np.float32)
     if index is not None and query is not None and nos:
         vectors, present = index.vectors(nos)
-        meaning = similarities(vectors, present, query)
+        cosines = similarities(vectors, present, query)
     return Candidates(
         nos=nos,
-        lexical=words,
-        dense=meaning,
+        lexical=lexical_scores,
+        dense=cosines,
         vectors=vectors,
         lexical_rank=_ranks(lexical),
         dense_rank=_ranks(dense),

@@ -1,7 +1,7 @@
-"""The pipeline: candidates, filter, fusion, boost, spread, text."""
+"""The search pipeline: gather candidates, filter, fuse, boost, diversify, and build the hits."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -13,17 +13,25 @@ from kb.model.config import SearchSettings
 from kb.model.doc import Audience, Scope
 from kb.model.ids import Lsid
 from kb.model.search import Hit, SearchRequest, SearchResult
-from kb.search.answer import Scored, hits_of
-from kb.search.candidates import Candidates, ElsewhereGate, Gate, LearnCalls, gather, unite
-from kb.search.door import open_id
-from kb.search.filters import KnownAudiences, allowed_sources, audiences_read, has_filters
-from kb.search.fit import OTHERS, asked, judged, rule_of
-from kb.search.index import DenseIndex, LexicalIndexes
+from kb.search.backends import DenseBackend, SearchBackends
+from kb.search.candidates import (
+    CandidateFilter,
+    Candidates,
+    LearnCalls,
+    OtherSourcesFilter,
+    gather,
+    merge_legs,
+)
+from kb.search.entities import EntityMatches, align, match_entities, mentioning_all
+from kb.search.filters import AudienceCache, allowed_sources, has_filters, readable_audiences
+from kb.search.fit import BACKGROUND_CHUNKS, apply_fit, fit_context, fit_rule
+from kb.search.hits import ScoredChunk, build_hits
+from kb.search.index import DenseIndex
 from kb.search.index.follow import CatchUp
 from kb.search.index.result import Hits
-from kb.search.mentions import Asked, align, look_up, required
 from kb.search.order import Ordering
-from kb.search.pending import Leg, lag, unfinished
+from kb.search.pending import LegName, index_lag, pending_warnings
+from kb.search.resolve import resolve_id
 from kb.store import chunks
 from kb.store.content.files import ContentStore
 from kb.store.store import Store
@@ -36,342 +44,350 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_UNCUT: Final = "the doc has no passages yet, so nothing can be compared with it"
+_NOT_CHUNKED: Final = "the doc has no passages yet, so nothing can be compared with it"
 _OTHER_MODEL: Final = "what is here was embedded by another model, so it cannot be compared"
 
 
-class Meaning(Struct, frozen=True, kw_only=True):
-    """A model and the vectors made by it: only the two together can be asked."""
-
-    embedder: Embedder
-    dense: DenseIndex
-    warning: str | None = None
-    """Why it may not be the one that is wanted."""
-
-
-def _asked_itself(embedder: Embedder, text: str) -> "FloatVector":
-    return embedder.embed_query(text)
-
-
-class Sources(Struct, frozen=True, kw_only=True):
-    """Where the searcher gets what is costly; each is opened when first needed."""
-
-    lexical: Callable[[], LexicalIndexes]
-    meaning: Callable[[], Meaning]
-    """Asked once to a question: the home's model may change between two."""
-    embed_query: "Callable[[Embedder, str], FloatVector]" = _asked_itself
-
-
-class Seed(Struct, frozen=True, kw_only=True):
-    """A doc or a passage that others may be like; also in another home with the same model."""
+class SimilaritySeed(Struct, frozen=True, kw_only=True):
+    """The doc or chunk that `like` compares with; valid in any home with the same model."""
 
     ident: str
     place: Lsid
-    """Its source, none of whose passages is an answer."""
+    """Of its source, whose chunks are never hits."""
     fingerprint: str = ""
     """Of the model that made the vector."""
     vector: "FloatVector | None" = None
-    """(dim,) float32 of length 1; None where there is none yet, as the warnings say."""
+    """(dim,) float32 of length 1; None without one, and then the warnings say why."""
     warnings: tuple[str, ...]
 
 
-class Understood(Struct, frozen=True, kw_only=True):
-    """A text as a model reads it."""
+class EmbeddedQuery(Struct, frozen=True, kw_only=True):
+    """A query's vector, and the model that made it."""
 
     embedder: Embedder
     vector: "FloatVector"
     """(dim,) float32 of length 1."""
 
 
-class _Question(Struct, frozen=True, kw_only=True):
-    """A request made ready: what every step needs to know."""
+class _PreparedQuery(Struct, frozen=True, kw_only=True):
+    """A request with all that the steps of the pipeline need."""
 
     request: SearchRequest
     scope: Scope
     text: str
-    wanted: int
+    candidates_wanted: int
+    """Of each leg."""
     audiences: tuple[Audience, ...] = ()
-    allowed: frozenset[int] | None = None
-    restrict: frozenset[int] | None = None
-    meaning: Meaning | None = None
-    """None where it is searched by words alone."""
+    allowed_sources: frozenset[int] | None = None
+    required_chunks: frozenset[int] | None = None
+    dense: DenseBackend | None = None
+    """None to search by words alone."""
     warnings: list[str]
 
 
 class Searcher:
-    """Answers questions from one home; any number of threads may ask."""
+    """Searches one home. Thread-safe."""
 
     def __init__(
         self,
         store: Store,
         content: ContentStore,
-        sources: Sources,
+        backends: SearchBackends,
         settings: SearchSettings,
         lock_wait_s: float,
         learn: LearnCalls = lambda _: None,
     ) -> None:
         self._store = store
         self._content = content
-        self._sources = sources
+        self._backends = backends
         self._settings = settings
         self._lock_wait_s = lock_wait_s
         self._learn = learn
-        self._known_audiences = KnownAudiences()
+        self._audience_cache = AudienceCache()
 
     def search(self, request: SearchRequest, scope: Scope) -> SearchResult:
-        """Answer a question for a scope.
+        """The hits of a request, for a scope.
 
-        Equal request, store and scope give equal bytes. Nothing the scope may not see has any
-        part in hits or warnings. No query is an error: one without words or letters finds nothing
-        and the warnings say so.
+        Equal request, store and scope give equal bytes. Nothing that the scope may not see affects
+        hits or warnings. No query is an error: one without letters or digits has no hits, and a
+        warning says so.
         """
         warnings: list[str] = []
-        text = _readable(request.query, self._settings.query_chars_max, warnings)
+        text = _clean_query(request.query, self._settings.query_chars_max, warnings)
         with self._store.read() as txn:
-            asked = look_up(txn, request.require_entities, scope)
-            boosted = look_up(txn, request.boost_entities, scope)
+            required = match_entities(txn, request.require_entities, scope)
+            boosted = match_entities(txn, request.boost_entities, scope)
             warnings += [
-                f"no passage mentions {one.argument}" for one in (*asked, *boosted) if not one.nos
+                f"no passage mentions {entity.argument}"
+                for entity in (*required, *boosted)
+                if not entity.chunk_nos
             ]
-            allowed = allowed_sources(txn, request, scope, self._known_audiences)
-            audiences = audiences_read(txn, scope)
-        question = _Question(
+            allowed = allowed_sources(txn, request, scope, self._audience_cache)
+            audiences = readable_audiences(txn, scope)
+        query = _PreparedQuery(
             request=request,
             scope=scope,
             text=text,
-            wanted=max(self._settings.candidates, request.k),
+            candidates_wanted=max(self._settings.candidates, request.k),
             audiences=audiences,
-            allowed=allowed,
-            restrict=required(asked),
-            meaning=self._meaning(request, text, warnings),
+            allowed_sources=allowed,
+            required_chunks=mentioning_all(required),
+            dense=self._dense_backend(request, text, warnings),
             warnings=warnings,
         )
-        is_late = self._follow(question)
+        is_behind = self._follow_lexical(query)
         with self._store.read() as txn:
-            gate = Gate(txn, request, scope, self._learn)
-            order = self._ordered(question, boosted, gate, is_late=is_late)
-            hits, truncated = hits_of(txn, self._content, order, request, self._learn)
-            alignment, more = align(txn, text, [one.chunk.no for one in order], scope)
-            warnings += unfinished(txn, request.mode, scope)
+            candidate_filter = CandidateFilter(txn, request, scope, self._learn)
+            ranked = self._ranked(query, boosted, candidate_filter, is_behind=is_behind)
+            hits, truncated = build_hits(txn, self._content, ranked, request, self._learn)
+            alignment, entity_warnings = align(txn, text, [row.chunk.no for row in ranked], scope)
+            warnings += pending_warnings(txn, request.mode, scope)
         return SearchResult(
             query=request.query,
             mode=request.mode,
             hits=hits,
             entity_alignment=alignment,
-            warnings=tuple(dict.fromkeys((*warnings, *more))),
+            warnings=tuple(dict.fromkeys((*warnings, *entity_warnings))),
             truncated=truncated,
         )
 
     def similar(self, ident: str, k: int, scope: Scope) -> SearchResult:
-        """Passages of other docs that are most like a doc or a passage; none before it is cut.
+        """The chunks of other docs that are most similar to a doc or a chunk.
 
-        Raises NotFound where there is no such id for this scope, and AmbiguousId.
+        There are none before the doc is chunked. Raises NotFound where the scope sees no such id,
+        and AmbiguousId.
         """
         return self.like(self.seed(ident, scope), k, scope)
 
-    def seed(self, ident: str, scope: Scope) -> Seed:
-        """What an id names, as one vector. Raises as `similar` does."""
+    def seed(self, ident: str, scope: Scope) -> SimilaritySeed:
+        """The mean vector of what an id names. Raises as `similar`."""
         import numpy as np
 
         with self._store.read() as txn:
-            opened = open_id(txn, ident, scope)
-            source_no = opened.doc.source_no
-            seeds = [opened.chunk] if opened.chunk else chunks.of_source(txn, source_no)
-        if not seeds:
-            return Seed(ident=ident, place=opened.doc.place, warnings=(_UNCUT,))
-        question = self._nearness(ident, 0, scope)
-        dense = self._sources.meaning().dense
-        self._follow_vectors(dense, question)
-        rows, _ = dense.vectors([chunk.no for chunk in seeds])
-        mean = rows.sum(axis=0)
+            resolved = resolve_id(txn, ident, scope)
+            source_no = resolved.doc.source_no
+            rows = [resolved.chunk] if resolved.chunk else chunks.of_source(txn, source_no)
+        if not rows:
+            return SimilaritySeed(ident=ident, place=resolved.doc.place, warnings=(_NOT_CHUNKED,))
+        query = self._similarity_query(ident, 0, scope)
+        index = self._backends.dense().index
+        self._follow_dense(index, query)
+        vectors, _ = index.vectors([chunk.no for chunk in rows])
+        mean = vectors.sum(axis=0)
         length = float(np.linalg.norm(mean))
         if not length:
-            question.warnings.append("it has no vectors yet; run `kb worker --drain`")
-        return Seed(
+            query.warnings.append("it has no vectors yet; run `kb worker --drain`")
+        return SimilaritySeed(
             ident=ident,
-            place=opened.doc.place,
-            fingerprint=dense.fingerprint,
+            place=resolved.doc.place,
+            fingerprint=index.fingerprint,
             vector=(mean / length).astype(np.float32) if length else None,
-            warnings=tuple(question.warnings),
+            warnings=tuple(query.warnings),
         )
 
-    def like(self, seed: Seed, k: int, scope: Scope) -> SearchResult:
-        """Passages that are most like a seed, of this home or another, none of its own source."""
-        question = self._nearness(seed.ident, k, scope)
-        question.warnings.extend(seed.warnings)
+    def like(self, seed: SimilaritySeed, k: int, scope: Scope) -> SearchResult:
+        """The chunks most similar to a seed of any home, without those of its own source."""
+        query = self._similarity_query(seed.ident, k, scope)
+        query.warnings.extend(seed.warnings)
         hits: tuple[Hit, ...] = ()
         if seed.vector is not None:
-            dense = self._sources.meaning().dense
-            if dense.fingerprint == seed.fingerprint:
-                hits = self._nearest(seed, seed.vector, dense, question)
+            index = self._backends.dense().index
+            if index.fingerprint == seed.fingerprint:
+                hits = self._nearest(seed, seed.vector, index, query)
             else:
-                question.warnings.append(_OTHER_MODEL)
+                query.warnings.append(_OTHER_MODEL)
         return SearchResult(
             query=seed.ident,
             mode="dense",
             hits=hits,
             entity_alignment=(),
-            warnings=tuple(dict.fromkeys(question.warnings)),
+            warnings=tuple(dict.fromkeys(query.warnings)),
         )
 
-    def understood(self, query: str) -> Understood | None:
-        """The query as the model reads it; None where it has no words that the model can read."""
-        text = _readable(query, self._settings.query_chars_max, [])
-        meaning = self._meaning(SearchRequest(query=query), text, [])
-        if meaning is None:
+    def embed_query(self, query: str) -> EmbeddedQuery | None:
+        """The query's vector; None where there is no model, or none that can read the query."""
+        text = _clean_query(query, self._settings.query_chars_max, [])
+        backend = self._dense_backend(SearchRequest(query=query), text, [])
+        if backend is None:
             return None
         try:
-            vector = self._sources.embed_query(meaning.embedder, text)
+            vector = self._backends.embed_query(backend.embedder, text)
         except (ModelMissing, EmbedError):
             return None
-        return Understood(embedder=meaning.embedder, vector=vector)
+        return EmbeddedQuery(embedder=backend.embedder, vector=vector)
 
-    def _nearness(self, ident: str, k: int, scope: Scope) -> _Question:
-        return _Question(
+    def _similarity_query(self, ident: str, k: int, scope: Scope) -> _PreparedQuery:
+        return _PreparedQuery(
             request=SearchRequest(query=ident, k=k, mode="dense"),
             scope=scope,
             text="",
-            wanted=self._settings.candidates,
+            candidates_wanted=self._settings.candidates,
             warnings=[],
         )
 
     def _nearest(
         self,
-        seed: Seed,
+        seed: SimilaritySeed,
         vector: "NDArray[np.float32]",
-        dense: DenseIndex,
-        question: _Question,
+        index: DenseIndex,
+        query: _PreparedQuery,
     ) -> tuple[Hit, ...]:
-        self._follow_vectors(dense, question)
-        request = question.request
+        self._follow_dense(index, query)
+        request = query.request
         with self._store.read() as txn:
-            gate = ElsewhereGate(txn, request, question.scope, self._learn, seed.place)
-            allowed = allowed_sources(txn, request, question.scope, self._known_audiences)
-            found = gather(
-                lambda limit: dense.search(vector, limit, allowed=allowed), gate, question.wanted
+            other_sources = OtherSourcesFilter(txn, request, query.scope, self._learn, seed.place)
+            allowed = allowed_sources(txn, request, query.scope, self._audience_cache)
+            nearest = gather(
+                lambda limit: index.search(vector, limit, allowed=allowed),
+                other_sources,
+                query.candidates_wanted,
             )
-            united = unite(None, found, dense, vector)
+            candidates = merge_legs(None, nearest, index, vector)
             ordering = Ordering(self._settings, request.k)
-            order = ordering.order(united, None, [], gate) or []
-            return hits_of(txn, self._content, order, request, self._learn)[0]
+            ranked = ordering.order(candidates, None, [], other_sources) or []
+            return build_hits(txn, self._content, ranked, request, self._learn)[0]
 
-    def _follow(self, question: _Question) -> bool:
-        """Bring the words level; whether what the caller may not see may still be among them."""
-        if question.request.mode == "dense":
+    def _follow_lexical(self, query: _PreparedQuery) -> bool:
+        """Bring the lexical indexes up to date; returns as `_is_behind`."""
+        if query.request.mode == "dense":
             return False
-        state = self._sources.lexical().catch_up(
-            self._store, wait_s=self._lock_wait_s, audiences=question.audiences
+        state = self._backends.lexical().catch_up(
+            self._store, wait_s=self._lock_wait_s, audiences=query.audiences
         )
-        return self._is_late(state, "lexical", question)
+        return self._is_behind(state, "lexical", query)
 
-    def _follow_vectors(self, dense: DenseIndex, question: _Question) -> bool:
-        state = dense.catch_up(self._store, wait_s=self._lock_wait_s)
-        return self._is_late(state, "dense", question)
+    def _follow_dense(self, index: DenseIndex, query: _PreparedQuery) -> bool:
+        """Bring the dense index up to date; returns as `_is_behind`."""
+        state = index.catch_up(self._store, wait_s=self._lock_wait_s)
+        return self._is_behind(state, "dense", query)
 
-    def _is_late(self, state: CatchUp, leg: Leg, question: _Question) -> bool:
+    def _is_behind(self, state: CatchUp, leg: LegName, query: _PreparedQuery) -> bool:
+        """Whether an index may still hold what the scope may not see; warns where it is behind."""
         if state.behind or state.problem:
             with self._store.read() as txn:
-                said = lag(txn, state, leg, question.scope)
-            if said:
-                question.warnings.append(said)
-        return bool(state.behind) and not question.scope.operator
+                warning = index_lag(txn, state, leg, query.scope)
+            if warning:
+                query.warnings.append(warning)
+        return bool(state.behind) and not query.scope.operator
 
-    def _ordered(
-        self, question: _Question, boosted: list[Asked], gate: Gate, *, is_late: bool
-    ) -> list[Scored]:
-        """The hits. The caches filter by what the store said; where one was late, all are asked."""
-        ordering = Ordering(self._settings, question.request.k)
-        for through in (gate,) if is_late else (None, gate):
-            candidates, vector = self._candidates(question, through, gate)
-            order = ordering.order(candidates, vector, boosted, gate)
-            if order is not None:
-                return self._judged(question, order, candidates, by_meaning=vector is not None)
+    def _ranked(
+        self,
+        query: _PreparedQuery,
+        boosted: list[EntityMatches],
+        candidate_filter: CandidateFilter,
+        *,
+        is_behind: bool,
+    ) -> list[ScoredChunk]:
+        """The hits in order.
+
+        The indexes filter by the facets. Only where an index is behind the store does every
+        candidate pass through the candidate filter, which reads the store.
+        """
+        ordering = Ordering(self._settings, query.request.k)
+        for post_filter in (candidate_filter,) if is_behind else (None, candidate_filter):
+            candidates, vector = self._candidates(query, post_filter, candidate_filter)
+            ranked = ordering.order(candidates, vector, boosted, candidate_filter)
+            if ranked is not None:
+                return self._with_fit(query, ranked, candidates, has_vector=vector is not None)
         return []
 
-    def _judged(
-        self, question: _Question, order: list[Scored], found: Candidates, *, by_meaning: bool
-    ) -> list[Scored]:
-        """The hits with how they fit, without those that score too little."""
-        request, meaning = question.request, question.meaning
+    def _with_fit(
+        self,
+        query: _PreparedQuery,
+        ranked: list[ScoredChunk],
+        candidates: Candidates,
+        *,
+        has_vector: bool,
+    ) -> list[ScoredChunk]:
+        """The hits with their fit, without those that score less than the request's minimum."""
+        request, dense = query.request, query.dense
         rarity: Mapping[str, float] = {}
-        if request.mode != "dense" and order:
-            rarity = self._sources.lexical().rarity(question.text, question.audiences, OTHERS)
-        fingerprint = meaning.embedder.fingerprint if meaning and by_meaning else None
-        rule = rule_of(fingerprint, self._settings.fusion)
-        return judged(order, asked(question.text, found, rarity), rule, request.min_score)
+        if request.mode != "dense" and ranked:
+            rarity = self._backends.lexical().rarity(query.text, query.audiences, BACKGROUND_CHUNKS)
+        fingerprint = dense.embedder.fingerprint if dense and has_vector else None
+        rule = fit_rule(fingerprint, self._settings.fusion)
+        context = fit_context(query.text, candidates, rarity)
+        return apply_fit(ranked, context, rule, request.min_score)
 
     def _candidates(
-        self, question: _Question, through: Gate | None, gate: Gate
+        self,
+        query: _PreparedQuery,
+        post_filter: CandidateFilter | None,
+        candidate_filter: CandidateFilter,
     ) -> "tuple[Candidates, NDArray[np.float32] | None]":
-        lexical = self._lexical(question, through) if question.request.mode != "dense" else None
-        vector = self._query_vector(question)
-        if vector is None or question.meaning is None:
-            return unite(lexical, None, None, None), None
-        dense = question.meaning.dense
-        is_late = self._follow_vectors(dense, question)
-        found = gather(
-            lambda limit: dense.search(
-                vector, limit, allowed=question.allowed, restrict_nos=question.restrict
+        """The candidates of both legs, and the query's vector where the dense leg was used."""
+        lexical = self._lexical_hits(query, post_filter) if query.request.mode != "dense" else None
+        vector = self._query_vector(query)
+        if vector is None or query.dense is None:
+            return merge_legs(lexical, None, None, None), None
+        index = query.dense.index
+        is_behind = self._follow_dense(index, query)
+        dense = gather(
+            lambda limit: index.search(
+                vector, limit, allowed=query.allowed_sources, restrict_nos=query.required_chunks
             ),
-            gate if is_late else through,
-            question.wanted,
+            candidate_filter if is_behind else post_filter,
+            query.candidates_wanted,
         )
         ceiling = 0.0
         if lexical is not None and lexical.nos:
-            ceiling = self._sources.lexical().ceiling(question.text, question.audiences)
-        return unite(lexical, found, dense, vector, ceiling), vector
+            ceiling = self._backends.lexical().ceiling(query.text, query.audiences)
+        return merge_legs(lexical, dense, index, vector, ceiling), vector
 
-    def _lexical(self, question: _Question, gate: Gate | None) -> Hits:
-        index = self._sources.lexical()
-        # Which audiences are read says already who asks.
-        named = question.scope.operator or has_filters(question.request)
-        allowed = question.allowed if named else None
+    def _lexical_hits(self, query: _PreparedQuery, post_filter: CandidateFilter | None) -> Hits:
+        index = self._backends.lexical()
+        # The indexes are split by audience, so that without filters the scope needs no other limit.
+        is_filtered = query.scope.operator or has_filters(query.request)
+        allowed = query.allowed_sources if is_filtered else None
         return gather(
             lambda limit: index.search(
-                question.text,
+                query.text,
                 limit,
-                question.audiences,
+                query.audiences,
                 allowed=allowed,
-                restrict_nos=question.restrict,
+                restrict_nos=query.required_chunks,
             ),
-            gate,
-            question.wanted,
+            post_filter,
+            query.candidates_wanted,
         )
 
-    def _meaning(self, request: SearchRequest, text: str, warnings: list[str]) -> Meaning | None:
-        """The dense leg; None, with a warning, where it cannot read the query."""
+    def _dense_backend(
+        self, request: SearchRequest, text: str, warnings: list[str]
+    ) -> DenseBackend | None:
+        """The dense leg; None where it is not wanted, or, with a warning, cannot read the query."""
         if request.mode == "lexical" or not any(letter.isalnum() for letter in text):
             return None
         try:
-            meaning = self._sources.meaning()
+            backend = self._backends.dense()
         except (ModelMissing, EmbedError) as error:
             if request.mode == "dense":
                 raise
             warnings.append(f"searched by words alone: {error}")
             return None
-        if request.mode == "hybrid" and not can_read(meaning.embedder.scripts, text):
+        if request.mode == "hybrid" and not can_read(backend.embedder.scripts, text):
             warnings.append(
                 "searched by words alone: the embedding model does not read this script"
             )
             return None
-        if meaning.warning:
-            warnings.append(meaning.warning)
-        return meaning
+        if backend.warning:
+            warnings.append(backend.warning)
+        return backend
 
-    def _query_vector(self, question: _Question) -> "NDArray[np.float32] | None":
-        """The query's vector; None, with a warning, where the model fails."""
-        if question.meaning is None:
+    def _query_vector(self, query: _PreparedQuery) -> "NDArray[np.float32] | None":
+        """The query's vector; None without a dense leg, or, with a warning, if the model fails."""
+        if query.dense is None:
             return None
         try:
-            return self._sources.embed_query(question.meaning.embedder, question.text)
+            return self._backends.embed_query(query.dense.embedder, query.text)
         except (ModelMissing, EmbedError) as error:
-            if question.request.mode == "dense":
+            if query.request.mode == "dense":
                 raise
-            question.warnings.append(f"searched by words alone: {error}")
+            query.warnings.append(f"searched by words alone: {error}")
             return None
 
 
-def _readable(query: str, chars_max: int, warnings: list[str]) -> str:
+def _clean_query(query: str, chars_max: int, warnings: list[str]) -> str:
+    """The query as valid text of bounded length, with a warning for what is missing or cut."""
     text = query.replace("\0", " ").encode("utf-8", "replace").decode().strip()
     if len(text) > chars_max:
         warnings.append(f"the query was cut to its first {chars_max:,} characters")

@@ -1,4 +1,4 @@
-"""What a search can be narrowed to: the values that docs have, and how many have each."""
+"""Facets: the values that a search can filter by, and how many docs have each."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from kb.store.kv import ReadTxn
 
 
 class FacetValue(Struct, frozen=True, kw_only=True):
-    """A value by which a search can be narrowed."""
+    """A value that a search can filter by."""
 
     value: str
     docs: int
@@ -22,7 +22,7 @@ class FacetValue(Struct, frozen=True, kw_only=True):
 
 
 class Facets(Struct, frozen=True, kw_only=True):
-    """The values that active docs have; of each kind of value the most common ones, by value."""
+    """The most common values of each facet of active docs, sorted by value."""
 
     kinds: tuple[FacetValue, ...]
     tags: tuple[FacetValue, ...]
@@ -31,45 +31,45 @@ class Facets(Struct, frozen=True, kw_only=True):
 
 
 def facets_of(txn: ReadTxn, scope: Scope, values_max: int) -> Facets:
-    """What the docs that a scope sees can be narrowed to; at most so many values of each kind.
+    """The facets of the docs that a scope sees, with at most `values_max` values each.
 
-    Reads the facets whole: about 2 us for each doc and value.
+    Reads all of the facets: about 2 us for each doc and value.
     """
-    seen = allowed_sources(txn, NO_FILTERS, scope)
+    allowed = allowed_sources(txn, NO_FILTERS, scope)
 
     def values(name: str) -> Iterable[str]:
-        found = docs.facet_values(txn, name)
-        return (value for value, source_no in found if seen is None or source_no in seen)
+        rows = docs.facet_values(txn, name)
+        return (value for value, source_no in rows if allowed is None or source_no in allowed)
 
     places = (place_of(source) for source in values("source"))
     return Facets(
-        kinds=_most(values("kind"), values_max),
-        tags=_most(values("tag"), values_max),
-        sources=_most((place for place in places if place is not None), values_max),
+        kinds=_most_common(values("kind"), values_max),
+        tags=_most_common(values("tag"), values_max),
+        sources=_most_common((place for place in places if place is not None), values_max),
     )
 
 
-def merged_facets(each: Iterable[Facets], values_max: int) -> Facets:
-    """Those of several homes as one."""
-    found = tuple(each)
+def merge_facets(facets: Iterable[Facets], values_max: int) -> Facets:
+    """Merge the facets of several homes, adding up the counts."""
+    homes = tuple(facets)
     return Facets(
-        kinds=_merged((one.kinds for one in found), values_max),
-        tags=_merged((one.tags for one in found), values_max),
-        sources=_merged((one.sources for one in found), values_max),
+        kinds=_merged((home.kinds for home in homes), values_max),
+        tags=_merged((home.tags for home in homes), values_max),
+        sources=_merged((home.sources for home in homes), values_max),
     )
 
 
-def _most(values: Iterable[str], values_max: int) -> tuple[FacetValue, ...]:
-    return _rows(Counter(values), values_max)
+def _most_common(values: Iterable[str], values_max: int) -> tuple[FacetValue, ...]:
+    return _facet_values(Counter(values), values_max)
 
 
 def _merged(each: Iterable[tuple[FacetValue, ...]], values_max: int) -> tuple[FacetValue, ...]:
     counted: Counter[str] = Counter()
     for rows in each:
         counted.update({row.value: row.docs for row in rows})
-    return _rows(counted, values_max)
+    return _facet_values(counted, values_max)
 
 
-def _rows(counted: Counter[str], values_max: int) -> tuple[FacetValue, ...]:
-    best = sorted(counted.items(), key=lambda one: (-one[1], one[0]))[:values_max]
+def _facet_values(counted: Counter[str], values_max: int) -> tuple[FacetValue, ...]:
+    best = sorted(counted.items(), key=lambda row: (-row[1], row[0]))[:values_max]
     return tuple(FacetValue(value=value, docs=count) for value, count in sorted(best))

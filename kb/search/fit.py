@@ -1,9 +1,9 @@
-"""Does a passage fit the question, or is it merely the nearest there is? Pure.
+"""Fit: does a chunk fit the query, or is it merely the nearest there is? Pure.
 
-A score says how a passage stands to the others that were found, and the best one has a high score
-whatever was asked. Fit says how it stands to the question. Two signs of it are added up: how much
-nearer in meaning the passage is than others of the corpus are, and which share of the question's
-words it says, rare words counting for more. docs/nothing-fits.md has the measurements.
+A score compares a chunk with the other candidates, so the best one has a high score whatever the
+query is. Fit compares it with the query. It adds up two signals: nearness, how much more similar
+to the query the chunk is than the other candidates are; and coverage, the share of the query's
+terms that the chunk contains, weighted by rarity. docs/nothing-fits.md has the measurements.
 """
 
 import math
@@ -14,140 +14,140 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kb.model.text import indexed_text
-from kb.search.answer import FITS, Scored
 from kb.search.candidates import Candidates
+from kb.search.hits import FIT_THRESHOLD, ScoredChunk
 from kb.search.index.words import ANALYSIS_VERSION, is_han, terms, terms_in
 
-BACKGROUND: Final = 0.03
-"""How near unrelated texts are to each other, to the built-in model."""
-OTHERS: Final = 20
-"""So many unrelated passages a corpus is taken to hold besides its own: in a home of five notes the
-other four say little of what is near to a question there, and of which words are common."""
-_SAID_WEIGHT: Final = 0.7
+BACKGROUND_COSINE: Final = 0.03
+"""The cosine of unrelated texts under the built-in model."""
+BACKGROUND_CHUNKS: Final = 20
+"""This many unrelated chunks are assumed besides those of the corpus: in a home of five notes, four
+others tell little about what is similar to a query there, and which terms are common."""
+_COVERAGE_WEIGHT: Final = 0.7
 _RARITY_POWER: Final = 2
-"""Squared, for a foreign question shares its common words with any text."""
-_DIGITS: Final = 4
+"""Squared, because an unrelated query shares its common terms with any text."""
+_FIT_DIGITS: Final = 4
 _SCORE_DIGITS: Final = 6
 _FIT_MIN: Final = 0.01
-"""What scores are multiplied by at the least, so that they still tell the better from the worse."""
+"""The smallest factor for scores, so that they still tell the better from the worse."""
 
 _BUILT_IN: Final = "onnx:all-MiniLM-L6-v2-int8:6b3e72af7bf8"
-NEAR_FLOORS: Final[Mapping[tuple[str, int, str], float]] = {
+COMBINED_FLOORS: Final[Mapping[tuple[str, int, str], float]] = {
     (_BUILT_IN, 1, "spaced"): 0.31,
     (_BUILT_IN, 1, "plain"): 0.31,
 }
-"""By the model's fingerprint, the version of the analysis of words, and fusion: the sum of both
-signs from which on a passage fits. `make calibrate` measures them."""
-WORDS_FLOORS: Final[Mapping[tuple[int, str], float]] = {
+"""The strength from which on a chunk fits, by the model's fingerprint, the version of the text
+analysis, and the fusion. Measured by `make calibrate`."""
+COVERAGE_FLOORS: Final[Mapping[tuple[int, str], float]] = {
     (1, "spaced"): 0.23,
     (1, "plain"): 0.23,
 }
-"""By analysis and fusion: the share of words from which on a passage fits where nearness says
-nothing, for want of a model, of a vector, or of a measurement of the model."""
-_WORDS_FLOOR: Final = 0.23
+"""The coverage from which on a chunk fits where nearness is not known (no model, no vector, or a
+model that was not measured), by the version of the text analysis and the fusion."""
+_COVERAGE_FLOOR: Final = 0.23
 
 
-class Signs(Struct, frozen=True, kw_only=True):
-    """What speaks for a passage."""
+class FitSignals(Struct, frozen=True, kw_only=True):
+    """The two signals that a chunk fits."""
 
-    near: float | None
-    """How much nearer it is than the corpus, from 0 to 1; None where no model says."""
-    said: float
-    """The share of the question's words that it says, by their rarity, from 0 to 1."""
+    nearness: float | None
+    """How much its cosine exceeds that of the corpus, from 0 to 1; None without a cosine."""
+    coverage: float
+    """The share of the query's terms that it contains, weighted by rarity, from 0 to 1."""
 
 
-class Rule(Struct, frozen=True, kw_only=True):
-    """From where on a passage fits, under a model and an analysis."""
+class FitRule(Struct, frozen=True, kw_only=True):
+    """The floors from which on a chunk fits, under one model and text analysis."""
 
-    near_floor: float | None
-    """Of both signs together; None where nearness says nothing."""
-    words_floor: float
+    combined_floor: float | None
+    """Of nearness and coverage together, see `fit_strength`; None to use coverage alone."""
+    coverage_floor: float
 
-    def fit(self, signs: Signs) -> float:
-        """From 0 to 1, FITS at the floor."""
-        if self.near_floor is None or signs.near is None:
-            strength = signs.said / self.words_floor
+    def fit(self, signals: FitSignals) -> float:
+        """The fit from 0 to 1, FIT_THRESHOLD at the floor."""
+        if self.combined_floor is None or signals.nearness is None:
+            ratio = signals.coverage / self.coverage_floor
         else:
-            strength = strength_of(signs.near, signs.said) / self.near_floor
-        return round(min(1.0, FITS * strength), _DIGITS)
+            ratio = fit_strength(signals.nearness, signals.coverage) / self.combined_floor
+        return round(min(1.0, FIT_THRESHOLD * ratio), _FIT_DIGITS)
 
 
-def strength_of(near: float, said: float) -> float:
-    """Both signs as one number, which a floor is set for."""
-    return near + _SAID_WEIGHT * said
+def fit_strength(nearness: float, coverage: float) -> float:
+    """Both signals as one number, comparable with `combined_floor`."""
+    return nearness + _COVERAGE_WEIGHT * coverage
 
 
-def rule_of(fingerprint: str | None, fusion: str) -> Rule:
-    """The rule under a model, or without one; of a model that was not measured words alone say."""
-    return Rule(
-        near_floor=NEAR_FLOORS.get((fingerprint or "", ANALYSIS_VERSION, fusion)),
-        words_floor=WORDS_FLOORS.get((ANALYSIS_VERSION, fusion), _WORDS_FLOOR),
+def fit_rule(fingerprint: str | None, fusion: str) -> FitRule:
+    """The rule for a model, or None for no model. A model without a measurement has no floor."""
+    return FitRule(
+        combined_floor=COMBINED_FLOORS.get((fingerprint or "", ANALYSIS_VERSION, fusion)),
+        coverage_floor=COVERAGE_FLOORS.get((ANALYSIS_VERSION, fusion), _COVERAGE_FLOOR),
     )
 
 
-class Question(Struct, frozen=True, kw_only=True):
-    """What a passage is held against."""
+class FitContext(Struct, frozen=True, kw_only=True):
+    """What the fit of each chunk is measured against: the query's terms and the candidates."""
 
     weights: Mapping[str, float]
-    """The question's words, analysed, by how rare they are."""
-    near_sum: float
-    """Of the cosines of all candidates that have a vector."""
-    near_count: int
+    """The weight of each analysed term of the query, by its rarity."""
+    cosine_sum: float
+    """Over all candidates that have a vector."""
+    cosine_count: int
 
-    def signs(self, row: Scored) -> Signs:
-        """What speaks for a passage."""
-        near = None if row.near is None else self.near(row.near)
+    def signals(self, row: ScoredChunk) -> FitSignals:
+        """The signals of a chunk."""
+        nearness = None if row.cosine is None else self.nearness(row.cosine)
         text = indexed_text(row.doc.label, row.chunk.heading, row.chunk.text)
-        return Signs(near=near, said=said_share(self.weights, text))
+        return FitSignals(nearness=nearness, coverage=term_coverage(self.weights, text))
 
-    def near(self, cosine: float) -> float:
-        """How much nearer a candidate is than the others, at least 0."""
-        others = self.near_sum - cosine + OTHERS * BACKGROUND
-        background = max(BACKGROUND, others / (self.near_count - 1 + OTHERS))
+    def nearness(self, cosine: float) -> float:
+        """How much a candidate's cosine exceeds the mean of the other candidates; at least 0."""
+        others = self.cosine_sum - cosine + BACKGROUND_CHUNKS * BACKGROUND_COSINE
+        background = max(BACKGROUND_COSINE, others / (self.cosine_count - 1 + BACKGROUND_CHUNKS))
         return max(0.0, cosine - background)
 
 
-def asked(text: str, found: Candidates, rarity: Mapping[str, float]) -> Question:
-    """A question with its candidates; words are alike where `rarity` has none of them."""
+def fit_context(text: str, candidates: Candidates, rarity: Mapping[str, float]) -> FitContext:
+    """The context of a query text; an empty `rarity` gives all of its terms the same weight."""
     import numpy as np
 
-    known = found.dense[~np.isnan(found.dense)]
-    return Question(
-        weights={word: rare**_RARITY_POWER for word, rare in rarity.items()}
+    cosines = candidates.dense[~np.isnan(candidates.dense)]
+    return FitContext(
+        weights={term: rare**_RARITY_POWER for term, rare in rarity.items()}
         or dict.fromkeys(terms(text), 1.0),
-        near_sum=float(known.sum()),
-        near_count=len(known),
+        cosine_sum=float(cosines.sum()),
+        cosine_count=len(cosines),
     )
 
 
-def said_share(weights: Mapping[str, float], text: str) -> float:
-    """The share of some words that a text says, by their weights; 0 where there are none."""
+def term_coverage(weights: Mapping[str, float], text: str) -> float:
+    """The weighted share of the terms that a text contains; 0 where there are no terms."""
     total = math.fsum(weights.values())
     if total <= 0:
         return 0.0
-    said = terms_in(text, frozenset(weights))
+    present = terms_in(text, frozenset(weights))
     return (
         math.fsum(
             weight
-            for word, weight in weights.items()
-            # A dictionary parts Han otherwise in a passage than in a question.
-            if word in said or (is_han(word) and word in text)
+            for term, weight in weights.items()
+            # The dictionary may split Han in a chunk otherwise than in a query.
+            if term in present or (is_han(term) and term in text)
         )
         / total
     )
 
 
-def judged(
-    rows: Iterable[Scored], question: Question, rule: Rule, score_min: float
-) -> list[Scored]:
-    """The rows with their fit, as far as they score `score_min`.
+def apply_fit(
+    rows: Iterable[ScoredChunk], context: FitContext, rule: FitRule, score_min: float
+) -> list[ScoredChunk]:
+    """The rows with their fit, without those that score less than `score_min`.
 
-    Where none of them fits, all score below FITS, the less the farther the best is from fitting;
-    the proportions stay.
+    Where no row fits, all scores are scaled down in proportion, below FIT_THRESHOLD: the lower the
+    best fit, the lower the scores.
     """
-    fitted = [replace(row, fit=rule.fit(question.signs(row))) for row in rows]
+    fitted = [replace(row, fit=rule.fit(context.signals(row))) for row in rows]
     best = max((row.fit or 0.0 for row in fitted), default=1.0)
-    if best < FITS:
+    if best < FIT_THRESHOLD:
         best = max(best, _FIT_MIN)
         scores = [round(row.score * best, _SCORE_DIGITS) for row in fitted]
         fitted = [replace(row, score=score) for row, score in zip(fitted, scores, strict=True)]

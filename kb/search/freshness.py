@@ -1,4 +1,4 @@
-"""Is the source still what was taken in?"""
+"""Freshness: whether a doc's source has changed since the doc was ingested."""
 
 import hashlib
 import os
@@ -14,55 +14,55 @@ from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn
 from kb.store.records import SEEN, SOURCES
 
-# A file whose stamp moved is read to compare, up to this size.
+# A file whose state changed is read and compared up to this size.
 _HASHED_BYTES_MAX: Final = 8 << 20
 
-Stamp = tuple[int, int, int, int] | Literal["gone", "unknown"]
-"""Size, times and number of a file, or why there are none."""
+FileState = tuple[int, int, int, int] | Literal["gone", "unknown"]
+"""Size, mtime, ctime and inode of a file, or why there are none."""
 
 
 def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
-    """Compare a doc with its file now; of a page, say what the last look at it found."""
-    name = file_of(doc)
+    """Compare a doc with its file now; of a web page, report what the last sync saw."""
+    name = compared_file(doc)
     if name is None:
-        return _page(txn, doc)
-    return told_by(txn, doc, stamp_of(name)) or _compared(name, doc)
+        return _page_freshness(txn, doc)
+    return freshness_by_state(txn, doc, file_state(name)) or _freshness_by_bytes(name, doc)
 
 
-def file_of(doc: Doc) -> str | None:
-    """The file that a doc is compared with; None of a page, of which the store alone tells."""
+def compared_file(doc: Doc) -> str | None:
+    """The file that a doc is compared with; None for a web page, whose state is in the store."""
     name = name_of(doc.place)
     if name is None and doc.kind in ("topic", "pack", "entry"):
-        # Named by what it is in its collection; its source is the file.
+        # The place of such a doc is its name in its collection; its source is the file.
         name = name_of(Lsid(doc.source)) or doc.source
     return name
 
 
-def stamp_of(name: str) -> Stamp:
-    """What a look at a file tells without reading it."""
+def file_state(name: str) -> FileState:
+    """The state of a file, without reading it."""
     try:
-        found = os.stat(name)
+        stat = os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
         return "gone"
     except OSError:
         return "unknown"
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
 
-def told_by(txn: ReadTxn, doc: Doc, stamp: Stamp) -> Freshness | None:
-    """What a file's stamp alone says of a doc; None where its bytes must be compared."""
-    if isinstance(stamp, str):
-        return stamp
+def freshness_by_state(txn: ReadTxn, doc: Doc, state: FileState) -> Freshness | None:
+    """The freshness as far as a file's state tells it; None where its bytes must be compared."""
+    if isinstance(state, str):
+        return state
     seen = SEEN.get(txn, lsid_key(doc.place))
-    if seen is not None and seen.raw_sha256 == doc.raw_sha256 and _stamp_then(seen) == stamp:
+    if seen is not None and seen.raw_sha256 == doc.raw_sha256 and _seen_state(seen) == state:
         return "fresh"
-    size_bytes = stamp[0]
+    size_bytes = state[0]
     if size_bytes != doc.raw_bytes:
         return "changed"
     return "unknown" if size_bytes > _HASHED_BYTES_MAX else None
 
 
-def _compared(name: str, doc: Doc) -> Freshness:
+def _freshness_by_bytes(name: str, doc: Doc) -> Freshness:
     try:
         digest = hashlib.sha256(Path(name).read_bytes()).hexdigest()
     except OSError:
@@ -70,7 +70,7 @@ def _compared(name: str, doc: Doc) -> Freshness:
     return "fresh" if digest == doc.raw_sha256 else "changed"
 
 
-def _page(txn: ReadTxn, doc: Doc) -> Freshness:
+def _page_freshness(txn: ReadTxn, doc: Doc) -> Freshness:
     origin = SOURCES.get(txn, origin_id("url", doc.source, doc.owner).encode())
     if origin is None:
         return "unknown"
@@ -79,5 +79,5 @@ def _page(txn: ReadTxn, doc: Doc) -> Freshness:
     return "unknown" if origin.failures or origin.synced_ms is None else "fresh"
 
 
-def _stamp_then(seen: Seen) -> Stamp:
+def _seen_state(seen: Seen) -> FileState:
     return seen.size_bytes, seen.mtime_ns, seen.ctime_ns, seen.inode

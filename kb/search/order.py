@@ -1,27 +1,27 @@
-"""The order: candidates are fused, once more with feedback, boosted and spread."""
+"""Ordering: fuses the candidates, applies relevance feedback and boosts, and diversifies."""
 
 from typing import TYPE_CHECKING, Final
 
 from kb.model.config import SearchSettings
 from kb.model.ids import ChunkNo
-from kb.search.answer import Scored
-from kb.search.candidates import Candidates, Gate
-from kb.search.diversity import spread
-from kb.search.fuse import Leg, fuse
+from kb.search.candidates import CandidateFilter, Candidates
+from kb.search.diversify import diversify
+from kb.search.entities import EntityMatches
+from kb.search.fuse import LegScores, fuse
+from kb.search.hits import ScoredChunk
 from kb.search.index.scan import similarities
-from kb.search.mentions import Asked
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# How many of the best are weighed against each other for likeness, per hit wanted.
-_SPREAD_FACTOR: Final = 3
+# How many of the best candidates diversification selects from, per hit wanted.
+_POOL_FACTOR: Final = 3
 _DIGITS: Final = 6
 
 
 class Ordering:
-    """Orders the candidates of one question; k hits are wanted."""
+    """Orders the candidates of one query and selects k hits."""
 
     def __init__(self, settings: SearchSettings, k: int) -> None:
         self._settings = settings
@@ -29,123 +29,131 @@ class Ordering:
 
     def order(
         self,
-        found: Candidates,
+        candidates: Candidates,
         vector: "NDArray[np.float32] | None",
-        boosted: list[Asked],
-        gate: Gate,
-    ) -> list[Scored] | None:
-        """The hits, best first: score descending, then passage id.
+        boosted: list[EntityMatches],
+        candidate_filter: CandidateFilter,
+    ) -> list[ScoredChunk] | None:
+        """The hits, best first: by descending score, then by chunk id.
 
-        None where one of the best may not appear: the caches brought what the store no longer
-        shows, and the candidates are to be gathered through the gate.
+        `vector` is the query's, shape (dim,), of length 1; without it there is no feedback.
+
+        None where one of the best may not appear: an index is behind the store, so the caller must
+        gather the candidates again through the filter.
         """
         import numpy as np
 
-        if not found.nos or self._k < 1:
+        if not candidates.nos or self._k < 1:
             return []
-        fused = self._fused(found, found.dense)
-        if vector is not None and not np.isnan(found.lexical).all():
-            fused = self._fed_back(found, vector, fused)
-        boosts = np.ones(len(found.nos))
+        fused = self._fused(candidates, candidates.dense)
+        if vector is not None and not np.isnan(candidates.lexical).all():
+            fused = self._with_feedback(candidates, vector, fused)
+        boosts = np.ones(len(candidates.nos))
         if boosted:
-            boosts = np.array([self._boost(ChunkNo(no), boosted) for no in found.nos])
+            boosts = np.array([self._boost(ChunkNo(no), boosted) for no in candidates.nos])
         scores = fused * boosts
         # A score is at most 1, however much is boosted.
         scores /= max(1.0, float(scores.max()))
-        best = np.lexsort((np.array(found.nos), -scores))[: self._k * _SPREAD_FACTOR]
+        best = np.lexsort((np.array(candidates.nos), -scores))[: self._k * _POOL_FACTOR]
 
-        def row(place: int) -> Scored | None:
-            no = ChunkNo(found.nos[place])
-            seen = gate.look(no)
-            return seen and Scored(
-                score=float(scores[place]),
-                chunk=seen[0],
-                doc=seen[1],
-                lexical_rank=found.lexical_rank.get(no),
-                dense_rank=found.dense_rank.get(no),
-                fused=float(fused[place]),
-                boost=float(boosts[place]),
-                near=None if np.isnan(found.dense[place]) else float(found.dense[place]),
+        def row(position: int) -> ScoredChunk | None:
+            no = ChunkNo(candidates.nos[position])
+            admitted = candidate_filter.admit(no)
+            return admitted and ScoredChunk(
+                score=float(scores[position]),
+                chunk=admitted[0],
+                doc=admitted[1],
+                lexical_rank=candidates.lexical_rank.get(no),
+                dense_rank=candidates.dense_rank.get(no),
+                fused=float(fused[position]),
+                boost=float(boosts[position]),
+                cosine=None
+                if np.isnan(candidates.dense[position])
+                else float(candidates.dense[position]),
             )
 
-        # Mostly nothing crowds, and those that come after the first k are not read.
+        # Mostly there are no near-duplicates, and then only the first k and their ties are read.
         first = int((scores[best] >= scores[best[: self._k][-1]]).sum())
         for count in sorted({first, len(best)}):
-            rows = [row(place) for place in best[:count].tolist()]
-            pool = [one for one in rows if one is not None]
+            rows = [row(position) for position in best[:count].tolist()]
+            pool = [scored for scored in rows if scored is not None]
             if len(pool) < len(rows):
                 return None
-            hits, is_crowded = self._spread(pool, found)
-            if not is_crowded:
+            hits, has_near_duplicates = self._diversified(pool, candidates)
+            if not has_near_duplicates:
                 break
         return hits
 
-    def _fused(self, found: Candidates, dense: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    def _fused(self, candidates: Candidates, dense: "NDArray[np.float64]") -> "NDArray[np.float64]":
         import numpy as np
 
         weight = self._settings.lexical_weight
-        legs: list[Leg] = []
-        if not np.isnan(found.lexical).all():
-            top_min = self._settings.lexical_top_share * found.lexical_ceiling
-            legs.append(Leg(scores=found.lexical, weight=weight, floor=0.0, top_min=top_min))
+        legs: list[LegScores] = []
+        if not np.isnan(candidates.lexical).all():
+            top_min = self._settings.lexical_top_share * candidates.lexical_ceiling
+            legs.append(
+                LegScores(scores=candidates.lexical, weight=weight, floor=0.0, top_min=top_min)
+            )
         if not np.isnan(dense).all():
-            legs.append(Leg(scores=dense, weight=1.0 - weight))
+            legs.append(LegScores(scores=dense, weight=1.0 - weight))
         spaced = self._settings.fusion == "spaced"
         return fuse(
             legs, k=self._settings.rrf_k, spaced=spaced, spacing_min=self._settings.candidates
         )
 
-    def _fed_back(
+    def _with_feedback(
         self,
-        found: Candidates,
+        candidates: Candidates,
         vector: "NDArray[np.float32]",
         fused: "NDArray[np.float64]",
     ) -> "NDArray[np.float64]":
-        """Fuse again, the query moved a little towards the best passages so far.
+        """Fuse again, with the query vector moved a little towards the best chunks so far.
 
-        Rocchio's relevance feedback (1971) on vectors, with the top passages taken as relevant.
+        Rocchio's relevance feedback (1971) on vectors; the top chunks are assumed to be relevant.
         """
         import numpy as np
 
         count, weight = self._settings.feedback_passages, self._settings.feedback_weight
-        best = np.lexsort((np.array(found.nos), -fused))[:count]
-        present = ~np.isnan(found.dense)
+        best = np.lexsort((np.array(candidates.nos), -fused))[:count]
+        present = ~np.isnan(candidates.dense)
         relevant = best[present[best]]
         if not weight or not len(relevant):
             return fused
-        mean = found.vectors[relevant].mean(axis=0)
+        mean = candidates.vectors[relevant].mean(axis=0)
         length = float(np.linalg.norm(mean))
         if not length:
             return fused
         moved = (1.0 - weight) * vector + weight * (mean / length)
         moved = (moved / np.linalg.norm(moved)).astype(np.float32)
-        return self._fused(found, similarities(found.vectors, present, moved))
+        return self._fused(candidates, similarities(candidates.vectors, present, moved))
 
-    def _boost(self, no: ChunkNo, boosted: list[Asked]) -> float:
+    def _boost(self, no: ChunkNo, boosted: list[EntityMatches]) -> float:
         boost = 1.0
-        for one in boosted:
-            if no in one.nos:
+        for entity in boosted:
+            if no in entity.chunk_nos:
                 boost *= self._settings.entity_boost
         return boost
 
-    def _spread(self, pool: list[Scored], found: Candidates) -> tuple[list[Scored], bool]:
-        """The k hits of the pool, and whether one of it had to give way."""
+    def _diversified(
+        self, pool: list[ScoredChunk], candidates: Candidates
+    ) -> tuple[list[ScoredChunk], bool]:
+        """The k hits of the pool, and whether a near-duplicate was demoted."""
         import msgspec
         import numpy as np
 
         pool.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
-        chosen = spread(
+        selected = diversify(
             [row.score for row in pool],
-            found.vectors[np.searchsorted(found.nos, [row.chunk.no for row in pool])],
+            candidates.vectors[np.searchsorted(candidates.nos, [row.chunk.no for row in pool])],
             [row.chunk.text for row in pool],
             self._k,
             similarity_min=self._settings.mmr_similarity,
-            crowd=self._settings.mmr_crowd,
+            near_duplicates_max=self._settings.mmr_crowd,
         )
         hits = [
-            msgspec.structs.replace(pool[place], score=round(score, _DIGITS))
-            for place, score in chosen
+            msgspec.structs.replace(pool[position], score=round(score, _DIGITS))
+            for position, score in selected
         ]
         hits.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
-        is_crowded = chosen != [(place, row.score) for place, row in enumerate(pool[: self._k])]
-        return hits, is_crowded
+        undemoted = [(position, row.score) for position, row in enumerate(pool[: self._k])]
+        return hits, selected != undemoted

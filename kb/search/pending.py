@@ -1,4 +1,4 @@
-"""What is there and cannot be found yet? As far as the caller may know of it."""
+"""Pending work: docs that a search cannot find yet, as far as the scope may know of them."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -12,17 +12,17 @@ from kb.store import chunks, docs, log
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
 
-_COUNTED_MAX: Final = 10_000
+_COUNT_MAX: Final = 10_000
 
-Leg = Literal["lexical", "dense"]
+LegName = Literal["lexical", "dense"]
 
 
-def unfinished(txn: ReadTxn, mode: SearchMode, scope: Scope) -> Iterator[str]:
-    """A line for the docs that wait to be cut, and one for those that wait to be embedded."""
-    uncut = _waiting(txn, "chunk", scope)
-    if uncut:
-        yield f"{uncut} doc(s) are not searchable yet; run `kb worker --drain`"
-    unembedded = 0 if mode == "lexical" else _waiting(txn, "embed", scope)
+def pending_warnings(txn: ReadTxn, mode: SearchMode, scope: Scope) -> Iterator[str]:
+    """A warning for the docs that wait for chunking, and one for those that wait for embedding."""
+    unchunked = _count_waiting(txn, "chunk", scope)
+    if unchunked:
+        yield f"{unchunked} doc(s) are not searchable yet; run `kb worker --drain`"
+    unembedded = 0 if mode == "lexical" else _count_waiting(txn, "embed", scope)
     if unembedded:
         yield (
             f"{unembedded} doc(s) have no vectors yet and are found by words alone; "
@@ -30,12 +30,12 @@ def unfinished(txn: ReadTxn, mode: SearchMode, scope: Scope) -> Iterator[str]:
         )
 
 
-def _waiting(txn: ReadTxn, kind: JobKind, scope: Scope) -> int:
+def _count_waiting(txn: ReadTxn, kind: JobKind, scope: Scope) -> int:
     if scope.operator:
-        return queue.pending_of_kind(txn, kind, _COUNTED_MAX)
-    # Every job is looked at: where counting stopped would tell how many others there are.
-    seen = (1 for job in queue.pending(txn, kind) if _is_visible(txn, job.doc_id, scope))
-    return sum(islice(seen, _COUNTED_MAX))
+        return queue.pending_of_kind(txn, kind, _COUNT_MAX)
+    # No limit on the jobs read: a count cut off by it would tell how many hidden jobs there are.
+    visible = (1 for job in queue.pending(txn, kind) if _is_visible(txn, job.doc_id, scope))
+    return sum(islice(visible, _COUNT_MAX))
 
 
 def _is_visible(txn: ReadTxn, doc_id: str, scope: Scope) -> bool:
@@ -44,11 +44,11 @@ def _is_visible(txn: ReadTxn, doc_id: str, scope: Scope) -> bool:
     return newest is not None and newest.status == "active" and newest.visible_to(scope)
 
 
-def lag(txn: ReadTxn, state: CatchUp, leg: Leg, scope: Scope) -> str | None:
-    """What keeps a cache behind the store, in words; None where it is level.
+def index_lag(txn: ReadTxn, state: CatchUp, leg: LegName, scope: Scope) -> str | None:
+    """A warning that an index is behind the store; None where it is up to date.
 
-    Who may not see all is told of no cause and no number, and only where something that they may
-    see is not in the cache: what others do keeps caches busy, too.
+    A scope that does not see everything is told neither cause nor number, and is warned only where
+    the index lacks something that it may see: the docs of others keep indexes behind, too.
     """
     if scope.operator:
         if not state.behind:
@@ -60,13 +60,13 @@ def lag(txn: ReadTxn, state: CatchUp, leg: Leg, scope: Scope) -> str | None:
     return None
 
 
-def _misses_visible(txn: ReadTxn, watermark: int, leg: Leg, scope: Scope) -> bool:
+def _misses_visible(txn: ReadTxn, watermark: int, leg: LegName, scope: Scope) -> bool:
     if watermark + 1 < log.first_seq(txn):
         return any(scope.reads(audience) for audience in docs.audiences(txn))
     for _, entry in log.since(txn, watermark):
         if not (entry.words if leg == "lexical" else entry.vectors):
             continue
-        alive = (chunks.live(txn, no) for no in entry.nos)
-        if any(found is not None and found[1].visible_to(scope) for found in alive):
+        live = (chunks.get_active(txn, no) for no in entry.nos)
+        if any(pair is not None and pair[1].visible_to(scope) for pair in live):
             return True
     return False

@@ -11,7 +11,7 @@ from kb.errors import NoJob, NotFound
 from kb.model.doc import LedgerState
 from kb.model.ids import DocId
 from kb.model.token import Role, may
-from kb.search.door import named, open_doc
+from kb.search.resolve import resolve_doc, resolve_unchecked
 from kb.serve.http_content import JobStatus, job_status
 from kb.serve.http_reply import EVENTS, Refusal, Reply
 from kb.serve.http_routes import Caller, Route, Served
@@ -102,8 +102,8 @@ def _events(served: Served, request: EventsQuery, caller: Caller) -> Reply:
         raise Refusal(403, "forbidden", f"this wants a token of a {wanted}")
     with served.app.store.read() as txn:
         for ident in request.doc:
-            open_doc(txn, ident, caller.scope)
-        docs = {DocId(named(txn, ident, caller.scope).doc_id) for ident in request.doc}
+            resolve_doc(txn, ident, caller.scope)
+        docs = {DocId(resolve_unchecked(txn, ident, caller.scope).doc_id) for ident in request.doc}
     watching = Watching(served, caller, request.job, tuple(sorted(docs)))
     watching.look()
     limit_s = served.app.settings.serve.stream_s
@@ -176,7 +176,7 @@ class Watching:
 
     def _state(self, txn: ReadTxn, ident: DocId) -> LedgerState | Literal["failed", "gone"]:
         try:
-            newest = open_doc(txn, ident, self._caller.scope)
+            newest = resolve_doc(txn, ident, self._caller.scope)
         except NotFound:
             return "gone"
         entry = LEDGER.get(txn, newest.doc_id.encode())

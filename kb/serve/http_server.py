@@ -38,7 +38,7 @@ from kb.serve.http_writes import write_routes
 from kb.serve.own_socket import own_socket
 from kb.serve.sessions import Sessions
 from kb.store import tokens
-from kb.store.trust.own_token import OwnToken
+from kb.store.trust.local_token import LocalToken
 
 # Together under ten seconds: requests that are answered, workers, threads that still answer.
 _REQUESTS_S: Final = 3
@@ -117,7 +117,7 @@ def serve(
     stream: TextIO,
     form: LineFormat,
     told: Told,
-    own: OwnToken | None,
+    own: LocalToken | None,
 ) -> Ended:
     """Answer until SIGTERM or SIGINT, and end within ten seconds of it.
 
@@ -129,7 +129,7 @@ def serve(
     if importlib.util.find_spec("uvicorn") is None:
         raise KbError("the server needs uvicorn; run `pip install 'kb[serve]'`")
     app = spaces.first
-    secret = own.made() if own is not None else None
+    secret = own.read_or_create() if own is not None else None
     with app.store.read() as txn:
         has_tokens = bool(tokens.listed(txn))
     listener, is_loopback = bound(said, has_tokens=has_tokens)

@@ -15,7 +15,7 @@ from kb.model.ids import DocId
 from kb.model.note import NoteStatus
 from kb.model.origin import Origin
 from kb.model.standing import Standing, StandingsRequest
-from kb.search.door import open_doc
+from kb.search.resolve import resolve_doc
 from kb.serve.http_content import JobQuery, is_seen_at, job_report, shown_job
 from kb.serve.http_events import queue_state
 from kb.serve.http_reply import Reply, json_of
@@ -157,7 +157,7 @@ def _standings(served: Served, request: StandingsRequest, caller: Caller) -> Rep
 def _standing(txn: ReadTxn, ident: DocId, scope: Scope) -> Standing:
     """Of a doc that the scope does not see any more there is nothing to wait for."""
     try:
-        newest = open_doc(txn, ident, scope)
+        newest = resolve_doc(txn, ident, scope)
     except NotFound:
         return Standing(doc_id=ident, state="done")
     entry = LEDGER.get(txn, newest.doc_id.encode())

@@ -9,7 +9,7 @@ import msgspec
 from kb import __version__
 from kb.errors import ConfigError, KbError
 from kb.home.spaces.spaces import Spaces
-from kb.knowledge.topics import Limits, Topic, knowledge_section, without_learned
+from kb.knowledge.topics import LearnLimits, Topic, knowledge_section, without_learned
 from kb.model.doc import Scope
 from kb.operations.failure import Failed, failed_by
 from kb.operations.operation import Tool
@@ -79,7 +79,7 @@ def make_server(
 
 def _known(spaces: Spaces, scope: Scope) -> str:
     """What is learned of topics, for the instructions; empty where there is nothing."""
-    limits = Limits(answer_bytes_max=KNOWLEDGE_BYTES_MAX)
+    limits = LearnLimits(answer_bytes_max=KNOWLEDGE_BYTES_MAX)
     try:
         found = knowledge_section(spaces.topics(scope), limits, with_tool=False)
     except ConfigError:

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from kb.errors import ConfigError, NotFound, SourceError
 from kb.home.spaces.spaces import Spaces
-from kb.knowledge.topics import Limits, Topic, open_shelf, without_learned
-from kb.knowledge.topics.load import Wanted, load
+from kb.knowledge.topics import LearnLimits, Topic, read_contents, without_learned
+from kb.knowledge.topics.load import SubjectRequest, load
 from kb.model.doc import Scope
 from kb.operations.failure import Failed
 from kb.operations.fetch import FetchedText
@@ -20,7 +20,7 @@ DOC: Final = "kb://doc/"
 SUBJECT: Final = "kb://topic/"
 PAGE_ROWS: Final = 100
 _TOKENS_MAX: Final = 50_000
-_LIMITS: Final = Limits(answer_bytes_max=4 * _TOKENS_MAX)
+_LIMITS: Final = LearnLimits(answer_bytes_max=4 * _TOKENS_MAX)
 
 
 class Resource(Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ def _subjects(spaces: Spaces, after: str, scope: Scope) -> Page:
 def _all_subjects(spaces: Spaces, scope: Scope) -> Iterator[Resource]:
     for topic in topics_of(spaces, scope):
         try:
-            slugs = open_shelf(topic, _LIMITS.entries_max).available
+            slugs = read_contents(topic, _LIMITS.entries_max).available
         except SourceError:
             continue
         for slug in slugs:
@@ -116,11 +116,11 @@ def _read_subject(spaces: Spaces, uri: str, scope: Scope) -> Text:
         if topic.id != ident:
             continue
         try:
-            subjects = open_shelf(topic, _LIMITS.entries_max).subjects
+            subjects = read_contents(topic, _LIMITS.entries_max).subjects
         except SourceError:
             break
         wanted = [
-            Wanted(subject=one, by_name=True)
+            SubjectRequest(subject=one, by_name=True)
             for one in subjects
             if one.slug == slug and not one.problem
         ]

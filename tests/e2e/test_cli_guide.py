@@ -201,7 +201,7 @@ def test_an_agent_is_helped(
     homes = [SpaceHome(name="user", home=person.mine)]
     with Spaces.open(homes, lambda _: Settings()) as spaces:
         assert tools.HELP in tools.tools_of(spaces, OPERATOR)
-        alone = msgspec.structs.replace(spaces, desk=None)
+        alone = msgspec.structs.replace(spaces, guide=None)
         assert tools.HELP not in tools.tools_of(alone, OPERATOR)
         unknown = msgspec.json.decode(tools.call("help", {"action": "stuck"}, alone, ADA))
         assert unknown["error"]["code"] == "unknown_tool"

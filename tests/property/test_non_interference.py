@@ -24,9 +24,10 @@ from kb.model.doc import OPERATOR, Doc, Scope, Visibility
 from kb.model.ids import DocId, Lsid, doc_id
 from kb.model.search import SearchMode, SearchRequest
 from kb.operations.table import TOOLS, call
-from kb.search.engine import Meaning, Searcher, Sources
+from kb.search.backends import DenseBackend, SearchBackends
+from kb.search.engine import Searcher
+from kb.search.entities import list_entities
 from kb.search.index import DenseIndex, LexicalIndexes
-from kb.search.mentions import list_entities
 from kb.store import chunks, docs
 
 NOBODY, BOB, ALICE = Scope(user=None), Scope(user="bob"), Scope(user="alice")
@@ -92,9 +93,9 @@ class Home(SmallHome):
         self.searcher = Searcher(
             self.store,
             self.content,
-            Sources(
+            SearchBackends(
                 lexical=lambda: self.lexical,
-                meaning=lambda: Meaning(embedder=self.embedder, dense=self.dense),
+                dense=lambda: DenseBackend(embedder=self.embedder, index=self.dense),
             ),
             SearchSettings(candidates=6),
             5.0,

@@ -14,7 +14,7 @@ from kb.store.store import Store
 
 if TYPE_CHECKING:
     from kb.intake.embed.protocol import FloatVector
-    from kb.search.engine import Meaning
+    from kb.search.backends import DenseBackend
 
 
 class SharedModels:
@@ -72,7 +72,7 @@ class HomeModels:
         self._dense_folder = dense_folder
         self._settings = settings
         self._shared = shared or SharedModels()
-        self._active: Meaning | None = None
+        self._active: DenseBackend | None = None
         self._lock = threading.RLock()
 
     def in_use(self) -> EmbedderSet:
@@ -84,18 +84,18 @@ class HomeModels:
         asked = self.asked()
         return EmbedderSet(active=self.described(asked), settings=asked)
 
-    def active(self) -> "Meaning":
+    def active(self) -> "DenseBackend":
         """The model that searches use, with its cache of vectors.
 
         Raises ModelMissing where it is not there, or is not the one that embedded the passages.
         """
-        from kb.search.engine import Meaning
+        from kb.search.backends import DenseBackend
         from kb.search.index import DenseIndex
 
         with self._lock:
             known = self.in_use()
             embedder = self._opened(known.active)
-            if self._active is None or self._active.dense.fingerprint != embedder.fingerprint:
+            if self._active is None or self._active.index.fingerprint != embedder.fingerprint:
                 # A search that still runs may hold the one before: it is let go, not closed.
                 said = self._settings.index
                 dense = DenseIndex(
@@ -106,7 +106,7 @@ class HomeModels:
                     crossover_rows=said.crossover_rows,
                 )
                 warning = self._warning(known)
-                self._active = Meaning(embedder=embedder, dense=dense, warning=warning)
+                self._active = DenseBackend(embedder=embedder, index=dense, warning=warning)
             return self._active
 
     def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":
@@ -153,7 +153,7 @@ class HomeModels:
     def close(self) -> None:
         """Let go of the files."""
         if self._active is not None:
-            self._active.dense.close()
+            self._active.index.close()
 
     def _opened(self, spec: EmbedderSpec) -> Embedder:
         embedder = self._made(spec.choice)
@@ -169,7 +169,7 @@ class HomeModels:
 
     def _warning(self, known: EmbedderSet) -> str | None:
         asked = self.asked()
-        if asked in (known.settings, *(one.choice for one in known.kept)):
+        if asked in (known.settings, *(one.choice for one in known.retained)):
             return None
         return (
             f"the settings ask for the model {_name(asked)}, and this home is embedded by "

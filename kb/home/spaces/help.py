@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kb.home.app import App
 from kb.home.open_home import OpenHome
-from kb.knowledge.guide import Desk, Shelf
+from kb.knowledge.guide import EntryCatalog, Guide
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ class Once:
             return self._app
 
 
-def desk_of(homes: Sequence[OpenHome], first: App, core: Callable[[], App] | None) -> Desk:
-    """A desk over homes in the order of precedence, kb's own entries after them.
+def guide_of(homes: Sequence[OpenHome], first: App, core: Callable[[], App] | None) -> Guide:
+    """A guide over homes in the order of precedence, kb's own entries after them.
 
     Signals and backups go to the first.
     """
-    shelves = [
-        Shelf(name=home.name or "home", store=_store(home.store), searcher=home.searcher)
+    catalogs = [
+        EntryCatalog(name=home.name or "home", store=_store(home.store), searcher=home.searcher)
         for home in homes
     ]
     if core is not None:
@@ -43,9 +43,9 @@ def desk_of(homes: Sequence[OpenHome], first: App, core: Callable[[], App] | Non
         def own_searcher() -> "Searcher":
             return core().opened().searcher()
 
-        shelves.append(Shelf(name="kb", store=lambda: core().store, searcher=own_searcher))
-    return Desk(
-        shelves,
+        catalogs.append(EntryCatalog(name="kb", store=lambda: core().store, searcher=own_searcher))
+    return Guide(
+        catalogs,
         first.store if first.is_made else None,
         lambda reason: first.backups.create(reason).backup.name,
     )

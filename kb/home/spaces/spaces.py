@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from kb.home.app import App
 from kb.home.open_home import OpenHome
 from kb.home.spaces.each import FAILURES, FailedSpace, ask_each
-from kb.home.spaces.help import Once, desk_of
+from kb.home.spaces.help import Once, guide_of
 from kb.home.spaces.homes import SpaceHome
 from kb.model.clock import Clock
 from kb.model.config import Settings
@@ -20,7 +20,7 @@ from kb.model.search import SpaceName
 from kb.store.content.layout import HomePaths
 
 if TYPE_CHECKING:
-    from kb.knowledge.guide import Desk
+    from kb.knowledge.guide import Guide
     from kb.knowledge.topics import Topic
 
 logger = logging.getLogger(__name__)
@@ -154,12 +154,12 @@ class Spaces:
     @property
     def has_model(self) -> bool:
         """Whether a question may be put to a language model."""
-        return any(home.means.provider is not None for home in self.homes)
+        return any(home.answer_resources.provider is not None for home in self.homes)
 
     @functools.cached_property
-    def desk(self) -> "Desk | None":
+    def guide(self) -> "Guide | None":
         """Where help is to be had: entries of every space and kb's own; signals in the first."""
-        return desk_of(self.homes, self._apps[0], self._core) if self._apps else None
+        return guide_of(self.homes, self._apps[0], self._core) if self._apps else None
 
     def _own_topics(self, scope: Scope) -> "tuple[Topic, ...]":
         """The topics of all spaces; of one id that two have the earlier space's."""

@@ -234,7 +234,7 @@ def windows(
 
 def _live(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
     try:
-        return chunks.live(txn, no)
+        return chunks.get_active(txn, no)
     except StoreDamaged:
         # One record that cannot be read must not hide all others; `kb check` names it.
         return None

@@ -11,7 +11,8 @@ from kb.intake.ingest.request import Wishes
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Doc, Scope
 from kb.model.search import SearchMode, SearchRequest, SearchResult
-from kb.search.engine import Meaning, Searcher, Sources
+from kb.search.backends import DenseBackend, SearchBackends
+from kb.search.engine import Searcher
 
 MODES: Final[tuple[SearchMode, ...]] = ("hybrid", "lexical", "dense")
 
@@ -38,9 +39,9 @@ class SearchHome(SmallHome):
         self, embedder: Embedder | None = None, kind: type[Searcher] = Searcher
     ) -> Searcher:
         """A searcher under the settings in force."""
-        sources = Sources(
+        sources = SearchBackends(
             lexical=lambda: self.lexical,
-            meaning=lambda: Meaning(embedder=embedder or self.embedder, dense=self.dense),
+            dense=lambda: DenseBackend(embedder=embedder or self.embedder, index=self.dense),
         )
         return kind(self.store, self.content, sources, self.settings, self.lock_wait_s)
 

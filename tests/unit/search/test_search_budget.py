@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.model.text import Chunk
-from kb.search.budget import Filled, fill
+from kb.search.budget import FilledBudget, fill_budget
 
 
 def passage(ordinal: int, tokens: int = 10, source_no: int = 1) -> Chunk:
@@ -14,15 +14,19 @@ def passage(ordinal: int, tokens: int = 10, source_no: int = 1) -> Chunk:
     return msgspec.structs.replace(made, ordinal=ordinal, tokens=tokens)
 
 
-def filled(hits: list[Chunk], tokens_max: int, source: dict[tuple[int, int], Chunk]) -> Filled:
-    return fill(hits, tokens_max, lambda source_no, ordinal: source.get((source_no, ordinal)))
+def filled(
+    hits: list[Chunk], tokens_max: int, source: dict[tuple[int, int], Chunk]
+) -> FilledBudget:
+    return fill_budget(
+        hits, tokens_max, lambda source_no, ordinal: source.get((source_no, ordinal))
+    )
 
 
 def a_source(count: int, tokens: int = 10, source_no: int = 1) -> dict[tuple[int, int], Chunk]:
     return {(source_no, n): passage(n, tokens, source_no) for n in range(count)}
 
 
-def shown(result: Filled) -> list[tuple[int, int, int]]:
+def shown(result: FilledBudget) -> list[tuple[int, int, int]]:
     return [(span.source_no, span.first.ordinal, span.last.ordinal) for span in result.spans]
 
 

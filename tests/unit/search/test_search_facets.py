@@ -10,8 +10,8 @@ from kb.model.clock import SystemClock
 from kb.model.doc import OPERATOR, Doc, PackPart, Scope
 from kb.model.search import Filters
 from kb.model.source import place_of
-from kb.search.facets import FacetValue, facets_of, merged_facets
-from kb.search.filters import keep_doc
+from kb.search.facets import FacetValue, facets_of, merge_facets
+from kb.search.filters import may_appear
 from kb.store import docs
 from kb.store.memory import MemoryEnvironment
 from kb.store.store import Store
@@ -44,7 +44,7 @@ def counted(values: Iterable[str | None]) -> tuple[FacetValue, ...]:
 
 
 def seen_by(scope: Scope) -> list[Doc]:
-    return [doc for doc in MADE if keep_doc(doc, Filters(), scope)]
+    return [doc for doc in MADE if may_appear(doc, Filters(), scope)]
 
 
 @pytest.mark.parametrize("scope", [OPERATOR, Scope(user="bob"), Scope(user=None)])
@@ -67,7 +67,7 @@ def test_the_most_common_are_kept_and_come_by_name(store: Store) -> None:
 def test_those_of_two_homes_add_up(store: Store) -> None:
     with store.read() as txn:
         all_of_it, public = facets_of(txn, OPERATOR, 100), facets_of(txn, Scope(user=None), 100)
-    both = merged_facets((all_of_it, public), 100)
+    both = merge_facets((all_of_it, public), 100)
     assert FacetValue(value="a", docs=5) in both.tags
     assert {one.value for one in both.sources} == {one.value for one in all_of_it.sources}
 

@@ -12,10 +12,18 @@ from kb.knowledge.guide.score import BUILT_IN
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest
-from kb.search.answer import FITS
-from kb.search.fit import NEAR_FLOORS, WORDS_FLOORS, Question, Rule, Signs, rule_of, said_share
+from kb.search.fit import (
+    COMBINED_FLOORS,
+    COVERAGE_FLOORS,
+    FitContext,
+    FitRule,
+    FitSignals,
+    fit_rule,
+    term_coverage,
+)
+from kb.search.hits import FIT_THRESHOLD
 from kb.search.index.words import ANALYSIS_VERSION, analyzer, prepare, terms_in
-from kb.search.remembered import RememberingSearcher
+from kb.search.query_cache import CachingSearcher
 
 NOTES = {
     "Bicycle repair": "The rear derailleur needs a new cable.",
@@ -34,43 +42,43 @@ def filled(home: SearchHome) -> SearchHome:
 def test_what_is_in_force_was_measured() -> None:
     """The model that ships has a floor under this analysis, with each fusion."""
     fusions = get_args(SearchSettings.__annotations__["fusion"])
-    assert set(NEAR_FLOORS) == {(BUILT_IN, ANALYSIS_VERSION, fusion) for fusion in fusions}
-    assert set(WORDS_FLOORS) == {(ANALYSIS_VERSION, fusion) for fusion in fusions}
+    assert set(COMBINED_FLOORS) == {(BUILT_IN, ANALYSIS_VERSION, fusion) for fusion in fusions}
+    assert set(COVERAGE_FLOORS) == {(ANALYSIS_VERSION, fusion) for fusion in fusions}
 
 
 def test_a_model_that_was_not_measured_has_no_say() -> None:
     """Under it, or without one, words alone decide."""
     for fingerprint in (None, "st:another"):
-        rule = rule_of(fingerprint, "spaced")
-        assert rule.near_floor is None
-        assert rule.fit(Signs(near=1.0, said=0.0)) == 0.0
-    assert rule_of(BUILT_IN, "spaced").fit(Signs(near=1.0, said=0.0)) > FITS
+        rule = fit_rule(fingerprint, "spaced")
+        assert rule.combined_floor is None
+        assert rule.fit(FitSignals(nearness=1.0, coverage=0.0)) == 0.0
+    assert fit_rule(BUILT_IN, "spaced").fit(FitSignals(nearness=1.0, coverage=0.0)) > FIT_THRESHOLD
 
 
 def test_fit_is_half_at_the_floor() -> None:
     """Less below it, more above it, never above 1; without a vector words decide."""
-    rule = Rule(near_floor=0.4, words_floor=0.2)
-    assert rule.fit(Signs(near=0.4, said=0.0)) == FITS
-    assert rule.fit(Signs(near=0.39, said=0.0)) < FITS
-    assert rule.fit(Signs(near=1.0, said=1.0)) == 1.0
-    assert rule.fit(Signs(near=None, said=0.2)) == FITS
+    rule = FitRule(combined_floor=0.4, coverage_floor=0.2)
+    assert rule.fit(FitSignals(nearness=0.4, coverage=0.0)) == FIT_THRESHOLD
+    assert rule.fit(FitSignals(nearness=0.39, coverage=0.0)) < FIT_THRESHOLD
+    assert rule.fit(FitSignals(nearness=1.0, coverage=1.0)) == 1.0
+    assert rule.fit(FitSignals(nearness=None, coverage=0.2)) == FIT_THRESHOLD
 
 
 def test_rare_words_count_for_more() -> None:
     """The share is by weight; without words it is nothing."""
     weights = {"tea": 3.0, "make": 1.0}
-    assert said_share(weights, "Green teas.") == 0.75
-    assert said_share(weights, "They make it.") == 0.25
-    assert said_share({}, "Green tea.") == 0.0
-    assert said_share({"茶道": 1.0}, "日本茶道史") == 1.0
+    assert term_coverage(weights, "Green teas.") == 0.75
+    assert term_coverage(weights, "They make it.") == 0.25
+    assert term_coverage({}, "Green tea.") == 0.0
+    assert term_coverage({"茶道": 1.0}, "日本茶道史") == 1.0
 
 
 def test_the_background_is_that_of_the_others() -> None:
     """A passage that is alone is as near as it is; among many as near it stands out by less."""
-    alone = Question(weights={}, near_sum=0.5, near_count=1)
-    among = Question(weights={}, near_sum=0.5 + 99 * 0.4, near_count=100)
-    assert alone.near(0.5) == pytest.approx(0.47)
-    assert 0.1 < among.near(0.5) < 0.2
+    alone = FitContext(weights={}, cosine_sum=0.5, cosine_count=1)
+    among = FitContext(weights={}, cosine_sum=0.5 + 99 * 0.4, cosine_count=100)
+    assert alone.nearness(0.5) == pytest.approx(0.47)
+    assert 0.1 < among.nearness(0.5) < 0.2
 
 
 @given(LETTERS, LETTERS)
@@ -107,7 +115,7 @@ def test_scores_of_weak_hits_keep_their_order(home: SearchHome) -> None:
     filled(home)
     weak = home.search("flurbelgrmpf president").hits
     assert len(weak) == 3
-    assert all(hit.weak and 0 < hit.score < FITS for hit in weak)
+    assert all(hit.weak and 0 < hit.score < FIT_THRESHOLD for hit in weak)
     assert [hit.score for hit in weak] == sorted((hit.score for hit in weak), reverse=True)
 
 
@@ -118,13 +126,13 @@ def test_a_least_score_leaves_out_what_scores_less(home: SearchHome) -> None:
     kept = home.search("garden plan", min_score=0.5).hits
     assert kept == tuple(hit for hit in hits if hit.score >= 0.5)
     assert 0 < len(kept) < len(hits)
-    assert home.search("flurbelgrmpf", min_score=FITS).hits == ()
+    assert home.search("flurbelgrmpf", min_score=FIT_THRESHOLD).hits == ()
 
 
 def test_a_remembered_answer_is_as_weak(home: SearchHome) -> None:
     """Asked again, and with another least score, it is what it would be anew."""
     filled(home)
-    searcher = home.searcher(kind=RememberingSearcher)
+    searcher = home.searcher(kind=CachingSearcher)
     for query in ("flurbelgrmpf", "garden plan", "flurbelgrmpf"):
         for least in (0.0, 0.5):
             request = SearchRequest(query=query, min_score=least)

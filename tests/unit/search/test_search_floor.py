@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from kb.search.fit import NEAR_FLOORS, WORDS_FLOORS
+from kb.search.fit import COMBINED_FLOORS, COVERAGE_FLOORS
 
 ROOT = Path(__file__).parents[3]
 
@@ -63,6 +63,6 @@ def test_the_floor_is_the_lowest_that_marks_enough(script: ModuleType) -> None:
 def test_what_is_in_force_is_written_down() -> None:
     """The floors are those of the document with the measurements."""
     said = (ROOT / "docs/nothing-fits.md").read_text("utf-8")
-    for floors in (NEAR_FLOORS, WORDS_FLOORS):
+    for floors in (COMBINED_FLOORS, COVERAGE_FLOORS):
         (floor,) = set(floors.values())
         assert f"The floor is {floor:.2f}, with either fusion" in said

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kb.search.diversity import spread
-from kb.search.fuse import Leg, fuse, ordinal_ranks, spaced_ranks
+from kb.search.diversify import diversify
+from kb.search.fuse import LegScores, fuse, ordinal_ranks, spaced_ranks
 
 NAN = float("nan")
 
@@ -15,8 +15,8 @@ def test_ordinal_ranks_share_ties() -> None:
     np.testing.assert_array_equal(ranks, [2, 1, 2, NAN, 4])
 
 
-def leg(*scores: float, floor: float | None = None, top_min: float = 0.0) -> Leg:
-    return Leg(scores=np.array(scores), weight=1.0, floor=floor, top_min=top_min)
+def leg(*scores: float, floor: float | None = None, top_min: float = 0.0) -> LegScores:
+    return LegScores(scores=np.array(scores), weight=1.0, floor=floor, top_min=top_min)
 
 
 def test_spaced_ranks_follow_the_score() -> None:
@@ -47,8 +47,8 @@ def test_few_candidates_are_spaced_as_many() -> None:
 
 def test_meaning_wins_over_a_weak_word_among_few() -> None:
     """In a small home a passing mention of one word does not beat the best by meaning."""
-    words = Leg(scores=np.array([NAN, 1.0, NAN]), weight=0.5, floor=0.0, top_min=2.0)
-    meaning = Leg(scores=np.array([0.6, 0.2, 0.1]), weight=0.5)
+    words = LegScores(scores=np.array([NAN, 1.0, NAN]), weight=0.5, floor=0.0, top_min=2.0)
+    meaning = LegScores(scores=np.array([0.6, 0.2, 0.1]), weight=0.5)
     fused = fuse([words, meaning], k=60, spaced=True, spacing_min=200)
     assert fused.argmax() == 0
 
@@ -57,8 +57,8 @@ def test_meaning_wins_over_a_weak_word_among_few() -> None:
 def test_the_first_of_every_leg_has_score_one(spaced: bool) -> None:
     """Scores are at most 1, which is for what every leg put first."""
     legs = [
-        Leg(scores=np.array([3.0, 1.5, NAN]), weight=0.5, floor=0.0),
-        Leg(scores=np.array([0.9, 0.3, 0.1]), weight=0.5),
+        LegScores(scores=np.array([3.0, 1.5, NAN]), weight=0.5, floor=0.0),
+        LegScores(scores=np.array([0.9, 0.3, 0.1]), weight=0.5),
     ]
     fused = fuse(legs, k=60, spaced=spaced)
     assert fused[0] == pytest.approx(1.0)
@@ -68,8 +68,8 @@ def test_the_first_of_every_leg_has_score_one(spaced: bool) -> None:
 def test_plain_fusion_is_reciprocal_rank_fusion() -> None:
     """The plain form is the published sum of weight / (k + rank), scaled by its best."""
     legs = [
-        Leg(scores=np.array([3.0, 2.0]), weight=0.5),
-        Leg(scores=np.array([0.1, 0.2]), weight=0.5),
+        LegScores(scores=np.array([3.0, 2.0]), weight=0.5),
+        LegScores(scores=np.array([0.1, 0.2]), weight=0.5),
     ]
     best = 1.0 / 61
     expected = (0.5 / 61 + 0.5 / 62) / best
@@ -79,8 +79,8 @@ def test_plain_fusion_is_reciprocal_rank_fusion() -> None:
 def test_a_leg_gives_nothing_to_what_it_did_not_bring() -> None:
     """A candidate of one leg alone gets that leg's share."""
     legs = [
-        Leg(scores=np.array([1.0, NAN]), weight=0.3),
-        Leg(scores=np.array([NAN, 1.0]), weight=0.7),
+        LegScores(scores=np.array([1.0, NAN]), weight=0.3),
+        LegScores(scores=np.array([NAN, 1.0]), weight=0.7),
     ]
     np.testing.assert_allclose(fuse(legs, k=10, spaced=False), [0.3, 0.7])
 
@@ -91,19 +91,26 @@ def rows(*kinds: int) -> np.ndarray:
 
 def test_a_list_without_crowds_keeps_its_order_and_scores() -> None:
     """Where nothing is alike nothing moves."""
-    chosen = spread([0.9, 0.8, 0.7], rows(0, 1, 2), ["a", "b", "c"], 3, similarity_min=0.9, crowd=2)
+    chosen = diversify(
+        [0.9, 0.8, 0.7],
+        rows(0, 1, 2),
+        ["a", "b", "c"],
+        3,
+        similarity_min=0.9,
+        near_duplicates_max=2,
+    )
     assert chosen == [(0, 0.9), (1, 0.8), (2, 0.7)]
 
 
 def test_the_third_of_a_crowd_counts_for_half() -> None:
     """Once two alike are chosen the others count for half, once, and wait for their turn."""
-    chosen = spread(
+    chosen = diversify(
         [0.9, 0.8, 0.7, 0.6, 0.5],
         rows(0, 0, 0, 0, 1),
         list("abcde"),
         5,
         similarity_min=0.9,
-        crowd=2,
+        near_duplicates_max=2,
     )
     assert [place for place, _ in chosen] == [0, 1, 4, 2, 3]
     assert [score for _, score in chosen] == pytest.approx([0.9, 0.8, 0.5, 0.35, 0.3])
@@ -112,8 +119,13 @@ def test_the_third_of_a_crowd_counts_for_half() -> None:
 def test_equal_texts_are_alike_without_vectors() -> None:
     """Copies crowd each other out even where no vector says so."""
     nothing = np.zeros((4, 8), dtype=np.float32)
-    chosen = spread(
-        [0.9, 0.8, 0.7, 0.6], nothing, ["x", "x", "x", "y"], 4, similarity_min=0.9, crowd=2
+    chosen = diversify(
+        [0.9, 0.8, 0.7, 0.6],
+        nothing,
+        ["x", "x", "x", "y"],
+        4,
+        similarity_min=0.9,
+        near_duplicates_max=2,
     )
     assert [place for place, _ in chosen] == [0, 1, 3, 2]
 
@@ -121,6 +133,21 @@ def test_equal_texts_are_alike_without_vectors() -> None:
 def test_no_more_than_asked_for_or_there() -> None:
     """K bounds the choice, and so does what there is."""
     vectors = rows(0, 1)
-    assert len(spread([0.9, 0.8], vectors, ["a", "b"], 1, similarity_min=0.9, crowd=2)) == 1
-    assert len(spread([0.9, 0.8], vectors, ["a", "b"], 9, similarity_min=0.9, crowd=2)) == 2
-    assert spread([], np.zeros((0, 8), np.float32), [], 3, similarity_min=0.9, crowd=2) == []
+    assert (
+        len(
+            diversify([0.9, 0.8], vectors, ["a", "b"], 1, similarity_min=0.9, near_duplicates_max=2)
+        )
+        == 1
+    )
+    assert (
+        len(
+            diversify([0.9, 0.8], vectors, ["a", "b"], 9, similarity_min=0.9, near_duplicates_max=2)
+        )
+        == 2
+    )
+    assert (
+        diversify(
+            [], np.zeros((0, 8), np.float32), [], 3, similarity_min=0.9, near_duplicates_max=2
+        )
+        == []
+    )

@@ -10,7 +10,7 @@ from kb.model.doc import Doc
 from kb.model.ids import ChunkNo
 from kb.model.text import Chunk
 from kb.search.candidates import Candidates
-from kb.search.diversity import spread
+from kb.search.diversify import diversify
 from kb.search.index.segments import unit_rows
 from kb.search.order import Ordering
 
@@ -25,7 +25,7 @@ class Passages:
         self.texts = texts
         self.read: set[int] = set()
 
-    def look(self, no: int) -> tuple[Chunk, Doc] | None:
+    def admit(self, no: int) -> tuple[Chunk, Doc] | None:
         self.read.add(no)
         return make_chunk(no=ChunkNo(no), text=self.texts[no - 1]), make_doc()
 
@@ -47,13 +47,13 @@ def in_full(candidates: Candidates, passages: Passages) -> list[int]:
     """Numbers of the hits, chosen from three times as many read passages."""
     order = np.argsort(-candidates.dense, kind="stable")[: 3 * K]
     scores = Ordering(SETTINGS, K)._fused(candidates, candidates.dense)[order]
-    chosen = spread(
+    chosen = diversify(
         scores.tolist(),
         candidates.vectors[order],
         [passages.texts[place] for place in order],
         K,
         similarity_min=SETTINGS.mmr_similarity,
-        crowd=SETTINGS.mmr_crowd,
+        near_duplicates_max=SETTINGS.mmr_crowd,
     )
     best = sorted(chosen, key=lambda one: -one[1])
     return [candidates.nos[order[place]] for place, _ in best]
@@ -85,7 +85,7 @@ def test_equals_at_the_end_are_all_weighed() -> None:
     passages = Passages([f"passage {no}" for no in range(12)])
     hits = Ordering(SETTINGS, K).order(candidates, None, [], passages)  # type: ignore[arg-type]
     assert hits is not None
-    ids = sorted(passages.look(no)[0].chunk_id for no in range(1, 13))  # type: ignore[index]
+    ids = sorted(passages.admit(no)[0].chunk_id for no in range(1, 13))  # type: ignore[index]
     assert [hit.chunk.chunk_id for hit in hits] == ids[:K]
 
 

@@ -14,9 +14,9 @@ from kb.model.doc import OPERATOR, Doc, PackPart, Scope
 from kb.model.ids import sha256_hex
 from kb.model.search import SearchRequest
 from kb.model.source import file_lsid
-from kb.search.filters import KnownAudiences, allowed_sources, keep_doc
+from kb.search.entities import align, match_entities, mentioning_all
+from kb.search.filters import AudienceCache, allowed_sources, may_appear
 from kb.search.freshness import freshness_of
-from kb.search.mentions import align, look_up, required
 from kb.store import chunks, docs
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn
@@ -43,21 +43,21 @@ def request(**said: object) -> SearchRequest:
     return SearchRequest(query="q", **said)  # type: ignore[arg-type]
 
 
-def test_keep_doc_is_status_visibility_and_limits() -> None:
+def test_may_appear_is_status_visibility_and_filters() -> None:
     """Only active docs that the caller may see, with all the tags and one of the kinds."""
     doc = make_doc(tags=("a", "b"), visibility="private", owner="bob")
-    assert keep_doc(doc, request(), BOB)
-    assert keep_doc(doc, request(tags=("a", "b")), BOB)
-    assert keep_doc(doc, request(kinds=("url", "file")), BOB)
-    assert not keep_doc(doc, request(tags=("a", "c")), BOB)
-    assert not keep_doc(doc, request(kinds=("url",)), BOB)
-    assert not keep_doc(doc, request(), Scope(user="ann"))
+    assert may_appear(doc, request(), BOB)
+    assert may_appear(doc, request(tags=("a", "b")), BOB)
+    assert may_appear(doc, request(kinds=("url", "file")), BOB)
+    assert not may_appear(doc, request(tags=("a", "c")), BOB)
+    assert not may_appear(doc, request(kinds=("url",)), BOB)
+    assert not may_appear(doc, request(), Scope(user="ann"))
     for status in ("superseded", "tombstoned"):
-        assert not keep_doc(make_doc(status=status), request(), OPERATOR)
+        assert not may_appear(make_doc(status=status), request(), OPERATOR)
 
 
-def test_allowed_sources_agree_with_keep_doc(store: Store) -> None:
-    """The facets let through exactly the sources that keep_doc lets through."""
+def test_allowed_sources_agree_with_may_appear(store: Store) -> None:
+    """The facets let through exactly the sources that may_appear lets through."""
     made = [
         make_doc(1, visibility="public", tags=("a",)),
         make_doc(2, visibility="shared", tags=("a", "b"), owner="ann"),
@@ -93,7 +93,7 @@ def test_allowed_sources_agree_with_keep_doc(store: Store) -> None:
         for one in asked:
             for scope in (OPERATOR, BOB, NOBODY):
                 allowed = allowed_sources(txn, one, scope)
-                kept = {doc.source_no for doc in made if keep_doc(doc, one, scope)}
+                kept = {doc.source_no for doc in made if may_appear(doc, one, scope)}
                 if allowed is None:
                     assert scope.operator
                     continue
@@ -114,7 +114,7 @@ def test_who_may_see_every_doc_is_not_limited(store: Store) -> None:
 def test_what_one_may_see_is_looked_up_once_to_a_state(store: Store) -> None:
     """And anew once the store has changed, also while an older view is open."""
     put(store, make_doc(1, visibility="shared"), make_doc(2, visibility="private", owner="ann"))
-    known = KnownAudiences()
+    known = AudienceCache()
 
     def seen(txn: ReadTxn, scope: Scope) -> frozenset[int] | None:
         return allowed_sources(txn, request(), scope, known)
@@ -200,11 +200,11 @@ def test_mentions_are_looked_up_within_the_scope(store: Store) -> None:
             chunks.replace_all(txn, doc.source_no, [row], {row.no: list(found)})
     with store.read() as txn:
         for scope, expected in ((OPERATOR, {1, 2}), (BOB, {1}), (Scope(user="ann"), {1, 2})):
-            (plan,) = look_up(txn, ["#plan"], scope)
-            assert plan.nos == expected
-        both = look_up(txn, ["#plan", "@ann"], OPERATOR)
-        assert required(both) == {1}
-        assert required([]) is None
+            (plan,) = match_entities(txn, ["#plan"], scope)
+            assert plan.chunk_nos == expected
+        both = match_entities(txn, ["#plan", "@ann"], OPERATOR)
+        assert mentioning_all(both) == {1}
+        assert mentioning_all([]) is None
         lines, warnings = align(txn, "what of #plan", [], BOB)
         assert [(line.entity, line.known, line.in_hits) for line in lines] == [("#plan", True, 0)]
         assert "1 other passage(s)" in warnings[0]

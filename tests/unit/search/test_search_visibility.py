@@ -10,8 +10,8 @@ from kb.errors import AmbiguousId, NotFound
 from kb.intake.ingest.changes import set_visibility, tombstone
 from kb.model.doc import OPERATOR, Audience, Scope
 from kb.model.search import SearchMode
+from kb.search.entities import list_entities
 from kb.search.index import file_lock
-from kb.search.mentions import list_entities
 
 BOB, ANN, NOBODY = Scope(user="bob"), Scope(user="ann"), Scope(user=None)
 

@@ -13,7 +13,8 @@ from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Coverage, Doc, Scope
 from kb.model.text import Chunk
 from kb.operations.table import call
-from kb.search.engine import Meaning, Searcher, Sources
+from kb.search.backends import DenseBackend, SearchBackends
+from kb.search.engine import Searcher
 from kb.store import chunks
 
 NOBODY: Final = Scope(user=None)
@@ -26,9 +27,9 @@ class ToolsHome(SmallHome):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        sources = Sources(
+        sources = SearchBackends(
             lexical=lambda: self.lexical,
-            meaning=lambda: Meaning(embedder=self.embedder, dense=self.dense),
+            dense=lambda: DenseBackend(embedder=self.embedder, index=self.dense),
         )
         searcher = Searcher(self.store, self.content, sources, SearchSettings(), 5.0)
         self.kit = Spaces(

@@ -10,7 +10,7 @@ from kb.errors import ReadOnlyHome, StoreBusy
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[Callable[[], None]]:
+def exclusive_access(folder: Path) -> Iterator[Callable[[], None]]:
     """Hold the store in `folder`; gives what to call before another data file takes its place.
 
     LMDB's own lock is held: whoever has a store open shares it, in another process. Raises

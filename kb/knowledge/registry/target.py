@@ -1,7 +1,8 @@
 """Where a registry is published: a folder, or a tar of one. Both are read before they are written.
 
-In a folder every file is replaced whole, the index after what it names, and what it names no more
-goes last: a pull that reads meanwhile meets a wrong hash at worst, and the next one is right.
+In a folder every file is replaced whole: first the files that the index names, then the index,
+then obsolete files are removed. A pull that reads meanwhile meets a wrong hash at worst, and the
+next pull succeeds.
 """
 
 import os
@@ -11,7 +12,7 @@ from typing import Final, Protocol
 
 from kb.errors import Refused, StoreFull, Unreadable, UsageError
 from kb.knowledge.packs.portable import ARCHIVE_BYTES_MAX
-from kb.knowledge.packs.tar import Member, is_plain, packed, unpacked
+from kb.knowledge.packs.tar import TarMember, is_plain, packed, unpacked
 from kb.knowledge.registry.index import ENTRIES_MAX, INDEX, SIGNATURE
 from kb.model.source import display_name
 from kb.search.index.files import fsync_folder, write_beside
@@ -23,7 +24,7 @@ _FOLDER_MODE: Final = 0o755
 _FILES_MAX: Final = 64 * ENTRIES_MAX
 
 
-class Place(Protocol):
+class RegistryTarget(Protocol):
     """A registry as files; paths are relative, with slashes."""
 
     def read(self, path: str, bytes_max: int) -> bytes | None:
@@ -31,21 +32,21 @@ class Place(Protocol):
         ...
 
     def write(self, files: Mapping[str, bytes], gone: set[str]) -> None:
-        """Have these files there, the last of them last, and then these not any more.
+        """Write these files, in their order, and then remove those that are gone.
 
         Raises StoreFull or UsageError.
         """
         ...
 
 
-def place_at(target: Path) -> Place:
-    """The place that a person named. Raises UsageError, and SourceError where a tar is none."""
+def target_at(target: Path) -> RegistryTarget:
+    """The target at a path. Raises UsageError, and SourceError where a tar cannot be read."""
     if target.suffix == TAR_SUFFIX:
-        return TarPlace(target)
-    return FolderPlace(target)
+        return TarTarget(target)
+    return FolderTarget(target)
 
 
-class FolderPlace:
+class FolderTarget:
     """A folder, which is made where it is missing; others may read what is in it."""
 
     def __init__(self, folder: Path) -> None:
@@ -85,7 +86,7 @@ class FolderPlace:
         fsync_folder(path.parent)
 
 
-class TarPlace:
+class TarTarget:
     """A tar, written anew as a whole."""
 
     def __init__(self, file: Path) -> None:
@@ -93,10 +94,10 @@ class TarPlace:
         self._members: dict[str, bytes] = {}
         if file.exists():
             data = read_inside(file.parent, file.name, ARCHIVE_BYTES_MAX)
-            found = unpacked(
+            members = unpacked(
                 data, display_name(file), members_max=_FILES_MAX, bytes_max=ARCHIVE_BYTES_MAX
             )
-            self._members = {member.name: bytes(member.data) for member in found}
+            self._members = {member.name: bytes(member.data) for member in members}
 
     def read(self, path: str, bytes_max: int) -> bytes | None:
         """Give a member of it."""
@@ -113,7 +114,7 @@ class TarPlace:
             raise UsageError(f"{wrong} is too long a name for a tar; publish to a folder")
         ends = (INDEX, SIGNATURE)
         names = [*sorted(kept.keys() - set(ends)), *(name for name in ends if name in kept)]
-        content = b"".join(packed(Member(name, kept[name]) for name in names))
+        content = b"".join(packed(TarMember(name, kept[name]) for name in names))
         try:
             os.replace(write_beside(self._file, content), self._file)
             fsync_folder(self._file.parent)

@@ -1,4 +1,4 @@
-"""Taking in again a source whose doc was overwritten by that of another source with its id."""
+"""Ingest a source again from its raw file, after its doc was overwritten or lost."""
 
 import contextlib
 import os
@@ -24,54 +24,60 @@ from kb.store.store import Store
 from kb.upkeep.check.lookup import find
 
 RECOVERED = "recovered"
-"""The tag of docs that were taken in again from their raw bytes."""
+"""The tag of docs that were ingested again from their raw bytes."""
 
 
-class Name(Struct, frozen=True):
-    """A place of a source, and what its file was when it was taken in."""
+class SourceLocation(Struct, frozen=True):
+    """A place of a source, and the stamp of its file when it was ingested."""
 
     place: Lsid
     seen: Seen | None
 
 
 def is_overwritten(txn: ReadTxn, source_no: int) -> bool:
-    """Whether the newest doc of a source is another source's."""
+    """Whether the newest doc of a source belongs to another source."""
     pointer = find(VERSIONS, txn, u64(source_no))
     doc = find(DOCS, txn, pointer.doc_id.encode()) if pointer else None
     return doc is not None and doc.source_no != source_no
 
 
-def names_of(txn: ReadTxn, source_no: int) -> Iterator[Name]:
-    """The places of a source, with what their files were when they were taken in."""
+def locations_of(txn: ReadTxn, source_no: int) -> Iterator[SourceLocation]:
+    """The places of a source, with the stamps of their files."""
     for key, ref in LSIDS.scan(txn):
         if ref.source_no == source_no:
-            yield Name(ref.lsid, find(SEEN, txn, key))
+            yield SourceLocation(ref.lsid, find(SEEN, txn, key))
 
 
-def bring_back(store: Store, content: ContentStore, parser: Parser, source_no: int) -> None:
-    """Give a source a birth of its own, from the raw bytes that the home still holds.
+def recover_overwritten(
+    store: Store, content: ContentStore, parser: Parser, source_no: int
+) -> None:
+    """Ingest an overwritten source again as a new one, from the raw bytes in the home.
 
-    Who saw it is not known any more: the doc is private, and has the tag `recovered`. Where the
-    bytes are gone, the source's remains are removed, so that its file can be added again.
+    Its former visibility is unknown, so the doc is private, with the tag `recovered`. If the raw
+    bytes are missing, the source's records are removed, so that its file can be added again.
     """
     with store.read() as txn:
         if not is_overwritten(txn, source_no):
             return
-        names = list(names_of(txn, source_no))
-    begin_again(store, content, parser, source_no, names)
+        locations = list(locations_of(txn, source_no))
+    recover_source(store, content, parser, source_no, locations)
 
 
-def begin_again(
-    store: Store, content: ContentStore, parser: Parser, source_no: int, names: list[Name]
+def recover_source(
+    store: Store,
+    content: ContentStore,
+    parser: Parser,
+    source_no: int,
+    locations: list[SourceLocation],
 ) -> int:
-    """Let sources with these names take the place of what is left of one; how many could be had."""
+    """Replace a source's records by new sources at `locations`; returns how many were ingested."""
     ingestor = Ingestor(store, content)
-    requests = [_request(content, parser, name) for name in names]
+    requests = [_request_for(content, parser, location) for location in locations]
     staged = [ingestor.stage(request) for request in requests if request is not None]
 
     def release(txn: WriteTxn) -> None:
-        gone = chunks.delete_all(txn, source_no)
-        log.append(txn, [chunk.no for chunk in gone], words=True, vectors=True)
+        removed = chunks.delete_all(txn, source_no)
+        log.append(txn, [chunk.no for chunk in removed], words=True, vectors=True)
         for key, _ in list(SOURCE_DOCS.scan(txn, u64(source_no))):
             ref = find(SOURCE_DOCS, txn, key)
             doc = find(DOCS, txn, ref.doc_id.encode()) if ref else None
@@ -80,31 +86,33 @@ def begin_again(
                 LEDGER.delete(txn, doc.doc_id.encode())
             SOURCE_DOCS.delete(txn, key)
         VERSIONS.delete(txn, u64(source_no))
-        for name in names:
-            LSIDS.delete(txn, lsid_key(name.place))
-            SEEN.delete(txn, lsid_key(name.place))
+        for location in locations:
+            LSIDS.delete(txn, lsid_key(location.place))
+            SEEN.delete(txn, lsid_key(location.place))
 
     ingestor.commit(staged, first=release)
     return len(staged)
 
 
-def _request(content: ContentStore, parser: Parser, name: Name) -> IngestRequest | None:
-    path = path_of(name.place)
-    if name.seen is None or path is None:
+def _request_for(
+    content: ContentStore, parser: Parser, location: SourceLocation
+) -> IngestRequest | None:
+    path = path_of(location.place)
+    if location.seen is None or path is None:
         return None
-    digest = name.seen.raw_sha256
-    for found in sorted((content.paths.root / "raw" / digest[:2]).glob(f"{digest}.*")):
+    digest = location.seen.raw_sha256
+    for raw_file in sorted((content.paths.root / "raw" / digest[:2]).glob(f"{digest}.*")):
         with contextlib.suppress(OSError, KbError):
-            return request_of(found, parser, name.place, display_name(path))
+            return request_from_raw(raw_file, parser, location.place, display_name(path))
     return None
 
 
-def request_of(raw_file: Path, parser: Parser, place: Lsid, source: str) -> IngestRequest:
-    """What a file of raw/ is to be taken in as. Raises OSError, and KbError where it cannot be."""
+def request_from_raw(raw_file: Path, parser: Parser, place: Lsid, source: str) -> IngestRequest:
+    """The ingest request for a file in raw/. Raises OSError, and KbError if it is unusable."""
     raw, digest = raw_file.read_bytes(), raw_file.stem
     if sha256_hex(raw) != digest:
         raise StoreDamaged("the file is not what was written", place=f"raw/{raw_file.name}")
-    # A file of raw/ is called as it says what it is, and by no name of its own.
+    # The name of a raw file is its hash, so the type is detected with the source's name.
     name = os.path.basename(source)
     canonical = parser.parse(CanonicalizeInput(data=raw, mime=detect_mime(raw, name), name=name))
     return IngestRequest(

@@ -1,4 +1,4 @@
-"""One try over HTTP: a question goes out, a bounded body comes in, errors are told in words."""
+"""One HTTP request to a model's server: a bounded body comes back, errors come in words."""
 
 import contextlib
 import functools
@@ -27,18 +27,18 @@ _ERROR_BYTES_MAX: Final = 64 << 10
 _NO_PERMISSION: Final = frozenset((401, 403))
 
 
-class _Said(msgspec.Struct, frozen=True, kw_only=True):
+class _ErrorObject(msgspec.Struct, frozen=True, kw_only=True):
     """An error's message, where its `error` is an object."""
 
     message: str = ""
 
 
 class _ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
-    error: _Said | str = ""
+    error: _ErrorObject | str = ""
 
 
-class Wire:
-    """Posts to one URL. No redirects, proxies, cookies, packed bodies or connections kept."""
+class LlmHttpClient:
+    """Posts to one URL, without redirects, proxies, cookies, compression or kept connections."""
 
     def __init__(self, peer: Peer, url: str, *, timeout_s: float, clock: Clock) -> None:
         self._peer = peer
@@ -65,18 +65,18 @@ class Wire:
         try:
             left_s = deadline.left_s()
         except TimeoutError:
-            raise self._late(deadline) from None
+            raise self._too_late(deadline) from None
         with Alarm(left_s) as alarm:
-            told = None
+            failure = None
             try:
                 yield from self._parts(payload, headers, mimes, left_s, alarm)
             except httpx.HTTPError as error:
-                told = self._told(error)
-        # Raised out here, so that no error of the client, which knows the request, hangs on it.
+                failure = self._failure(error)
+        # Raised outside the handler: the client's error holds the request, and must not be chained.
         if alarm.rang:
-            told = self._late(deadline)
-        if told is not None:
-            raise told
+            failure = self._too_late(deadline)
+        if failure is not None:
+            raise failure
 
     def _parts(
         self,
@@ -89,7 +89,7 @@ class Wire:
         import httpx
 
         wait_s = min(self._timeout_s, left_s)
-        sent = {
+        request_headers = {
             "user-agent": f"kb/{__version__}",
             "accept": ", ".join(sorted(mimes)),
             "accept-encoding": "identity",
@@ -107,7 +107,7 @@ class Wire:
                 "POST",
                 self._url,
                 content=msgspec.json.encode(payload),
-                headers=sent,
+                headers=request_headers,
                 extensions={"trace": alarm.trace},
             ) as response,
         ):
@@ -120,7 +120,7 @@ class Wire:
                 yield part
 
     def _check(self, response: "httpx.Response", mimes: frozenset[str]) -> None:
-        """Pass where a body of one of these types follows; one that says no type passes."""
+        """Raise unless a body of one of these types follows; a missing type is accepted."""
         if response.status_code != 200:
             raise self._refusal(response)
         mime = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -134,21 +134,21 @@ class Wire:
 
     def _refusal(self, response: "httpx.Response") -> LlmError:
         status = response.status_code
-        said = self._message(response)
+        message = self._message(response)
         match status:
             case 429:
                 wait_s = retry_after_s(response.headers.get("retry-after"), self._clock.now_ms())
-                return self._peer.unavailable(f"the server is too busy (429){said}", wait_s)
+                return self._peer.unavailable(f"the server is too busy (429){message}", wait_s)
             case _ if status >= 500:
                 wait_s = retry_after_s(response.headers.get("retry-after"), self._clock.now_ms())
-                return self._peer.unavailable(f"the server failed ({status}){said}", wait_s)
+                return self._peer.unavailable(f"the server failed ({status}){message}", wait_s)
             case _ if status in _NO_PERMISSION:
                 return self._peer.rejected(
-                    f"the server does not take the key ({status}){said}; "
+                    f"the server does not take the key ({status}){message}; "
                     "look at the provider's key in the environment"
                 )
             case _ if status >= 400:
-                return self._peer.rejected(f"the server will not answer ({status}){said}")
+                return self._peer.rejected(f"the server will not answer ({status}){message}")
             case _ if status >= 300:
                 return self._peer.rejected(
                     f"the server points elsewhere ({status}), which is not followed; "
@@ -158,7 +158,7 @@ class Wire:
                 return self._peer.bad(f"the server gave no answer ({status})")
 
     def _message(self, response: "httpx.Response") -> str:
-        """What the server says of its error, as `: message`; empty where that cannot be read."""
+        """The error message in a response, as `: message`; empty where it cannot be read."""
         import httpx
 
         body = b""
@@ -168,20 +168,20 @@ class Wire:
                 if len(body) > _ERROR_BYTES_MAX:
                     return ""
         try:
-            said = msgspec.json.decode(body, type=_ErrorBody).error
+            error = msgspec.json.decode(body, type=_ErrorBody).error
         except (ValueError, RecursionError):
             return ""
-        message = self._peer.quote(said if isinstance(said, str) else said.message)
+        message = self._peer.quote(error if isinstance(error, str) else error.message)
         return f": {message}" if message else ""
 
-    def _late(self, deadline: Deadline) -> LlmError:
+    def _too_late(self, deadline: Deadline) -> LlmError:
         return self._peer.unavailable(
             f"no whole answer within {deadline.total_s:g} s; "
             "raise llm.timeout_s where the model is slow"
         )
 
-    def _told(self, error: "httpx.HTTPError") -> LlmError:
-        """What an error of the network means for a person."""
+    def _failure(self, error: "httpx.HTTPError") -> LlmError:
+        """A network error as an error of kb, in words for a person."""
         import httpx
 
         match error:
@@ -201,7 +201,7 @@ class Wire:
 
 
 def _hush() -> None:
-    """Keep the client from logging what servers send: a header may echo the key."""
+    """Keep the HTTP library from logging what servers send: a header may echo the key."""
     for library in ("httpx", "httpcore"):
         logging.getLogger(library).setLevel(logging.WARNING)
 

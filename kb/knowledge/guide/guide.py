@@ -1,12 +1,12 @@
-"""Where is help to be had? Guidance for a question, or a signal for a person."""
+"""The guide: guidance for a question, and signals for a person."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from kb.errors import ReadOnlyHome
 from kb.knowledge.guide import signals
-from kb.knowledge.guide.answers import Guidance, Told
-from kb.knowledge.guide.shelf import Shelf, ask
+from kb.knowledge.guide.answers import Guidance, SignalReceipt
+from kb.knowledge.guide.catalog import EntryCatalog, ask
 from kb.model.doc import Scope
 from kb.model.signal import SignalKind
 from kb.store.store import Store
@@ -27,26 +27,26 @@ _NEXT: Final[dict[SignalKind, str]] = {
 }
 
 
-class Desk:
-    """Answers from shelves, and keeps signals in one store. Safe to share by threads."""
+class Guide:
+    """Answers from entry catalogs, and keeps signals in one store. Safe to share by threads."""
 
     def __init__(
         self,
-        shelves: Sequence[Shelf],
+        catalogs: Sequence[EntryCatalog],
         store: Store | None,
         back_up: Callable[[str], str],
     ) -> None:
         """`store` is None where there is no home yet; `back_up` makes a backup and names it."""
-        self._shelves = tuple(shelves)
+        self._catalogs = tuple(catalogs)
         self._store = store
         self._back_up = back_up
         self._backgrounds: dict[str, float] = {}
 
     def guidance(self, question: str, scope: Scope) -> Guidance:
-        """Sections of entries that answer a question; see `kb.knowledge.guide.shelf.ask`."""
-        return ask(self._shelves, question, scope, self._backgrounds)
+        """Sections of entries that answer a question; see `kb.knowledge.guide.catalog.ask`."""
+        return ask(self._catalogs, question, scope, self._backgrounds)
 
-    def leave(self, kind: SignalKind, reason: str, context: str, scope: Scope) -> Told:
+    def leave(self, kind: SignalKind, reason: str, context: str, scope: Scope) -> SignalReceipt:
         """Keep a signal for a person; a checkpoint makes a backup first.
 
         Raises ReadOnlyHome where there is no home, and what `kb.knowledge.guide.signals.leave` and
@@ -62,4 +62,4 @@ class Desk:
             backup = self._back_up(reason)
         signal = signals.leave(store, kind, reason, context, scope, backup)
         message = _NEXT[kind].format(backup=backup)
-        return Told(signal_id=signal.signal_id, message=message, backup=backup)
+        return SignalReceipt(signal_id=signal.signal_id, message=message, backup=backup)

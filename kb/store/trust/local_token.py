@@ -22,7 +22,7 @@ _BYTES: Final = 32
 _BYTES_MAX: Final = 200
 
 
-class OwnToken:
+class LocalToken:
     """One user's token, and where servers of theirs listen."""
 
     def __init__(self, root: Path) -> None:
@@ -35,16 +35,16 @@ class OwnToken:
         except OSError:
             return None
         with open(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            is_own = found.st_uid == os.geteuid() and not found.st_mode & 0o077
+            status = os.fstat(descriptor)
+            is_own = status.st_uid == os.geteuid() and not status.st_mode & 0o077
             text = file.read(_BYTES_MAX).decode("ascii", "replace").strip() if is_own else ""
         return text if text.startswith(_PREFIX) and text.isascii() else None
 
-    def made(self) -> str:
+    def read_or_create(self) -> str:
         """The token, made now where there is none. Raises ReadOnlyHome."""
-        found = self.read()
-        if found is not None:
-            return found
+        token = self.read()
+        if token is not None:
+            return token
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.root.chmod(0o700)
@@ -57,10 +57,10 @@ class OwnToken:
             self._place(fresh)
         except OSError as error:
             raise ReadOnlyHome(error.strerror or "", place=self.root) from error
-        found = self.read()
-        if found is None:
+        token = self.read()
+        if token is None:
             raise ReadOnlyHome("others can read the token there; remove it", place=self.root)
-        return found
+        return token
 
     def _place(self, fresh: Path) -> None:
         """Give a whole file its name, where no other process was first."""
@@ -77,10 +77,10 @@ class OwnToken:
     @contextlib.contextmanager
     def listening(self, host: str, port: int) -> Iterator[None]:
         """Say for the length of the block that a server of this user listens at an address."""
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as cleanup:
             with contextlib.suppress(OSError):
                 descriptor = os.open(self._lock(host, port), _LOCK_FLAGS, 0o600)
-                held.callback(os.close, descriptor)
+                cleanup.callback(os.close, descriptor)
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
 
@@ -107,9 +107,9 @@ class OwnToken:
 _LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def own_token() -> OwnToken:
+def local_token() -> LocalToken:
     """This user's; for a user without a data folder there is none, and none can be made."""
     import platformdirs
 
     data = Path(platformdirs.user_data_dir("kb", appauthor=False))
-    return OwnToken(data.with_name(_FOLDER) if data.is_absolute() else Path(os.devnull))
+    return LocalToken(data.with_name(_FOLDER) if data.is_absolute() else Path(os.devnull))

@@ -1,4 +1,4 @@
-"""The answer: hits with their text, place and freshness."""
+"""Builds the hits of a result: their text, position and freshness."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,15 +15,15 @@ from kb.store.content.files import ContentStore
 from kb.store.kv import ReadTxn
 
 if TYPE_CHECKING:
-    from kb.search.budget import Span
+    from kb.search.budget import ChunkSpan
 
-FITS: Final = 0.5
-"""The fit at the floor: a passage below it is weak."""
-_LINED = ("text/markdown", "text/plain")
+FIT_THRESHOLD: Final = 0.5
+"""A chunk whose fit is below this is weak; see kb/search/fit.py."""
+_MIMES_WITH_LINES = ("text/markdown", "text/plain")
 
 
-class Scored(Struct, frozen=True, kw_only=True):
-    """A passage with its score and how it came by it."""
+class ScoredChunk(Struct, frozen=True, kw_only=True):
+    """A chunk with its doc, its score and what the score is made of."""
 
     score: float
     chunk: Chunk
@@ -32,56 +32,56 @@ class Scored(Struct, frozen=True, kw_only=True):
     dense_rank: int | None
     fused: float
     boost: float
-    near: float | None = None
-    """Its similarity to the question; None where no model says."""
+    cosine: float | None = None
+    """Its similarity to the query; None without a query vector or a vector of the chunk."""
     fit: float | None = None
-    """How it fits the question; see kb/search/fit.py. None where there is no question."""
+    """How well it fits the query, from 0 to 1; None where there is no query."""
 
     @property
     def is_weak(self) -> bool:
-        """Whether it is merely the nearest there is."""
-        return self.fit is not None and self.fit < FITS
+        """Whether it hardly fits the query, and is merely the nearest chunk there is."""
+        return self.fit is not None and self.fit < FIT_THRESHOLD
 
 
-def hits_of(
+def build_hits(
     txn: ReadTxn,
     content: ContentStore,
-    order: list[Scored],
+    ranked: list[ScoredChunk],
     request: SearchRequest,
     learn: LearnCalls,
 ) -> tuple[tuple[Hit, ...], str | None]:
-    """The hits in order, and in words what a token budget cut."""
+    """The hits in the given order, and a sentence that says what the token budget left out."""
     if request.max_tokens is None:
-        each = (_hit(txn, rank, row, request, learn) for rank, row in enumerate(order, 1))
-        return tuple(each), None
-    # Most searches of a person have no budget.
-    from kb.search.budget import fill
+        hits = (_hit(txn, rank, row, request, learn) for rank, row in enumerate(ranked, 1))
+        return tuple(hits), None
+    # Imported late: most searches on the command line have no budget.
+    from kb.search.budget import fill_budget
 
-    filled = fill(
-        [row.chunk for row in order],
+    filled = fill_budget(
+        [row.chunk for row in ranked],
         request.max_tokens,
         lambda source_no, ordinal: chunks.at(txn, source_no, ordinal),
     )
-    spans = sorted(filled.spans, key=lambda span: span.place)
-    hits = tuple(
-        _hit(txn, rank, order[span.place], request, learn, span, content)
+    spans = sorted(filled.spans, key=lambda span: span.best)
+    filled_hits = tuple(
+        _hit(txn, rank, ranked[span.best], request, learn, span, content)
         for rank, span in enumerate(spans, 1)
     )
     if not filled.left_out:
-        return hits, None
+        return filled_hits, None
     return (
-        hits,
-        f"{filled.left_out} of {len(order)} hits left out: over {request.max_tokens} tokens",
+        filled_hits,
+        f"{filled.left_out} of {len(ranked)} hits left out: over {request.max_tokens} tokens",
     )
 
 
 def _hit(
     txn: ReadTxn,
     rank: int,
-    row: Scored,
+    row: ScoredChunk,
     request: SearchRequest,
     learn: LearnCalls,
-    span: "Span | None" = None,
+    span: "ChunkSpan | None" = None,
     content: ContentStore | None = None,
 ) -> Hit:
     chunk, doc = row.chunk, row.doc
@@ -89,7 +89,7 @@ def _hit(
     text, start, end = chunk.text, chunk.start, chunk.end
     if first.no != last.no and content is not None:
         start, end = first.start, last.end
-        text = _joined(txn, content, doc, first, last)
+        text = _span_text(txn, content, doc, first, last)
     return Hit(
         rank=rank,
         score=row.score,
@@ -104,19 +104,19 @@ def _hit(
         start=start,
         end=end,
         page=first.page,
-        line=first.line + doc.front_lines if doc.mime in _LINED else None,
+        line=first.line + doc.front_lines if doc.mime in _MIMES_WITH_LINES else None,
         freshness=freshness_of(txn, doc),
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
         learn=learn(doc) if doc.kind == "topic" else None,
         zettel_id=doc.entry.zettel_id if doc.entry else None,
         pack=doc.pack,
         weak=row.is_weak,
-        explain=_explained(row) if request.explain else None,
+        explain=_explanation(row) if request.explain else None,
     )
 
 
-def _joined(txn: ReadTxn, content: ContentStore, doc: Doc, first: Chunk, last: Chunk) -> str:
-    """The markdown from one passage to another; from the passages where the file is not whole."""
+def _span_text(txn: ReadTxn, content: ContentStore, doc: Doc, first: Chunk, last: Chunk) -> str:
+    """The markdown from one chunk to another; the chunks' texts joined if the file is damaged."""
     if first.doc_id == doc.doc_id:
         try:
             markdown = content.read(doc.md_path, doc.md_sha256).decode()
@@ -127,7 +127,7 @@ def _joined(txn: ReadTxn, content: ContentStore, doc: Doc, first: Chunk, last: C
     return "\n\n".join(row.text for row in rows if row is not None)
 
 
-def _explained(row: Scored) -> dict[str, float | str]:
+def _explanation(row: ScoredChunk) -> dict[str, float | str]:
     fit: dict[str, float | str] = {} if row.fit is None else {"fit": row.fit}
     return {
         **fit,

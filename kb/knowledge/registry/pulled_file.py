@@ -1,4 +1,4 @@
-"""A pulled file comes to its place whole, and never over what somebody wrote meanwhile."""
+"""Install a pulled file: whole or not at all, and never over what somebody wrote meanwhile."""
 
 import datetime as dt
 import errno
@@ -17,11 +17,14 @@ _ASIDE: Final = ".mine"
 _UNFINISHED: Final = ".pulled"
 
 
-def land(path: Path, data: bytes, *, expected: str | None, aside_ms: int | None) -> Path | None:
-    """Have `data` at `path`, durably, where the file there has the hash `expected`, or none is.
+def install_file(
+    path: Path, data: bytes, *, expected: str | None, aside_ms: int | None
+) -> Path | None:
+    """Write `data` durably to `path`, where the file has the hash `expected` (None: there is none).
 
-    With `aside_ms`, the time now, the file that is there is put aside first; returns where. One
-    process at a time. Raises ChangedWhileRead where another file is there by now, StoreFull.
+    With `aside_ms`, the current time, the old file is put aside first, and its new path is
+    returned. One process at a time. Raises ChangedWhileRead where the file is another one by now,
+    and StoreFull.
     """
     beside = path.with_name(f".{path.name}{_UNFINISHED}")
     try:

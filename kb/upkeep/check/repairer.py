@@ -1,4 +1,4 @@
-"""Doing what mends: records in bounded transactions, then files, then caches."""
+"""Apply repairs: records in bounded transactions first, then files, then caches."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from kb.model.doc import Doc, LedgerEntry, VersionPointer
 from kb.model.ids import sha256_hex
 from kb.model.source import path_of
 from kb.search.index import DenseIndex, LexicalIndexes
-from kb.store import births, docs, log
+from kb.store import docs, generations, log
 from kb.store.codec import from_u64, u64
 from kb.store.content.files import ContentStore
 from kb.store.jobs import queue
@@ -37,32 +37,32 @@ from kb.store.records import (
 )
 from kb.store.store import Store
 from kb.upkeep.check.caches import WAIT_S
-from kb.upkeep.check.lookup import LEADING, find, is_named, newest, passage
-from kb.upkeep.check.mends import (
-    BringBack,
-    ByHand,
-    CountBirths,
+from kb.upkeep.check.lookup import DERIVED_TABLES, find, find_chunk, find_newest_doc, has_target
+from kb.upkeep.check.recover import recover_overwritten
+from kb.upkeep.check.repairs import (
+    CountGenerations,
     DropRecord,
-    Embed,
-    Mend,
-    MendNotebook,
+    ManualRepair,
+    QueueEmbedding,
     RaiseCounter,
-    Rebuild,
-    Recut,
-    Refacet,
-    Relink,
-    Relist,
-    Repoint,
+    RebuildCache,
+    Rechunk,
+    RecoverSource,
+    Repair,
+    RepairNotebook,
     RestoreFile,
+    RewriteChunkLinks,
+    RewriteFacets,
+    RewriteJobLists,
+    RewritePointers,
     SyncNotebook,
 )
-from kb.upkeep.check.reborn import bring_back
 
-MENDS_PER_TXN: Final = 200
+REPAIRS_PER_TXN: Final = 200
 
 
 class Repairer:
-    """Applies mends. Each looks again before it acts, for others may have been at work."""
+    """Applies repairs. Each checks its finding again first: others may have written meanwhile."""
 
     def __init__(
         self,
@@ -77,54 +77,59 @@ class Repairer:
         self._caches: dict[str, LexicalIndexes | DenseIndex] = {"lexical": lexical, "dense": dense}
         self._fingerprint = fingerprint
 
-    def apply(self, mends: Sequence[Mend]) -> None:
-        """Do all of them, those that need a transaction first."""
-        waiting = iter(mends)
-        while page := list(islice(waiting, MENDS_PER_TXN)):
+    def apply(self, repairs: Sequence[Repair]) -> None:
+        """Apply all repairs, those that need a transaction first."""
+        waiting = iter(repairs)
+        while page := list(islice(waiting, REPAIRS_PER_TXN)):
             with self._store.write() as txn:
-                for mend in page:
-                    self._write(txn, mend)
+                for repair in page:
+                    self._apply_in_txn(txn, repair)
         with Parser() as parser:
-            for mend in mends:
-                if isinstance(mend, RestoreFile):
-                    self._restore(mend, parser)
-                elif isinstance(mend, BringBack):
-                    bring_back(self._store, self._content, parser, mend.source_no)
-        for mend in mends:
-            if isinstance(mend, Rebuild):
-                self._caches[mend.cache].catch_up(self._store, wait_s=WAIT_S, rebuild=True)
+            for repair in repairs:
+                if isinstance(repair, RestoreFile):
+                    self._restore_file(repair, parser)
+                elif isinstance(repair, RecoverSource):
+                    recover_overwritten(self._store, self._content, parser, repair.source_no)
+        for repair in repairs:
+            if isinstance(repair, RebuildCache):
+                self._caches[repair.cache].catch_up(self._store, wait_s=WAIT_S, rebuild=True)
 
-    def _write(self, txn: WriteTxn, mend: Mend) -> None:
-        match mend:
+    def _apply_in_txn(self, txn: WriteTxn, repair: Repair) -> None:
+        match repair:
             case DropRecord():
-                _drop(txn, mend)
-            case Repoint(doc_id):
-                _repoint(txn, doc_id)
-            case Refacet(doc_id):
-                _refacet(txn, doc_id)
-            case Relink(no):
-                _relink(txn, no)
-            case Recut(source_no, drop):
-                self._recut(txn, source_no, drop)
-            case Embed(doc_id):
+                _drop_record(txn, repair)
+            case RewritePointers(doc_id):
+                _rewrite_pointers(txn, doc_id)
+            case RewriteFacets(doc_id):
+                _rewrite_facets(txn, doc_id)
+            case RewriteChunkLinks(no):
+                _rewrite_chunk_links(txn, no)
+            case Rechunk(source_no, drop):
+                self._rechunk(txn, source_no, drop)
+            case QueueEmbedding(doc_id):
                 work = queue.dedupe_key("embed", doc_id, self._fingerprint)
                 queue.enqueue(txn, self._store.clock, "embed", doc_id, key=work)
-            case Relist():
+            case RewriteJobLists():
                 queue.relist(txn)
-            case RaiseCounter() | CountBirths():
-                _count(txn, mend)
+            case RaiseCounter() | CountGenerations():
+                _raise_count(txn, repair)
             case (
-                BringBack() | RestoreFile() | Rebuild() | ByHand() | MendNotebook() | SyncNotebook()
+                RecoverSource()
+                | RestoreFile()
+                | RebuildCache()
+                | ManualRepair()
+                | RepairNotebook()
+                | SyncNotebook()
             ):
                 pass
             case _:
-                assert_never(mend)
+                assert_never(repair)
 
-    def _recut(self, txn: WriteTxn, source_no: int, drop: int | None) -> None:
+    def _rechunk(self, txn: WriteTxn, source_no: int, drop: int | None) -> None:
         if drop is not None:
             txn.delete("chunks", u64(drop))
             log.append(txn, [drop], words=True, vectors=True)
-        doc = newest(txn, source_no)
+        doc = find_newest_doc(txn, source_no)
         if doc is None:
             return
         entry = LedgerEntry(
@@ -137,19 +142,19 @@ class Repairer:
         key = queue.dedupe_key("chunk", doc.doc_id)
         queue.enqueue(txn, self._store.clock, "chunk", doc.doc_id, key=key)
 
-    def _restore(self, mend: RestoreFile, parser: Parser) -> None:
+    def _restore_file(self, repair: RestoreFile, parser: Parser) -> None:
         with self._store.read() as txn:
-            doc = find(DOCS, txn, mend.doc_id.encode())
+            doc = find(DOCS, txn, repair.doc_id.encode())
         if doc is None:
             return
-        raw = mend.part == "raw"
+        raw = repair.part == "raw"
         relative, sha256 = (doc.raw_path, doc.raw_sha256) if raw else (doc.md_path, doc.md_sha256)
         for data in self._from_source(doc) if raw else self._from_raw(doc, parser):
             if sha256_hex(data) == sha256:
                 self._replace(relative, sha256, data)
 
     def _from_source(self, doc: Doc) -> Iterator[bytes]:
-        """The bytes of the file that the doc came from, if it is one and as long as it was."""
+        """The bytes of the doc's source file, if it exists and has its former length."""
         path = path_of(doc.place)
         if path is None or not path.is_file() or path.stat().st_size != doc.raw_bytes:
             return
@@ -159,7 +164,7 @@ class Repairer:
             return
 
     def _from_raw(self, doc: Doc, parser: Parser) -> Iterator[bytes]:
-        """The markdown that the raw bytes give now."""
+        """The markdown that the raw bytes convert to now, as UTF-8."""
         try:
             raw = self._content.read(doc.raw_path, doc.raw_sha256)
             name = os.path.basename(doc.source) or doc.source
@@ -172,30 +177,32 @@ class Repairer:
         try:
             self._content.read(relative, sha256)
         except KbError:
-            # What lies there is not what any doc says; a whole file takes its place.
+            # The damaged file is removed first, as content files are never overwritten.
             path = self._content.paths.root / relative
             if path.is_symlink() or path.is_file():
                 path.unlink(missing_ok=True)
             self._content.write_if_new(relative, data)
 
 
-def _drop(txn: WriteTxn, mend: DropRecord) -> None:
-    table, key = mend.table, mend.key
-    if txn.get(table, key) != mend.stored or (table in LEADING and is_named(txn, table, key)):
+def _drop_record(txn: WriteTxn, repair: DropRecord) -> None:
+    table, key = repair.table, repair.key
+    if txn.get(table, key) != repair.stored or (
+        table in DERIVED_TABLES and has_target(txn, table, key)
+    ):
         return
     txn.delete(table, key)
     if table == "chunks":
         log.append(txn, [from_u64(key)], words=True, vectors=True)
 
 
-def _count(txn: WriteTxn, mend: RaiseCounter | CountBirths) -> None:
-    if isinstance(mend, RaiseCounter):
-        raise_number(txn, mend.name, mend.at_least)
+def _raise_count(txn: WriteTxn, repair: RaiseCounter | CountGenerations) -> None:
+    if isinstance(repair, RaiseCounter):
+        raise_number(txn, repair.name, repair.at_least)
     else:
-        births.recount(txn, lost=mend.lost)
+        generations.recount(txn, lost=repair.lost)
 
 
-def _repoint(txn: WriteTxn, doc_id: str) -> None:
+def _rewrite_pointers(txn: WriteTxn, doc_id: str) -> None:
     doc = find(DOCS, txn, doc_id.encode())
     if doc is None:
         return
@@ -203,23 +210,25 @@ def _repoint(txn: WriteTxn, doc_id: str) -> None:
     LSIDS.put(txn, lsid_key(doc.place), SourceRef(source_no=doc.source_no, lsid=doc.place))
     pointer = find(VERSIONS, txn, u64(doc.source_no))
     if pointer is None or pointer.version <= doc.version:
-        made = VersionPointer(doc_id=doc.doc_id, version=doc.version, source_no=doc.source_no)
-        VERSIONS.put(txn, u64(doc.source_no), made)
+        newest_pointer = VersionPointer(
+            doc_id=doc.doc_id, version=doc.version, source_no=doc.source_no
+        )
+        VERSIONS.put(txn, u64(doc.source_no), newest_pointer)
     elif doc.status == "active":
         superseded = msgspec.structs.replace(doc, status="superseded")
         DOCS.put(txn, doc.doc_id.encode(), superseded)
 
 
-def _refacet(txn: WriteTxn, doc_id: str) -> None:
+def _rewrite_facets(txn: WriteTxn, doc_id: str) -> None:
     doc = find(DOCS, txn, doc_id.encode())
-    latest = newest(txn, doc.source_no) if doc else None
+    latest = find_newest_doc(txn, doc.source_no) if doc else None
     if doc is not None and latest is not None and latest.doc_id == doc_id:
         for key in docs.facet_keys(doc):
             txn.put("facets", key, b"")
 
 
-def _relink(txn: WriteTxn, no: int) -> None:
-    chunk = passage(txn, no)
+def _rewrite_chunk_links(txn: WriteTxn, no: int) -> None:
+    chunk = find_chunk(txn, no)
     if chunk is None:
         return
     CHUNK_IDS.put(txn, chunk.chunk_id.encode(), ChunkRef(no=chunk.no))

@@ -8,79 +8,79 @@ homes, and no id tells how much others have added.
 from typing import Final
 
 from kb.errors import StoreDamaged
-from kb.model.ids import Lsid, birth_of
+from kb.model.ids import Lsid, split_generation
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.meta import (
     FORMAT,
-    FORMAT_WITHOUT_BIRTHS,
+    FORMAT_WITHOUT_GENERATIONS,
     get_word,
     last_number,
     raise_number,
     set_word,
 )
-from kb.store.records import BIRTHS, DOCS, Setting
+from kb.store.records import BIRTHS, DOCS, StoredValue
 
 _FLOOR: Final = "birth"
 # More births than one place has in all its time.
-_SPARE: Final = 1 << 20
+_SKIP: Final = 1 << 20
 
 
-def next_birth(txn: WriteTxn, place: Lsid) -> int:
+def next_generation(txn: WriteTxn, place: Lsid) -> int:
     """Count a birth at a place and return its number; the first is 1."""
-    begin(txn)
-    number = max(counted(txn, place), last_number(txn, _FLOOR)) + 1
-    BIRTHS.put(txn, lsid_key(place), Setting(number=number))
+    start_counting(txn)
+    number = max(last_generation(txn, place), last_number(txn, _FLOOR)) + 1
+    BIRTHS.put(txn, lsid_key(place), StoredValue(number=number))
     return number
 
 
-def counted(txn: ReadTxn, place: Lsid) -> int:
+def last_generation(txn: ReadTxn, place: Lsid) -> int:
     """How many sources began at a place. Raises StoreDamaged."""
-    return (BIRTHS.get(txn, lsid_key(place)) or Setting()).number
+    return (BIRTHS.get(txn, lsid_key(place)) or StoredValue()).number
 
 
-def are_kept(txn: ReadTxn) -> bool:
+def are_counted(txn: ReadTxn) -> bool:
     """Whether the store counts births: one of an earlier program does not yet."""
-    return get_word(txn, "format") != FORMAT_WITHOUT_BIRTHS
+    return get_word(txn, "format") != FORMAT_WITHOUT_GENERATIONS
 
 
-def begin(txn: WriteTxn) -> None:
+def start_counting(txn: WriteTxn) -> None:
     """Count births from now on, before docs come or go in a store that did not."""
-    if not are_kept(txn):
-        count_docs(txn)
+    if not are_counted(txn):
+        raise_to_docs(txn)
         set_word(txn, "format", FORMAT)
 
 
-def count_docs(txn: WriteTxn) -> None:
+def raise_to_docs(txn: WriteTxn) -> None:
     """Count at least the births that the docs tell of.
 
     Where a doc cannot be read, what it would tell is taken for lost.
     """
-    told: set[tuple[Lsid, int]] = set()
-    lost = False
+    generations: set[tuple[Lsid, int]] = set()
+    has_damage = False
     for key, _ in txn.scan("docs"):
         try:
             doc = DOCS.get(txn, key)
         except StoreDamaged:
-            lost = True
+            has_damage = True
             continue
         if doc is not None:
-            told.add(birth_of(doc.lsid))
-    for place, birth in sorted(told):
-        if counted(txn, place) < birth:
-            BIRTHS.put(txn, lsid_key(place), Setting(number=birth))
-    if lost:
-        skip_lost(txn)
+            generations.add(split_generation(doc.lsid))
+    for place, number in sorted(generations):
+        if last_generation(txn, place) < number:
+            BIRTHS.put(txn, lsid_key(place), StoredValue(number=number))
+    if has_damage:
+        skip_lost_numbers(txn)
 
 
 def recount(txn: WriteTxn, *, lost: bool) -> None:
     """Count the births that the docs tell of; where counts were `lost`, skip what they had."""
     if lost:
-        skip_lost(txn)
-    count_docs(txn)
+        skip_lost_numbers(txn)
+    raise_to_docs(txn)
 
 
-def skip_lost(txn: WriteTxn) -> None:
+def skip_lost_numbers(txn: WriteTxn) -> None:
     """Number later births above all earlier ones, wherever they are.
 
     For a store that lost some counts: nothing tells which places they were of.
@@ -90,5 +90,5 @@ def skip_lost(txn: WriteTxn) -> None:
         floor = last_number(txn, _FLOOR)
     except StoreDamaged:
         # How often it was raised is lost, too.
-        floor = _SPARE << 10
-    raise_number(txn, _FLOOR, max(highest, floor) + _SPARE)
+        floor = _SKIP << 10
+    raise_number(txn, _FLOOR, max(highest, floor) + _SKIP)

@@ -4,7 +4,7 @@ import pytest
 from fakes import FakeClock
 
 from kb.errors import StoreBusy
-from kb.knowledge.guide import Shelf, ask
+from kb.knowledge.guide import EntryCatalog, ask
 from kb.model.doc import OPERATOR, Scope
 from kb.search.engine import Searcher
 from kb.store.memory import MemoryEnvironment
@@ -19,17 +19,17 @@ def unneeded() -> Searcher:
     raise AssertionError("a store without entries is not searched")
 
 
-BUSY = Shelf(name="project", store=busy, searcher=unneeded)
+BUSY = EntryCatalog(name="project", store=busy, searcher=unneeded)
 
 
 @pytest.fixture
-def empty() -> Shelf:
+def empty() -> EntryCatalog:
     store = Store(MemoryEnvironment(), FakeClock())
-    return Shelf(name="user", store=lambda: store, searcher=unneeded)
+    return EntryCatalog(name="user", store=lambda: store, searcher=unneeded)
 
 
 @pytest.mark.parametrize(("scope", "is_told"), [(OPERATOR, True), (Scope(user="ada"), False)])
-def test_a_store_that_fails_is_left_out(empty: Shelf, scope: Scope, is_told: bool) -> None:
+def test_a_store_that_fails_is_left_out(empty: EntryCatalog, scope: Scope, is_told: bool) -> None:
     """The others answer, and a warning says so; only an operator hears of places."""
     said = ask([BUSY, empty], "how", scope, {})
     assert not said.found
@@ -44,7 +44,7 @@ def test_where_every_store_fails_so_does_the_question() -> None:
         ask([BUSY, BUSY], "how", OPERATOR, {})
 
 
-def test_stores_without_entries_are_not_searched(empty: Shelf) -> None:
+def test_stores_without_entries_are_not_searched(empty: EntryCatalog) -> None:
     """No model is loaded for them, and nothing is found."""
     said = ask([empty, empty], "how", OPERATOR, {})
     assert (said.found, said.chunks, said.warnings) == (False, (), ())

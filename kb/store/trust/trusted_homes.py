@@ -14,7 +14,7 @@ from kb.errors import ReadOnlyHome
 from kb.store.content.layout import HomePaths
 from kb.store.trust.identity import identity_of, mark
 
-How = Literal["made", "trusted"]
+TrustOrigin = Literal["made", "trusted"]
 _T = TypeVar("_T")
 _FOLDER: Final = "kb-trust"
 _NAME_HEX: Final = 40
@@ -25,11 +25,11 @@ class TrustedHome(Struct, frozen=True, kw_only=True):
 
     home: str
     """Where it was then."""
-    how: How
+    how: TrustOrigin
     """Made by this user's kb, or accepted by `kb trust`."""
 
 
-class _Folder(Struct, frozen=True, kw_only=True):
+class _AcceptedFolder(Struct, frozen=True, kw_only=True):
     """What was accepted of a folder beside its store."""
 
     home: str
@@ -51,39 +51,39 @@ class TrustList:
 
     def has_store(self, home: Path) -> bool:
         """Whether the store of a home is on the list."""
-        place = self._store(home)
+        place = self._store_entry(home)
         return place is not None and place.exists()
 
     def has_folder(self, home: Path) -> bool:
         """Whether the user accepted this very folder, whoever owns it or may write to it."""
-        known = self._folder_of(home)
-        if known is None:
+        accepted = self._accepted_folder(home)
+        if accepted is None:
             return False
-        found = os.stat(home)
-        return (known.owner, known.inode) == (found.st_uid, found.st_ino)
+        status = os.stat(home)
+        return (accepted.owner, accepted.inode) == (status.st_uid, status.st_ino)
 
     def has_settings(self, home: Path, data: bytes) -> bool:
         """Whether the user accepted a settings file of a home that holds these bytes."""
-        known = self._folder_of(home)
-        return known is not None and _digest(data) in known.settings
+        accepted = self._accepted_folder(home)
+        return accepted is not None and _digest(data) in accepted.settings
 
-    def put_store(self, home: Path, how: How) -> None:
+    def put_store(self, home: Path, how: TrustOrigin) -> None:
         """Put a home's store on the list. Raises ReadOnlyHome where that cannot be written."""
         mark(HomePaths(home).data_file)
-        place = self._store(home)
+        place = self._store_entry(home)
         if place is not None:
-            self._write(place, msgspec.json.encode(TrustedHome(home=_real(home), how=how)))
+            self._write(place, msgspec.json.encode(TrustedHome(home=_real_path(home), how=how)))
 
     def put_folder(self, home: Path, settings: Collection[bytes]) -> None:
         """Accept a folder with these settings files and no others. Raises ReadOnlyHome."""
-        found = os.stat(home)
-        said = _Folder(
-            home=_real(home),
-            owner=found.st_uid,
-            inode=found.st_ino,
+        status = os.stat(home)
+        accepted = _AcceptedFolder(
+            home=_real_path(home),
+            owner=status.st_uid,
+            inode=status.st_ino,
             settings=tuple(sorted(map(_digest, settings))),
         )
-        self._write(self._named("folders", home), msgspec.json.encode(said))
+        self._write(self._entry("folders", home), msgspec.json.encode(accepted))
 
     def put_backup(self, home: Path) -> None:
         """Note that this user's kb made the backup whose copy of a home lies here.
@@ -91,48 +91,50 @@ class TrustList:
         Those that are gone are forgotten. Raises ReadOnlyHome.
         """
         for place in _files(self.root / "backups"):
-            known = _decoded(place, TrustedHome)
-            if known is None or self._store(Path(known.home), "backups") != place:
+            backup = _read_json(place, TrustedHome)
+            if backup is None or self._store_entry(Path(backup.home), "backups") != place:
                 place.unlink(missing_ok=True)
         mark(HomePaths(home).data_file)
-        here = self._store(home, "backups")
-        if here is not None:
-            self._write(here, msgspec.json.encode(TrustedHome(home=_real(home), how="made")))
+        entry = self._store_entry(home, "backups")
+        if entry is not None:
+            self._write(entry, msgspec.json.encode(TrustedHome(home=_real_path(home), how="made")))
 
     def has_backup(self, home: Path) -> bool:
         """Whether this user's kb made the backup whose copy of a home lies here."""
-        place = self._store(home, "backups")
+        place = self._store_entry(home, "backups")
         return place is not None and place.exists()
 
     def decline(self, home: Path, settings: Collection[bytes]) -> None:
         """Note that the user was asked about a home as it is now, and said no."""
         with contextlib.suppress(ReadOnlyHome):
-            self._write(self._named("declined", home), self._state(home, settings))
+            self._write(self._entry("declined", home), self._state_digest(home, settings))
 
     def is_declined(self, home: Path, settings: Collection[bytes]) -> bool:
         """Whether the user was asked about a home that was as it is now, and said no."""
         try:
-            return self._named("declined", home).read_bytes() == self._state(home, settings)
+            return self._entry("declined", home).read_bytes() == self._state_digest(home, settings)
         except OSError:
             return False
 
     def remove(self, home: Path) -> bool:
         """Take a home off the list, by its store and by its place; whether it was on it."""
-        places = {self._named("folders", home), self._store(home)}
-        places |= {place for place, one in self._stores() if one.home == _real(home)}
-        known = [place for place in places if place is not None and place.exists()]
-        for place in known:
+        places = {self._entry("folders", home), self._store_entry(home)}
+        places |= {
+            place for place, trusted in self._store_entries() if trusted.home == _real_path(home)
+        }
+        existing = [place for place in places if place is not None and place.exists()]
+        for place in existing:
             place.unlink(missing_ok=True)
-        return bool(known)
+        return bool(existing)
 
     def listed(self) -> tuple[TrustedHome, ...]:
         """Every home on the list, by its place."""
-        found = {one.home: one for _, one in self._stores()}
+        homes = {trusted.home: trusted for _, trusted in self._store_entries()}
         for place in _files(self.root / "folders"):
-            known = _decoded(place, _Folder)
-            if known is not None:
-                found[known.home] = TrustedHome(home=known.home, how="trusted")
-        return tuple(found[home] for home in sorted(found))
+            accepted = _read_json(place, _AcceptedFolder)
+            if accepted is not None:
+                homes[accepted.home] = TrustedHome(home=accepted.home, how="trusted")
+        return tuple(homes[home] for home in sorted(homes))
 
     def begin(self, home: Path) -> None:
         """Note that a store is about to be made in a home, whose folder is made here.
@@ -144,39 +146,39 @@ class TrustList:
         except OSError as error:
             raise ReadOnlyHome(error.strerror or "", place=home) from error
         mark(home)
-        self._write(self._named("making", home), (identity_of(home) or "").encode())
+        self._write(self._entry("making", home), (identity_of(home) or "").encode())
 
     def is_begun(self, home: Path) -> bool:
         """Whether a store was about to be made in a home, by a process that may be dead."""
         try:
-            said = self._named("making", home).read_bytes()
+            identity = self._entry("making", home).read_bytes()
         except OSError:
             return False
-        return said == (identity_of(home) or "").encode()
+        return identity == (identity_of(home) or "").encode()
 
     def end(self, home: Path) -> None:
         """Forget what `begin` noted."""
-        self._named("making", home).unlink(missing_ok=True)
+        self._entry("making", home).unlink(missing_ok=True)
 
-    def _store(self, home: Path, kind: str = "stores") -> Path | None:
+    def _store_entry(self, home: Path, kind: str = "stores") -> Path | None:
         identity = identity_of(HomePaths(home).data_file)
         return self.root / kind / identity if identity else None
 
-    def _state(self, home: Path, settings: Collection[bytes]) -> bytes:
+    def _state_digest(self, home: Path, settings: Collection[bytes]) -> bytes:
         identity = identity_of(HomePaths(home).data_file) or ""
         return " ".join((identity, *sorted(map(_digest, settings)))).encode()
 
-    def _stores(self) -> Iterator[tuple[Path, TrustedHome]]:
+    def _store_entries(self) -> Iterator[tuple[Path, TrustedHome]]:
         for place in _files(self.root / "stores"):
-            known = _decoded(place, TrustedHome)
-            if known is not None:
-                yield place, known
+            trusted = _read_json(place, TrustedHome)
+            if trusted is not None:
+                yield place, trusted
 
-    def _folder_of(self, home: Path) -> _Folder | None:
-        return _decoded(self._named("folders", home), _Folder)
+    def _accepted_folder(self, home: Path) -> _AcceptedFolder | None:
+        return _read_json(self._entry("folders", home), _AcceptedFolder)
 
-    def _named(self, kind: str, home: Path) -> Path:
-        return self.root / kind / _digest(os.fsencode(_real(home)))[:_NAME_HEX]
+    def _entry(self, kind: str, home: Path) -> Path:
+        return self.root / kind / _digest(os.fsencode(_real_path(home)))[:_NAME_HEX]
 
     def _write(self, place: Path, data: bytes) -> None:
         part = place.with_name(f".{os.urandom(8).hex()}")
@@ -209,7 +211,7 @@ def _files(folder: Path) -> list[Path]:
         return []
 
 
-def _decoded(place: Path, kind: type[_T]) -> _T | None:
+def _read_json(place: Path, kind: type[_T]) -> _T | None:
     try:
         return msgspec.json.decode(place.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):
@@ -220,5 +222,5 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _real(home: Path) -> str:
+def _real_path(home: Path) -> str:
     return os.path.realpath(home)

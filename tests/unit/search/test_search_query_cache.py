@@ -1,4 +1,4 @@
-"""What a searcher remembers, and that nobody can tell but by the clock."""
+"""The query cache: it changes no result, and saves the work where nothing changed."""
 
 import os
 from pathlib import Path
@@ -14,8 +14,8 @@ from kb.intake.sync.read import read_file
 from kb.model.doc import OPERATOR, Scope
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.search import SearchRequest
-from kb.search import remembered
-from kb.search.remembered import RememberingSearcher
+from kb.search import query_cache
+from kb.search.query_cache import CachingSearcher
 from kb.store import docs
 from kb.store.keys import lsid_key
 from kb.store.records import SEEN
@@ -45,7 +45,7 @@ def model(home: SearchHome) -> Counting:
 
 def test_an_unchanged_store_is_asked_once(home: SearchHome, model: Counting) -> None:
     """The second answer is that of any searcher, and nothing was worked out for it."""
-    searcher = home.searcher(kind=RememberingSearcher)
+    searcher = home.searcher(kind=CachingSearcher)
     first = searcher.search(OAK, OPERATOR)
     assert model.queries == 1
     assert searcher.search(OAK, OPERATOR) == first
@@ -55,7 +55,7 @@ def test_an_unchanged_store_is_asked_once(home: SearchHome, model: Counting) -> 
 
 def test_each_scope_and_request_has_its_own(home: SearchHome, model: Counting) -> None:
     """What one may see is never the answer to another, nor to another question."""
-    searcher = home.searcher(kind=RememberingSearcher)
+    searcher = home.searcher(kind=CachingSearcher)
     for scope in (Scope(user="ada"), Scope(user="bob"), Scope(user=None), OPERATOR):
         for request in (OAK, msgspec.structs.replace(OAK, k=1)):
             for _ in range(2):
@@ -65,7 +65,7 @@ def test_each_scope_and_request_has_its_own(home: SearchHome, model: Counting) -
 
 def test_a_change_is_seen_at_once(home: SearchHome, model: Counting) -> None:
     """Whatever is committed, by whomever, the next answer is a new one."""
-    searcher = home.searcher(kind=RememberingSearcher)
+    searcher = home.searcher(kind=CachingSearcher)
     searcher.search(OAK, OPERATOR)
     home.give("ship.md", "# Ship\n\nThe keel is oak and long.")
     found = searcher.search(OAK, OPERATOR)
@@ -77,7 +77,7 @@ def test_a_file_is_looked_at_each_time(home: SearchHome, model: Counting, tmp_pa
     """That a source changed or went is no change of the store, and is said all the same."""
     file = tmp_path / "mast.md"
     placed(home, file, "# Mast\n\nA mast of pine.")
-    searcher = home.searcher(kind=RememberingSearcher)
+    searcher = home.searcher(kind=CachingSearcher)
 
     def said() -> tuple[str, int]:
         """How fresh the hit is, and how often a query was worked out for it."""
@@ -100,7 +100,7 @@ def test_a_file_is_looked_at_each_time(home: SearchHome, model: Counting, tmp_pa
 
 def test_an_index_written_anew_is_asked(home: SearchHome, model: Counting) -> None:
     """BM25 forgets what is gone then: scores may be others, in a store that has not changed."""
-    searcher = home.searcher(kind=RememberingSearcher)
+    searcher = home.searcher(kind=CachingSearcher)
     searcher.search(OAK, OPERATOR)
     home.give("boat.md", "# Boat\n\nThe keel is oak, and so are the ribs.", visibility="shared")
     worn = searcher.search(OAK, OPERATOR)
@@ -128,7 +128,7 @@ def placed(home: SearchHome, file: Path, text: str) -> None:
 
 def test_what_may_pass_is_not_kept(home: SearchHome, model: Counting) -> None:
     """An answer with a warning is worked out again."""
-    searcher = home.searcher(kind=RememberingSearcher)
+    searcher = home.searcher(kind=CachingSearcher)
     asked = msgspec.structs.replace(OAK, require_entities=("#none",))
     assert searcher.search(asked, OPERATOR).warnings
     before = model.queries
@@ -140,8 +140,8 @@ def test_the_room_is_bounded(
     home: SearchHome, model: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer that was asked for longest ago goes first; one too large is not kept at all."""
-    monkeypatch.setattr(remembered, "_ANSWERS_MAX", 2)
-    searcher = home.searcher(kind=RememberingSearcher)
+    monkeypatch.setattr(query_cache, "_RESULTS_MAX", 2)
+    searcher = home.searcher(kind=CachingSearcher)
     one, two, three = (SearchRequest(query=f"oak {word}") for word in ("keel", "boat", "soup"))
     for request in (one, two, one, three):
         searcher.search(request, OPERATOR)
@@ -150,7 +150,7 @@ def test_the_room_is_bounded(
     assert model.queries == before
     searcher.search(two, OPERATOR)
     assert model.queries == before + 1
-    monkeypatch.setattr(remembered, "_CHARS_MAX", 16)
+    monkeypatch.setattr(query_cache, "_CHARS_MAX", 16)
     large = SearchRequest(query="oak")
     for _ in range(2):
         searcher.search(large, OPERATOR)
