@@ -7,7 +7,7 @@ import click
 
 from cli.home import here
 from cli.output import clean, print_json, warn
-from cli.stranger import what_it_says
+from cli.trust_prompt import what_it_says
 from kb.errors import HeldBack, NotFound, UsageError
 from kb.operations import trust
 

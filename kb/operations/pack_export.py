@@ -88,7 +88,7 @@ def run(
     out. Raises what `check` raises, UsageError where the id can name no folder or the file is there
     already, NothingToExport, NotFound, UnknownPack, TooLarge, StoreDamaged.
     """
-    from kb.knowledge.packs.export import ExportRequest, NothingToExport, export
+    from kb.knowledge.packs.export import ArchiveSelection, NothingToExport, export
     from kb.store.content.layout import slug
 
     check(request)
@@ -99,14 +99,14 @@ def run(
         raise NothingToExport(private_note(private) or "no doc is meant")
     target = request.target
     path = Path(os.path.realpath(os.path.dirname(target) or "."), os.path.basename(target))
-    contents = ExportRequest(
+    selection = ArchiveSelection(
         pack_id=request.pack_id or chosen.pack_id or slug(path.stem),
         title=request.title,
         version=request.version,
         docs=tuple(open_docs),
         described=chosen.described,
     )
-    written = export(app.store, app.content, contents, path, key=key, force=request.force)
+    written = export(app.store, app.content, selection, path, key=key, force=request.force)
     return ExportPackResult(
         **msgspec.structs.asdict(written), file=display_name(path), private_left_out=private
     )
