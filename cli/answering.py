@@ -50,12 +50,21 @@ def _wire(named: str, settings: Settings) -> "ServerClient":
 
 
 def answer(
-    ctx: click.Context, operation: "Operation", request: Struct, **options: Any
+    ctx: click.Context,
+    operation: "Operation",
+    request: Struct,
+    *,
+    by_socket: bool = False,
+    **options: Any,
 ) -> "tuple[Any, bool]":
     """What an operation answers, and whether several spaces do: those here, or a server.
 
-    `options` are for what is asked here alone. Spaces are closed when the command ends.
+    With `by_socket` the server that works in the home answers where there is one: it has loaded
+    already what a search needs. It is asked only where its answer is the one that would be given
+    here. `options` are for what is asked here alone. Spaces are closed when the command ends.
     """
+    if by_socket and (result := _by_socket(ctx, operation, request)) is not None:
+        return result, False
     client = server_of(ctx)
     if client is not None:
         from kb.client.remote import run_remote
@@ -78,16 +87,6 @@ def asker(ctx: click.Context, operation: "Operation") -> Callable[[Any], Any]:
 
     spaces = open_spaces(ctx)
     return lambda request: operation.run(spaces, request, LOCAL)
-
-
-def quick_answer(ctx: click.Context, operation: "Operation", request: Struct) -> "tuple[Any, bool]":
-    """As `answer`, by the server that works in the home where there is one.
-
-    It has loaded already what a search needs. It is asked only where its answer is the one that
-    would be given here.
-    """
-    result = _by_socket(ctx, operation, request)
-    return (result, False) if result is not None else answer(ctx, operation, request)
 
 
 def _by_socket(ctx: click.Context, operation: "Operation", request: Struct) -> Any:

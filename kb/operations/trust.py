@@ -105,10 +105,10 @@ def settings_effects(home: Path, settings: SettingsFiles) -> Iterator[str]:
 
     Raises ConfigError for what is wrong in one.
     """
-    from kb.model.config import accepted_by
+    from kb.model.config import restricted_settings
 
     for file, data in settings.items():
-        for line in accepted_by(file, data):
+        for line in restricted_settings(file, data):
             yield f"{os.path.relpath(file, home)}: {line}"
 
 
