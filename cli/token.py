@@ -63,7 +63,7 @@ def show_all(ctx: click.Context, as_json: bool) -> None:
 @command.command(name="own")
 def own() -> None:
     """Print your own token, which every server that you start on this machine takes from you."""
-    click.echo(tokens.own_token())
+    click.echo(tokens.local_token().read_or_create())
 
 
 @command.command(name="link")

@@ -16,7 +16,7 @@ from kb.intake.canonicalize.dispatch import CanonicalizeInput, canonicalize
 from kb.intake.canonicalize.wire import (
     HEADER,
     Parsed,
-    Refused,
+    ParseFailure,
     Reply,
     decode_request,
     encode,
@@ -63,8 +63,8 @@ def _answer(payload: bytes, memory_bytes_max: int) -> Reply:
     return _refused(source, "Unparsable", f"it needs more than {mebibytes} MiB of memory to read")
 
 
-def _refused(source: CanonicalizeInput, error: str, detail: str) -> Refused:
-    return Refused(error=error, detail=detail, source=source.name, rss_bytes=_rss_bytes())
+def _refused(source: CanonicalizeInput, error: str, detail: str) -> ParseFailure:
+    return ParseFailure(error=error, detail=detail, source=source.name, rss_bytes=_rss_bytes())
 
 
 def _answers_fd() -> int:

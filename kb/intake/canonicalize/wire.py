@@ -27,7 +27,7 @@ class Parsed(Struct, frozen=True, kw_only=True, tag="parsed"):
     """The most memory the child has held so far."""
 
 
-class Refused(Struct, frozen=True, kw_only=True, tag="refused"):
+class ParseFailure(Struct, frozen=True, kw_only=True, tag="refused"):
     """It was not; the class of the error, and what the error says."""
 
     error: str
@@ -40,7 +40,7 @@ class Refused(Struct, frozen=True, kw_only=True, tag="refused"):
         return _CROSSING.get(self.error, Unparsable)(self.detail, source=self.source)
 
 
-Reply = Parsed | Refused
+Reply = Parsed | ParseFailure
 
 encode: Callable[[CanonicalizeInput | Reply], bytes] = msgspec.msgpack.Encoder().encode
 decode_request: Callable[[bytes], CanonicalizeInput] = msgspec.msgpack.Decoder(

@@ -14,7 +14,7 @@ from kb.knowledge.notebook.paths import LEVELS_MAX, is_index, problem_of
 from kb.model.ids import sha256_hex
 from kb.model.note import Note
 from kb.model.origin import NOTEBOOK_INDEX
-from kb.model.text import in_one_line
+from kb.model.text import escape_line_breaks
 
 MOVES_MAX: Final = 8
 _TEXT_CHARS_MAX: Final = 40_000
@@ -84,11 +84,11 @@ def ask(
     if len(text) > _TEXT_CHARS_MAX:
         parts.append("The note goes on; only its start is shown.")
     if note.hint:
-        parts.append(f"Hint of who wrote it: {in_one_line(note.hint)}")
+        parts.append(f"Hint of who wrote it: {escape_line_breaks(note.hint)}")
     if note.tags:
-        parts.append(in_one_line(f"Tags: {', '.join(note.tags)}"))
+        parts.append(escape_line_breaks(f"Tags: {', '.join(note.tags)}"))
     if wrong:
-        problem = in_one_line(wrong)
+        problem = escape_line_breaks(wrong)
         parts.append(f"Your answer before could not be used: {problem}. Answer again, whole.")
     try:
         decision = msgspec.convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.intake.canonicalize.title import one_line
-from kb.model.text import in_one_line
+from kb.model.text import escape_line_breaks
 
 SCAFFOLD: Final = (
     "# Index\n\n<!-- One line to a note, kept by kb. Text of your own may stand between. -->\n"
@@ -199,7 +199,7 @@ def _letters(words: str) -> str:
 
 
 def _target(path: str) -> str:
-    if in_one_line(path) != path:
+    if escape_line_breaks(path) != path:
         # It would make lines of its own.
         return urllib.parse.quote(path)
     return f"<{path}>" if re.search(r"[\s()]", path) else path
