@@ -10,9 +10,8 @@ import click
 from msgspec import Struct
 
 from cli.home import homes_of, open_spaces, server_named, settings_of
+from kb.home.opening import HomePaths, Settings
 from kb.home.spaces.homes import SpaceHome
-from kb.model.config import Settings
-from kb.store.content.layout import HomePaths
 
 if TYPE_CHECKING:
     from kb.client.http_client import ServerClient
@@ -97,7 +96,7 @@ def _by_socket(ctx: click.Context, operation: "Operation", request: Struct) -> A
     if home is None:
         return None
     from kb.client.local_socket import answer_by_socket
-    from kb.model.config.fingerprint import search_fingerprint
+    from kb.home.opening import search_fingerprint
 
     settings = settings_of(ctx, home.home)
     if server_named(ctx, settings):

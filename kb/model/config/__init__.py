@@ -1,4 +1,4 @@
-"""What was asked for? Layers of TOML, environment and flags, read once into frozen Settings."""
+"""What are the settings? Layers of TOML, environment and flags, read once."""
 
 from kb.model.config.load import load, restricted_settings
 from kb.model.config.places import HOME_CONFIGS, user_config

@@ -1,4 +1,4 @@
-"""Where might it be? Caches of words and of vectors that follow the store's change log."""
+"""How are candidates found fast? In the lexical and the dense indexes, which follow the log."""
 
 from kb.search.index.dense import DenseIndex
 from kb.search.index.dense_files import discard, folder_name, folders_of_others
