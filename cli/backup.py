@@ -102,7 +102,7 @@ def verify(ctx: click.Context, ident: str | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def restore(ctx: click.Context, ident: str, to: str, as_json: bool) -> None:
-    """Make a home of a backup, in another place. Nothing is there unless all of it is."""
+    """Restore a backup into a new place: all of it, or nothing."""
     result = backups.restore_backup(home_of(ctx)[0], ident, Path(to))
     restored = result.restored
     if as_json:
