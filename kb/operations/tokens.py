@@ -41,7 +41,7 @@ class TokenList(Struct, frozen=True, kw_only=True):
     tokens: list[ListedToken]
 
 
-class Link(Struct, frozen=True, kw_only=True):
+class PageLink(Struct, frozen=True, kw_only=True):
     """A way into the page that opens once, within an hour."""
 
     path: str

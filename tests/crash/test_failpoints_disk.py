@@ -65,7 +65,9 @@ def test_add_on_a_failing_disk(stories: Scenarios, tmp_path: Path, name: str, ac
 
 
 @pytest.mark.parametrize("action", ["enospc"])
-def test_renewing_a_lease_on_a_failing_disk(stories: Scenarios, tmp_path: Path, action: str) -> None:
+def test_renewing_a_lease_on_a_failing_disk(
+    stories: Scenarios, tmp_path: Path, action: str
+) -> None:
     """A lease that cannot be renewed ends the command, not the job."""
     rig = stories.edited.copied(tmp_path)
     armed = f"worker.after_embed=pause;{RENEW}={action}"

@@ -141,7 +141,9 @@ def test_sync_killed_between_two_batches(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_every_hit_of_every_failpoint_of_a_sync(story: SyncScenario, renamed: Rig, tmp_path: Path) -> None:
+def test_every_hit_of_every_failpoint_of_a_sync(
+    story: SyncScenario, renamed: Rig, tmp_path: Path
+) -> None:
     """Wherever in a sync the kill comes, all of the above holds."""
     started = time.monotonic()
     for before in (story.behind, renamed):
