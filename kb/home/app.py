@@ -373,7 +373,7 @@ class App:
         states = [cache().catch_up(self.store, wait_s=wait_s) for cache in caches]
         problems = [state.problem for state in states if state.problem]
         # Last, for all can be found by now.
-        return problems or self.lexical.renew(self.store, wait_s=wait_s)
+        return problems or self.lexical.compact(self.store, wait_s=wait_s)
 
     @functools.cached_property
     def compactor(self) -> "Compactor":

@@ -70,7 +70,7 @@ BROAD = {
     "kb/intake/canonicalize/pdf.py": "one bad page or bad metadata does not cost the others",
     "kb/intake/embed/onnx.py": "the runtime has no class of its own; ModelMissing or EmbedError",
     "kb/intake/embed/st.py": "the library has no class of its own; ModelMissing or EmbedError",
-    "kb/search/index/lexical_engine.py": "tantivy raises ValueError and panics alike; CacheDamaged",
+    "kb/search/index/lexical_tantivy.py": "tantivy raises ValueError and panics; CacheDamaged",
     "kb/search/index/threads.py": "handed to whoever asks for the result",
     "kb/serve/http_gate.py": "the surface: every error becomes a problem, and none is told",
     "kb/serve/mcp.py": "one call's surprise must not end the server",

@@ -131,12 +131,12 @@ class HomeModels:
         ModelMissing where the choice names no model.
         """
         from kb.intake.worker.embedders import begin
-        from kb.search.index import discard, folder_name
+        from kb.search.index import folder_name, remove_vectors
 
         wanted = self.described(choice or self.asked())
         if wanted.fingerprint != self.in_use().active.fingerprint:
             # What is there of an earlier time was not told of what changed since.
-            discard(self._dense_folder / folder_name(wanted.fingerprint))
+            remove_vectors(self._dense_folder / folder_name(wanted.fingerprint))
         return begin(self._store, wanted, self.asked())
 
     def asked(self) -> EmbedderChoice:

@@ -106,7 +106,7 @@ def _question(asked: QuestionAsked) -> AskInput:
 
 
 def _marks(result: SearchResult) -> tuple[tuple[Mark, ...], ...]:
-    from kb.search.index.words import highlight_spans, terms
+    from kb.search.index.analysis import highlight_spans, terms
 
     wanted = terms(result.query) if result.query else []
     return tuple(tuple(highlight_spans(hit.text, wanted)) for hit in result.hits)

@@ -6,7 +6,7 @@ from typing import Final
 from kb.knowledge.answers.answer import Sentence
 from kb.knowledge.answers.sentences import is_prose, plain, sentences
 from kb.model.search import Hit
-from kb.search.index.words import analyzer, prepare, terms
+from kb.search.index.analysis import analyzer, normalize, terms
 
 EXTRACTS_MAX: Final = 5
 _OF_A_PASSAGE_MAX: Final = 2
@@ -32,7 +32,7 @@ def extracts(question: str, hits: Sequence[Hit]) -> tuple[Sentence, ...]:
 def _best(text: str, wanted: frozenset[str]) -> list[str]:
     """The sentences of a passage with most of the words, in their order."""
     rows = _said(text)
-    words = [wanted.intersection(analyzer().analyze(prepare(row))) for row in rows]
+    words = [wanted.intersection(analyzer().analyze(normalize(row))) for row in rows]
     order = sorted(range(len(rows)), key=lambda place: (-len(words[place]), place))
     kept: list[int] = []
     known: set[str] = set()

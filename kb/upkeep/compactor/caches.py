@@ -4,7 +4,7 @@ from typing import Final
 
 from kb.model.failpoints import failpoint
 from kb.search.index import DenseIndex, LexicalIndexes
-from kb.search.index.follow import CatchUp
+from kb.search.index.log_follower import CatchUpReport
 from kb.store import log
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
@@ -20,7 +20,7 @@ def level(
     Returns the last log entry that all hold on disk, 0 where one holds none; and what went wrong.
     """
     words = lexical.catch_up(store, wait_s=wait_s)
-    unwritten = [] if words.problem else lexical.renew(store, wait_s=wait_s, worn_share=0.0)
+    unwritten = [] if words.problem else lexical.compact(store, wait_s=wait_s, dead_share_max=0.0)
     lexical.remove_unused(store)
     vectors = dense.catch_up(store, wait_s=wait_s)
     unmerged = None if vectors.problem else dense.merge(wait_s=wait_s)
@@ -29,7 +29,7 @@ def level(
     return held, [said for said in problems if said]
 
 
-def _held(state: CatchUp, *, in_memory: bool) -> int:
+def _held(state: CatchUpReport, *, in_memory: bool) -> int:
     # A cache that could not be written has read the log for this process alone.
     return 0 if state.problem or in_memory else max(state.watermark, 0)
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kb.model.embedder import EmbedderSet
-from kb.search.index import discard, folders_of_others
+from kb.search.index import remove_vectors, unused_folders
 from kb.store import embedders
 from kb.store.store import Store
 from kb.upkeep.compactor.grace import Now
@@ -42,8 +42,8 @@ def remove_folders(folder: Path, kept: EmbedderSet | None, *, dry_run: bool) -> 
     if kept is None:
         return 0
     freed = 0
-    for other in folders_of_others(folder, [one.fingerprint for one in kept.kept]):
+    for other in unused_folders(folder, [one.fingerprint for one in kept.kept]):
         freed += sum(path.stat().st_size for path in other.iterdir() if path.is_file())
         if not dry_run:
-            discard(other)
+            remove_vectors(other)
     return freed
