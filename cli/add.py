@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
-from cli.asked import server_of
+from cli.answering import server_of
 from cli.home import homes_of, open_app, settings_of
 from cli.output import many, print_json, warn
 from cli.words import text

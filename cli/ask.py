@@ -5,34 +5,19 @@ from typing import Any
 
 import click
 
-from cli.asked import reader_of
-from cli.filters import which_docs
+from cli.answering import answer as answer_of
+from cli.filters import which_docs, with_places
+from cli.options import request_options
 from cli.output import clean, print_json, warn
 from cli.words import text
-from kb.knowledge.answers import Answer, Source
-from kb.model.asking import QuestionAsked
-from kb.operations.ask import K_DEFAULT, TOKENS_DEFAULT
+from kb.operations.ask import ASK, SOURCES, Answer, AskRequest, Source
 
 _EXTRACTS = "Extracts from the sources, which no language model has read:"
 
 
 @click.command(name="ask")
 @click.argument("question", type=text)
-@click.option(
-    "-k",
-    "k",
-    type=click.IntRange(1, 1000),
-    default=K_DEFAULT,
-    show_default=True,
-    help="Passages that are read.",
-)
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(1),
-    default=TOKENS_DEFAULT,
-    show_default=True,
-    help="What they may have together.",
-)
+@request_options(AskRequest, "k", "max_tokens")
 @which_docs
 @click.option("--no-model", is_flag=True, help="Quote the sources; ask no language model.")
 @click.option("--raw", is_flag=True, help="Print the sources as JSON, and ask nothing.")
@@ -47,10 +32,9 @@ def command(
     **options: Any,
 ) -> None:
     """Answer a question from what is here, each sentence with its sources."""
-    request = QuestionAsked(**options, with_model=not no_model)
-    reader = reader_of(ctx)
+    request = AskRequest(**with_places(options), with_text=True, with_model=not no_model)
     if raw:
-        print_json(reader.sources(request))
+        print_json(answer_of(ctx, SOURCES, request)[0])
         return
     told: list[str] = []
     streams = sys.stdout.isatty() and not as_json
@@ -59,7 +43,7 @@ def command(
         told.append(part)
         _show(part)
 
-    answer = reader.answer(request, hear=hear if streams else None)
+    answer, _ = answer_of(ctx, ASK, request, **({"hear": hear} if streams else {}))
     if as_json:
         print_json(answer)
         return

@@ -16,7 +16,7 @@ from cli.words import text
 from kb.errors import BackupDamaged, ItemsFailed, ReadOnlyHome
 from kb.store.content.layout import HomePaths
 from kb.store.trust import trust_list
-from kb.upkeep.backup import HOME, Backup, Flaw, Shelf, Verified
+from kb.upkeep.backup import HOME, Backup, BackupCatalog, Flaw, VerifyReport
 
 _LINES_MAX: Final = 20
 
@@ -25,7 +25,7 @@ class VerifiedBackups(Struct, frozen=True, kw_only=True):
     """What a look into backups found."""
 
     sound: bool
-    backups: list[Verified]
+    backups: list[VerifyReport]
     damaged: list[Flaw]
     """Those that have no whole manifest, so that nothing in them could be looked at."""
 
@@ -77,7 +77,7 @@ def create(
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool) -> None:
     """List the backups in the home, the newest first."""
-    listed = _shelf(ctx).listed()
+    listed = _shelf(ctx).list_backups()
     if as_json:
         print_json(listed)
     else:
@@ -95,7 +95,7 @@ def list_(ctx: click.Context, as_json: bool) -> None:
 def verify(ctx: click.Context, ident: str | None, as_json: bool) -> None:
     """Read a backup whole, or every one in the home. Exit 5 where something is amiss."""
     shelf = _shelf(ctx)
-    listed = shelf.listed()
+    listed = shelf.list_backups()
     names = [backup.name for backup in listed.backups] if ident is None else [ident]
     looked = [shelf.verify(name) for name in names]
     damaged = list(listed.damaged) if ident is None else []
@@ -144,9 +144,9 @@ def restore(ctx: click.Context, ident: str, to: str, as_json: bool) -> None:
         )
 
 
-def _shelf(ctx: click.Context) -> Shelf:
+def _shelf(ctx: click.Context) -> BackupCatalog:
     """The backups alone: the home that they are of may be damaged or gone."""
-    return Shelf(HomePaths(home_of(ctx)[0]))
+    return BackupCatalog(HomePaths(home_of(ctx)[0]))
 
 
 def _line(backup: Backup) -> str:

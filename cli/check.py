@@ -13,10 +13,10 @@ from kb.intake.canonicalize import Parser
 from kb.model.clock import SystemClock
 from kb.store.content.layout import HomePaths
 from kb.store.survey import StoreSurvey
-from kb.store.trust import replacing, trust_list
-from kb.upkeep.check import Checked, CheckReport, Finding, Salvaged
-from kb.upkeep.check.damage import mended, told_of
-from kb.upkeep.check.salvage import look_at, salvage
+from kb.store.trust import trust_list, trusting_replaced_store
+from kb.upkeep.check import CheckCounts, CheckReport, Finding, SalvageReport
+from kb.upkeep.check.damage import salvage_findings, survey_report
+from kb.upkeep.check.salvage import salvage, survey_home
 
 
 class CheckFailed(StoreDamaged):
@@ -54,31 +54,31 @@ def command(ctx: click.Context, repair: bool, rebuild: bool, yes: bool, as_json:
 
 
 def _checked(ctx: click.Context, paths: HomePaths, *, repair: bool) -> CheckReport:
-    found = look_at(paths) if paths.has_store else None
+    found = survey_home(paths) if paths.has_store else None
     if found is not None and found.needs_salvage and repair:
         return _after(ctx, found, _salvaged(ctx, paths))
     if found is not None and not found.is_safe:
-        return told_of(found)
+        return survey_report(found)
     app = open_app(ctx, create=repair)
     if app.is_made:
         return app.checker.run(repair=repair)
-    return CheckReport(sound=True, checked=Checked(), findings=())
+    return CheckReport(sound=True, checked=CheckCounts(), findings=())
 
 
-def _salvaged(ctx: click.Context, paths: HomePaths) -> Salvaged:
+def _salvaged(ctx: click.Context, paths: HomePaths) -> SalvageReport:
     os.umask(0o077)
     said = home_of(ctx)[1].ingest
     with (
-        replacing(paths.root, trust_list()),
+        trusting_replaced_store(paths.root, trust_list()),
         Parser(memory_bytes_max=said.parse_memory_bytes, cpu_s_max=said.parse_cpu_s) as parser,
     ):
         return salvage(paths, SystemClock(), parser)
 
 
-def _after(ctx: click.Context, found: StoreSurvey | None, done: Salvaged) -> CheckReport:
+def _after(ctx: click.Context, found: StoreSurvey | None, done: SalvageReport) -> CheckReport:
     """The report of the new store, with what became of the old one in front."""
     report = open_app(ctx, create=False).checker.run(repair=True)
-    findings = mended(found, done)
+    findings = salvage_findings(found, done)
     return msgspec.structs.replace(
         report,
         sound=report.sound and all(finding.repaired for finding in findings),
@@ -131,7 +131,7 @@ def _line(finding: Finding) -> str:
     return f"{finding.place}: {finding.problem} ({'mended' if finding.repaired else finding.mend})"
 
 
-def _tell_salvaged(done: Salvaged) -> None:
+def _tell_salvaged(done: SalvageReport) -> None:
     for table in done.tables:
         click.echo(
             clean(f"{table.name}: {table.readable:,} of {table.records:,} records were read")

@@ -11,8 +11,15 @@ from cli.output import clean, many, print_json
 from kb.errors import ConfigError, HeldBack, ItemsFailed, NotebookUnfit, StoreBusy
 from kb.home.app import App
 from kb.home.spaces.homes import enclosing_project
-from kb.upkeep.check.doctor import Advice, look_around, of_model, of_place, of_push, of_store
-from kb.upkeep.check.notebook import look_at
+from kb.upkeep.check.doctor import (
+    Advice,
+    home_advice,
+    inspect_host,
+    model_advice,
+    push_advice,
+    store_advice,
+)
+from kb.upkeep.check.notebook import notebook_advice
 
 
 class NeedsAttention(ItemsFailed):
@@ -59,19 +66,19 @@ def _findings(ctx: click.Context) -> Iterator[Advice]:
         return
     app = open_app(ctx, create=False)
     yield from _nested(app.paths.root)
-    yield from of_model(app.models.active)
+    yield from model_advice(app.models.active)
     if app.is_made:
-        yield from of_place(look_around(app.paths.root))
-        yield from of_store(app.store)
+        yield from home_advice(inspect_host(app.paths.root))
+        yield from store_advice(app.store)
         yield from _of_notebook(app)
 
 
 def _of_notebook(app: App) -> Iterator[Advice]:
     try:
-        found = look_at(app.store, app.notebook.root)
+        found = notebook_advice(app.store, app.notebook.root)
         yield from found
         if not found:
-            yield from of_push(app.notebook.push_report())
+            yield from push_advice(app.notebook.push_report())
     except (NotebookUnfit, StoreBusy) as error:
         yield Advice(place="notebook", problem=str(error), mend="mend it, or name another folder")
 

@@ -16,7 +16,7 @@ from kb.operations.entries import ListedEntry, listed_entries
 def command(ctx: click.Context, entry_type: str | None, dangling: bool, as_json: bool) -> None:
     """List entries with their version and type, by their ids."""
     app = open_to_read(ctx)
-    found = listed_entries(app.toolkit, entry_type=entry_type, dangling=dangling)
+    found = listed_entries(app.opened(), entry_type=entry_type, dangling=dangling)
     if as_json:
         print_json(found)
         return

@@ -3,48 +3,30 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar
 
-import click
-
-from cli.words import text
-from kb.model.doc import Kind
-from kb.model.source import display_name
+from cli.options import request_options
+from kb.operations.filters import Filters
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def _place(said: str) -> str:
-    """What a doc's source begins with: a path is taken from here, as `kb add` takes it."""
-    if "://" in said:
-        return said
-    return display_name(Path(os.path.realpath(os.path.expanduser(said))))
-
-
-source_option: Final = click.option(
-    "--source",
-    "sources",
-    type=text,
-    multiple=True,
-    metavar="PLACE",
-    callback=lambda _, __, places: tuple(map(_place, places)),
-    help="Only docs from this file, folder or address, or from below it.",
-)
-_OPTIONS: Final = (
-    click.option(
-        "--tag", "tags", type=text, multiple=True, help="Only docs with this tag (all of them)."
-    ),
-    click.option(
-        "--kind", "kinds", multiple=True, type=click.Choice(get_args(Kind)), help="Only these."
-    ),
-    click.option("--doc", "doc_ids", multiple=True, metavar="ID", help="Only these docs."),
-    click.option("--pack", "packs", type=text, multiple=True, help="Only docs of these packs."),
-    source_option,
-)
+_NAMES: Final = Filters.__struct_fields__
 
 
 def which_docs(command: _F) -> _F:
-    """Give a command --tag, --kind, --doc, --pack and --source, in this order."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    """Give a command an option for each filter."""
+    return request_options(Filters, *_NAMES, metavars={"doc_ids": "ID", "sources": "PLACE"})(
+        command
+    )
+
+
+def with_places(options: dict[str, Any]) -> dict[str, Any]:
+    """A command's options; a path among the sources is taken from here, as `kb add` takes it."""
+    return {**options, "sources": tuple(_place(one) for one in options["sources"])}
+
+
+def _place(source: str) -> str:
+    if "://" in source:
+        return source
+    from kb.operations.filters import display_name
+
+    return display_name(Path(os.path.realpath(os.path.expanduser(source))))

@@ -2,10 +2,10 @@
 
 import click
 
-from cli.home import open_spaces
+from cli.answering import answer as answer_of
 from cli.output import clean, print_json, warn
 from cli.words import text
-from kb.model.doc import OPERATOR
+from kb.operations.guide import GUIDE, GuideRequest
 
 
 @click.command(name="guide")
@@ -14,17 +14,17 @@ from kb.model.doc import OPERATOR
 @click.pass_context
 def command(ctx: click.Context, question: str, as_json: bool) -> None:
     """Answer a question from entries: yours, the project's, and those that came with kb."""
-    said = open_spaces(ctx).desk.guidance(question, OPERATOR)
-    for warning in said.warnings:
+    answer, _ = answer_of(ctx, GUIDE, GuideRequest(query=question))
+    for warning in answer.warnings:
         warn(warning)
     if as_json:
-        print_json(said)
+        print_json(answer)
         return
-    for chunk in said.chunks:
+    for chunk in answer.chunks:
         title = click.style(clean(chunk.title), bold=True)
         click.echo(f"{title}  {click.style(chunk.zettel_id, fg='cyan')}  {clean(chunk.source)}")
         for line in chunk.content.strip().splitlines():
             click.echo(f"    {clean(line)}".rstrip())
         click.echo()
-    if not said.found:
-        warn(f"{said.message}; {said.suggestion}")
+    if not answer.found:
+        warn(f"{answer.message}; {answer.suggestion}")

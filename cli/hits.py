@@ -10,9 +10,9 @@ import click
 
 from cli.output import clean, link
 from cli.snippet import Row, snippet
-from kb.model.asking import Mark
 from kb.model.search import Hit, SearchResult
 from kb.model.source import file_lsid
+from kb.operations.search import Mark
 
 _INDENT: Final = "    "
 _WIDTH_MIN: Final = 20

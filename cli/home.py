@@ -15,7 +15,7 @@ from kb.errors import HeldBack, UsageError
 from kb.home.spaces.homes import SpaceHome, home_written, homes_read, project_at, user_home
 from kb.model.config import HOME_CONFIGS, ProjectFiles, Settings, load, user_config
 from kb.store.content.layout import HomePaths, is_project_home
-from kb.store.trust import Verdict, making, trust_list, verdict_of
+from kb.store.trust import TrustDecision, decide_trust, trust_list, trusting_new_store
 
 if TYPE_CHECKING:
     from kb.home.app import App
@@ -85,25 +85,25 @@ def _is_named(ctx: click.Context) -> bool:
     return said["space"] is None and bool(os.environ.get("KB_HOME"))
 
 
-def _verdict(ctx: click.Context, home: Path) -> Verdict:
-    verdicts: dict[Path, Verdict] = ctx.obj.setdefault("verdicts", {})
+def _verdict(ctx: click.Context, home: Path) -> TrustDecision:
+    verdicts: dict[Path, TrustDecision] = ctx.obj.setdefault("verdicts", {})
     if home not in verdicts:
         try:
             verdicts[home] = _judged(home)
         except OSError:
             # What nobody may look at nobody can open either; that says why.
-            verdicts[home] = Verdict()
+            verdicts[home] = TrustDecision()
     return verdicts[home]
 
 
-def _judged(home: Path) -> Verdict:
+def _judged(home: Path) -> TrustDecision:
     known, mine = trust_list(), user_home()
-    verdict = verdict_of(home, known, mine)
-    if verdict.may_count and sys.stdin.isatty():
+    verdict = decide_trust(home, known, mine)
+    if verdict.can_be_trusted and sys.stdin.isatty():
         from cli.stranger import is_let_in_now
 
         if is_let_in_now(home, known):
-            return verdict_of(home, known, mine)
+            return decide_trust(home, known, mine)
     return verdict
 
 
@@ -201,7 +201,7 @@ def open_app(ctx: click.Context, *, create: bool) -> "App":
 
     os.umask(0o077)
     home, settings = home_of(ctx)
-    with making(home, trust_list()) if create else contextlib.nullcontext():
+    with trusting_new_store(home, trust_list()) if create else contextlib.nullcontext():
         app = App.open(home, settings, create=create)
     ctx.call_on_close(app.close)
     return app
@@ -237,7 +237,7 @@ def make_home(ctx: click.Context, home: Path) -> "App":
 
     os.umask(0o077)
     _check_counts(ctx, home)
-    with making(home, trust_list()):
+    with trusting_new_store(home, trust_list()):
         app = App.open(home, _settings_here(ctx, home))
     ctx.call_on_close(app.close)
     return app
@@ -257,7 +257,7 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
         _check_counts(ctx, _home_written(ctx))
     homes = homes_of(ctx)
     if (create or leads) and not HomePaths(homes[0].home).has_store:
-        with making(homes[0].home, trust_list()):
+        with trusting_new_store(homes[0].home, trust_list()):
             App.open(homes[0].home, _settings_here(ctx, homes[0].home)).close()
     spaces = Spaces.open(
         homes,

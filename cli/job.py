@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from cli.asked import server_of
+from cli.answering import server_of
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from kb.errors import UsageError

@@ -11,7 +11,7 @@ from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.errors import ItemsFailed, KbError, NothingToLearn, UsageError
 from kb.home.app import topics_of
-from kb.knowledge.topics import Limits, Refused, TopicRow, answer, topic_rows
+from kb.knowledge.topics import LearnLimits, LearnRefusal, TopicRow, answer, topic_rows
 from kb.knowledge.topics.records import BYTES_PER_TOKEN
 from kb.knowledge.topics.render import topic_bullet
 from kb.model.doc import OPERATOR
@@ -40,12 +40,12 @@ def command(
 ) -> None:
     """List the topics, the subjects of TOPIC, or print those that a GLOB means."""
     topics = topics_of(*texts_of(ctx), OPERATOR)
-    limits = Limits(answer_bytes_max=max_tokens * BYTES_PER_TOKEN)
+    limits = LearnLimits(answer_bytes_max=max_tokens * BYTES_PER_TOKEN)
     if topic is None:
         _print_topics(topic_rows(topics, limits.entries_max), as_json=as_json)
         return
     found = answer(topics, topic, subjects or None, limits)
-    if isinstance(found, Refused):
+    if isinstance(found, LearnRefusal):
         raise _error(found)
     if as_json:
         print_json(found)
@@ -76,7 +76,7 @@ def _print_topics(rows: tuple[TopicRow, ...], *, as_json: bool) -> None:
         warn("no topics are set up; a table [kb.topic.ID] in the settings makes one")
 
 
-def _error(found: Refused) -> KbError:
+def _error(found: LearnRefusal) -> KbError:
     match found.kind:
         case "unknown_topic" | "no_match":
             return NothingToLearn(found.message, id="")

@@ -16,7 +16,7 @@ from kb.errors import UsageError
 from kb.model.doc import OPERATOR, Scope
 
 if TYPE_CHECKING:
-    from kb.operations import Tool
+    from kb.operations.operation import Tool
 
 _INTERRUPTED: Final = 130
 
@@ -51,7 +51,7 @@ def command(ctx: click.Context, write: bool, user: str | None) -> None:
         tools = writers(spaces.first, stop)
         pool = spaces.first.pool()
         pool.start(recovers=True)
-    server = make_server(spaces.toolkit, scope, crew, tools)
+    server = make_server(spaces, scope, crew, tools)
     if sys.stdin.isatty():
         warn("waiting for a client on standard input; Ctrl-C stops it")
     line = Line(server, stop)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.asked import server_of
+from cli.answering import server_of
 from cli.home import open_app, open_to_read
 from cli.output import clean, many, print_json, warn
 from cli.pushes import said_of

@@ -15,16 +15,17 @@ from cli.pack_register import tell
 from cli.words import text
 from kb.errors import ItemsFailed, UsageError
 from kb.home.app import App
+from kb.home.spaces.spaces import Spaces
 from kb.knowledge.packs import register
-from kb.knowledge.packs.export import Exported, NothingToExport, Wanted, export
+from kb.knowledge.packs.export import Exported, ExportRequest, NothingToExport, export
 from kb.knowledge.packs.keys import new_key, read_key
 from kb.knowledge.packs.manifest import PackDoc
 from kb.model.doc import OPERATOR, Doc
 from kb.model.ids import DocId
 from kb.model.source import display_name
+from kb.operations import search
 from kb.operations.entries import doc_named
-from kb.operations.fields import NO_BUDGET
-from kb.operations.search import SearchInput, run
+from kb.operations.search import SearchRequest
 from kb.store import docs
 from kb.store.content.layout import slug
 from kb.store.kv import ReadTxn
@@ -84,7 +85,7 @@ def export_pack(
     if not open_docs:
         raise NothingToExport(said[0] if said else "no doc is meant")
     path = Path(os.path.realpath(os.path.dirname(target) or "."), os.path.basename(target))
-    wanted = Wanted(
+    wanted = ExportRequest(
         pack_id=options["pack_id"] or meant.pack_id or slug(path.stem),
         title=options["title"],
         version=options["version"],
@@ -115,8 +116,9 @@ class _Meant(Struct, frozen=True, kw_only=True):
 
 def _meant(app: App, options: dict[str, Any]) -> _Meant:
     if options["query"]:
-        asked = SearchInput(query=options["query"], k=_QUERY_HITS, max_tokens=NO_BUDGET)
-        ids = [hit.doc_id for hit in run(app.toolkit, asked, OPERATOR).hits]
+        request = SearchRequest(query=options["query"], k=_QUERY_HITS)
+        alone = Spaces([app.opened()])
+        ids = [hit.doc_id for hit in search.run(alone, request, OPERATOR).hits]
     else:
         ids = list(options["doc_ids"])
     with app.store.read() as txn:

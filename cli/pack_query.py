@@ -1,7 +1,8 @@
 """`kb pack list`, `read`, `search`, `neighbors` and `vars`: what is in a pack."""
 
 import sys
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import click
 from msgspec import Struct
@@ -15,6 +16,7 @@ from kb.knowledge.packs.brief import variables, warnings_of
 from kb.knowledge.packs.manifest import EDGE_TYPES, EdgeType, PackDoc
 from kb.knowledge.packs.query import NeighborEdge, PackHit
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _SELECTOR_HELP = "SELECTOR is a doc's selector, its id or its source path."
 
 
@@ -61,32 +63,44 @@ class PackVariables(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
+_FILTERS: Final = (
+    click.option("--kind", type=text, help="Only docs of this kind."),
+    click.option("--tag", "tags", type=text, multiple=True, help="Only docs with this tag (all)."),
+    click.option("--prefix", type=text, help="Only docs whose selector starts so."),
+    click.option(
+        "--related-to", type=text, metavar="SELECTOR", help="Only docs that link to this."
+    ),
+    click.option("--edge", type=click.Choice(EDGE_TYPES), help="By a link of this type."),
+)
+
+
+def _which_docs(command: _F) -> _F:
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+def _filter(ctx: click.Context, options: dict[str, Any]) -> query.PackFilter:
+    if options["edge"] and not options["related_to"]:
+        raise click.UsageError("--edge goes with --related-to", ctx)
+    return query.PackFilter(
+        tags=options["tags"],
+        kind=options["kind"],
+        selector_prefix=options["prefix"],
+        related_to=options["related_to"],
+        edge_type=options["edge"],
+    )
+
+
 @click.command(name="list")
 @click.argument("name", metavar="PACK")
-@click.option("--kind", type=text, help="Only docs of this kind.")
-@click.option("--tag", "tags", type=text, multiple=True, help="Only docs with this tag (all).")
-@click.option("--prefix", type=text, help="Only docs whose selector starts so.")
-@click.option("--related-to", type=text, metavar="SELECTOR", help="Only docs that link to this.")
-@click.option("--edge", type=click.Choice(EDGE_TYPES), help="By a link of this type.")
+@_which_docs
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def list_docs(
-    ctx: click.Context,
-    name: str,
-    kind: str | None,
-    tags: tuple[str, ...],
-    prefix: str | None,
-    related_to: str | None,
-    edge: EdgeType | None,
-    as_json: bool,
-) -> None:
+def list_docs(ctx: click.Context, /, name: str, as_json: bool, **options: Any) -> None:
     """List the docs of a pack."""
-    if edge and not related_to:
-        raise click.UsageError("--edge goes with --related-to", ctx)
+    wanted = _filter(ctx, options)
     pack = opened(ctx, name)
-    wanted = query.PackFilter(
-        tags=tags, kind=kind, selector_prefix=prefix, related_to=related_to, edge_type=edge
-    )
     found = query.list_docs(pack, wanted)
     warnings = warnings_of(pack.findings)
     if as_json:
@@ -132,12 +146,14 @@ def read(ctx: click.Context, name: str, selector: str, as_json: bool) -> None:
 @click.command(name="search")
 @click.argument("name", metavar="PACK")
 @click.argument("words", metavar="QUERY", type=text)
+@_which_docs
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def search(ctx: click.Context, name: str, words: str, as_json: bool) -> None:
+def search(ctx: click.Context, /, name: str, words: str, as_json: bool, **options: Any) -> None:
     """Find docs of a pack by what its manifest says of them."""
+    wanted = _filter(ctx, options)
     pack = opened(ctx, name)
-    hits = query.search(pack, words)
+    hits = query.search(pack, words, wanted)
     warnings = warnings_of(pack.findings)
     if as_json:
         print_json(

@@ -12,7 +12,7 @@ from cli.work import drain, progress_bar, working
 from kb.errors import ItemsFailed, KbError
 from kb.home.app import App
 from kb.intake.sync.add import AddOptions
-from kb.knowledge.registry.report import PulledLine, PullReport, Wanted, together
+from kb.knowledge.registry.report import PulledLine, PullReport, PullSelection, combined
 from kb.model.search import SpaceName
 from kb.store.content.layout import HomePaths
 
@@ -39,11 +39,11 @@ def command(
     A file that was changed here is left as it is, and said. What was deleted or removed here comes
     back when it is named. Exit 3 where an entry or a registry failed, 1 where none could be read.
     """
-    wanted = Wanted(names=names, registry=registry, theirs=theirs)
+    wanted = PullSelection(names=names, registry=registry, theirs=theirs)
     run(ctx, wanted, wait=wait, as_json=as_json)
 
 
-def run(ctx: click.Context, wanted: Wanted, *, wait: bool, as_json: bool) -> None:
+def run(ctx: click.Context, wanted: PullSelection, *, wait: bool, as_json: bool) -> None:
     """Pull, say what became of it, and judge."""
     _say(_pulled(open_app(ctx, create=True), wanted, wait=wait), as_json=as_json)
 
@@ -56,13 +56,15 @@ def run_everywhere(ctx: click.Context, *, wait: bool, as_json: bool) -> None:
     errors: list[KbError] = []
     for one in spaces:
         try:
-            reports.append((one.name, _pulled(make_home(ctx, one.home), Wanted(), wait=wait)))
+            reports.append(
+                (one.name, _pulled(make_home(ctx, one.home), PullSelection(), wait=wait))
+            )
         except KbError as error:
             errors.append(error)
             warn(f"{one.name}: {error}")
     if not reports:
         raise errors[0]
-    _say(together(reports), as_json=as_json)
+    _say(combined(reports), as_json=as_json)
     if errors:
         raise ItemsFailed(f"failed: {many(len(errors), 'space')}")
 
@@ -80,7 +82,7 @@ def _say(report: PullReport, *, as_json: bool) -> None:
         raise ItemsFailed(f"failed: {' and '.join(said)}")
 
 
-def _pulled(app: App, wanted: Wanted, *, wait: bool) -> PullReport:
+def _pulled(app: App, wanted: PullSelection, *, wait: bool) -> PullReport:
     asked = AddOptions(
         file_bytes_max=app.settings.ingest.file_bytes_max,
         keep_current=False,

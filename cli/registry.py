@@ -12,8 +12,8 @@ from cli.words import text
 from kb.errors import ItemsFailed, UsageError
 from kb.knowledge.packs.keys import read_key
 from kb.knowledge.registry import register
-from kb.knowledge.registry.place import place_at
 from kb.knowledge.registry.publish import NotPublished, Published, PublishProblem, publish
+from kb.knowledge.registry.target import target_at
 from kb.model.registry import RegistryRecord
 from kb.model.source import display_name
 
@@ -65,7 +65,7 @@ def publish_entries(
     try:
         done = publish(
             source,
-            place_at(to),
+            target_at(to),
             app.registries.pipeline(),
             app.store.clock,
             to=display_name(to),

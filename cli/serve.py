@@ -11,7 +11,7 @@ import msgspec
 from cli.home import open_spaces
 from cli.output import warn
 from kb.serve.http_lines import LineFormat
-from kb.store.trust.own_token import own_token
+from kb.store.trust.local_token import local_token
 
 
 @click.command(name="serve")
@@ -62,7 +62,7 @@ def command(
         said, host=said.host if host is None else host, port=said.port if port is None else port
     )
     _tell_faults(form)
-    own = None if no_token else own_token()
+    own = None if no_token else local_token()
     ended = serve(spaces, said, stream=sys.stderr, form=form, told=_say, own=own)
     if not ended.is_heard:
         os._exit(130 if ended.by == signal.SIGINT else 0)

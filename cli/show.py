@@ -4,10 +4,9 @@ import shutil
 
 import click
 
-from cli.asked import reader_of
+from cli.answering import answer
 from cli.output import cells, clean, fitted, print_json, warn
-from kb.operations.entries import Reference
-from kb.operations.kept import PassageInPlace, WholeDoc
+from kb.operations.show import SHOW, PassageInPlace, Reference, ShowRequest, WholeDoc
 
 _ID_SHOWN = 9
 
@@ -21,13 +20,12 @@ def command(ctx: click.Context, ident: str, as_json: bool) -> None:
 
     Of an entry, whose own id will do, also what it refers to and what refers to it.
     """
-    reader = reader_of(ctx)
-    found = reader.show(ident)
-    for warning in found.warnings:
+    result, has_several = answer(ctx, SHOW, ShowRequest(id=ident))
+    for warning in result.warnings:
         warn(warning)
-    shown = found.shown
-    if reader.has_several and not as_json:
-        click.echo(click.style(f"from the {found.space} space", dim=True))
+    shown = result.shown
+    if has_several and not as_json:
+        click.echo(click.style(f"from the {result.space} space", dim=True))
     if as_json:
         print_json(shown)
     elif isinstance(shown, WholeDoc):

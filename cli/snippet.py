@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from cli.output import cells
-from kb.model.asking import Mark
+from kb.operations.search import Mark
 
 # What the ellipses before the first and after the last row take.
 _ELLIPSES: Final = 4

@@ -14,7 +14,7 @@ from kb.errors import KbError, SourceError
 from kb.model.config import HOME_CONFIGS, SETTINGS_BYTES_MAX, accepted_by
 from kb.store.content.inside import read_inside
 from kb.store.content.layout import HomePaths, is_project_home
-from kb.store.trust import TrustList, link_out, look_of
+from kb.store.trust import TrustList, escaping_link, ownership_problem
 
 _SHOWN_MAX: Final = 50
 
@@ -47,7 +47,7 @@ def is_let_in_now(home: Path, known: TrustList) -> bool:
 
     Without a terminal nobody is asked, and it is not.
     """
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or link_out(home) is not None:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or escaping_link(home) is not None:
         return False
     settings = settings_in(home)
     if known.is_declined(home, settings.values()):
@@ -73,7 +73,7 @@ def what_it_says(home: Path, settings: Texts) -> Iterator[str]:
 
     Raises NotSound for a store that nothing may open, ConfigError for what is wrong in a setting.
     """
-    amiss = look_of(home)
+    amiss = ownership_problem(home)
     if amiss is not None:
         yield amiss
     for file, data in settings.items():
@@ -81,9 +81,9 @@ def what_it_says(home: Path, settings: Texts) -> Iterator[str]:
             yield f"{os.path.relpath(file, home)}: {line}"
     if not HomePaths(home).has_store:
         return
-    from kb.upkeep.check.stranger import look_at
+    from kb.upkeep.check.untrusted import inspect_store
 
-    found = look_at(HomePaths(home).store)
+    found = inspect_store(HomePaths(home).store)
     yield f"its store: {many(found.docs, 'doc')}"
     if found.findings:
         yield f"{many(found.findings, 'record')} not as they should be; `kb check` names them"

@@ -6,7 +6,7 @@ import sys
 import click
 from msgspec import Struct
 
-from cli.asked import own_server
+from cli.answering import own_server
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from cli.words import text
@@ -14,7 +14,7 @@ from kb.client.wire import Body
 from kb.model.doc import LOCAL_USER
 from kb.model.token import ROLES, Role
 from kb.serve import tokens
-from kb.store.trust.own_token import own_token
+from kb.store.trust.local_token import local_token
 
 
 class ListedToken(Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ def show_all(ctx: click.Context, as_json: bool) -> None:
 @command.command(name="own")
 def own() -> None:
     """Print your own token, which every server that you start on this machine takes from you."""
-    click.echo(own_token().made())
+    click.echo(local_token().read_or_create())
 
 
 @command.command(name="link")

@@ -12,7 +12,7 @@ from cli.output import clean, print_json, warn
 from cli.stranger import let_in, settings_in, what_it_says
 from kb.errors import HeldBack, NotFound, UsageError
 from kb.store.content.layout import PROJECT_FOLDER
-from kb.store.trust import TrustedHome, TrustList, link_out, trust_list
+from kb.store.trust import TrustedHome, TrustList, escaping_link, trust_list
 
 
 class NotTrusted(NotFound):
@@ -79,7 +79,7 @@ def _home_in(folder: Path) -> Path:
 
 
 def _trust(home: Path, known: TrustList, *, ask: bool) -> None:
-    said = link_out(home)
+    said = escaping_link(home)
     if said is not None:
         raise HeldBack(f"this cannot be trusted: {said}")
     if not home.is_dir():

@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.home.core import open_core
-from kb.knowledge.guide.shelf import CHUNKS_MAX, Shelf, scored
+from kb.knowledge.guide.catalog import CHUNKS_MAX, EntryCatalog, scored
 from kb.model.doc import OPERATOR
 
 QUESTIONS: Final = Path(__file__).parents[1] / "tests/data/guide_questions.json"
@@ -48,8 +48,8 @@ def measured(questions: Path = QUESTIONS) -> list[Asked]:
     backgrounds: dict[str, float] = {}
     with ExitStack() as resources:
         app = open_core(resources, None, None)
-        shelf = Shelf(name="kb", store=lambda: app.store, searcher=app.toolkit.searcher)
-        found = [scored(shelf, row["question"], OPERATOR, backgrounds).chunks for row in rows]
+        catalog = EntryCatalog(name="kb", store=lambda: app.store, searcher=app.opened().searcher)
+        found = [scored(catalog, row["question"], OPERATOR, backgrounds).chunks for row in rows]
     asked = []
     for row, chunks in zip(rows, found, strict=True):
         best = sorted(chunks, key=lambda chunk: (-chunk.score, chunk.zettel_id))[:CHUNKS_MAX]

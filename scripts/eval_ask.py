@@ -20,7 +20,7 @@ from pathlib import Path
 from eval_retrieval import MODES, take_in
 
 from kb.home.app import App
-from kb.knowledge.answers.checking import Checker
+from kb.knowledge.answers.checking import CitationChecker
 from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import Hit, SearchMode, SearchRequest
@@ -85,7 +85,7 @@ def note_of(app: App, row: dict[str, str]) -> Hit:
 def counted(app: App, pairs: Sequence[tuple[str, Hit]]) -> tuple[int, int]:
     """How many sentences are supported by their passage, and how many there are."""
     given = [
-        Checker([hit], lambda: app.embedder).checked([f"{text} [1]"]).sentences[0].supported
+        CitationChecker([hit], lambda: app.embedder).checked([f"{text} [1]"]).sentences[0].supported
         for text, hit in pairs
     ]
     return sum(given), len(given)

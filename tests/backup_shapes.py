@@ -3,21 +3,21 @@
 from typing import Any
 
 from cli.backup import VerifiedBackups
-from kb.upkeep.backup import Backup, Created, Flaw, Listed, Restored, Verified
-from kb.upkeep.check import Checked
+from kb.upkeep.backup import Backup, BackupList, CreateReport, Flaw, RestoreReport, VerifyReport
+from kb.upkeep.check import CheckCounts
 
 
 def backup_shapes() -> list[tuple[str, Any]]:
     """Under each command's name, the records of its document: where, and of which class."""
     return [
-        ("create", Created),
+        ("create", CreateReport),
         ("create.backup", Backup),
-        ("list", Listed),
+        ("list", BackupList),
         ("list.backups", Backup),
         ("list.damaged", Flaw),
         ("verify", VerifiedBackups),
-        ("verify.backups", Verified),
-        ("verify.backups.checked", Checked),
+        ("verify.backups", VerifyReport),
+        ("verify.backups.checked", CheckCounts),
         ("verify.backups.flaws", Flaw),
-        ("restore", Restored),
+        ("restore", RestoreReport),
     ]

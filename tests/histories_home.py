@@ -40,6 +40,7 @@ from histories_library import Found, Library, Row
 
 from kb.home.app import App
 from kb.home.services.models import SharedModels
+from kb.home.spaces.spaces import Spaces
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.embed.protocol import Embedder
 from kb.intake.ingest.changes import set_visibility, tombstone
@@ -55,8 +56,8 @@ from kb.model.doc import OPERATOR, Scope, Visibility
 from kb.model.embedder import EmbedderChoice
 from kb.model.ids import DocId
 from kb.model.origin import origin_id
-from kb.model.search import Filters, SearchMode, SearchRequest
-from kb.operations.kept import kept_docs
+from kb.model.search import SearchMode, SearchRequest
+from kb.operations import docs
 
 # A step in the life of a note may be long ago by the clock, and a moment ago by the disk.
 START_MS: Final = 4_000_000_000_000
@@ -268,7 +269,7 @@ class InProcess:
             assert near <= set(self.library.current())
 
     def _listed(self) -> list[Row]:
-        found = kept_docs(self.app.toolkit, Filters(), "active", 0, OPERATOR)
+        found = docs.run(Spaces([self.app.opened()]), docs.DocsRequest(limit=0), OPERATOR)
         return [
             Row(
                 doc_id=row.doc_id,

@@ -21,7 +21,7 @@ from kb.store.content.files import ContentStore
 from kb.store.content.layout import HomePaths
 from kb.store.jobs import queue
 from kb.store.store import Store
-from kb.upkeep.check import Checker, CheckReport
+from kb.upkeep.check import CheckReport, HomeChecker
 from kb.upkeep.compactor import Compactor, CompactReport
 
 LEASE_MS = 60_000
@@ -129,7 +129,7 @@ class SmallHome:
         return compactor.run(grace_min=grace_min, dry_run=dry_run)
 
     def check(self, *, repair: bool = False) -> CheckReport:
-        checker = Checker(
+        checker = HomeChecker(
             self.store,
             self.content,
             self.lexical,

@@ -10,12 +10,12 @@ from kb.intake.canonicalize import FINGERPRINT
 from kb.knowledge.packs.manifest import PackDoc
 from kb.knowledge.packs.portable import (
     Portable,
-    PortableCut,
+    PortableChunk,
+    PortableDocChunks,
     PortableManifest,
-    PortablePassage,
     members_of,
 )
-from kb.knowledge.packs.tar import Member, packed
+from kb.knowledge.packs.tar import TarMember, packed
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -50,16 +50,16 @@ def manifest(**said: Any) -> PortableManifest:
     return PortableManifest(portable=msgspec.structs.replace(portable, **changes), **known)
 
 
-def passage(start: int, end: int, **said: Any) -> PortablePassage:
-    return PortablePassage(start=start, end=end, line=1, tokens=3, **said)
+def passage(start: int, end: int, **said: Any) -> PortableChunk:
+    return PortableChunk(start=start, end=end, line=1, tokens=3, **said)
 
 
-def cuts() -> list[PortableCut]:
+def cuts() -> list[PortableDocChunks]:
     """The passages of both docs."""
     quince = (passage(0, 24, heading=("Quince",)), passage(26, 42, heading=("Quince",)))
     return [
-        PortableCut(doc="docs/pear.md", passages=(passage(0, 20),)),
-        PortableCut(doc="docs/quince.md", passages=quince),
+        PortableDocChunks(doc="docs/pear.md", passages=(passage(0, 20),)),
+        PortableDocChunks(doc="docs/quince.md", passages=quince),
     ]
 
 
@@ -68,7 +68,7 @@ def vectors() -> "np.ndarray[Any, np.dtype[np.float32]]":
     return np.eye(3, DIM, dtype=np.float32)
 
 
-def members(key: "Ed25519PrivateKey | None" = None, **said: Any) -> list[Member]:
+def members(key: "Ed25519PrivateKey | None" = None, **said: Any) -> list[TarMember]:
     """The members of an archive, each part as it should be unless `said` has another."""
     parts: dict[str, Any] = {
         "manifest": manifest(),
@@ -85,7 +85,7 @@ def archive(key: "Ed25519PrivateKey | None" = None, **said: Any) -> bytes:
     return joined(members(key, **said))
 
 
-def joined(rows: list[Member]) -> bytes:
+def joined(rows: list[TarMember]) -> bytes:
     """These members as an archive, whatever they are."""
     return b"".join(bytes(part) for part in packed(rows))
 

@@ -8,7 +8,6 @@ from kb.client.wire import Wire
 from kb.knowledge.notebook import JobReport
 from kb.knowledge.notebook.notes import checked_text
 from kb.knowledge.notebook.repository import Logged
-from kb.model.asking import JobAsked, LogAsked
 from kb.model.ids import JobId
 
 
@@ -43,12 +42,12 @@ def note(wire: Wire, path: str) -> bytes:
 
 def commits_of(wire: Wire, limit: int) -> list[Logged]:
     """The newest commits of the notebook, the newest first."""
-    return wire.post("/v1/cli/log", LogAsked(limit=limit), list[Logged])
+    return wire.get("/v1/notes/log", list[Logged], (("limit", str(limit)),))
 
 
 def job(wire: Wire, ident: str) -> JobReport:
     """How it stands with a job. Raises NotOnServer, and what the wire raises."""
-    return wire.post("/v1/cli/job", JobAsked(id=ident), JobReport)
+    return wire.get(f"/v1/jobs/{urllib.parse.quote(ident, safe='')}", JobReport)
 
 
 def jobs(wire: Wire, limit: int) -> list[JobReport]:

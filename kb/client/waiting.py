@@ -8,11 +8,12 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kb.client.notebook import job as job_of
 from kb.client.problems import ServerError
 from kb.client.wire import Wire
 from kb.knowledge.notebook import JobReport
-from kb.model.asking import STANDINGS_MAX, JobAsked, Standing, StandingsAsked
 from kb.model.ids import DocId, JobId
+from kb.model.standing import STANDINGS_MAX, Standing, StandingsRequest
 
 # An open stream gives a sign of life more often than that, and has its end before that.
 _SILENCE_S: Final = 40.0
@@ -66,7 +67,7 @@ def _asked(wire: Wire, group: tuple[DocId, ...], tell: Callable[[int], None]) ->
     before: list[Standing] = []
     moved_s = time.monotonic()
     while True:
-        now = wire.post("/v1/cli/standings", StandingsAsked(doc_ids=group), list[Standing])
+        now = wire.post("/v1/standings", StandingsRequest(doc_ids=group), list[Standing])
         waiting = sum(one.state == "pending" for one in now)
         tell(waiting)
         if now != before:
@@ -83,7 +84,7 @@ def job_done(wire: Wire, job: JobId) -> JobReport:
             pass
     began_s = time.monotonic()
     while True:
-        found = wire.post("/v1/cli/job", JobAsked(id=job), JobReport)
+        found = job_of(wire, job)
         if found.status in _OVER or time.monotonic() - began_s > _STILL_S:
             return found
         time.sleep(_POLL_S)

@@ -99,11 +99,11 @@ def with_own_token(server: Server) -> Server:
 
     It is asked by that very address: a name may lead to another program's.
     """
-    from kb.store.trust.own_token import own_token
+    from kb.store.trust.local_token import local_token
 
     if server.is_tls or not _is_loopback(server.host):
         return server
-    own = own_token()
+    own = local_token()
     for place in ("127.0.0.1", "::1") if server.host == "localhost" else (server.host,):
         if any(own.is_served(host, server.port) for host in (place, *_EVERYWHERE)):
             return msgspec.structs.replace(server, host=place, token=own.read() or "")
@@ -136,6 +136,14 @@ class Wire:
             body = Body(data=msgspec.json.encode(body))
         found = self.answer("POST", path, query=query, body=body, wait_s=wait_s)
         return self._decoded(found, kind)
+
+    def post_raw(self, path: str, body: Struct, *, wait_s: float = 0) -> bytes:
+        """The JSON that a route says to a struct. Raises as `answer` does."""
+        sent = Body(data=msgspec.json.encode(body))
+        found = self.answer("POST", path, body=sent, wait_s=wait_s)
+        if found.media != JSON:
+            raise self.unreadable()
+        return found.data
 
     def _decoded(self, answer: Answer, kind: type[T]) -> T:
         if answer.media == JSON:

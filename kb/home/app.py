@@ -18,6 +18,7 @@ from kb.store.content.layout import PROJECT_FOLDER, HomePaths
 from kb.store.store import Store
 
 if TYPE_CHECKING:
+    from kb.home.open_home import OpenHome
     from kb.home.services.models import HomeModels, SharedModels
     from kb.home.services.notebook import HomeNotebook
     from kb.home.services.packs import HomePacks
@@ -36,12 +37,11 @@ if TYPE_CHECKING:
     from kb.knowledge.topics import Topic
     from kb.model.doc import Doc, Visibility
     from kb.model.ids import Lsid
-    from kb.model.search import LearnCall
-    from kb.operations.kit import ToolKit
+    from kb.model.search import LearnCall, SpaceName
     from kb.search.engine import Searcher
     from kb.search.index import DenseIndex, LexicalIndexes
     from kb.upkeep.backup import Backups
-    from kb.upkeep.check import Checker
+    from kb.upkeep.check import HomeChecker
     from kb.upkeep.compactor import Compactor
 
 T = TypeVar("T")
@@ -182,20 +182,21 @@ class App:
         find = functools.partial(topics_of, self.paths.root, self.settings)
         return functools.lru_cache(_SCOPES_MAX)(find)
 
-    @functools.cached_property
-    def toolkit(self) -> "ToolKit":
-        """What an agent's calls are answered with."""
-        from kb.knowledge.answers import Means
+    def opened(self, name: "SpaceName | None" = None) -> "OpenHome":
+        """The home as questions read it, by the name of its space."""
+        from kb.home.open_home import OpenHome
+        from kb.knowledge.answers import AnswerResources
         from kb.knowledge.topics import knowledge_section
-        from kb.operations.kit import ToolKit
 
-        return ToolKit(
+        has_model = self.settings.llm.provider != "none"
+        return OpenHome(
+            name=name,
             store=self.store,
             content=self.content,
             searcher=lambda: self._locked(lambda: self.searcher),
             topics=self.topics,
-            means=Means(
-                provider=lambda: self.llm,
+            answer_resources=AnswerResources(
+                provider=(lambda: self.llm) if has_model else None,
                 embedder=lambda: self.embedder,
                 knowledge=lambda: knowledge_section(self.topics(OPERATOR), with_tool=False).text,
             ),
@@ -396,15 +397,15 @@ class App:
         return Backups(self.paths, self.store)
 
     @property
-    def checker(self) -> "Checker":
+    def checker(self) -> "HomeChecker":
         """Compares everything with what names it, under the model that is in use now."""
         from kb.home.services.notebook import folder_if_fit
-        from kb.upkeep.check import Checker, NotebookPlace
+        from kb.upkeep.check import HomeChecker, NotebookPlace
 
         dense = self.dense
         folder = folder_if_fit(self.paths, self.settings.notebook)
         place = NotebookPlace(root=folder, sync=self._sync_notebook) if folder else None
-        return Checker(
+        return HomeChecker(
             self.store, self.content, self.lexical, dense, dense.fingerprint, dense.dim, place
         )
 

@@ -52,7 +52,7 @@ def counted(app: App) -> Stats:
     statuses: Counter[str] = Counter()
     without_text = 0
     with app.store.read() as txn:
-        for doc in docs.every(txn):
+        for doc in docs.all_docs(txn):
             statuses[doc.status] += 1
             if doc.coverage is not None and doc.status == "active":
                 without_text += doc.coverage.pages - doc.coverage.pages_with_text

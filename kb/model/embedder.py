@@ -41,6 +41,6 @@ class EmbedderSet(Struct, frozen=True, kw_only=True):
     """How many compactions had come to their end then."""
 
     @property
-    def kept(self) -> tuple[EmbedderSpec, ...]:
+    def retained(self) -> tuple[EmbedderSpec, ...]:
         """Those whose vectors stay."""
         return tuple(one for one in (self.active, self.next, self.previous) if one is not None)

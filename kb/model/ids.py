@@ -14,7 +14,7 @@ SourceNo = NewType("SourceNo", int)
 ID_PREFIX_MIN: Final = 4
 _DOC_HEX = 20
 _CHUNK_HEX = 24
-_BIRTH: Final = "birth:"
+_GENERATION_PREFIX: Final = "birth:"
 
 
 def sha256_hex(data: bytes | str) -> str:
@@ -23,7 +23,7 @@ def sha256_hex(data: bytes | str) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def _of_parts(parts: tuple[str, ...], digits: int) -> str:
+def _hash_parts(parts: tuple[str, ...], digits: int) -> str:
     # Lengths in front, so that ("ab", "c") and ("a", "bc") differ.
     joined = "".join(f"{len(part)}:{part}" for part in parts)
     return sha256_hex(joined)[:digits]
@@ -31,23 +31,23 @@ def _of_parts(parts: tuple[str, ...], digits: int) -> str:
 
 def doc_id(lsid: Lsid, version: int) -> DocId:
     """The id of one version of a logical source."""
-    return DocId("d" + _of_parts((lsid, str(version)), _DOC_HEX))
+    return DocId("d" + _hash_parts((lsid, str(version)), _DOC_HEX))
 
 
-def born(place: Lsid, birth: int) -> Lsid:
+def generation_lsid(place: Lsid, generation: int) -> Lsid:
     """The lsid of the `birth`th source, from 1, that began at a place.
 
     A place, who owns what is handed in there being part of it, is the birthplace of one source
     after another; together with `birth` it names one of them. No place starts with `birth:`.
     """
-    return place if birth == 1 else Lsid(f"{_BIRTH}{birth}:{place}")
+    return place if generation == 1 else Lsid(f"{_GENERATION_PREFIX}{generation}:{place}")
 
 
-def birth_of(lsid: Lsid) -> tuple[Lsid, int]:
+def split_generation(lsid: Lsid) -> tuple[Lsid, int]:
     """The birthplace and the birth number that an lsid is made of."""
-    if not lsid.startswith(_BIRTH):
+    if not lsid.startswith(_GENERATION_PREFIX):
         return lsid, 1
-    number, _, place = lsid.removeprefix(_BIRTH).partition(":")
+    number, _, place = lsid.removeprefix(_GENERATION_PREFIX).partition(":")
     return Lsid(place), int(number)
 
 
@@ -56,12 +56,12 @@ def chunk_id(lsid: Lsid, text: str, occurrence: int) -> ChunkId:
 
     Neither doc_id nor version enters, so an unchanged passage keeps its id across edits.
     """
-    return ChunkId("c" + _of_parts((lsid, text, str(occurrence)), _CHUNK_HEX))
+    return ChunkId("c" + _hash_parts((lsid, text, str(occurrence)), _CHUNK_HEX))
 
 
-def job_id(now_ms: int, drawn: bytes) -> JobId:
+def job_id(now_ms: int, random_bytes: bytes) -> JobId:
     """The id of a job that is asked for now, with a few random bytes; later ones sort behind it.
 
     It is no number, for whoever is told theirs would count the jobs of others by it.
     """
-    return JobId(f"j{now_ms:012x}{drawn.hex()}")
+    return JobId(f"j{now_ms:012x}{random_bytes.hex()}")

@@ -25,21 +25,34 @@ _Kinds = Annotated[tuple[Kind, ...], Meta(max_length=1_000)]
 class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which docs are wanted; a doc passes that meets every one of these."""
 
-    tags: Annotated[_Words, Meta(description="Only docs that have all of these tags.")] = ()
-    kinds: Annotated[_Kinds, Meta(description="Only docs of one of these kinds.")] = ()
-    doc_ids: Annotated[_Idents, Meta(description="Only these docs; short ids will do.")] = ()
+    tags: Annotated[
+        _Words,
+        Meta(description="Only docs that have all of these tags.", extra={"parameter": "tag"}),
+    ] = ()
+    kinds: Annotated[
+        _Kinds, Meta(description="Only docs of one of these kinds.", extra={"parameter": "kind"})
+    ] = ()
+    doc_ids: Annotated[
+        _Idents, Meta(description="Only these docs; short ids will do.", extra={"parameter": "doc"})
+    ] = ()
     packs: Annotated[
         _Words,
         Meta(
             description="Only docs of one of these packs, by id or selector as kb_pack_list says "
-            "it."
+            "it.",
+            extra={"parameter": "pack", "help": "Only docs of these packs, by id or selector."},
         ),
     ] = ()
     sources: Annotated[
         _Words,
         Meta(
             description="Only docs from one of these files, folders or addresses, or from below "
-            "it, as `source` says where a doc is from."
+            "it, as `source` says where a doc is from.",
+            extra={
+                "parameter": "source",
+                "help": "Only docs from one of these files, folders or addresses, or from below "
+                "it.",
+            },
         ),
     ] = ()
 
@@ -56,7 +69,11 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A query and its limits. Who asks is not part of it."""
 
     query: Annotated[
-        str, Meta(description="What is looked for: a question, or words that it should hold.")
+        str,
+        Meta(
+            description="What is looked for: a question, or words that it should hold.",
+            extra={"parameter": "q"},
+        ),
     ]
     k: Annotated[int, Meta(ge=1, le=10_000, description="How many passages are wanted.")] = 10
     mode: Annotated[
@@ -72,11 +89,16 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     require_entities: Annotated[
         _Words,
         Meta(
-            description="Only passages that mention all of these: a #tag, @name, address or link."
+            description="Only passages that mention all of these: a #tag, @name, address or link.",
+            extra={"parameter": "require", "option": "require-entity"},
         ),
     ] = ()
     boost_entities: Annotated[
-        _Words, Meta(description="Passages that mention these come earlier.")
+        _Words,
+        Meta(
+            description="Passages that mention these come earlier.",
+            extra={"parameter": "boost", "option": "boost-entity"},
+        ),
     ] = ()
     min_score: Annotated[
         float,

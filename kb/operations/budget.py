@@ -1,10 +1,10 @@
-"""A budget of tokens: how long a text is, and what of it fits. Pure.
+"""A budget of tokens: how long a text is, and what of it fits.
 
 Passages are counted as they were when they were cut, in the tokens of the embedding model. What
 has no such count is estimated: a token for every four bytes of UTF-8.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Literal
 
@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from kb.knowledge.topics.records import BYTES_PER_TOKEN
 from kb.model.search import Hit
+from kb.store import chunks
+from kb.store.kv import ReadTxn
 
 Counted = Literal["passages", "bytes"]
 """By the counts that passages have, or by four bytes to a token."""
@@ -23,21 +25,23 @@ def estimate(text: str) -> int:
     return -(-len(text.encode()) // BYTES_PER_TOKEN)
 
 
-def cut_to(text: str, tokens_max: int) -> str:
+def cut_to(text: str, max_tokens: int | None) -> str:
     """The start of a text that `estimate` lets through, never empty of a text that is not.
 
     It ends after a line where one ends in its second half.
     """
-    if estimate(text) <= tokens_max:
+    if max_tokens is None or estimate(text) <= max_tokens:
         return text
-    start = text.encode()[: tokens_max * BYTES_PER_TOKEN].decode(errors="ignore")
+    start = text.encode()[: max_tokens * BYTES_PER_TOKEN].decode(errors="ignore")
     line_end = start.rfind("\n") + 1
     return start[:line_end] if line_end > len(start) // 2 else start
 
 
-def share_of(text: str, tokens: int, tokens_max: int) -> str:
-    """The start of a text of so many tokens that has about `tokens_max` of them, never empty."""
-    return text if tokens <= tokens_max else text[: max(1, len(text) * tokens_max // tokens)]
+def share_of(text: str, tokens: int, max_tokens: int | None) -> str:
+    """The start of a text of so many tokens that has about `max_tokens` of them, never empty."""
+    if max_tokens is None or tokens <= max_tokens:
+        return text
+    return text[: max(1, len(text) * max_tokens // tokens)]
 
 
 def shortened(hit: Hit, tokens: int, tokens_max: int) -> tuple[Hit, str | None]:
@@ -71,12 +75,22 @@ def hits_fitting(
     return tuple(kept), "; ".join(parts) or None
 
 
-def rows_fitting(rows: Iterable[Struct], tokens_max: int) -> int:
+def rows_fitting(rows: Sequence[Struct], max_tokens: int | None) -> int:
     """How many of the rows fit the budget as JSON, in order; the first one always does."""
+    if max_tokens is None:
+        return len(rows)
     used_bytes = count = 0
     for row in rows:
         used_bytes += len(msgspec.json.encode(row))
-        if count and used_bytes > tokens_max * BYTES_PER_TOKEN:
+        if count and used_bytes > max_tokens * BYTES_PER_TOKEN:
             break
         count += 1
     return count
+
+
+def tokens_of(txn: ReadTxn, hit: Hit) -> int:
+    """How many tokens a hit's text has, by the count of its passage; neighbours are estimated."""
+    chunk = chunks.by_id(txn, hit.chunk_id)
+    if chunk is None or not chunk.text:
+        return estimate(hit.text)
+    return chunk.tokens * len(hit.text) // len(chunk.text)

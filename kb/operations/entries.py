@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from kb.home.open_home import OpenHome
 from kb.model.doc import Doc, Scope
 from kb.model.source import entry_lsid
-from kb.operations.kit import ToolKit
 from kb.store import docs
 from kb.store.kv import ReadTxn
 
@@ -41,9 +41,9 @@ class Entries(Struct, frozen=True, kw_only=True):
     entries: tuple[ListedEntry, ...]
 
 
-def listed_entries(kit: ToolKit, *, entry_type: str | None, dangling: bool) -> Entries:
+def listed_entries(home: OpenHome, *, entry_type: str | None, dangling: bool) -> Entries:
     """The entries of a type, or all; with `dangling` those with references that lead nowhere."""
-    with kit.store.read() as txn:
+    with home.store.read() as txn:
         rows = [_listed(txn, doc) for doc in _active(txn, "kind", "entry")]
     kept = [
         row

@@ -1,23 +1,29 @@
-"""`kb_fetch`: the text of a doc or a passage, with exact offsets."""
+"""Read the text of a doc or a passage, with exact offsets."""
 
 import re
 from bisect import bisect_right
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 from msgspec import Meta, Struct
 
-from kb.errors import UsageError
+from kb.errors import NotFound, UsageError
+from kb.home.open_home import OpenHome
+from kb.home.spaces.each import warnings_of
 from kb.model.doc import Doc, Kind, Scope
-from kb.model.search import Freshness
+from kb.model.search import Freshness, SpaceName
 from kb.model.text import Chunk
 from kb.operations.budget import Counted, cut_to, estimate, share_of
-from kb.operations.entries import entry_doc
-from kb.operations.fields import TOKENS_MAX_DEFAULT, TokensMax
-from kb.operations.kit import ToolKit
+from kb.operations.fields import BUDGET, MaxTokens
+from kb.operations.locate import home_with, locate, open_text, text_named
+from kb.operations.operation import Address, Operation, Tool
 from kb.search.freshness import freshness_of
-from kb.search.resolve import ResolvedId, resolve_id
+from kb.search.resolve import ResolvedId
 from kb.store import chunks
 from kb.store.kv import ReadTxn
+
+if TYPE_CHECKING:
+    from kb.home.spaces.spaces import Spaces
 
 _NEIGHBOURS_DEFAULT: Final = 1
 _CHARS_MAX: Final = 1 << 40
@@ -39,7 +45,7 @@ PageNo = Annotated[
 ]
 
 
-class FetchInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FetchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which text is wanted. `start` and `end`, or `page`, go with a doc; neighbours do not."""
 
     id: Annotated[
@@ -54,7 +60,7 @@ class FetchInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     start: Start | None = None
     end: End | None = None
     page: PageNo | None = None
-    max_tokens: TokensMax = TOKENS_MAX_DEFAULT
+    max_tokens: MaxTokens = None
 
     def __post_init__(self) -> None:
         """Raise ValueError where fields do not go together."""
@@ -79,7 +85,7 @@ class Rest(Struct, frozen=True, kw_only=True):
     end: int
 
 
-class FetchOutput(Struct, frozen=True, kw_only=True):
+class FetchedText(Struct, frozen=True, kw_only=True):
     """A text and where it stands: characters `start` to `end` of the doc's canonical markdown."""
 
     doc_id: str
@@ -119,25 +125,40 @@ class _Text(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def run(kit: ToolKit, request: FetchInput, scope: Scope) -> FetchOutput:
+def run(spaces: "Spaces", request: FetchRequest, scope: Scope) -> FetchedText:
     """The text that an id names for a scope, as much of it as fits `max_tokens`.
 
     A passage and its neighbours are counted by the tokens that passages have, and the nearest
     neighbours come first. A doc's text is estimated by its bytes. An older version's id brings
-    the newest one, with a warning; an entry's whole id brings the entry.
+    the newest one, with a warning; an entry's whole id brings the entry. Of an id that several
+    spaces have, the first one's text is given.
 
     Raises NotFound, AmbiguousId, UsageError for a page that the doc does not have, and
     StoreDamaged where the doc's file is not whole.
     """
-    with kit.store.read() as txn:
-        opened = opened_by(txn, request.id, scope)
+    return _fetched(spaces, request, scope)[1]
+
+
+def _fetched(spaces: "Spaces", request: FetchRequest, scope: Scope) -> tuple[OpenHome, FetchedText]:
+    failed = list(spaces.failed)
+    located = locate(spaces.homes, request.id, text_named(request.id, scope), failed)
+    home = home_with(spaces.homes, located)
+    text = _text_of(home, request, scope)
+    if warnings := warnings_of(failed, scope):
+        text = msgspec.structs.replace(text, warnings=(*warnings, *text.warnings))
+    return home, text
+
+
+def _text_of(home: OpenHome, request: FetchRequest, scope: Scope) -> FetchedText:
+    with home.store.read() as txn:
+        opened = open_text(txn, request.id, scope)
         doc, chunk = opened.doc, opened.chunk
         if chunk is not None:
-            shown = _of_passage(kit, txn, doc, chunk, request)
+            shown = _of_passage(home, txn, doc, chunk, request)
         else:
-            shown = _of_doc(kit, txn, opened, request)
+            shown = _of_doc(home, txn, opened, request)
         freshness = freshness_of(txn, doc)
-    return FetchOutput(
+    return FetchedText(
         doc_id=doc.doc_id,
         chunk_id=chunk.chunk_id if chunk else None,
         title=doc.title,
@@ -160,38 +181,32 @@ def run(kit: ToolKit, request: FetchInput, scope: Scope) -> FetchOutput:
     )
 
 
-def opened_by(txn: ReadTxn, ident: str, scope: Scope) -> ResolvedId:
-    """The entry that a scope sees by its whole id, or else what `resolve_id` returns and raises."""
-    entry = entry_doc(txn, ident)
-    if entry is not None and entry.visible_to(scope):
-        return ResolvedId(doc=entry, chunk=None, is_older=False)
-    return resolve_id(txn, ident, scope)
-
-
 def _first_said(start: int | None) -> str:
     return "start" if start is not None else "end"
 
 
-def _said(shown: _Text, tokens_max: int) -> str | None:
+def _said(shown: _Text, max_tokens: int | None) -> str | None:
     if not shown.left_out:
         return None
     parts = " and ".join(f"{start} to {end}" for start, end in shown.left_out)
-    return f"characters {parts} of the doc left out: over {tokens_max} tokens; `rest` brings them"
+    return f"characters {parts} of the doc left out: over {max_tokens} tokens; `rest` brings them"
 
 
-def _of_passage(kit: ToolKit, txn: ReadTxn, doc: Doc, chunk: Chunk, request: FetchInput) -> _Text:
+def _of_passage(
+    home: OpenHome, txn: ReadTxn, doc: Doc, chunk: Chunk, request: FetchRequest
+) -> _Text:
     is_current = chunk.doc_id == doc.doc_id
     count = _NEIGHBOURS_DEFAULT if request.neighbours is None else request.neighbours
     row, place = around(txn, chunk, count if is_current else 0)
     first, last, tokens = nearest(row, place, request.max_tokens)
     start, end = row[first].start, row[last].end
-    text = chunk.text if first == last else _markdown(kit, doc)[start:end]
+    text = chunk.text if first == last else _markdown(home, doc)[start:end]
     text = share_of(text, tokens, request.max_tokens)
     ranges = [(row[0].start, start), (start + len(text), row[-1].end)]
     return _Text(
         start=start,
         text=text,
-        tokens=min(tokens, request.max_tokens),
+        tokens=tokens if request.max_tokens is None else min(tokens, request.max_tokens),
         counted="passages",
         left_out=tuple((a, b) for a, b in ranges if a < b) if is_current else (),
         heading=chunk.heading,
@@ -220,7 +235,7 @@ def around(txn: ReadTxn, chunk: Chunk, count: int) -> tuple[list[Chunk], int]:
     return [*reversed(before), chunk, *after], len(before)
 
 
-def nearest(row: list[Chunk], place: int, tokens_max: int) -> tuple[int, int, int]:
+def nearest(row: list[Chunk], place: int, max_tokens: int | None) -> tuple[int, int, int]:
     """First and last of the passages that fit, the nearest ones, and their tokens together.
 
     Of two that are as near the later comes first. A side ends with what does not fit.
@@ -231,15 +246,15 @@ def nearest(row: list[Chunk], place: int, tokens_max: int) -> tuple[int, int, in
         for at in (place + distance, place - distance):
             if at not in (first - 1, last + 1) or not 0 <= at < len(row):
                 continue
-            if used + row[at].tokens <= tokens_max:
+            if max_tokens is None or used + row[at].tokens <= max_tokens:
                 used += row[at].tokens
                 first, last = min(first, at), max(last, at)
     return first, last, used
 
 
-def _of_doc(kit: ToolKit, txn: ReadTxn, opened: ResolvedId, request: FetchInput) -> _Text:
+def _of_doc(home: OpenHome, txn: ReadTxn, opened: ResolvedId, request: FetchRequest) -> _Text:
     doc = opened.doc
-    markdown = _markdown(kit, doc)
+    markdown = _markdown(home, doc)
     start, end = _range(markdown, doc, request)
     text = cut_to(markdown[start:end], request.max_tokens)
     cut = start + len(text)
@@ -260,11 +275,11 @@ def _of_doc(kit: ToolKit, txn: ReadTxn, opened: ResolvedId, request: FetchInput)
     )
 
 
-def _markdown(kit: ToolKit, doc: Doc) -> str:
-    return kit.content.read(doc.md_path, doc.md_sha256).decode()
+def _markdown(home: OpenHome, doc: Doc) -> str:
+    return home.content.read(doc.md_path, doc.md_sha256).decode()
 
 
-def _range(markdown: str, doc: Doc, request: FetchInput) -> tuple[int, int]:
+def _range(markdown: str, doc: Doc, request: FetchRequest) -> tuple[int, int]:
     if request.page is not None:
         return _page_range(markdown, doc, request.page)
     size = len(markdown)
@@ -301,3 +316,71 @@ def _heading_at(txn: ReadTxn, doc: Doc, start: int) -> tuple[str, ...]:
     place = bisect_right(range(len(numbers)), start, key=start_of) - 1
     chunk = chunks.get(txn, numbers[max(place, 0)]) if numbers else None
     return chunk.heading if chunk is not None and chunk.doc_id == doc.doc_id else ()
+
+
+class TextInSpace(FetchedText, frozen=True, kw_only=True):
+    """A text that an id names, and where it is."""
+
+    space: SpaceName | None
+
+
+def _run_address(spaces: "Spaces", request: FetchRequest, scope: Scope) -> TextInSpace:
+    home, text = _fetched(spaces, request, scope)
+    return TextInSpace(**msgspec.structs.asdict(text), space=home.name)
+
+
+def _doc_only(spaces: "Spaces", request: FetchRequest, scope: Scope) -> TextInSpace:
+    text = _run_address(spaces, request, scope)
+    if text.chunk_id is not None:
+        raise NotFound(id=request.id)
+    return text
+
+
+def _passage_only(spaces: "Spaces", request: FetchRequest, scope: Scope) -> TextInSpace:
+    text = _run_address(spaces, request, scope)
+    if text.chunk_id is None:
+        raise NotFound(id=request.id)
+    return text
+
+
+_BOUNDS: Final = {"max_tokens": BUDGET}
+
+FETCH: Final = Operation(
+    name="fetch",
+    summary="Read the text of a doc or a passage.",
+    request=FetchRequest,
+    results=(FetchedText,),
+    run=run,
+    tool=Tool(
+        name="kb_fetch",
+        description=(
+            "Read the text of a doc or a passage by its id. Use it after kb_search when a hit "
+            "is too short to answer from: a passage's id brings it with its neighbours, a doc's "
+            "id, or an entry's own id, brings the doc from its start, a range of characters or "
+            "one page. If the text is longer than max_tokens, `rest` holds the arguments of the "
+            "next call."
+        ),
+        request=FetchRequest,
+        output=FetchedText,
+        run=run,
+        bounds=_BOUNDS,
+    ),
+    addresses=(
+        Address(
+            path="/v1/docs/{id}",
+            summary="Read a doc.",
+            request=FetchRequest,
+            result=TextInSpace,
+            run=_doc_only,
+            bounds=_BOUNDS,
+        ),
+        Address(
+            path="/v1/passages/{id}",
+            summary="Read a passage and its neighbours.",
+            request=FetchRequest,
+            result=TextInSpace,
+            run=_passage_only,
+            bounds=_BOUNDS,
+        ),
+    ),
+)

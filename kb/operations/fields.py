@@ -1,43 +1,45 @@
-"""Fields that several inputs share, with their bounds.
+"""Bounds that several operations share for agents, and for whoever reads by address.
 
-The bounds hold for what is sent as JSON. The command line makes the same inputs itself, of what its
-own options let through, and is not held to them.
+A command is not held to them: its options let through what they let through.
 """
 
 from typing import Annotated, Final
 
 from msgspec import Meta
 
-from kb.model.doc import Kind
+from kb.operations.operation import Bounds
 
 TOKENS_MAX_DEFAULT: Final = 8_000
 ROWS_MAX: Final = 200
-NO_BUDGET: Final = 1 << 62
-"""As `max_tokens`, which no agent can send: the answer is whole."""
+WORD_CHARS_MAX: Final = 512
 
-Ident = Annotated[str, Meta(min_length=1, max_length=64)]
-Word = Annotated[str, Meta(min_length=1, max_length=512)]
-Hits = Annotated[int, Meta(ge=1, le=100, description="How many passages are wanted.")]
-Rows = Annotated[int, Meta(ge=1, le=ROWS_MAX, description="How many are wanted.")]
+_IDENT: Final = Meta(min_length=1, max_length=64)
+_WORD: Final = Meta(min_length=1, max_length=WORD_CHARS_MAX)
+TOKENS: Final = Meta(ge=1, le=200_000)
+
+Word = Annotated[str, _WORD]
 Tags = Annotated[
-    tuple[Word, ...], Meta(max_length=32, description="Only docs that have all of these tags.")
-]
-Kinds = Annotated[
-    tuple[Kind, ...], Meta(max_length=16, description="Only docs of one of these kinds.")
-]
-TokensMax = Annotated[
-    int,
+    tuple[Word, ...],
     Meta(
-        ge=1,
-        le=200_000,
-        description="About how many tokens the answer may have; it says what was cut.",
+        max_length=32,
+        description="Only docs that have all of these tags.",
+        extra={"parameter": "tag"},
     ),
 ]
-Sources = Annotated[
-    tuple[Annotated[str, Meta(min_length=1, max_length=4_096)], ...],
-    Meta(
-        max_length=16,
-        description="Only docs from one of these files, folders or addresses, or from below it, "
-        "as `source` says where a doc is from.",
-    ),
+MaxTokens = Annotated[
+    Annotated[int, Meta(ge=1, le=1 << 62)] | None,
+    Meta(description="About how many tokens the answer may have; it says what was cut."),
 ]
+
+FILTER_BOUNDS: Final = {
+    "tags": Bounds(meta=Meta(max_length=32), items=_WORD),
+    "kinds": Bounds(meta=Meta(max_length=16)),
+    "doc_ids": Bounds(meta=Meta(max_length=100), items=_IDENT),
+    "packs": Bounds(meta=Meta(max_length=16), items=_WORD),
+    "sources": Bounds(meta=Meta(max_length=16), items=Meta(min_length=1, max_length=4_096)),
+}
+HITS: Final = Bounds(meta=Meta(ge=1, le=100))
+ROWS: Final = Bounds(meta=Meta(ge=1, le=ROWS_MAX))
+IDENT: Final = Bounds(meta=_IDENT)
+BUDGET: Final = Bounds(meta=TOKENS, default=TOKENS_MAX_DEFAULT)
+ENTITIES: Final = Bounds(meta=Meta(max_length=16), items=_WORD)

@@ -1,20 +1,23 @@
-"""`learn`: what there is to know about a topic, and what its subjects say."""
+"""Learn what there is to know about a topic, and what its subjects say."""
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import ConfigError
-from kb.knowledge.topics import Learned, Limits, Refused, Topic, answer, learnable
+from kb.knowledge.topics import Learned, LearnLimits, LearnRefusal, Topic, answer, learnable
 from kb.knowledge.topics.answer import named
 from kb.knowledge.topics.records import BYTES_PER_TOKEN
 from kb.model.doc import Scope
+from kb.operations.failure import ErrorCode, Failed, failed
 from kb.operations.fields import TOKENS_MAX_DEFAULT
-from kb.operations.kit import ToolKit
-from kb.operations.wrong import ErrorCode, Failed, failed
+from kb.operations.operation import Operation, Tool
 
-LIMITS: Final = Limits(answer_bytes_max=TOKENS_MAX_DEFAULT * BYTES_PER_TOKEN)
+if TYPE_CHECKING:
+    from kb.home.spaces.spaces import Spaces
+
+LIMITS: Final = LearnLimits(answer_bytes_max=TOKENS_MAX_DEFAULT * BYTES_PER_TOKEN)
 _CODES: Final[dict[str, ErrorCode]] = {
     "unknown_topic": "not_found",
     "no_match": "not_found",
@@ -51,25 +54,25 @@ Pattern = Annotated[str, Meta(max_length=4_096)]
 Patterns = Annotated[tuple[Pattern, ...], Meta(max_length=64)]
 
 
-class LearnArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LearnRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A topic and, where they are to be read, subjects of it."""
 
     topic: Name
     subjects: Pattern | Patterns | None = None
 
 
-def run(kit: ToolKit, request: LearnArguments, scope: Scope) -> Learned | Failed:
+def run(spaces: "Spaces", request: LearnRequest, scope: Scope) -> Learned | Failed:
     """A topic's list or the texts of subjects, within 8,000 tokens of four bytes each.
 
     A topic that the scope may not know of is one that is not there.
     """
     try:
-        topics = kit.topics(scope)
+        topics = spaces.topics(scope)
     except ConfigError as error:
         return failed("unavailable", str(error) if scope.operator else "topics cannot be read now")
     asked = (request.subjects,) if isinstance(request.subjects, str) else request.subjects
     found = answer(topics, request.topic, asked, LIMITS)
-    if isinstance(found, Refused):
+    if isinstance(found, LearnRefusal):
         return failed(_CODES[found.kind], found.message)
     return found
 
@@ -84,3 +87,20 @@ def description(topics: tuple[Topic, ...]) -> str | None:
         "name subjects to read them. Do so before work that a topic is about. "
         f"Topics: {named(able)}."
     )
+
+
+LEARN: Final = Operation(
+    name="learn",
+    summary="Learn what is known here about a topic.",
+    request=LearnRequest,
+    results=(Learned,),
+    run=run,
+    tool=Tool(
+        name="learn",
+        description="Learn what is known here about a topic.",
+        request=LearnRequest,
+        output=Learned,
+        run=run,
+        schema=SCHEMA,
+    ),
+)

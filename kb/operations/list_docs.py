@@ -1,21 +1,28 @@
-"""`kb_list_docs`: which docs there are."""
+"""List the active docs that there are, page by page."""
 
 import heapq
-from collections.abc import Iterator, Sequence
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 from msgspec import Meta, Struct
 
+from kb.home.open_home import OpenHome
+from kb.home.spaces.each import ask_each, warnings_of
 from kb.model.doc import Doc, Kind, Scope
 from kb.model.ids import Lsid
-from kb.model.search import Filters
+from kb.model.search import Filters, SpaceName
 from kb.operations.budget import rows_fitting
-from kb.operations.fields import TOKENS_MAX_DEFAULT, Kinds, Rows, Sources, Tags, TokensMax
-from kb.operations.kit import ToolKit
+from kb.operations.fields import BUDGET, FILTER_BOUNDS, ROWS, MaxTokens
+from kb.operations.locate import locate_filters
+from kb.operations.operation import Address, Operation, Tool
 from kb.search.filters import allowed_sources, may_appear
 from kb.store import docs
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
+
+if TYPE_CHECKING:
+    from kb.home.spaces.spaces import Spaces
 
 Cursor = Annotated[
     str,
@@ -28,15 +35,12 @@ Cursor = Annotated[
 _Place = tuple[int, str]
 
 
-class ListDocsInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListDocsRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which docs are wanted."""
 
-    tags: Tags = ()
-    kinds: Kinds = ()
-    sources: Sources = ()
-    limit: Rows = 50
+    limit: Annotated[int, Meta(ge=1, description="How many are wanted.")] = 50
     cursor: Cursor | None = None
-    max_tokens: TokensMax = TOKENS_MAX_DEFAULT
+    max_tokens: MaxTokens = None
 
 
 class ListedDoc(Struct, frozen=True, kw_only=True):
@@ -58,7 +62,7 @@ class ListedDoc(Struct, frozen=True, kw_only=True):
     updated_ms: int
 
 
-class ListDocsOutput(Struct, frozen=True, kw_only=True):
+class DocsPage(Struct, frozen=True, kw_only=True):
     """A page of docs, the newest change first."""
 
     docs: tuple[ListedDoc, ...]
@@ -69,67 +73,103 @@ class ListDocsOutput(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class Matches(Struct, frozen=True, kw_only=True):
-    """The docs of one home that may be listed."""
+class DocInSpace(ListedDoc, frozen=True, kw_only=True):
+    """A doc as it is listed, and where it is."""
 
-    kit: ToolKit
-    docs: tuple[Doc, ...]
-
-
-def run(kit: ToolKit, request: ListDocsInput, scope: Scope) -> ListDocsOutput:
-    """Docs that a scope sees, the newest change first, then by id, as `page_of` has them."""
-    return page_of([matches(kit, request, scope)], request)
+    space: SpaceName | None
 
 
-def matches(kit: ToolKit, request: ListDocsInput, scope: Scope) -> Matches:
-    """The docs of a home that a scope sees and the request wants, on whatever page."""
-    limits = Filters(tags=request.tags, kinds=request.kinds, sources=request.sources)
-    with kit.store.read() as txn:
-        return Matches(kit=kit, docs=tuple(matching(txn, limits, scope)))
+class DocsPageInSpaces(DocsPage, frozen=True, kw_only=True):
+    """A page of docs, the newest change first, and where each is."""
+
+    docs: tuple[DocInSpace, ...]
 
 
-def page_of(
-    homes: Sequence[Matches], request: ListDocsInput, warnings: tuple[str, ...] = ()
-) -> ListDocsOutput:
-    """A page of what homes have; of what several have, that of the first.
+class _Page(Struct, frozen=True, kw_only=True):
+    """The docs of a page, each with its home, and what is said beside them."""
 
-    A doc that changes between two pages goes to the front; no other is shown twice or missed.
-    Tokens are estimated from the JSON of the rows.
+    rows: tuple[tuple[OpenHome, ListedDoc], ...]
+    total: int
+    more: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def next_cursor(self) -> str | None:
+        if not self.more or not self.rows:
+            return None
+        last = self.rows[-1][1]
+        return f"{last.updated_ms}.{last.doc_id}"
+
+
+def run(spaces: "Spaces", request: ListDocsRequest, scope: Scope) -> DocsPage:
+    """A page of the docs that a scope sees, the newest change first, then by id.
+
+    Of a source that several spaces have, the first one's doc is listed. A doc that changes between
+    two pages goes to the front; no other is shown twice or missed. Tokens are estimated from the
+    JSON of the rows. Raises a space's own error where none can be read.
     """
-    start = _parsed(request.cursor)
-    found: list[tuple[ToolKit, Doc]] = []
-    held: set[Lsid] = set()
-    for home in homes:
-        found += [(home.kit, doc) for doc in home.docs if doc.place not in held]
-        held |= {doc.place for doc in home.docs}
-    later = (one for one in found if start is None or _place(one[1]) > start)
-    page = heapq.nsmallest(request.limit + 1, later, key=lambda one: _place(one[1]))
-    rows = [_row(kit, doc) for kit, doc in page[: request.limit]]
-    rows = rows[: rows_fitting(rows, request.max_tokens)]
-    more = len(rows) < len(page)
-    last = rows[-1] if rows else None
-    return ListDocsOutput(
-        docs=tuple(rows),
-        total=len(found),
-        more=more,
-        next_cursor=f"{last.updated_ms}.{last.doc_id}" if more and last else None,
-        warnings=warnings,
+    page = _page(spaces, request, scope)
+    return DocsPage(
+        docs=tuple(row for _, row in page.rows),
+        total=page.total,
+        more=page.more,
+        next_cursor=page.next_cursor,
+        warnings=page.warnings,
     )
 
 
-def _row(kit: ToolKit, doc: Doc) -> ListedDoc:
-    with kit.store.read() as txn:
+def _run_address(spaces: "Spaces", request: ListDocsRequest, scope: Scope) -> DocsPageInSpaces:
+    page = _page(spaces, request, scope)
+    rows = (DocInSpace(**msgspec.structs.asdict(row), space=home.name) for home, row in page.rows)
+    return DocsPageInSpaces(
+        docs=tuple(rows),
+        total=page.total,
+        more=page.more,
+        next_cursor=page.next_cursor,
+        warnings=page.warnings,
+    )
+
+
+def _page(spaces: "Spaces", request: ListDocsRequest, scope: Scope) -> _Page:
+    failed = list(spaces.failed)
+    located = locate_filters(spaces.homes, request.filters, scope, failed)
+
+    def matches(home: OpenHome) -> tuple[Doc, ...]:
+        with home.store.read() as txn:
+            return tuple(matching(txn, located.of(home), scope))
+
+    each = ask_each(located.homes(spaces.homes) or spaces.homes[:1], matches, failed)
+    start = _parsed(request.cursor)
+    all_docs: list[tuple[OpenHome, Doc]] = []
+    places: set[Lsid] = set()
+    for home, found in each:
+        all_docs += [(home, doc) for doc in found if doc.place not in places]
+        places |= {doc.place for doc in found}
+    later = (pair for pair in all_docs if start is None or _place(pair[1]) > start)
+    page = heapq.nsmallest(request.limit + 1, later, key=lambda pair: _place(pair[1]))
+    rows = [(home, _row(home, doc)) for home, doc in page[: request.limit]]
+    rows = rows[: rows_fitting([row for _, row in rows], request.max_tokens)]
+    return _Page(
+        rows=tuple(rows),
+        total=len(all_docs),
+        more=len(rows) < len(page),
+        warnings=warnings_of(failed, scope),
+    )
+
+
+def _row(home: OpenHome, doc: Doc) -> ListedDoc:
+    with home.store.read() as txn:
         return listed(txn, doc)
 
 
-def matching(txn: ReadTxn, limits: Filters, scope: Scope) -> Iterator[Doc]:
-    """The active docs within the limits that a scope sees, in no order."""
-    numbers = allowed_sources(txn, limits, scope)
+def matching(txn: ReadTxn, filters: Filters, scope: Scope) -> Iterator[Doc]:
+    """The active docs that pass the filters and that a scope sees, in no order."""
+    numbers = allowed_sources(txn, filters, scope)
     if numbers is None:
         pool: Iterator[Doc | None] = docs.all_latest(txn)
     else:
         pool = (docs.latest(txn, number) for number in numbers)
-    return (doc for doc in pool if doc is not None and may_appear(doc, limits, scope))
+    return (doc for doc in pool if doc is not None and may_appear(doc, filters, scope))
 
 
 def _place(doc: Doc) -> _Place:
@@ -161,3 +201,37 @@ def listed(txn: ReadTxn, doc: Doc) -> ListedDoc:
         added_ms=doc.added_ms,
         updated_ms=doc.updated_ms,
     )
+
+
+_BOUNDS: Final = {**FILTER_BOUNDS, "limit": ROWS, "max_tokens": BUDGET}
+
+LIST_DOCS: Final = Operation(
+    name="list-docs",
+    summary="List docs, page by page.",
+    request=ListDocsRequest,
+    results=(DocsPage,),
+    run=run,
+    tool=Tool(
+        name="kb_list_docs",
+        description=(
+            "List the docs that there are, the newest change first, with title, source, kind "
+            "and tags, and how many there are in all. Use it to learn what the knowledge base is "
+            "about, which tags can narrow a search, or what changed lately; to find a text, "
+            "use kb_search."
+        ),
+        request=ListDocsRequest,
+        output=DocsPage,
+        run=run,
+        bounds=_BOUNDS,
+    ),
+    addresses=(
+        Address(
+            path="/v1/docs",
+            summary="List docs, page by page.",
+            request=ListDocsRequest,
+            result=DocsPageInSpaces,
+            run=_run_address,
+            bounds=_BOUNDS,
+        ),
+    ),
+)

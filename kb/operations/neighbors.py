@@ -7,15 +7,15 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import NotFound, SourceError, UsageError
+from kb.home.open_home import OpenHome
 from kb.knowledge.packs import query
 from kb.knowledge.packs.load import Pack
 from kb.knowledge.packs.register import open_registered, resolve
 from kb.model.doc import Doc, Scope
 from kb.model.ids import DocId
-from kb.model.search import Hit, SearchRequest, SearchResult, Via
+from kb.model.search import Filters, Hit, SearchRequest, SearchResult, Via
 from kb.model.source import member_lsid
 from kb.operations.budget import estimate
-from kb.operations.kit import ToolKit
 from kb.search.filters import may_appear
 from kb.search.hits import ScoredChunk, build_hits
 from kb.store import chunks, docs
@@ -35,14 +35,18 @@ class _Linked(Struct, frozen=True, kw_only=True):
 
 
 def with_neighbors(
-    kit_of: Callable[[Hit], ToolKit], result: SearchResult, request: SearchRequest, scope: Scope
+    home_of: Callable[[Hit], OpenHome],
+    result: SearchResult,
+    max_tokens: int | None,
+    filters: Filters,
+    scope: Scope,
 ) -> SearchResult:
     """The result, and after its hits the docs that their packs link them to, outbound.
 
     At most five for each hit, none twice and none that is a hit itself, each by its first passage
     and scored below every hit, in the order of the hits and then of the links. What the scope may
-    not see has no part in it. A neighbour holds to the request's tags, kinds and packs; not to its
-    doc ids and entities, as it matches nothing itself. `kit_of` names the home that a hit is from.
+    not see has no part in it. A neighbour passes the filters but for doc ids, as it matches nothing
+    itself. `home_of` names the home that a hit is from.
     """
     if not result.hits:
         return result
@@ -52,14 +56,14 @@ def with_neighbors(
     lowest, top = (choose(hit.score for hit in result.hits) for choose in (min, max))
     brought: list[Hit] = []
     for hit in result.hits:
-        kit = kit_of(hit)
-        with kit.store.read() as txn:
-            pack = _pack(txn, kit, hit, scope, opened, warnings)
-            links = list(_links(txn, pack, hit, request, scope, known)) if pack else []
+        home = home_of(hit)
+        with home.store.read() as txn:
+            pack = _pack(txn, home, hit, scope, opened, warnings)
+            links = list(_links(txn, pack, hit, filters, scope, known)) if pack else []
             known |= {one.doc.doc_id for one in links}
             score = round(lowest * _SHARE * (hit.score / top if top else 0.0), _DIGITS)
-            brought += [_hit(txn, kit, one, score, hit) for one in links]
-    kept, cut = _fitting(result, brought, request.max_tokens)
+            brought += [_hit(txn, home, one, score, hit) for one in links]
+    kept, cut = _fitting(result, brought, max_tokens)
     hits = (*result.hits, *kept)
     return msgspec.structs.replace(
         result,
@@ -71,7 +75,7 @@ def with_neighbors(
 
 def _pack(
     txn: ReadTxn,
-    kit: ToolKit,
+    home: OpenHome,
     hit: Hit,
     scope: Scope,
     opened: dict[tuple[int, str], Pack | None],
@@ -80,12 +84,12 @@ def _pack(
     """The pack of a hit's doc as it is now; None, perhaps with a warning, where nobody can tell."""
     if hit.pack is None:
         return None
-    place = (id(kit), hit.pack.pack_id)
+    place = (id(home.store), hit.pack.pack_id)
     if place not in opened:
         opened[place] = None
         try:
             record = resolve(txn, hit.pack.pack_id, scope)
-            opened[place] = open_registered(record, kit.content.paths.root)
+            opened[place] = open_registered(record, home.content.paths.root)
         except (SourceError, UsageError) as error:
             warnings.append(f"no neighbors of docs of a pack: {error}")
         except NotFound:
@@ -95,7 +99,7 @@ def _pack(
 
 
 def _links(
-    txn: ReadTxn, pack: Pack, hit: Hit, request: SearchRequest, scope: Scope, known: set[DocId]
+    txn: ReadTxn, pack: Pack, hit: Hit, filters: Filters, scope: Scope, known: set[DocId]
 ) -> Iterator[_Linked]:
     about = pack.find(hit.pack.selector) if hit.pack else None
     if about is None:
@@ -104,7 +108,7 @@ def _links(
     for edge in query.neighbors(pack, about.selector).edges:
         place = member_lsid("pack", pack.manifest.pack_id, edge.target.source_path)
         doc = docs.latest_of(txn, place)
-        if doc is None or doc.doc_id in known | found or not may_appear(doc, request, scope):
+        if doc is None or doc.doc_id in known | found or not may_appear(doc, filters, scope):
             continue
         if chunks.at(txn, doc.source_no, 0) is None:
             continue
@@ -115,7 +119,7 @@ def _links(
             return
 
 
-def _hit(txn: ReadTxn, kit: ToolKit, linked: _Linked, score: float, bringer: Hit) -> Hit:
+def _hit(txn: ReadTxn, home: OpenHome, linked: _Linked, score: float, bringer: Hit) -> Hit:
     chunk = chunks.at(txn, linked.doc.source_no, 0)
     assert chunk is not None
     row = ScoredChunk(
@@ -127,7 +131,7 @@ def _hit(txn: ReadTxn, kit: ToolKit, linked: _Linked, score: float, bringer: Hit
         fused=score,
         boost=1.0,
     )
-    (hit,), _ = build_hits(txn, kit.content, [row], SearchRequest(query=""), lambda _: None)
+    (hit,), _ = build_hits(txn, home.content, [row], SearchRequest(query=""), lambda _: None)
     return msgspec.structs.replace(hit, via=linked.via, source_space=bringer.source_space)
 
 

@@ -1,49 +1,110 @@
-"""`kb_similar`: passages of other docs that are like a doc or a passage."""
+"""Find passages of other docs that are like a doc or a passage."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
 from kb.model.doc import Scope
-from kb.model.search import Hit, SearchResult
-from kb.operations.budget import estimate, hits_fitting
-from kb.operations.fields import TOKENS_MAX_DEFAULT, Hits, Ident, TokensMax
-from kb.operations.kit import ToolKit
-from kb.store import chunks
-from kb.store.kv import ReadTxn
+from kb.model.search import NO_FILTERS, SearchResult
+from kb.operations.fields import BUDGET, HITS, IDENT, MaxTokens
+from kb.operations.operation import Address, Operation, Tool
+
+if TYPE_CHECKING:
+    from kb.home.open_home import OpenHome
+    from kb.home.spaces.each import FailedSpace
+    from kb.home.spaces.spaces import Spaces
 
 
-class SimilarInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SimilarRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What others should be like."""
 
-    id: Annotated[Ident, Meta(description="A doc's or a passage's id, whole or its start.")]
-    k: Hits = 10
-    max_tokens: TokensMax = TOKENS_MAX_DEFAULT
+    id: Annotated[str, Meta(description="A doc's or a passage's id, whole or its start.")]
+    k: Annotated[int, Meta(ge=1, le=1_000, description="How many passages are wanted.")] = 10
+    max_tokens: MaxTokens = None
 
 
-SimilarOutput = SearchResult
+def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult:
+    """Passages of all spaces that are nearest in meaning to what an id names, best first.
 
-
-def run(kit: ToolKit, request: SimilarInput, scope: Scope) -> SimilarOutput:
-    """The passages that are nearest in meaning, best first, as far as they fit `max_tokens`.
-
-    Tokens are counted as passages have them. Raises NotFound and AmbiguousId.
+    It is of whichever space has it. Spaces whose passages another model embedded say so and bring
+    none. Tokens are counted as passages have them. Raises NotFound and AmbiguousId, and a space's
+    own error where none can answer.
     """
-    return bounded(kit, kit.searcher().similar(request.id, request.k, scope), request.max_tokens)
+    from kb.home.spaces.each import ask_each
+    from kb.operations.locate import doc_or_passage, home_with, locate
+    from kb.operations.merge_hits import Limits, merged
+
+    failed = list(spaces.failed)
+    located = locate(spaces.homes, request.id, doc_or_passage(request.id, scope), failed)
+    origin = home_with(spaces.homes, located)
+    seed = origin.searcher().seed(located[origin.name], scope)
+    elsewhere = msgspec.structs.replace(seed, warnings=())
+
+    def like(home: "OpenHome") -> SearchResult:
+        vector = seed if home is origin else elsewhere
+        result = home.searcher().like(vector, request.k, scope)
+        return _bounded(home, result, request.max_tokens)
+
+    each = ask_each(_with_docs(spaces, scope, failed), like, failed)
+    limits = Limits(k=request.k, max_tokens=request.max_tokens, scope=scope, filters=NO_FILTERS)
+    return msgspec.structs.replace(merged(each, failed, limits), query=request.id)
 
 
-def bounded(kit: ToolKit, result: SearchResult, tokens_max: int) -> SearchResult:
+def _bounded(home: "OpenHome", result: SearchResult, max_tokens: int | None) -> SearchResult:
     """The result with the hits that fit the budget together."""
-    with kit.store.read() as txn:
+    from kb.operations.budget import hits_fitting, tokens_of
+
+    if max_tokens is None:
+        return result
+    with home.store.read() as txn:
         counts = [tokens_of(txn, hit) for hit in result.hits]
-    hits, truncated = hits_fitting(result.hits, counts, tokens_max)
+    hits, truncated = hits_fitting(result.hits, counts, max_tokens)
     return msgspec.structs.replace(result, hits=hits, truncated=truncated)
 
 
-def tokens_of(txn: ReadTxn, hit: Hit) -> int:
-    """How many tokens a hit's text has, by the count of its passage; neighbours are estimated."""
-    chunk = chunks.by_id(txn, hit.chunk_id)
-    if chunk is None or not chunk.text:
-        return estimate(hit.text)
-    return chunk.tokens * len(hit.text) // len(chunk.text)
+def _with_docs(spaces: "Spaces", scope: Scope, failed: "list[FailedSpace]") -> "list[OpenHome]":
+    """The homes that have docs for a scope; the first one where none has."""
+    from kb.home.spaces.each import ask_each
+    from kb.search.filters import readable_audiences
+
+    def has_docs(home: "OpenHome") -> bool:
+        with home.store.read() as txn:
+            return bool(readable_audiences(txn, scope))
+
+    each = ask_each(spaces.homes, has_docs, failed)
+    return [home for home, has_any in each if has_any] or [each[0][0]]
+
+
+_BOUNDS: Final = {"id": IDENT, "k": HITS, "max_tokens": BUDGET}
+
+SIMILAR: Final = Operation(
+    name="similar",
+    summary="Find passages of other docs that are like it.",
+    request=SimilarRequest,
+    results=(SearchResult,),
+    run=run,
+    tool=Tool(
+        name="kb_similar",
+        description=(
+            "Find passages of other docs that are near in meaning to a doc or a passage. Use it "
+            "when one good hit is known and more of its sort are wanted: related notes, other "
+            "versions of the same story, contradictions."
+        ),
+        request=SimilarRequest,
+        output=SearchResult,
+        run=run,
+        bounds=_BOUNDS,
+    ),
+    addresses=(
+        Address(
+            path="/v1/similar/{id}",
+            summary="Find passages of other docs that are like it.",
+            request=SimilarRequest,
+            result=SearchResult,
+            tells_spaces=False,
+            run=run,
+            bounds=_BOUNDS,
+        ),
+    ),
+)

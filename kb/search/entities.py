@@ -37,7 +37,7 @@ def visible_mentions(txn: ReadTxn, keys: Iterable[str], scope: Scope) -> frozens
     visible: set[ChunkNo] = set()
     for key in keys:
         for no in chunks.mentioning(txn, key):
-            live = chunks.live(txn, no)
+            live = chunks.get_active(txn, no)
             if live is not None and live[1].visible_to(scope):
                 visible.add(no)
     return frozenset(visible)

@@ -66,7 +66,7 @@ def _misses_visible(txn: ReadTxn, watermark: int, leg: LegName, scope: Scope) ->
     for _, entry in log.since(txn, watermark):
         if not (entry.words if leg == "lexical" else entry.vectors):
             continue
-        live = (chunks.live(txn, no) for no in entry.nos)
+        live = (chunks.get_active(txn, no) for no in entry.nos)
         if any(pair is not None and pair[1].visible_to(scope) for pair in live):
             return True
     return False

@@ -14,7 +14,7 @@ from kb.model.note import NoteStatus
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.model.source import file_lsid
 from kb.model.token import may
-from kb.operations.ask import AskInput
+from kb.operations import ask
 from kb.serve.http_reply import Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served, has_model
 from kb.serve.writing import owner_of
@@ -156,12 +156,12 @@ def _is_long(served: Served, request: ContentQuery) -> bool:
 def _content(served: Served, request: ContentQuery, caller: Caller) -> Reply:
     if request.path is not None:
         return json_of(_note(served, request.path, caller.scope))
-    asked = AskInput(question=request.query or "", k=_SOURCES)
+    asked = ask.AskRequest(question=request.query or "", k=_SOURCES)
     if request.mode == "raw":
-        found = served.spaces_of(caller).raw_sources(asked, caller.scope)
+        found = ask.run_sources(served.spaces_of(caller), asked, caller.scope)
         rows = [Content(path=named_in(served, one.path), content=one.content) for one in found]
         return json_of(rows)
-    answer = served.spaces_of(caller).ask(asked, caller.scope)
+    answer = ask.run(served.spaces_of(caller), asked, caller.scope)
     return json_of(
         Answered(
             query=answer.query,

@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from kb.errors import KbError
 from kb.model.token import may
-from kb.operations import HELP, LEARN, TOOLS, Tool
+from kb.operations.operation import Tool
+from kb.operations.table import HELP, LEARN, TOOLS
 from kb.serve.crew import InPlace
 from kb.serve.http_reply import JSON, Refusal, Reply
 from kb.serve.http_routes import Caller, Message, Route, Served, has_model
@@ -96,7 +97,7 @@ def _answered(served: Served, message: Message, caller: Caller) -> Reply:
     quiet.propagate = False
     quiet.addHandler(_SILENT)
     server = make_server(
-        served.kit_of(caller),
+        served.asked_by(caller),
         caller.scope,
         InPlace(),
         _writers(served, caller),

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.model.ids import sha256_hex
-from kb.operations import ErrorCode, Failed
+from kb.operations.failure import ErrorCode, Failed
 from kb.serve.http_streams import Pieces
 
 JSON: Final = "application/json"

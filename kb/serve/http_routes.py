@@ -14,9 +14,7 @@ from kb.home.spaces.homes import SpaceAsked
 from kb.home.spaces.spaces import Spaces
 from kb.model.doc import Scope
 from kb.model.token import Role, may
-from kb.operations import HELP, Failed, ToolKit
-from kb.operations.help import HelpInput
-from kb.operations.wrong import failed, failed_by
+from kb.operations.failure import Failed, failed, failed_by
 from kb.serve.http_changes import Changes
 from kb.serve.http_reply import JSON, Refusal, Reply, json_of, refusal_of
 from kb.serve.sessions import Sessions
@@ -64,19 +62,15 @@ class Served(Struct, frozen=True, kw_only=True):
             raise Refusal(400, "no_such_space", detail, field="space")
         return found
 
-    def kit_of(self, caller: Caller) -> ToolKit:
-        """What a caller asks the tools with: a reader is guided, and leaves no signals."""
-        kit = self.spaces_of(caller).toolkit
-        if may(caller.role, "writer"):
-            return kit
-        together = {**kit.together, HELP.name: functools.partial(_guide, kit)}
-        return msgspec.structs.replace(kit, together=together)
+    def asked_by(
+        self, caller: Caller, space: SpaceAsked | None = "all", *, or_own: bool = False
+    ) -> Spaces:
+        """As `spaces_of`, for whoever may leave signals; a reader is guided, and leaves none.
 
-
-def _guide(kit: ToolKit, request: HelpInput, scope: Scope) -> Struct:
-    if request.action != "guidance":
-        return failed("forbidden", "a token of a reader leaves no signals")
-    return HELP.run(kit, request, scope)
+        With `or_own` no space is the server's own home.
+        """
+        spaces = self.spaces if or_own and space is None else self.spaces_of(caller, space or "all")
+        return spaces if may(caller.role, "writer") else spaces.without_signals()
 
 
 class Message(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,6 @@ from kb.model.config import ServeSettings
 from kb.serve import tokens
 from kb.serve.crew import Crew, Crews
 from kb.serve.http_changes import Changes
-from kb.serve.http_cli import cli_routes
 from kb.serve.http_content import content_routes
 from kb.serve.http_events import events_route
 from kb.serve.http_gate import Doors, Gate
@@ -31,15 +30,15 @@ from kb.serve.http_links import link_routes
 from kb.serve.http_mcp import mcp_routes
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_openapi import openapi_route
+from kb.serve.http_operations import operation_routes
 from kb.serve.http_page import page_routes
-from kb.serve.http_reads import read_routes, tool_routes
 from kb.serve.http_routes import Route, Served
 from kb.serve.http_state import state_routes
 from kb.serve.http_streams import Streams
 from kb.serve.http_writes import write_routes
 from kb.serve.own_socket import own_socket
 from kb.serve.sessions import Sessions
-from kb.store.trust.own_token import OwnToken
+from kb.store.trust.local_token import LocalToken
 
 # Together under ten seconds: requests that are answered, workers, threads that still answer.
 _REQUESTS_S: Final = 3
@@ -69,13 +68,11 @@ def all_routes() -> tuple[Route, ...]:
     """Every route that there is."""
     routes = (
         *content_routes(),
-        *tool_routes(),
-        *read_routes(),
+        *operation_routes(),
         *state_routes(),
         *write_routes(),
         events_route(),
         *health_routes(),
-        *cli_routes(),
         *mcp_routes(),
         *page_routes(),
         *link_routes(),
@@ -120,7 +117,7 @@ def serve(
     stream: TextIO,
     form: LineFormat,
     told: Told,
-    own: OwnToken | None,
+    own: LocalToken | None,
 ) -> Ended:
     """Answer until SIGTERM or SIGINT, and end within ten seconds of it.
 
@@ -132,7 +129,7 @@ def serve(
     if importlib.util.find_spec("uvicorn") is None:
         raise KbError("the server needs uvicorn; run `pip install 'kb[serve]'`")
     app = spaces.first
-    secret = own.made() if own is not None else None
+    secret = own.read_or_create() if own is not None else None
     with app.store.read() as txn:
         has_tokens = bool(tokens.listed(txn))
     listener, is_loopback = bound(said, has_tokens=has_tokens)

@@ -2,18 +2,27 @@
 
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta, Struct, structs
 
+from kb.errors import NotFound
 from kb.home.stats import Stats, counted
 from kb.intake.sync.origins import listed
 from kb.knowledge.notebook import JobReport, reports
+from kb.knowledge.notebook.repository import Logged
 from kb.model.doc import LOCAL_USER, Scope, audience_of
+from kb.model.ids import DocId
 from kb.model.note import NoteStatus
 from kb.model.origin import Origin
-from kb.serve.http_content import shown_job
+from kb.model.standing import Standing, StandingsRequest
+from kb.search.resolve import resolve_doc
+from kb.serve.http_content import JobQuery, is_seen_at, job_report, shown_job
 from kb.serve.http_events import queue_state
 from kb.serve.http_reply import Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served
+from kb.store.jobs import queue
+from kb.store.kv import ReadTxn
+from kb.store.records import LEDGER
 
 _ROWS_MAX: Final = 1_000
 
@@ -30,6 +39,12 @@ class JobsInput(ListInput, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Which jobs are wanted."""
 
     state: Annotated[NoteStatus | None, Meta(description="Only those that stand so.")] = None
+
+
+class LogRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many of the notebook's commits are wanted."""
+
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 50
 
 
 class Sources(Struct, frozen=True, kw_only=True):
@@ -76,6 +91,33 @@ def state_routes() -> tuple[Route, ...]:
         ),
         Route(
             method="GET",
+            path="/v1/jobs/{id}",
+            role="writer",
+            summary="Say how it stands with a job, with all that is kept of it.",
+            run=_job,
+            input=JobQuery,
+            outputs=(JobReport,),
+        ),
+        Route(
+            method="GET",
+            path="/v1/notes/log",
+            role="admin",
+            summary="List what was done in the notebook, the newest first.",
+            run=_log,
+            input=LogRequest,
+            outputs=(tuple[Logged, ...],),
+        ),
+        Route(
+            method="POST",
+            path="/v1/standings",
+            role="reader",
+            summary="Say how far the work on docs has come.",
+            run=_standings,
+            input=StandingsRequest,
+            outputs=(tuple[Standing, ...],),
+        ),
+        Route(
+            method="GET",
             path="/metrics",
             role="admin",
             summary="The state in numbers, as Prometheus reads it.",
@@ -100,6 +142,46 @@ def _jobs(served: Served, request: JobsInput, caller: Caller) -> Reply:
     with served.app.store.read() as txn:
         found = reports(txn, request.limit, request.state)
     return json_of(Jobs(jobs=tuple(shown_job(served, one, caller.scope) for one in found)))
+
+
+def _job(served: Served, request: JobQuery, caller: Caller) -> Reply:
+    return json_of(job_report(served, request.id, caller))
+
+
+def _standings(served: Served, request: StandingsRequest, caller: Caller) -> Reply:
+    with served.app.store.read() as txn:
+        rows = tuple(_standing(txn, ident, caller.scope) for ident in request.doc_ids)
+    return json_of(rows)
+
+
+def _standing(txn: ReadTxn, ident: DocId, scope: Scope) -> Standing:
+    """Of a doc that the scope does not see any more there is nothing to wait for."""
+    try:
+        newest = resolve_doc(txn, ident, scope)
+    except NotFound:
+        return Standing(doc_id=ident, state="done")
+    entry = LEDGER.get(txn, newest.doc_id.encode())
+    if entry is None or entry.state != "pending":
+        return Standing(doc_id=ident, state="done")
+    failed = [job for job in queue.of_doc(txn, newest.doc_id) if job.state == "failed"]
+    if not failed:
+        return Standing(doc_id=ident, state="pending")
+    reason = (failed[0].last_error or "unknown") if scope.operator else None
+    return Standing(doc_id=ident, state="failed", reason=reason)
+
+
+def _log(served: Served, request: LogRequest, caller: Caller) -> Reply:
+    rows = served.app.notebook.commits(request.limit)
+    shown = tuple(_shown_commit(served, row, caller.scope) for row in rows)
+    return json_of(shown)
+
+
+def _shown_commit(served: Served, row: Logged, scope: Scope) -> Logged:
+    """A commit as far as a scope may know: paths and titles stand in what a person writes, too."""
+    if scope.operator or (row.path and is_seen_at(served, row.path, scope)):
+        return row
+    subject = f"{row.verb}({row.job_id})" if row.verb else ""
+    return msgspec.structs.replace(row, subject=subject, path="")
 
 
 def _stats(served: Served, _: Any, caller: Caller) -> Reply:

@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 
 from kb.serve.http_reply import PROBLEM, Refusal, problem_of
 from kb.serve.own_socket import OWN
-from kb.store.content.peer import is_own
+from kb.store.content.peer import is_same_user
 
 _HINTED: Final = frozenset((400, 431, 501))
 
@@ -55,7 +55,7 @@ class TimedProtocol(H11Protocol):
         super().connection_made(transport)
         peer = transport.get_extra_info("socket")
         if peer.family == socket.AF_UNIX:
-            if not is_own(peer):
+            if not is_same_user(peer):
                 transport.abort()
                 return
             self.app_state = {**self.app_state, OWN: True}

@@ -8,10 +8,12 @@ import msgspec
 
 from kb import __version__
 from kb.errors import ConfigError, KbError
-from kb.knowledge.topics import Limits, Topic, knowledge_section, without_learned
+from kb.home.spaces.spaces import Spaces
+from kb.knowledge.topics import LearnLimits, Topic, knowledge_section, without_learned
 from kb.model.doc import Scope
-from kb.operations import Failed, Tool, ToolKit, answer, answer_by, tools_of
-from kb.operations.wrong import failed_by
+from kb.operations.failure import Failed, failed_by
+from kb.operations.operation import Tool
+from kb.operations.table import answer, answer_by, tools_of
 from kb.serve import resources
 from kb.serve.crew import Calls
 
@@ -44,7 +46,7 @@ def check_installed() -> None:
 
 
 def make_server(
-    kit: ToolKit,
+    spaces: Spaces,
     scope: Scope,
     calls: Calls,
     writers: Sequence[Tool] = (),
@@ -58,11 +60,11 @@ def make_server(
     """
     from mcp.server import Server
 
-    handlers = _Handlers(kit, scope, calls, writers)
+    handlers = _Handlers(spaces, scope, calls, writers)
     return Server(
         "kb",
         version=__version__,
-        instructions=INSTRUCTIONS + _known(kit, scope) if says_hello else None,
+        instructions=INSTRUCTIONS + _known(spaces, scope) if says_hello else None,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
@@ -75,11 +77,11 @@ def make_server(
     )
 
 
-def _known(kit: ToolKit, scope: Scope) -> str:
+def _known(spaces: Spaces, scope: Scope) -> str:
     """What is learned of topics, for the instructions; empty where there is nothing."""
-    limits = Limits(answer_bytes_max=KNOWLEDGE_BYTES_MAX)
+    limits = LearnLimits(answer_bytes_max=KNOWLEDGE_BYTES_MAX)
     try:
-        found = knowledge_section(kit.topics(scope), limits, with_tool=False)
+        found = knowledge_section(spaces.topics(scope), limits, with_tool=False)
     except ConfigError:
         logger.warning("the topics cannot be read, so the instructions say nothing of them")
         return ""
@@ -89,14 +91,14 @@ def _known(kit: ToolKit, scope: Scope) -> str:
 
 
 class _Handlers:
-    def __init__(self, kit: ToolKit, scope: Scope, calls: Calls, writers: Sequence[Tool]) -> None:
+    def __init__(self, spaces: Spaces, scope: Scope, calls: Calls, writers: Sequence[Tool]) -> None:
         # The instructions hold what is learned, but programs shorten them or leave them out. So
         # the tool `learn` reads these subjects as any others.
         def to_learn(scope: Scope) -> tuple[Topic, ...]:
-            return without_learned(kit.topics(scope))
+            return without_learned(spaces.topics(scope))
 
-        self._kit = msgspec.structs.replace(kit, topics=to_learn)
-        self._learned = kit.topics
+        self._spaces = spaces.with_topics(to_learn)
+        self._learned = spaces.topics
         self._scope = scope
         self._calls = calls
         self._writers = {tool.name: tool for tool in writers}
@@ -117,10 +119,10 @@ class _Handlers:
         def work() -> tuple[bytes, bool]:
             tool = self._writers.get(params.name)
             if tool is not None:
-                given = answer_by(tool, arguments, self._kit, self._scope)
+                given = answer_by(tool, arguments, self._spaces, self._scope)
             else:
-                given = answer(params.name, arguments, self._kit, self._scope)
-            # The bytes of kb.operations.call: equal calls on an equal store give equal ones.
+                given = answer(params.name, arguments, self._spaces, self._scope)
+            # The bytes of kb.operations.table.call: equal calls on an equal store give equal ones.
             text = msgspec.json.encode(given, order="deterministic")
             return text, isinstance(given, Failed)
 
@@ -139,7 +141,7 @@ class _Handlers:
         cursor = params.cursor if params else None
 
         def work() -> resources.Page:
-            return _whole(resources.listed(self._kit, cursor, self._scope))
+            return _whole(resources.listed(self._spaces, cursor, self._scope))
 
         page = await self._done(work)
         rows = [
@@ -178,7 +180,7 @@ class _Handlers:
         from mcp import types
 
         def work() -> resources.Text:
-            return _whole(resources.read(self._kit, params.uri, self._scope))
+            return _whole(resources.read(self._spaces, params.uri, self._scope))
 
         found = await self._done(work)
         parts = [
@@ -191,7 +193,7 @@ class _Handlers:
     async def list_prompts(self, _: Any, __: Any) -> "types.ListPromptsResult":
         from mcp import types
 
-        topics = await self._done(lambda: resources.topics_of(self._kit, self._scope))
+        topics = await self._done(lambda: resources.topics_of(self._spaces, self._scope))
         said = "What is known here about the topics of this knowledge base, and what can be learned"
         prompts = [types.Prompt(name=KNOWLEDGE, description=said)] if topics else []
         return types.ListPromptsResult(prompts=prompts)
@@ -213,10 +215,10 @@ class _Handlers:
 
     def _tools(self) -> tuple[Tool, ...]:
         try:
-            tools = tools_of(self._kit, self._scope)
+            tools = tools_of(self._spaces, self._scope)
         except ConfigError:
             logger.warning("the topics cannot be read, so there is no tool to learn them")
-            tools = tools_of(msgspec.structs.replace(self._kit, topics=lambda _: ()), self._scope)
+            tools = tools_of(self._spaces.with_topics(lambda _: ()), self._scope)
         return (*tools, *self._writers.values())
 
     async def _done(self, work: Callable[[], T]) -> T:

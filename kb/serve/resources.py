@@ -7,18 +7,20 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from kb.errors import ConfigError, NotFound, SourceError
-from kb.knowledge.topics import Limits, Topic, open_shelf, without_learned
-from kb.knowledge.topics.load import Wanted, load
+from kb.home.spaces.spaces import Spaces
+from kb.knowledge.topics import LearnLimits, Topic, read_contents, without_learned
+from kb.knowledge.topics.load import SubjectRequest, load
 from kb.model.doc import Scope
-from kb.operations import Failed, ToolKit, answer
-from kb.operations.fetch import FetchOutput
-from kb.operations.list_docs import ListDocsOutput
+from kb.operations.failure import Failed
+from kb.operations.fetch import FetchedText
+from kb.operations.list_docs import DocsPage
+from kb.operations.table import answer
 
 DOC: Final = "kb://doc/"
 SUBJECT: Final = "kb://topic/"
 PAGE_ROWS: Final = 100
 _TOKENS_MAX: Final = 50_000
-_LIMITS: Final = Limits(answer_bytes_max=4 * _TOKENS_MAX)
+_LIMITS: Final = LearnLimits(answer_bytes_max=4 * _TOKENS_MAX)
 
 
 class Resource(Struct, frozen=True, kw_only=True):
@@ -44,63 +46,63 @@ class Text(Struct, frozen=True, kw_only=True):
     """What was cut to keep it within its bound, in words."""
 
 
-def listed(kit: ToolKit, cursor: str | None, scope: Scope) -> Page | Failed:
+def listed(spaces: Spaces, cursor: str | None, scope: Scope) -> Page | Failed:
     """A page of at most 100: docs as `kb_list_docs` has them, then subjects by their addresses.
 
     The cursor holds the place itself: the last doc, or the last address.
     """
     if cursor is not None and cursor.startswith(SUBJECT):
-        return _subjects(kit, cursor, scope)
+        return _subjects(spaces, cursor, scope)
     asked = {"limit": PAGE_ROWS, "cursor": cursor}
-    found = answer("kb_list_docs", asked, kit, scope)
+    found = answer("kb_list_docs", asked, spaces, scope)
     if isinstance(found, Failed):
         return found
-    assert isinstance(found, ListDocsOutput)
+    assert isinstance(found, DocsPage)
     if not found.docs:
-        return _subjects(kit, SUBJECT, scope)
+        return _subjects(spaces, SUBJECT, scope)
     rows = tuple(
         Resource(uri=f"{DOC}{doc.doc_id}", name=doc.title, description=doc.source)
         for doc in found.docs
     )
-    after = SUBJECT if topics_of(kit, scope) else None
+    after = SUBJECT if topics_of(spaces, scope) else None
     return Page(resources=rows, next_cursor=found.next_cursor or after)
 
 
-def read(kit: ToolKit, uri: str, scope: Scope) -> Text | Failed:
+def read(spaces: Spaces, uri: str, scope: Scope) -> Text | Failed:
     """The text at an address. Raises NotFound, the same for what is hidden and was never there."""
     if uri.startswith(SUBJECT):
-        return _read_subject(kit, uri, scope)
+        return _read_subject(spaces, uri, scope)
     ident = uri.removeprefix(DOC)
     if ident == uri or not ident.startswith("d"):
         raise NotFound(id=uri)
-    found = answer("kb_fetch", {"id": ident, "max_tokens": _TOKENS_MAX}, kit, scope)
+    found = answer("kb_fetch", {"id": ident, "max_tokens": _TOKENS_MAX}, spaces, scope)
     if isinstance(found, Failed):
         return found
-    assert isinstance(found, FetchOutput)
+    assert isinstance(found, FetchedText)
     return Text(text=found.text, truncated=found.truncated)
 
 
-def topics_of(kit: ToolKit, scope: Scope) -> tuple[Topic, ...]:
+def topics_of(spaces: Spaces, scope: Scope) -> tuple[Topic, ...]:
     """A scope's topics with all subjects, learned or not; none where they cannot be read."""
     try:
-        topics = kit.topics(scope)
+        topics = spaces.topics(scope)
     except ConfigError:
         return ()
     return without_learned(topics)
 
 
-def _subjects(kit: ToolKit, after: str, scope: Scope) -> Page:
+def _subjects(spaces: Spaces, after: str, scope: Scope) -> Page:
     rows = sorted(
-        (row for row in _all_subjects(kit, scope) if row.uri > after), key=lambda row: row.uri
+        (row for row in _all_subjects(spaces, scope) if row.uri > after), key=lambda row: row.uri
     )
     page = tuple(rows[:PAGE_ROWS])
     return Page(resources=page, next_cursor=page[-1].uri if len(rows) > len(page) else None)
 
 
-def _all_subjects(kit: ToolKit, scope: Scope) -> Iterator[Resource]:
-    for topic in topics_of(kit, scope):
+def _all_subjects(spaces: Spaces, scope: Scope) -> Iterator[Resource]:
+    for topic in topics_of(spaces, scope):
         try:
-            slugs = open_shelf(topic, _LIMITS.entries_max).available
+            slugs = read_contents(topic, _LIMITS.entries_max).available
         except SourceError:
             continue
         for slug in slugs:
@@ -108,17 +110,17 @@ def _all_subjects(kit: ToolKit, scope: Scope) -> Iterator[Resource]:
             yield Resource(uri=uri, name=slug, description=f"A subject of {topic.for_prompts.name}")
 
 
-def _read_subject(kit: ToolKit, uri: str, scope: Scope) -> Text:
+def _read_subject(spaces: Spaces, uri: str, scope: Scope) -> Text:
     ident, _, slug = unquote(uri.removeprefix(SUBJECT)).partition("/")
-    for topic in topics_of(kit, scope):
+    for topic in topics_of(spaces, scope):
         if topic.id != ident:
             continue
         try:
-            subjects = open_shelf(topic, _LIMITS.entries_max).subjects
+            subjects = read_contents(topic, _LIMITS.entries_max).subjects
         except SourceError:
             break
         wanted = [
-            Wanted(subject=one, by_name=True)
+            SubjectRequest(subject=one, by_name=True)
             for one in subjects
             if one.slug == slug and not one.problem
         ]

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from kb.errors import EmptySource, SourceError
 from kb.home.app import App
+from kb.home.spaces.spaces import Spaces
 from kb.intake.ingest.request import Wishes
 from kb.intake.sync.add import AddOptions
 from kb.intake.sync.report import Outcome
@@ -16,9 +17,9 @@ from kb.knowledge.notebook import JobReport, report
 from kb.model.doc import LOCAL_USER, Scope, Visibility
 from kb.model.ids import DocId
 from kb.model.source import STDIN_NAME
-from kb.operations import Failed, Tool, ToolKit
+from kb.operations.failure import Failed, failed
 from kb.operations.fields import Word
-from kb.operations.wrong import failed
+from kb.operations.operation import Tool
 from kb.store.records import LEDGER
 
 _WAIT_S: Final = 10.0
@@ -99,14 +100,14 @@ def writers(app: App, stop: threading.Event | None = None) -> tuple[Tool, ...]:
     it is not.
     """
 
-    def add_one(_: ToolKit, request: AddInput, scope: Scope) -> AddOutput | Failed:
+    def add_one(_: Spaces, request: AddInput, scope: Scope) -> AddOutput | Failed:
         try:
             done = add(app, request, owner_of(scope))
         except SourceError as error:
             return failed("invalid_input", error.reason)
         return done if stop is None else _waited(app, done, stop)
 
-    def add_note(_: ToolKit, request: NoteInput, scope: Scope) -> JobReport:
+    def add_note(_: Spaces, request: NoteInput, scope: Scope) -> JobReport:
         owner = owner_of(scope)
         job = app.notebook.hand_in(request.text.encode(), request.hint, request.tags, owner=owner)
         with app.store.read() as txn:
@@ -120,7 +121,7 @@ def writers(app: App, stop: threading.Event | None = None) -> tuple[Tool, ...]:
                 "Give a text a title if you may want to change it: the same title with another "
                 "text makes a new version. Keep what is worth finding again, and nothing secret."
             ),
-            input=AddInput,
+            request=AddInput,
             output=AddOutput,
             run=add_one,
             reads_only=False,
@@ -132,7 +133,7 @@ def writers(app: App, stop: threading.Event | None = None) -> tuple[Tool, ...]:
                 "Use it for a thought of a few lines that goes with others; for a whole text use "
                 "kb_add. It is placed a little later."
             ),
-            input=NoteInput,
+            request=NoteInput,
             output=JobReport,
             run=add_note,
             reads_only=False,

@@ -30,7 +30,7 @@ def by_id(txn: ReadTxn, chunk_id: str) -> Chunk | None:
     return get(txn, ref.no) if ref else None
 
 
-def live(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
+def get_active(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
     """The passage and the newest doc of its source, while that is active."""
     chunk = get(txn, no)
     if chunk is None:
@@ -41,8 +41,8 @@ def live(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
 
 def of_source(txn: ReadTxn, source_no: int) -> list[Chunk]:
     """The passages of a source in reading order."""
-    found = (get(txn, ref.no) for _, ref in SOURCE_CHUNKS.scan(txn, u64(source_no)))
-    return [chunk for chunk in found if chunk is not None]
+    chunks = (get(txn, ref.no) for _, ref in SOURCE_CHUNKS.scan(txn, u64(source_no)))
+    return [chunk for chunk in chunks if chunk is not None]
 
 
 def numbers_of(txn: ReadTxn, source_no: int) -> list[ChunkNo]:
@@ -74,9 +74,9 @@ def replace_all(
     old = of_source(txn, source_no)
     for ordinal in range(len(new), len(old)):
         SOURCE_CHUNKS.delete(txn, u64(source_no) + u64(ordinal))
-    kept = {chunk.no for chunk in new}
-    gone = [chunk for chunk in old if chunk.no not in kept]
-    for chunk in gone:
+    kept_numbers = {chunk.no for chunk in new}
+    removed = [chunk for chunk in old if chunk.no not in kept_numbers]
+    for chunk in removed:
         _delete(txn, chunk)
     for chunk in new:
         _drop_edges(txn, chunk.no, _entities_of(get(txn, chunk.no)) - set(chunk.entities))
@@ -84,7 +84,7 @@ def replace_all(
         CHUNK_IDS.put(txn, chunk.chunk_id.encode(), ChunkRef(no=chunk.no))
         SOURCE_CHUNKS.put(txn, u64(source_no) + u64(chunk.ordinal), ChunkRef(no=chunk.no))
         _put_mentions(txn, chunk.no, mentions.get(chunk.no, []))
-    return gone
+    return removed
 
 
 def delete_all(txn: WriteTxn, source_no: int) -> list[Chunk]:

@@ -59,7 +59,7 @@ def from_u64(raw: bytes) -> int:
     return int.from_bytes(raw, "big")
 
 
-class Records(Generic[T]):
+class RecordTable(Generic[T]):
     """A table of one record type."""
 
     def __init__(self, table: str, record_type: type[T]) -> None:

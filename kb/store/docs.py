@@ -41,7 +41,7 @@ def require(txn: ReadTxn, doc_id: str) -> Doc:
     return doc
 
 
-def every(txn: ReadTxn) -> Iterator[Doc]:
+def all_docs(txn: ReadTxn) -> Iterator[Doc]:
     """Every doc that has a record, whatever its version or status."""
     for _, doc in DOCS.scan(txn):
         yield doc
@@ -55,9 +55,9 @@ def source_no_of(txn: ReadTxn, lsid: Lsid) -> SourceNo | None:
 
 def ensure_source_no(txn: WriteTxn, lsid: Lsid) -> SourceNo:
     """The number of a logical source, given out now if it is new."""
-    known = source_no_of(txn, lsid)
-    if known is not None:
-        return known
+    existing = source_no_of(txn, lsid)
+    if existing is not None:
+        return existing
     number = SourceNo(next_number(txn, "source"))
     LSIDS.put(txn, lsid_key(lsid), SourceRef(source_no=number, lsid=lsid))
     return number
@@ -75,7 +75,7 @@ def latest_of(txn: ReadTxn, lsid: Lsid) -> Doc | None:
     return latest(txn, number) if number is not None else None
 
 
-def forget_place(txn: WriteTxn, doc: Doc) -> None:
+def release_place(txn: WriteTxn, doc: Doc) -> None:
     """Free the place of a doc, unless another source has taken it since."""
     if source_no_of(txn, doc.place) == doc.source_no:
         LSIDS.delete(txn, lsid_key(doc.place))
@@ -87,8 +87,8 @@ def put_new_version(txn: WriteTxn, doc: Doc) -> None:
 
     Raises StoreDamaged where another source has its id, before anything is written.
     """
-    known = get(txn, doc.doc_id)
-    if known is not None and known.source_no != doc.source_no:
+    existing = get(txn, doc.doc_id)
+    if existing is not None and existing.source_no != doc.source_no:
         raise StoreDamaged("another source has its id; see `kb check`", place=doc.doc_id)
     previous = latest(txn, doc.source_no)
     if previous:
@@ -150,32 +150,34 @@ def within(txn: ReadTxn, place: str) -> set[SourceNo]:
 
     What is kept under the hash of its name is looked at, too: all of it, at every call.
     """
-    found = set(with_facet(txn, "source", place))
+    numbers = set(with_facet(txn, "source", place))
     head = b"source\0"
     below = head + (place.rstrip("/") + "/").encode("utf-8", "surrogatepass")
-    found |= {SourceNo(from_u64(k[-8:])) for k, _ in txn.scan("facets", below, prefix_stop(below))}
+    numbers |= {
+        SourceNo(from_u64(k[-8:])) for k, _ in txn.scan("facets", below, prefix_stop(below))
+    }
     hashed = head + text_key("")[:1]
     for key, _ in txn.scan("facets", hashed, prefix_stop(hashed)):
         doc = latest(txn, from_u64(key[-8:]))
         if doc is not None and is_within(doc.source, place):
-            found.add(doc.source_no)
-    return found
+            numbers.add(doc.source_no)
+    return numbers
 
 
 def audiences(txn: ReadTxn) -> tuple[Audience, ...]:
     """Every audience that an active doc has, sorted; a look-up to each."""
-    found: list[Audience] = []
+    values: list[Audience] = []
     head = b"audience\0"
     start, stop = head, prefix_stop(head)
     while (key := next((key for key, _ in txn.scan("facets", start, stop)), None)) is not None:
         prefix = key[:-8]
         value = text_of(prefix[len(head) : -1])
         if value is not None:
-            found.append(Audience(value))
+            values.append(Audience(value))
         elif (doc := latest(txn, from_u64(key[-8:]))) is not None:
-            found.append(doc.audience)
+            values.append(doc.audience)
         start = prefix_stop(prefix) or prefix
-    return tuple(sorted(found))
+    return tuple(sorted(values))
 
 
 def facet_keys(doc: Doc) -> list[bytes]:
@@ -211,18 +213,18 @@ def resolve(txn: ReadTxn, short: str, scope: Scope = OPERATOR) -> DocId | ChunkI
     if txn.get(table, short.encode()) is not None and _may_know(txn, short, scope):
         return DocId(short)
     prefix = short.encode()
-    found: list[str] = []
+    matches: list[str] = []
     for key, _ in txn.scan(table, prefix, prefix_stop(prefix)):
         if not _may_know(txn, key.decode(), scope):
             continue
-        found.append(key.decode())
-        if len(found) > _CANDIDATES_SHOWN:
+        matches.append(key.decode())
+        if len(matches) > _CANDIDATES_SHOWN:
             break
-    if not found:
+    if not matches:
         raise NotFound(id=short)
-    if len(found) > 1 or len(short) < ID_PREFIX_MIN:
-        raise AmbiguousId(id=short, candidates=", ".join(found[:_CANDIDATES_SHOWN]))
-    return DocId(found[0])
+    if len(matches) > 1 or len(short) < ID_PREFIX_MIN:
+        raise AmbiguousId(id=short, candidates=", ".join(matches[:_CANDIDATES_SHOWN]))
+    return DocId(matches[0])
 
 
 def _may_know(txn: ReadTxn, ident: str, scope: Scope) -> bool:

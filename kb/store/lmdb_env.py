@@ -61,8 +61,8 @@ class _LmdbView:
         if db is None:
             return
         with self._txn.cursor(db) as cursor:
-            found = _backwards(cursor, start, stop) if reverse else _forwards(cursor, start, stop)
-            for pair in found:
+            pairs = _backwards(cursor, start, stop) if reverse else _forwards(cursor, start, stop)
+            for pair in pairs:
                 yield pair
                 # Raises where the block has ended; the cursor went with it.
                 _ = self._txn
@@ -114,8 +114,8 @@ class LmdbEnvironment:
         self._data_file = folder / "data.mdb"
         self._pid = os.getpid()
         self._closed = False
-        with self._mapped_errors():
-            self._env = _opened(folder, read_only=read_only, locked=locked)
+        with self._translated_errors():
+            self._env = _open_lmdb(folder, read_only=read_only, locked=locked)
             try:
                 self._check_length()
                 self._dbs = {name: self._table(name, read_only) for name in TABLES}
@@ -134,14 +134,14 @@ class LmdbEnvironment:
 
     def _check_length(self) -> None:
         with self._env.begin() as txn:
-            if pages.tree_is_cut(self._data_file, txn.id()):
+            if pages.tree_is_truncated(self._data_file, txn.id()):
                 raise StoreDamaged("the data file is cut short", place=self._data_file)
 
     @contextmanager
     def read(self) -> Iterator[ReadTxn]:
         """A read transaction. Raises WrongProcess after a fork."""
         self._check_usable()
-        with self._mapped_errors(), self._begin(write=False) as txn:
+        with self._translated_errors(), self._begin(write=False) as txn:
             view = _LmdbView(txn, self._dbs)
             try:
                 yield view
@@ -155,7 +155,7 @@ class LmdbEnvironment:
         Raises StoreFull with the previous state whole, WrongProcess after a fork.
         """
         self._check_usable()
-        with self._mapped_errors():
+        with self._translated_errors():
             txn = self._begin(write=True)
             view = _LmdbTxn(txn, self._dbs)
             try:
@@ -174,7 +174,7 @@ class LmdbEnvironment:
             failpoint("store.after_commit")
         except OSError as error:
             txn.abort()
-            raise _of_errno(error.errno or 0, str(error), self._folder) from error
+            raise _errno_error(error.errno or 0, str(error), self._folder) from error
         # Without it a file is often shorter than LMDB counts, and looks cut when next opened.
         with suppress(OSError):
             pages.pad(self._data_file, self.size_bytes())
@@ -211,9 +211,9 @@ class LmdbEnvironment:
             with open(folder / "data.mdb", "rb") as copied:
                 os.fsync(copied.fileno())
         except lmdb.Error as error:
-            raise _of_copy(error, self._folder, folder) from error
+            raise _copy_error(error, self._folder, folder) from error
         except OSError as error:
-            raise _of_errno(error.errno or 0, str(error), folder) from error
+            raise _errno_error(error.errno or 0, str(error), folder) from error
 
     def close(self) -> None:
         """Close, unless this is a forked child: the parent's environment is not ours to touch."""
@@ -228,14 +228,14 @@ class LmdbEnvironment:
             raise ValueError(f"the environment in {self._folder} is closed")
 
     @contextmanager
-    def _mapped_errors(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except lmdb.Error as error:
-            raise _translated(error, self._folder) from error
+            raise _translate_error(error, self._folder) from error
 
 
-def _opened(folder: Path, *, read_only: bool, locked: bool) -> "lmdb.Environment":
+def _open_lmdb(folder: Path, *, read_only: bool, locked: bool) -> "lmdb.Environment":
     last: Exception | None = None
     for map_bytes in _MAP_BYTES:
         try:
@@ -255,7 +255,7 @@ def _opened(folder: Path, *, read_only: bool, locked: bool) -> "lmdb.Environment
 
 
 @contextmanager
-def pinned(folder: Path) -> Iterator[int | None]:
+def pin_snapshot(folder: Path) -> Iterator[int | None]:
     """Keep writers from using the pages of one transaction again; its number.
 
     None where LMDB does not open the file. No page but the two roots is touched.
@@ -263,12 +263,12 @@ def pinned(folder: Path) -> Iterator[int | None]:
     with ExitStack() as stack:
         number = None
         with suppress(lmdb.Error, StoreFull):
-            env = stack.enter_context(_opened(folder, read_only=True, locked=True))
+            env = stack.enter_context(_open_lmdb(folder, read_only=True, locked=True))
             number = int(stack.enter_context(env.begin()).id())
         yield number
 
 
-def _translated(error: "lmdb.Error", place: Path) -> KbError:
+def _translate_error(error: "lmdb.Error", place: Path) -> KbError:
     match error:
         case lmdb.MapFullError() | lmdb.DiskError():
             return StoreFull(str(error), place=place)
@@ -279,33 +279,33 @@ def _translated(error: "lmdb.Error", place: Path) -> KbError:
         case _:
             text = str(error)
             named = (code for code in _CODES if os.strerror(code) in text)
-            return _of_errno(next(named, 0), text, place)
+            return _errno_error(next(named, 0), text, place)
 
 
-def _of_copy(error: "lmdb.Error", folder: Path, to: Path) -> KbError:
+def _copy_error(error: "lmdb.Error", folder: Path, to: Path) -> KbError:
     """What kept a store from being copied: most often the place that it is copied to."""
-    said = _translated(error, to)
-    if not isinstance(said, StoreDamaged):
-        return said
+    translated = _translate_error(error, to)
+    if not isinstance(translated, StoreDamaged):
+        return translated
     # A part of a block that found room makes LMDB say that an argument is wrong.
-    if _has_no_room(to):
+    if _is_disk_full(to):
         detail = "the disk is full, or the size of files is limited (ulimit -f)"
         return StoreFull(detail, place=to)
     return StoreDamaged(str(error), place=folder)
 
 
-def _of_errno(code: int, text: str, place: Path) -> KbError:
+def _errno_error(code: int, text: str, place: Path) -> KbError:
     # LMDB says EIO of a short write, which is how a disk fills up.
     if code == errno.EFBIG:
         return StoreFull(f"{text} (ulimit -f limits the size of files)", place=place)
-    if code in _NO_ROOM or (code == errno.EIO and _has_no_room(place)):
+    if code in _NO_ROOM or (code == errno.EIO and _is_disk_full(place)):
         return StoreFull(text, place=place)
     if code in (errno.EACCES, errno.EROFS, errno.EPERM):
         return ReadOnlyHome(text, place=place)
     return StoreDamaged(text, place=place)
 
 
-def _has_no_room(folder: Path) -> bool:
+def _is_disk_full(folder: Path) -> bool:
     """Whether a file a little longer than the data file could not be made here."""
     probe = folder / f"probe-{os.getpid()}"
     try:

@@ -68,7 +68,7 @@ class MemoryEnvironment:
 
     def __init__(self) -> None:
         # Swapped as one: a reader never has the rows of one change and the number of another.
-        self._kept: tuple[_Tables, int] = ({name: {} for name in TABLES}, 0)
+        self._committed: tuple[_Tables, int] = ({name: {} for name in TABLES}, 0)
         self._writer = threading.Lock()
         self._closed = False
 
@@ -76,7 +76,7 @@ class MemoryEnvironment:
     def read(self) -> Iterator[ReadTxn]:
         """A view of the tables as they are now; a later commit replaces them, not their rows."""
         self._check_open()
-        view = _MemoryView(*self._kept)
+        view = _MemoryView(*self._committed)
         try:
             yield view
         finally:
@@ -87,24 +87,24 @@ class MemoryEnvironment:
         """Copy, hand out, and swap in when the block ends without an exception."""
         self._check_open()
         with self._writer:
-            tables, last_txn = self._kept
+            tables, last_txn = self._committed
             copy = {name: dict(rows) for name, rows in tables.items()}
             view = _MemoryTxn(copy, last_txn + 1)
             try:
                 yield view
             finally:
                 view.end()
-            self._kept = (copy, last_txn + 1)
+            self._committed = (copy, last_txn + 1)
 
     def size_bytes(self) -> int:
         """Bytes of all keys and values."""
         self._check_open()
-        return sum(len(k) + len(v) for rows in self._kept[0].values() for k, v in rows.items())
+        return sum(len(k) + len(v) for rows in self._committed[0].values() for k, v in rows.items())
 
     def last_txn(self) -> int:
         """How many writes were kept."""
         self._check_open()
-        return self._kept[1]
+        return self._committed[1]
 
     def reap_readers(self) -> int:
         """Nothing to reap."""
@@ -116,7 +116,7 @@ class MemoryEnvironment:
         from kb.store.lmdb_env import LmdbEnvironment
 
         self._check_open()
-        tables, _ = self._kept
+        tables, _ = self._committed
         env = LmdbEnvironment(folder)
         try:
             with env.write() as txn:

@@ -36,7 +36,7 @@ class _Meta(Struct, frozen=True):
     txn_id: int
 
 
-def tree_is_cut(data_file: Path, txn_id: int) -> bool:
+def tree_is_truncated(data_file: Path, txn_id: int) -> bool:
     """Whether the tree of transaction `txn_id` (0: the newest) names a page past the file's end.
 
     The caller holds a read transaction of that id, so that its pages are not written again.
@@ -47,7 +47,7 @@ def tree_is_cut(data_file: Path, txn_id: int) -> bool:
         if meta is None:
             return False
         pages = os.fstat(fd).st_size // meta.page_bytes
-        return pages <= meta.last_page and _names_page_from(fd, meta, pages)
+        return pages <= meta.last_page and _leads_past_end(fd, meta, pages)
     finally:
         os.close(fd)
 
@@ -64,7 +64,7 @@ def pad(data_file: Path, size_bytes: int) -> None:
 
 
 def _meta(fd: int, txn_id: int) -> _Meta | None:
-    found: list[_Meta] = []
+    metas: list[_Meta] = []
     offset = 0
     for _ in range(2):
         raw = os.pread(fd, HEAD_BYTES + _META.size, offset)
@@ -73,13 +73,13 @@ def _meta(fd: int, txn_id: int) -> _Meta | None:
         magic, _, _, _, page_bytes, free, main, last, txn = _META.unpack_from(raw, HEAD_BYTES)
         if magic != MAGIC or page_bytes < HEAD_BYTES + _META.size:
             break
-        found.append(_Meta(page_bytes, (free, main), last, txn))
+        metas.append(_Meta(page_bytes, (free, main), last, txn))
         offset = page_bytes
-    wanted = [meta for meta in found if meta.txn_id == txn_id] or found
-    return max(wanted, key=lambda meta: meta.txn_id, default=None)
+    candidates = [meta for meta in metas if meta.txn_id == txn_id] or metas
+    return max(candidates, key=lambda meta: meta.txn_id, default=None)
 
 
-def _names_page_from(fd: int, meta: _Meta, pages: int) -> bool:
+def _leads_past_end(fd: int, meta: _Meta, pages: int) -> bool:
     waiting = [root for root in meta.roots if root != NO_PAGE]
     for _ in range(_PAGES_WALKED_MAX):
         if not waiting:
@@ -88,7 +88,7 @@ def _names_page_from(fd: int, meta: _Meta, pages: int) -> bool:
         if number >= pages:
             return True
         raw = os.pread(fd, meta.page_bytes, number * meta.page_bytes)
-        for page, is_tree in _named(raw):
+        for page, is_tree in _child_pages(raw):
             if page >= pages:
                 return True
             if is_tree:
@@ -96,7 +96,7 @@ def _names_page_from(fd: int, meta: _Meta, pages: int) -> bool:
     return False
 
 
-def _named(raw: bytes) -> Iterator[tuple[int, bool]]:
+def _child_pages(raw: bytes) -> Iterator[tuple[int, bool]]:
     """Numbers of the pages that a page names; True with those that are pages of a tree."""
     _, _, flags, lower, _ = HEAD.unpack_from(raw)
     if not flags & (BRANCH | LEAF) or lower > len(raw):

@@ -16,7 +16,7 @@ from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.signal import Signal
 from kb.model.text import Chunk, EntityKind
 from kb.model.token import Token
-from kb.store.codec import Records
+from kb.store.codec import RecordTable
 
 
 class SourceRef(Struct, frozen=True, kw_only=True):
@@ -60,47 +60,47 @@ class Orphan(Struct, frozen=True, kw_only=True):
     """How many compactions had come to their end then."""
 
 
-class Setting(Struct, frozen=True, kw_only=True):
+class StoredValue(Struct, frozen=True, kw_only=True):
     """A number or a word that the store keeps about itself."""
 
     number: int = 0
     text: str = ""
 
 
-DOCS: Final = Records("docs", Doc)
-LSIDS: Final = Records("lsids", SourceRef)
+DOCS: Final = RecordTable("docs", Doc)
+LSIDS: Final = RecordTable("lsids", SourceRef)
 # By birthplace: how many sources began there.
-BIRTHS: Final = Records("births", Setting)
-VERSIONS: Final = Records("versions", VersionPointer)
+BIRTHS: Final = RecordTable("births", StoredValue)
+VERSIONS: Final = RecordTable("versions", VersionPointer)
 # source_no + version -> doc id: every version that still has a record.
-SOURCE_DOCS: Final = Records("source_docs", DocRef)
-SOURCES: Final = Records("sources", Origin)
-SEEN: Final = Records("seen", Seen)
+SOURCE_DOCS: Final = RecordTable("source_docs", DocRef)
+SOURCES: Final = RecordTable("sources", Origin)
+SEEN: Final = RecordTable("seen", Seen)
 # By place: when what a person removed there was forgotten.
-HOLDS: Final = Records("holds", Setting)
-LEDGER: Final = Records("ledger", LedgerEntry)
-JOBS: Final = Records("jobs", Job)
-JOBS_READY: Final = Records("jobs_ready", JobRef)
-JOBS_RUNNING: Final = Records("jobs_running", JobRef)
-JOBS_FAILED: Final = Records("jobs_failed", JobRef)
-JOBS_DEDUPE: Final = Records("jobs_dedupe", JobRef)
-CHUNKS: Final = Records("chunks", Chunk)
-CHUNK_IDS: Final = Records("chunk_ids", ChunkRef)
+HOLDS: Final = RecordTable("holds", StoredValue)
+LEDGER: Final = RecordTable("ledger", LedgerEntry)
+JOBS: Final = RecordTable("jobs", Job)
+JOBS_READY: Final = RecordTable("jobs_ready", JobRef)
+JOBS_RUNNING: Final = RecordTable("jobs_running", JobRef)
+JOBS_FAILED: Final = RecordTable("jobs_failed", JobRef)
+JOBS_DEDUPE: Final = RecordTable("jobs_dedupe", JobRef)
+CHUNKS: Final = RecordTable("chunks", Chunk)
+CHUNK_IDS: Final = RecordTable("chunk_ids", ChunkRef)
 # source_no + ordinal -> passage number, in reading order.
-SOURCE_CHUNKS: Final = Records("source_chunks", ChunkRef)
-ENTITIES: Final = Records("entities", Entity)
-EMBEDDERS: Final = Records("embedders", EmbedderSet)
-PACKS: Final = Records("packs", PackRecord)
-REGISTRIES: Final = Records("registries", RegistryRecord)
+SOURCE_CHUNKS: Final = RecordTable("source_chunks", ChunkRef)
+ENTITIES: Final = RecordTable("entities", Entity)
+EMBEDDERS: Final = RecordTable("embedders", EmbedderSet)
+PACKS: Final = RecordTable("packs", PackRecord)
+REGISTRIES: Final = RecordTable("registries", RegistryRecord)
 # By the id of the entry.
-PULLED: Final = Records("pulled", PulledEntry)
+PULLED: Final = RecordTable("pulled", PulledEntry)
 # By the id of the job that places the note.
-NOTES: Final = Records("notes", Note)
-NOTE_TEXTS: Final = Records("note_texts", NoteText)
-PUSHES: Final = Records("pushes", Push)
-SIGNALS: Final = Records("signals", Signal)
+NOTES: Final = RecordTable("notes", Note)
+NOTE_TEXTS: Final = RecordTable("note_texts", NoteText)
+PUSHES: Final = RecordTable("pushes", Push)
+SIGNALS: Final = RecordTable("signals", Signal)
 # By its name.
-TOKENS: Final = Records("tokens", Token)
-ORPHANS: Final = Records("orphans", Orphan)
-LOG: Final = Records("log", LogEntry)
-META: Final = Records("meta", Setting)
+TOKENS: Final = RecordTable("tokens", Token)
+ORPHANS: Final = RecordTable("orphans", Orphan)
+LOG: Final = RecordTable("log", LogEntry)
+META: Final = RecordTable("meta", StoredValue)

@@ -8,13 +8,13 @@ from kb.errors import NotFound, ReadOnlyHome, StoreDamaged, StoreTooNew
 from kb.model.clock import Clock, SystemClock
 from kb.store.content.layout import is_store
 from kb.store.kv import Environment, ReadTxn, WriteTxn
-from kb.store.meta import FORMAT, FORMAT_WITHOUT_BIRTHS, get_word, set_word
+from kb.store.meta import FORMAT, FORMAT_WITHOUT_GENERATIONS, get_word, set_word
 
 
-def check_not_newer(said: str, place: Path | str) -> None:
+def check_not_newer(stored_format: str, place: Path | str) -> None:
     """Raise StoreTooNew where a store says that it has a later format than this program reads."""
-    if said.isdecimal() and int(said) > int(FORMAT):
-        raise StoreTooNew(f"format {said}; this one reads format {FORMAT}", place=place)
+    if stored_format.isdecimal() and int(stored_format) > int(FORMAT):
+        raise StoreTooNew(f"format {stored_format}; this one reads format {FORMAT}", place=place)
 
 
 class Store:
@@ -73,13 +73,13 @@ class Store:
 
     def _check_format(self) -> None:
         with self.read() as txn:
-            found = get_word(txn, "format")
-            has_docs = not found and txn.count("docs") > 0
+            stored_format = get_word(txn, "format")
+            has_docs = not stored_format and txn.count("docs") > 0
         # The first transaction that needs counts of births makes them.
-        if found in (FORMAT, FORMAT_WITHOUT_BIRTHS):
+        if stored_format in (FORMAT, FORMAT_WITHOUT_GENERATIONS):
             return
-        check_not_newer(found, self._place)
-        if found or has_docs:
+        check_not_newer(stored_format, self._place)
+        if stored_format or has_docs:
             raise StoreDamaged("its format is not known", place=self._place)
         if not self.read_only:
             with self.write() as txn:

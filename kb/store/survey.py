@@ -16,17 +16,17 @@ from kb.errors import StoreDamaged, StoreFull
 from kb.model.children import module_argv, module_env
 
 WALL_S_MAX: Final = 1_800.0
-_TOLD_MAX: Final = 3
+_SUMMARY_PROBLEMS_MAX: Final = 3
 # What nothing else says: without these records a doc is lost.
 IRREPLACEABLE: Final = frozenset(("docs", "lsids", "versions", "source_docs"))
 _ENV_KEPT: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 
-class NoSurveyor(StoreDamaged):
+class SurveyUnavailable(StoreDamaged):
     """The process that looks cannot be started; nothing is known of the store."""
 
 
-class Problem(Struct, frozen=True, kw_only=True, tag="problem"):
+class StoreProblem(Struct, frozen=True, kw_only=True, tag="problem"):
     """One thing in a data file that is not as it should be."""
 
     place: str
@@ -74,7 +74,7 @@ class StoreSurvey(Struct, frozen=True, kw_only=True, tag="survey"):
     device: int = 0
     inode: int = 0
     """Of the file that was looked at."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[StoreProblem, ...] = ()
     problems_left_out: int = 0
     """Problems past the first thousand."""
     tables: tuple[TableSurvey, ...] = ()
@@ -98,9 +98,11 @@ class StoreSurvey(Struct, frozen=True, kw_only=True, tag="survey"):
         return max(0, self.docs_lost - len(self.lost_docs))
 
     @property
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """The first few problems, in one line."""
-        return "; ".join(f"{one.place}: {one.problem}" for one in self.problems[:_TOLD_MAX])
+        return "; ".join(
+            f"{one.place}: {one.problem}" for one in self.problems[:_SUMMARY_PROBLEMS_MAX]
+        )
 
     @property
     def may_lack_docs(self) -> bool:
@@ -125,7 +127,7 @@ def survey_store(
     """
     words = [str(folder), "pinned" if beside_writers else "alone", str(salvage_to or "")]
     try:
-        done = subprocess.run(
+        child = subprocess.run(
             module_argv("kb.store.surveyor", *words),
             env=module_env(_ENV_KEPT, PYTHONUTF8="1"),
             stdin=subprocess.DEVNULL,
@@ -137,29 +139,33 @@ def survey_store(
         )
     except subprocess.TimeoutExpired:
         detail = f"it takes longer than {wall_s_max:g} s to read"
-        return _failed(detail, folder, must_write=salvage_to is not None)
+        return _failed_survey(detail, folder, must_write=salvage_to is not None)
     except OSError as error:
-        raise NoSurveyor(f"cannot be looked at ({error.strerror})", place=folder) from error
+        raise SurveyUnavailable(f"cannot be looked at ({error.strerror})", place=folder) from error
     try:
-        answer: StoreSurvey | Problem = msgspec.msgpack.decode(
-            done.stdout, type=StoreSurvey | Problem
+        answer: StoreSurvey | StoreProblem = msgspec.msgpack.decode(
+            child.stdout, type=StoreSurvey | StoreProblem
         )
     except msgspec.DecodeError:
-        return _failed(_ending(done.returncode), folder, must_write=salvage_to is not None)
-    if isinstance(answer, Problem):
-        kind = StoreFull if answer.is_room else StoreDamaged
-        raise kind(answer.problem, place=answer.place)
+        return _failed_survey(
+            _exit_reason(child.returncode), folder, must_write=salvage_to is not None
+        )
+    if isinstance(answer, StoreProblem):
+        error_type = StoreFull if answer.is_room else StoreDamaged
+        raise error_type(answer.problem, place=answer.place)
     return answer
 
 
-def _ending(status: int) -> str:
+def _exit_reason(status: int) -> str:
     if status >= 0:
         return f"its reader ended with status {status}"
     return f"its reader crashed ({Signals(-status).name})"
 
 
-def _failed(problem: str, folder: Path, *, must_write: bool) -> StoreSurvey:
+def _failed_survey(problem: str, folder: Path, *, must_write: bool) -> StoreSurvey:
     if must_write:
         raise StoreDamaged(problem, place=folder)
-    found = Problem(place="store", problem=problem)
-    return StoreSurvey(sound=False, is_safe=False, unread=True, problems=(found,), docs_lost=None)
+    store_problem = StoreProblem(place="store", problem=problem)
+    return StoreSurvey(
+        sound=False, is_safe=False, unread=True, problems=(store_problem,), docs_lost=None
+    )

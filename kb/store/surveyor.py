@@ -18,10 +18,10 @@ import msgspec
 
 from kb.errors import KbError, StoreDamaged, StoreFull
 from kb.store import records
-from kb.store.codec import Records, from_u64, unseal
+from kb.store.codec import RecordTable, from_u64, unseal
 from kb.store.kv import TABLES
 from kb.store.meta import FORMAT, get_word, set_word
-from kb.store.survey import LostDoc, Problem, StoreSurvey, TableSurvey
+from kb.store.survey import LostDoc, StoreProblem, StoreSurvey, TableSurvey
 from kb.store.tree import DataFile, Record, Table
 
 _FORMAT_KEY: Final = b"word:format"
@@ -32,8 +32,8 @@ _PINS_MAX: Final = 20
 _ANSWER_FD: Final = 1
 # Their rows have no value, so no checksum; they follow from records.
 _UNSEALED: Final = frozenset(("facets", "entity_chunks"))
-_TYPED: Final[dict[str, Records[Any]]] = {
-    found.table: found for found in vars(records).values() if isinstance(found, Records)
+_TYPED: Final[dict[str, RecordTable[Any]]] = {
+    found.table: found for found in vars(records).values() if isinstance(found, RecordTable)
 }
 
 
@@ -44,15 +44,15 @@ class _Surveyor:
         self._fd = fd
         self._txn_id = txn_id
         self._is_safe = True
-        self._problems: dict[Problem, None] = {}
+        self._problems: dict[StoreProblem, None] = {}
         self._left_out = 0
 
-    def look(self) -> StoreSurvey:
+    def survey(self) -> StoreSurvey:
         """Read every page that is led to, and every record."""
-        file = DataFile(self._fd, self._note_page, self._txn_id)
+        file = DataFile(self._fd, self._add_page_problem, self._txn_id)
         tables = [self._table(file, table) for table in file.tables()]
         if file.has_root and not any(table.name == "meta" for table in tables):
-            self._note_page("meta", "the table is not there")
+            self._add_page_problem("meta", "the table is not there")
         docs = next((table for table in tables if table.name == "docs"), None)
         lost = () if docs and docs.is_whole else tuple(islice(self._lost_docs(), _LISTED_MAX))
         status = os.fstat(self._fd)
@@ -76,27 +76,27 @@ class _Surveyor:
             problem = _problem_of(table.name, record)
             readable += problem is None
             if problem is not None:
-                self._note(f"{table.name}/{record.key.hex()[:16]}", problem)
+                self._add_problem(f"{table.name}/{record.key.hex()[:16]}", problem)
         return TableSurvey(name=table.name, records=table.entries, readable=readable)
 
     def _lost_docs(self) -> Iterator[LostDoc]:
         """Docs that versions name and that have no record, by what else is known of them."""
-        there = {key.decode() for key, _ in self._readable("docs")}
-        named = (records.LSIDS.decode(*pair) for pair in self._readable("lsids"))
-        places: dict[int, str] = {ref.source_no: ref.lsid for ref in named}
+        known_ids = {key.decode() for key, _ in self._readable("docs")}
+        refs = (records.LSIDS.decode(*pair) for pair in self._readable("lsids"))
+        places: dict[int, str] = {ref.source_no: ref.lsid for ref in refs}
         for key, value in self._readable("source_docs"):
             doc_id = records.SOURCE_DOCS.decode(key, value).doc_id
-            if doc_id not in there:
-                there.add(doc_id)
+            if doc_id not in known_ids:
+                known_ids.add(doc_id)
                 yield LostDoc(doc_id=doc_id, place=places.get(from_u64(key[:8]), ""))
         for key, value in self._readable("versions"):
             doc_id = records.VERSIONS.decode(key, value).doc_id
-            if doc_id not in there:
+            if doc_id not in known_ids:
                 yield LostDoc(doc_id=doc_id, place=places.get(from_u64(key), ""))
 
     def _format(self) -> str:
-        said = dict(self._readable("meta")).get(_FORMAT_KEY)
-        return records.META.decode(_FORMAT_KEY, said).text if said is not None else ""
+        value = dict(self._readable("meta")).get(_FORMAT_KEY)
+        return records.META.decode(_FORMAT_KEY, value).text if value is not None else ""
 
     def _readable(self, name: str) -> Iterator[tuple[bytes, bytes]]:
         # A table is read once by each `DataFile`: that is how it sees a page that is used twice.
@@ -105,13 +105,13 @@ class _Surveyor:
             if table.name == name:
                 yield from _readable(file, table)
 
-    def _note_page(self, place: str, problem: str) -> None:
+    def _add_page_problem(self, place: str, problem: str) -> None:
         self._is_safe = False
-        self._note(place, problem)
+        self._add_problem(place, problem)
 
-    def _note(self, place: str, problem: str) -> None:
+    def _add_problem(self, place: str, problem: str) -> None:
         if len(self._problems) < _LISTED_MAX:
-            self._problems[Problem(place=place, problem=problem)] = None
+            self._problems[StoreProblem(place=place, problem=problem)] = None
         else:
             self._left_out += 1
 
@@ -160,11 +160,11 @@ def _salvage(fd: int, txn_id: int | None, to: Path) -> None:
 @contextmanager
 def _pin(folder: Path, fd: int) -> Iterator[int | None]:
     """Hold one transaction, and its root still in the file; None where that cannot be."""
-    from kb.store.lmdb_env import pinned
+    from kb.store.lmdb_env import pin_snapshot
 
     with ExitStack() as stack:
         for _ in range(_PINS_MAX):
-            txn_id = stack.enter_context(pinned(folder))
+            txn_id = stack.enter_context(pin_snapshot(folder))
             # A root is written over by the change after the next.
             if txn_id is None or DataFile(fd, lambda *_: None, txn_id).txn_id == txn_id:
                 break
@@ -185,22 +185,22 @@ def main(folder: Path, *, pin: bool, to: Path | None) -> StoreSurvey:
         raise StoreDamaged("not a regular file", place=folder / "data.mdb")
     with ExitStack() as stack:
         txn_id = stack.enter_context(_pin(folder, fd)) if pin else None
-        found = _Surveyor(fd, txn_id).look()
-        if to is not None and found.has_root:
+        survey = _Surveyor(fd, txn_id).survey()
+        if to is not None and survey.has_root:
             _salvage(fd, txn_id, to)
-    return found
+    return survey
 
 
-def _answer(tell: Callable[[bytes], object]) -> None:
+def _write_answer(write: Callable[[bytes], object]) -> None:
     folder, mode, to = sys.argv[1:]
-    answer: StoreSurvey | Problem
+    answer: StoreSurvey | StoreProblem
     try:
         answer = main(Path(folder), pin=mode == "pinned", to=Path(to) if to else None)
     except KbError as error:
         place = str(error.fields.get("place", folder))
         problem = str(error.fields["detail"]) or str(error)
-        answer = Problem(place=place, problem=problem, is_room=isinstance(error, StoreFull))
-    tell(msgspec.msgpack.encode(answer))
+        answer = StoreProblem(place=place, problem=problem, is_room=isinstance(error, StoreFull))
+    write(msgspec.msgpack.encode(answer))
 
 
 if __name__ == "__main__":
@@ -209,4 +209,4 @@ if __name__ == "__main__":
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES_MAX, _MEMORY_BYTES_MAX))
     with open(_ANSWER_FD, "wb", closefd=False) as answers:
-        _answer(answers.write)
+        _write_answer(answers.write)

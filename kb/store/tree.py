@@ -87,11 +87,11 @@ class DataFile:
     """One moment of a data file. What is amiss is told to `note`, as (place, problem)."""
 
     def __init__(
-        self, fd: int, note: Callable[[str, str], None], txn_id: int | None = None
+        self, fd: int, report: Callable[[str, str], None], txn_id: int | None = None
     ) -> None:
         """Find the root of the transaction `txn_id` in the open file `fd`, else the newest."""
         self._fd = fd
-        self._note = note
+        self._report = report
         self._root = self._newest_root(txn_id)
         self.txn_id = self._root.txn_id if self._root else 0
         pages = os.fstat(fd).st_size // self._root.page_bytes if self._root else 0
@@ -111,11 +111,11 @@ class DataFile:
         if free is not None:
             self._read_free_list(free, self._root)
         listed = self._table(LIST_OF_TABLES, self._root.main)
-        found = (
+        tables = (
             self._table(record.key.decode("ascii", "backslashreplace"), record.value)
             for record in (self.records(listed) if listed else ())
         )
-        return [table for table in found if table is not None]
+        return [table for table in tables if table is not None]
 
     def records(self, table: Table) -> Iterator[Record]:
         """Every record of a table that can be reached; to be asked once for each table."""
@@ -130,7 +130,7 @@ class DataFile:
             nodes, is_sound = _nodes(raw, kind)
             is_sound &= _are_in_order(table.name, nodes, kind, low, high)
             if not is_sound or not nodes:
-                self._note(table.name, f"page {number} is damaged")
+                self._report(table.name, f"page {number} is damaged")
             if kind == BRANCH:
                 ends = [*(node.key for node in nodes[1:]), high]
                 starts = [low, *(node.key for node in nodes[1:])]
@@ -146,73 +146,73 @@ class DataFile:
                     count += 1
                     yield record
         if count != table.entries:
-            self._note(table.name, f"{count:,} of {table.entries:,} records can be read")
+            self._report(table.name, f"{count:,} of {table.entries:,} records can be read")
 
     def _record(self, place: str, node: _Node, is_sound: bool) -> Record | None:
         is_table = node.flags == SUBTREE
         if is_table != (place == LIST_OF_TABLES) or node.flags not in (0, BIG, SUBTREE):
-            self._note(place, f"a record of a kind that kb never makes: {node.key.hex()[:16]}")
+            self._report(place, f"a record of a kind that kb never makes: {node.key.hex()[:16]}")
             return None
         if node.flags != BIG:
             return Record(node.key, node.value, is_sound, is_table)
-        value = self._large_value(place, U64.unpack(node.value)[0], node.size)
+        value = self._overflow_value(place, U64.unpack(node.value)[0], node.size)
         return None if value is None else Record(node.key, value[0], is_sound and value[1])
 
-    def _large_value(self, place: str, number: int, size: int) -> tuple[bytes, bool] | None:
+    def _overflow_value(self, place: str, number: int, size: int) -> tuple[bytes, bool] | None:
         """A value that has pages of its own, and whether their head is whole."""
         assert self._root is not None
         least = -(-(HEAD_BYTES + size) // self._root.page_bytes)
         if number + least > len(self._state):
-            self._note(place, f"page {number} lies behind the end of the file")
+            self._report(place, f"page {number} lies behind the end of the file")
             return None
         raw = os.pread(self._fd, HEAD_BYTES + size, number * self._root.page_bytes)
         if len(raw) < HEAD_BYTES + size:
-            self._note(place, f"page {number} cannot be read")
+            self._report(place, f"page {number} cannot be read")
             return None
-        named, _, flags, low, high = HEAD.unpack_from(raw)
+        page_number, _, flags, low, high = HEAD.unpack_from(raw)
         # A value that another has replaced in one change may have had more pages, which stay its.
         run = low | high << 16
-        is_sound = (named, flags) == (number, _OVERFLOW) and least <= run <= len(self._state)
-        if not self._take(place, number, run if is_sound else least):
+        is_sound = (page_number, flags) == (number, _OVERFLOW) and least <= run <= len(self._state)
+        if not self._claim_pages(place, number, run if is_sound else least):
             return None
         if not is_sound:
-            self._note(place, f"page {number} is damaged")
+            self._report(place, f"page {number} is damaged")
         return raw[HEAD_BYTES:], is_sound
 
     def _page(self, place: str, number: int, kind: int) -> bytes | None:
         assert self._root is not None
-        if not self._take(place, number, 1):
+        if not self._claim_pages(place, number, 1):
             return None
         raw = os.pread(self._fd, self._root.page_bytes, number * self._root.page_bytes)
         if len(raw) == self._root.page_bytes:
-            named, _, flags, lower, upper = HEAD.unpack_from(raw)
-            if named == number and flags == kind and HEAD_BYTES <= lower <= upper <= len(raw):
+            page_number, _, flags, lower, upper = HEAD.unpack_from(raw)
+            if page_number == number and flags == kind and HEAD_BYTES <= lower <= upper <= len(raw):
                 return raw
-        self._note(place, f"page {number} cannot be read")
+        self._report(place, f"page {number} cannot be read")
         return None
 
-    def _take(self, place: str, number: int, run: int) -> bool:
+    def _claim_pages(self, place: str, number: int, run: int) -> bool:
         """Whether these pages are there, and nothing else has led to them."""
         if number + run > len(self._state):
-            self._note(place, f"page {number} lies behind the end of the file")
+            self._report(place, f"page {number} lies behind the end of the file")
             return False
         if any(self._state[number : number + run]):
             is_free = _FREE in self._state[number : number + run]
-            self._note(place, f"page {number} is {'free' if is_free else 'of something else'}")
+            self._report(place, f"page {number} is {'free' if is_free else 'of something else'}")
             return False
         self._state[number : number + run] = bytes((_TAKEN,)) * run
         return True
 
     def _table(self, name: str, raw: bytes) -> Table | None:
         if len(raw) != _DB.size:
-            self._note(name, "what leads to it is damaged")
+            self._report(name, "what leads to it is damaged")
             return None
         _, flags, depth, _, _, _, entries, root = _DB.unpack(raw)
         if flags != (_INTEGER_KEYS if name == FREE_LIST else 0) or depth > _DEPTH_MAX:
-            self._note(name, "it is not a table as kb makes them")
+            self._report(name, "it is not a table as kb makes them")
             return None
         if not (root == NO_PAGE) == (entries == 0) == (depth == 0):
-            self._note(name, "what leads to it is damaged")
+            self._report(name, "what leads to it is damaged")
         return Table(name, entries, depth, root)
 
     def _read_free_list(self, free: Table, root: _Root) -> None:
@@ -222,13 +222,13 @@ class DataFile:
             count = U64.unpack_from(record.value)[0] if len(record.value) >= U64.size else -1
             # Behind the last there may be room for more.
             if not 0 <= count < len(record.value) // U64.size or not 0 < txn_id <= root.txn_id:
-                self._note(FREE_LIST, f"the entry of transaction {txn_id} is damaged")
+                self._report(FREE_LIST, f"the entry of transaction {txn_id} is damaged")
                 continue
             numbers = struct.unpack_from(f"={count}Q", record.value, U64.size)
-            if not self._are_free(numbers, root.last_page):
-                self._note(FREE_LIST, f"the entry of transaction {txn_id} is damaged")
+            if not self._mark_free(numbers, root.last_page):
+                self._report(FREE_LIST, f"the entry of transaction {txn_id} is damaged")
 
-    def _are_free(self, numbers: tuple[int, ...], last_page: int) -> bool:
+    def _mark_free(self, numbers: tuple[int, ...], last_page: int) -> bool:
         above = last_page + 1
         state = self._state
         for number in numbers:
@@ -243,15 +243,15 @@ class DataFile:
 
     def _newest_root(self, txn_id: int | None) -> _Root | None:
         roots = [_root_at(self._fd, number) for number in range(2)]
-        found = [root for root in roots if root is not None]
+        readable = [root for root in roots if root is not None]
         for number, root in enumerate(roots):
             if root is None:
-                self._note(_ROOT, f"page {number} cannot be read: the last change may be missing")
+                self._report(_ROOT, f"page {number} cannot be read: the last change may be missing")
         # They take turns, so that one is of the change before the other's.
-        if len(found) == 2 and found[0].page_bytes != found[1].page_bytes:
-            self._note(_ROOT, "the two roots are not of one file")
-        wanted = [root for root in found if root.txn_id == txn_id] or found
-        return max(wanted, key=lambda root: root.txn_id, default=None)
+        if len(readable) == 2 and readable[0].page_bytes != readable[1].page_bytes:
+            self._report(_ROOT, "the two roots are not of one file")
+        candidates = [root for root in readable if root.txn_id == txn_id] or readable
+        return max(candidates, key=lambda root: root.txn_id, default=None)
 
 
 def _root_at(fd: int, number: int) -> _Root | None:
@@ -259,11 +259,11 @@ def _root_at(fd: int, number: int) -> _Root | None:
         raw = os.pread(fd, HEAD_BYTES + _META.size, number * page_bytes)
         if len(raw) < HEAD_BYTES + _META.size:
             return None
-        named, _, page_flags, _, _ = HEAD.unpack_from(raw)
+        page_number, _, page_flags, _, _ = HEAD.unpack_from(raw)
         magic, version, _, _, free, main, last_page, txn_id = _META.unpack_from(raw, HEAD_BYTES)
-        said_bytes, flags, *_ = _DB.unpack(free)
-        is_root = (named, page_flags, magic, version) == (number, _META_PAGE, MAGIC, _VERSION)
-        if is_root and said_bytes == page_bytes and flags == _INTEGER_KEYS:
+        stated_bytes, flags, *_ = _DB.unpack(free)
+        is_root = (page_number, page_flags, magic, version) == (number, _META_PAGE, MAGIC, _VERSION)
+        if is_root and stated_bytes == page_bytes and flags == _INTEGER_KEYS:
             return _Root(page_bytes, free, main, last_page, txn_id)
     return None
 

@@ -24,12 +24,10 @@ from bench_packs import import_packs
 from kb.home.app import App
 from kb.home.spaces.homes import SpaceHome
 from kb.home.spaces.spaces import Spaces
-from kb.knowledge.topics import Learned, LearnInput, Limits, Topic, execute
+from kb.knowledge.topics import Learned, LearnInput, LearnLimits, Topic, execute
 from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest, SpaceName
-from kb.operations.fields import NO_BUDGET
-from kb.operations.search import SearchInput
 
 KB = str(Path(sys.executable).with_name("kb"))
 IMPORTS = "import numpy, onnxruntime, tokenizers, tantivy, lmdb"
@@ -44,7 +42,7 @@ from kb.model.text import indexed_text
 from kb.store import chunks, docs
 from pathlib import Path
 with App.open(Path(sys.argv[1]), load([], []), create=False) as app, app.store.read() as txn:
-    found = (chunks.live(txn, no) for no in chunks.all_numbers(txn))
+    found = (chunks.get_active(txn, no) for no in chunks.all_numbers(txn))
     texts = [indexed_text(d.title, c.heading, c.text) for c, d in filter(None, found)]
 OnnxEmbedder(builtin_model_dir()).embed_documents(texts)
 """
@@ -165,7 +163,7 @@ def two_spaces(scratch: Path, passages: int) -> dict[str, Any]:
         Spaces.open([one], lambda _: load([], [])) as single,
     ):
         for query in corpus.queries(210):
-            request = SearchInput(query=query, max_tokens=NO_BUDGET)
+            request = SearchRequest(query=query)
             started = time.perf_counter()
             two.search(request, OPERATOR)
             middle = time.perf_counter()
@@ -229,7 +227,7 @@ def topic_listing(scratch: Path, count: int) -> dict[str, Any]:
         part.mkdir(parents=True, exist_ok=True)
         (part / f"subject-{number}.md").write_text("# A subject\n")
     topic = Topic(id="bench", folder=folder, learned=("part-1/*",), disabled=("part-2/**",))
-    asked = LearnInput(topic=topic, subjects=None, limits=Limits(answer_bytes_max=1 << 30))
+    asked = LearnInput(topic=topic, subjects=None, limits=LearnLimits(answer_bytes_max=1 << 30))
     listing: list[float] = []
     walking: list[float] = []
     for _ in range(ROUNDS):

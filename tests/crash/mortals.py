@@ -23,7 +23,7 @@ from kb.intake.ingest.changes import tombstone
 from kb.intake.sync.add import AddOptions
 from kb.model.config import load
 from kb.model.ids import DocId
-from kb.store.trust import making, trust_list
+from kb.store.trust import trust_list, trusting_new_store
 
 FILES: Final = 6
 _EDITED_SHARE: Final = 0.9
@@ -47,7 +47,7 @@ class Log:
 
 def edit_and_add(rig: Rig, rng: random.Random, log: Log, folder: str) -> None:
     """Edit files of one's own folder, take each in at once, now and then remove one."""
-    with making(rig.home, trust_list()):
+    with trusting_new_store(rig.home, trust_list()):
         app = App.open(rig.home, load([], CFG), create=True)
     with app, app.parser() as parser:
         app.pool().start()

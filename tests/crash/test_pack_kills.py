@@ -8,7 +8,7 @@ import pytest
 from crash_rig import Called, Rig, assert_one_clear_line
 from packs_archive import archive, manifest, passage, vectors, written
 
-from kb.knowledge.packs.portable import PortableCut
+from kb.knowledge.packs.portable import PortableDocChunks
 from kb.model import failpoints
 
 KILLED: Final = -signal.SIGKILL
@@ -41,7 +41,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Rig:
 def rig(filled: Rig, tmp_path: Path) -> Rig:
     copied = filled.copied(tmp_path)
     said = manifest(version="2", portable={"passages": 2})
-    cuts = [PortableCut(doc=name, passages=(passage(0, len(text)),)) for name, text in NEW.items()]
+    cuts = [
+        PortableDocChunks(doc=name, passages=(passage(0, len(text)),)) for name, text in NEW.items()
+    ]
     data = archive(manifest=said, docs=NEW, cuts=cuts, vectors=vectors()[:2])
     written(tmp_path, "v2.tar", data)
     return copied

@@ -32,7 +32,7 @@ from kb.home.spaces.spaces import Spaces
 home = SpaceHome(name="user", home=Path(sys.argv[1]))
 with Spaces.open([home], lambda _: Settings()) as spaces:
     arguments = {"action": "stuck", "reason": "no way on"}
-    tools.call("help", arguments, spaces.toolkit, Scope(user="ada"))
+    tools.call("help", arguments, spaces, Scope(user="ada"))
 """
 
 
@@ -189,7 +189,7 @@ def test_a_projects_entry_wins(person: Person) -> None:
 
 
 def ask(spaces: Spaces, scope: Scope = ADA, **arguments: object) -> Any:
-    return msgspec.json.decode(tools.call("help", arguments, spaces.toolkit, scope))
+    return msgspec.json.decode(tools.call("help", arguments, spaces, scope))
 
 
 def test_an_agent_is_helped(
@@ -200,8 +200,8 @@ def test_an_agent_is_helped(
     person.kb("init")
     homes = [SpaceHome(name="user", home=person.mine)]
     with Spaces.open(homes, lambda _: Settings()) as spaces:
-        assert tools.HELP in tools.tools_of(spaces.toolkit, OPERATOR)
-        alone = msgspec.structs.replace(spaces.toolkit, desk=None)
+        assert tools.HELP in tools.tools_of(spaces, OPERATOR)
+        alone = msgspec.structs.replace(spaces, guide=None)
         assert tools.HELP not in tools.tools_of(alone, OPERATOR)
         unknown = msgspec.json.decode(tools.call("help", {"action": "stuck"}, alone, ADA))
         assert unknown["error"]["code"] == "unknown_tool"

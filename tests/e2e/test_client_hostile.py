@@ -16,7 +16,7 @@ from loopback import Answer, LoopbackServer
 SECRET = "kb_" + "S" * 43
 JSON = {"Content-Type": "application/json"}
 PROBLEM = {"Content-Type": "application/problem+json"}
-SEARCH = "/v1/cli/search"
+SEARCH = "/v1/search"
 
 
 @pytest.fixture

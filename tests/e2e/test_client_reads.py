@@ -53,9 +53,7 @@ def there(server: Running, *args: object, stdin: str = "", **env: str | None) ->
 def answered(server: Running) -> int:
     """How many searches of the command line the server has answered well."""
     text = server.get("/metrics").body.decode()
-    found = re.search(
-        r'requests_total{route="/v1/cli/search",method="POST",status="200"} (\d+)', text
-    )
+    found = re.search(r'requests_total{route="/v1/search",method="POST",status="200"} (\d+)', text)
     return int(found[1]) if found else 0
 
 

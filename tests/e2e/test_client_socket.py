@@ -14,7 +14,7 @@ from http_server import ConfiguredHome, Running, serving
 from kb.store.content.layout import HomePaths
 
 ASKED = ("search", "oak", "--json")
-ANSWERED = b'route="/v1/cli/search",method="POST",status="200"'
+ANSWERED = b'route="/v1/search",method="POST",status="200"'
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_a_second_server_leaves_it_alone(home: Home, known: Ran) -> None:
     with serving(home) as first, serving(home) as second:
         assert second.stop()[0] == 0
         assert home.run(*ASKED) == known
-        assert b"/v1/cli/search" in metrics(first)
+        assert b"/v1/search" in metrics(first)
 
 
 def test_a_home_too_deep_for_a_socket_is_served_without(tmp_path: Path, known: Ran) -> None:
@@ -202,7 +202,7 @@ def test_two_homes_are_searched_together_without_it(tmp_path: Path) -> None:
     with serving(ours, env=env) as server:
         ran = run([KB, *HASHING, *ASKED], env=env, cwd=tmp_path)
         assert {hit["source_space"] for hit in ran.json["hits"]} == {"project", "user"}
-        assert b"/v1/cli/search" not in metrics(server)
+        assert b"/v1/search" not in metrics(server)
 
 
 def test_what_is_added_is_found_at_once(home: Home, tmp_path: Path) -> None:

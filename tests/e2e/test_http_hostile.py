@@ -75,7 +75,7 @@ def test_what_is_not_there_or_not_so(server: Running) -> None:
     assert server.get("/v1/docs/").status == 404
     assert server.get("//v1/docs").status == 404
     for method, path, allow in (
-        ("POST", "/v1/search", "GET, HEAD"),
+        ("POST", "/v1/stats", "GET, HEAD"),
         ("DELETE", "/content", "POST, GET, HEAD"),
         ("GET", "/v1/tools/kb_search", "POST"),
         ("TRACE", "/v1/docs", "GET, POST, HEAD"),

@@ -141,7 +141,7 @@ def test_a_change_of_the_other_home_is_seen(person: Person, server: Running) -> 
 
 
 def test_what_is_not_read_goes_to_its_own_home(person: Person, tmp_path: Path) -> None:
-    """Docs come into it and are removed from it; counts, notes and `/v1/cli` are of it alone."""
+    """Docs come into it and are removed from it; counts, notes and commands are of it alone."""
     copy = copied(person, tmp_path / "copy")
     with copy.serving() as server:
         assert server.post("/v1/docs", {"text": "Oars.", "title": "Oars"}).status == 200
@@ -157,10 +157,7 @@ def test_what_is_not_read_goes_to_its_own_home(person: Person, tmp_path: Path) -
         assert server.get("/v1/stats").json["docs"] == {"active": 2, "tombstoned": 1}
         assert server.get("/v1/notes").json["total"] == 0
         asked = {"query": "harbour oars walrus"}
-        (alone,) = {
-            hit["source_space"]
-            for hit in server.post("/v1/cli/search", asked).json["result"]["hits"]
-        }
+        (alone,) = {hit["source_space"] for hit in server.post("/v1/search", asked).json["hits"]}
         assert alone == "project"
         assert server.stop()[0] == 0
     listed = copy.kb("--space", "user", "ls", "--json").json["docs"]
@@ -179,7 +176,7 @@ def test_a_command_beside_it_prints_the_same(person: Person, server: Running) ->
         # With --verbose the homes are read by the command itself.
         assert person.kb(*argv).out == person.kb("-v", *argv).out
     counted = server.get("/metrics").body
-    assert b'route="/v1/cli/search",method="POST",status="200"' in counted
+    assert b'route="/v1/search",method="POST",status="200"' in counted
 
 
 def test_the_person_there_has_answers_of_their_own(person: Person, server: Running) -> None:
@@ -299,12 +296,10 @@ def bodies(own: str, other: str) -> list[tuple[str, Any]]:
     commands = {
         "search": [{"query": "harbour walrus"}],
         "ask": [question],
-        "sources": [question],
-        "docs": [{}],
+        "ask-sources": [question],
+        "ls": [{}],
         "show": [{"id": own}, {"id": other}],
         "standings": [{"doc_ids": [own, other]}],
-        "job": [{"id": "j1"}],
-        "log": [{"limit": 10}],
     }
     messages = [
         ("tools/list", {}),
@@ -317,7 +312,7 @@ def bodies(own: str, other: str) -> list[tuple[str, Any]]:
     ]
     return [
         *((f"/v1/tools/{name}", body) for name, body in calls),
-        *((f"/v1/cli/{name}", body) for name, bodies in commands.items() for body in bodies),
+        *((f"/v1/{name}", body) for name, bodies in commands.items() for body in bodies),
         *(
             ("/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
             for method, params in messages

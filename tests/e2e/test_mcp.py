@@ -18,7 +18,7 @@ from kb.home.spaces.spaces import Spaces
 from kb.knowledge.topics import without_learned
 from kb.model.config import load
 from kb.model.doc import OPERATOR
-from kb.operations import HELP, LEARN, TOOLS, call
+from kb.operations.table import HELP, LEARN, TOOLS, call
 
 MISSING = "d0123456789abcdef0123"
 CONFIG = """\
@@ -133,8 +133,8 @@ def test_every_reading_tool_answers_as_the_catalogue_does(home: Home) -> None:
     here = SpaceHome(name="home", home=home.root)
     with Spaces.open([here], lambda _: load([home.root / "kb.toml"], [])) as spaces:
         # To an agent, subjects that its instructions hold are as any others.
-        topics = without_learned(spaces.toolkit.topics(OPERATOR))
-        kit = msgspec.structs.replace(spaces.toolkit, topics=lambda _: topics)
+        topics = without_learned(spaces.topics(OPERATOR))
+        kit = spaces.with_topics(lambda _: topics)
         for name, result in told.items():
             assert result.is_error is False, result
             assert text_of(result).encode() == call(name, asked[name], kit, OPERATOR)

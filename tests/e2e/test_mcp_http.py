@@ -18,7 +18,7 @@ from mcp_talk import by_http, by_stdio, connected, every_page, failed, text_of
 from msgspec import Struct
 from test_mcp import FILES, MISSING, write
 
-from kb.operations import HELP, LEARN, TOOLS
+from kb.operations.table import HELP, LEARN, TOOLS
 
 CANARY = "a canary that nobody may log"
 CALLED: dict[str, dict[str, Any]] = {

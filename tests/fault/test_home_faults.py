@@ -125,7 +125,7 @@ def test_a_copy_that_fails_blames_the_place_that_has_no_room(
     env = LmdbEnvironment(rig.home / "store")
     (rig.root / "to").mkdir()
     for has_no_room, error in ((True, StoreFull), (False, StoreDamaged)):
-        monkeypatch.setattr("kb.store.lmdb_env._has_no_room", lambda _, said=has_no_room: said)
+        monkeypatch.setattr("kb.store.lmdb_env._is_disk_full", lambda _, said=has_no_room: said)
         failing = copy.copy(env)
         failing._env = Failing()
         with pytest.raises(error):

@@ -458,7 +458,7 @@ def test_every_cut_page_is_noticed(sound: Path, tmp_path: Path) -> None:
     verdicts = []
     for length in range(size, 2 * PAGE, -PAGE):
         os.truncate(folder / "data.mdb", length)
-        verdicts.append(pages.tree_is_cut(folder / "data.mdb", 0))
+        verdicts.append(pages.tree_is_truncated(folder / "data.mdb", 0))
     assert verdicts == sorted(verdicts)
     assert not verdicts[0]
     # Free pages may lie at the end; more than a few would mean that cuts go unnoticed.
@@ -469,7 +469,7 @@ def test_no_data_file_is_cut(tmp_path: Path) -> None:
     """What is too short for a header, or has none, is left to LMDB to refuse."""
     for body in (b"", b"x" * 100, bytes(3 * PAGE)):
         (tmp_path / "data.mdb").write_bytes(body)
-        assert not pages.tree_is_cut(tmp_path / "data.mdb", 0)
+        assert not pages.tree_is_truncated(tmp_path / "data.mdb", 0)
 
 
 def test_garbage_is_refused(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from kb.model.signal import Signal
 from kb.model.text import Chunk
 from kb.model.token import Token
 from kb.store import records
-from kb.store.codec import RECORD_VERSION, Records, seal, u64, unseal
+from kb.store.codec import RECORD_VERSION, RecordTable, seal, u64, unseal
 from kb.store.keys import lsid_key, text_key, vector_key
 from kb.store.memory import MemoryEnvironment
 from kb.store.records import (
@@ -37,8 +37,8 @@ from kb.store.records import (
     Entity,
     JobRef,
     Orphan,
-    Setting,
     SourceRef,
+    StoredValue,
 )
 
 FILE: Final = Path(__file__).with_name("samples.json")
@@ -296,14 +296,14 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     ),
     "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000, marked_run=4)),
     "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),
-    "HOLDS": (lsid_key("file:///notes/a.md"), Setting(number=1_700_000_000_000, text="")),
-    "BIRTHS": (lsid_key("file:///notes/a.md"), Setting(number=2, text="")),
-    "META": (b"counter:chunk", Setting(number=12, text="")),
+    "HOLDS": (lsid_key("file:///notes/a.md"), StoredValue(number=1_700_000_000_000, text="")),
+    "BIRTHS": (lsid_key("file:///notes/a.md"), StoredValue(number=2, text="")),
+    "META": (b"counter:chunk", StoredValue(number=12, text="")),
 }
 
 
-def record_tables() -> dict[str, Records[Any]]:
-    return {name: it for name, it in vars(records).items() if isinstance(it, Records)}
+def record_tables() -> dict[str, RecordTable[Any]]:
+    return {name: it for name, it in vars(records).items() if isinstance(it, RecordTable)}
 
 
 def write_samples() -> None:

@@ -14,6 +14,8 @@ from packs_folder import doc as pack_doc
 from packs_folder import pack_of
 
 from kb.errors import KbError
+from kb.home.open_home import OpenHome
+from kb.home.spaces.spaces import Spaces
 from kb.intake.ingest.changes import set_visibility, tombstone
 from kb.intake.ingest.request import Wishes
 from kb.knowledge.packs.register import register, unregister
@@ -21,7 +23,7 @@ from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Doc, Scope, Visibility
 from kb.model.ids import DocId, Lsid, doc_id
 from kb.model.search import SearchMode, SearchRequest
-from kb.operations import TOOLS, ToolKit, call
+from kb.operations.table import TOOLS, call
 from kb.search.backends import DenseBackend, SearchBackends
 from kb.search.engine import Searcher
 from kb.search.entities import list_entities
@@ -74,7 +76,9 @@ class Home(SmallHome):
         self.random = random.Random(seed)
         self.names = 0
         self.open_caches()
-        self.kit = ToolKit(store=self.store, content=self.content, searcher=lambda: self.searcher)
+        self.kit = Spaces(
+            [OpenHome(store=self.store, content=self.content, searcher=lambda: self.searcher)]
+        )
 
     def open_caches(self, *, anew: bool = False) -> None:
         self.lexical.close()

@@ -14,7 +14,7 @@ from served_twice import EVE, Answer, Asked, Hidden, Twice
 
 from kb.model.doc import Scope
 from kb.model.token import Role
-from kb.operations import HELP, LEARN, TOOLS
+from kb.operations.table import HELP, LEARN, OPERATIONS, TOOLS
 from kb.serve.crew import InPlace
 from kb.serve.http_server import all_routes
 from kb.serve.mcp import make_server
@@ -88,7 +88,7 @@ def arguments_of(tool: str, known: Known) -> list[dict[str, Any]]:
 def messages(asked: Asked, known: Known) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is sent to /mcp: every method that a server of ours takes."""
     app = asked.app
-    server = make_server(asked.served.spaces.toolkit, Scope(user=EVE), InPlace(), writers(app))
+    server = make_server(asked.served.spaces, Scope(user=EVE), InPlace(), writers(app))
     uris = [
         *(f"kb://doc/{one}" for one in known.docs),
         *(f"kb://topic/{one}/{slug}" for one in known.topics for slug in ("first", "known", "x")),
@@ -152,6 +152,7 @@ def queries_of(asked: Asked, known: Known) -> dict[str, list[str]]:
         "/v1/facets": ["", "?limit=1"],
         "/v1/guide": ["?q=how+do+I+moor+a+boat"],
         "/v1/notes": ["", "?tag=hush", "?tag=own"],
+        "/v1/notes/log": ["", "?limit=10"],
         "/v1/events": [
             *(f"?doc={one}" for one in known.docs),
             *(f"?job={one}" for one in known.hidden.jobs),
@@ -167,6 +168,7 @@ def idents_of(known: Known) -> dict[str, list[str]]:
         "/v1/passages/{id}": [*known.docs, *known.passages],
         "/v1/similar/{id}": [*known.docs, *known.passages],
         "/jobs/{id}": list(known.hidden.jobs),
+        "/v1/jobs/{id}": list(known.hidden.jobs),
         "/v1/docs/{id}/remove": list(known.hidden.docs),
         "/v1/jobs/{id}/retry": list(known.hidden.jobs),
         "/page/{name}": ["app.js"],
@@ -177,17 +179,23 @@ def idents_of(known: Known) -> dict[str, list[str]]:
 def bodies_of(asked: Asked, known: Known) -> dict[str, list[Any]]:
     """For routes that take JSON what they are sent."""
     commands: dict[str, list[Any]] = {
-        "search": [{"query": SAID}],
+        "search": [{"query": SAID}, {"query": SAID, "marks": True}],
         "ask": [_question()],
-        "sources": [_question()],
-        "docs": [{}, {"status": "tombstoned"}, {"status": "superseded"}],
+        "ask-sources": [_question()],
+        "ls": [{}, {"status": "tombstoned"}, {"status": "superseded"}],
         "show": [{"id": one} for one in (*known.docs, *known.passages)],
         "standings": [{"doc_ids": known.hidden.docs}],
-        "job": [{"id": one} for one in known.hidden.jobs],
-        "log": [{"limit": 10}],
+        "guide": [{"query": "how do I moor a boat"}],
+        "facets": [{}],
+        "topics": [{}],
+        **{
+            operation.name: arguments_of(operation.tool.name, known)
+            for operation in OPERATIONS
+            if operation.tool is not None and operation.name not in ("search", "ask")
+        },
     }
     return {
-        **{f"/v1/cli/{name}": asks for name, asks in commands.items()},
+        **{f"/v1/{name}": asks for name, asks in commands.items()},
         **{
             f"/v1/tools/{tool.name}": arguments_of(tool.name, known)
             for tool in (*TOOLS, LEARN, HELP)
@@ -282,15 +290,15 @@ def test_an_admin_hears_of_work_and_not_of_what_it_is_about(tmp_path: Path) -> N
         calls = [
             *(("GET", f"/v1/{name}", b"") for name in ("jobs", "sources", "stats")),
             *(("GET", f"/jobs/{one}", b"") for one in jobs),
-            ("POST", "/v1/cli/log", b'{"limit":20}'),
-            *(("POST", "/v1/cli/job", json.dumps({"id": one}).encode()) for one in jobs),
+            ("GET", "/v1/notes/log?limit=20", b""),
+            *(("GET", f"/v1/jobs/{one}", b"") for one in jobs),
         ]
         for call in calls:
             answer = asked.ask("admin", *call)
             assert answer.status == 200, call
             for word in (b"secret", b"mine.md", b"hush", b"harbour", str(twice.root).encode()):
                 assert word not in answer.body, call
-        log = asked.ask("admin", "POST", "/v1/cli/log", b'{"limit":20}').json
+        log = asked.ask("admin", "GET", "/v1/notes/log?limit=20").json
         assert "from-eve/own/own.md" in {row["path"] for row in log}
         rows = asked.ask("admin", "GET", "/v1/jobs").json["jobs"]
         assert sum(row["path"] is None and row["subject"] == "" for row in rows) == 3

@@ -213,7 +213,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         "backup": backup_shapes(),
         "check": [
             ("", checked.CheckReport),
-            ("checked", checked.Checked),
+            ("checked", checked.CheckCounts),
             ("findings", checked.Finding),
         ],
     }

@@ -169,7 +169,7 @@ class HomeModels:
 
     def _warning(self, known: EmbedderSet) -> str | None:
         asked = self.asked()
-        if asked in (known.settings, *(one.choice for one in known.kept)):
+        if asked in (known.settings, *(one.choice for one in known.retained)):
             return None
         return (
             f"the settings ask for the model {_name(asked)}, and this home is embedded by "

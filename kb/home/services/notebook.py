@@ -164,9 +164,9 @@ class HomeNotebook:
 
     def _is_gone(self) -> bool:
         """Whether there was a notebook, and its repository is no more."""
-        from kb.upkeep.check.notebook import standing
+        from kb.upkeep.check.notebook import notebook_state
 
-        return standing(self._store, self.root) == "gone"
+        return notebook_state(self._store, self.root) == "gone"
 
     def commits(self, limit: int) -> "list[Logged]":
         """The newest commits, the newest first; none without a notebook.

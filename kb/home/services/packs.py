@@ -28,7 +28,7 @@ from kb.search.index.files import fsync_folder
 from kb.store.content.inside import read_inside
 from kb.store.content.layout import HomePaths
 from kb.store.store import Store
-from kb.upkeep.backup.staging import staged
+from kb.upkeep.backup.staging import staged_folder
 
 if TYPE_CHECKING:
     from kb.intake.sync.fetch import Fetcher
@@ -178,7 +178,7 @@ class HomePacks:
             if _is_whole(self._paths.packs / name, files):
                 return name
             name = f"{name}.{secrets.token_hex(4)}"
-        with staged(self._paths.packs / name) as part:
+        with staged_folder(self._paths.packs / name) as part:
             for path, data in files.items():
                 _write(part / path, data)
         return name

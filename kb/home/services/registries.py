@@ -24,16 +24,16 @@ from kb.intake.worker.pool import asked_of
 from kb.knowledge.entries import Entry, parse
 from kb.knowledge.registry import register
 from kb.knowledge.registry.index import VectorSet
-from kb.knowledge.registry.landing import land
-from kb.knowledge.registry.plan import Here, decide, offered, withdrawn
+from kb.knowledge.registry.plan import LocalEntry, decide, offered, withdrawn
+from kb.knowledge.registry.pulled_file import install_file
 from kb.knowledge.registry.reading import forget_index, read_index
 from kb.knowledge.registry.report import (
     NotOffered,
     PulledLine,
     PullReport,
+    PullSelection,
+    PullTask,
     RegistriesUnread,
-    Task,
-    Wanted,
     gone_lines,
     line_of,
     read_lines,
@@ -99,7 +99,7 @@ class HomeRegistries:
             embedder=self._embedder,
         )
 
-    def pull(self, wanted: Wanted, adder: "Callable[[], Adder]") -> PullReport:
+    def pull(self, wanted: PullSelection, adder: "Callable[[], Adder]") -> PullReport:
         """Take what is new or newer; what was changed, removed or deleted here is left as it is.
 
         One pull at a time: another one waits. `adder` gives one for each batch. Raises
@@ -118,7 +118,7 @@ class HomeRegistries:
         with file_lock(self._folder, _WAIT_S):
             return self._pull(wanted, adder)
 
-    def _pull(self, wanted: Wanted, adder: "Callable[[], Adder]") -> PullReport:
+    def _pull(self, wanted: PullSelection, adder: "Callable[[], Adder]") -> PullReport:
         with self._store.read() as txn:
             known = register.listed(txn)
         readings = [
@@ -144,12 +144,12 @@ class HomeRegistries:
             step = decide(
                 offer,
                 here[ident],
-                asked=bool(wanted.names),
-                theirs=wanted.theirs,
+                by_name=bool(wanted.names),
+                take_theirs=wanted.theirs,
                 unread=unread,
                 order=order[offer.registry],
             )
-            tasks.append(Task(offer=offer, here=here[ident], step=step))
+            tasks.append(PullTask(offer=offer, here=here[ident], step=step))
         lines = [line_of(task) for task in tasks if not task.step.takes]
         lines += gone_lines(here, lost)
         ready = 0
@@ -171,7 +171,7 @@ class HomeRegistries:
         with self._store.read() as txn:
             return register.pulled(txn)
 
-    def _here(self, ids: Iterable[str]) -> dict[str, "Here"]:
+    def _here(self, ids: Iterable[str]) -> dict[str, "LocalEntry"]:
         """What there is of each; the folder is searched where some file is not in its place."""
         pulled = self._pulled()
         places: dict[str, Path | None] = {}
@@ -191,7 +191,7 @@ class HomeRegistries:
             elsewhere = self._files()
             places = {ident: path or elsewhere.get(ident) for ident, path in places.items()}
         return {
-            ident: Here(
+            ident: LocalEntry(
                 pulled=pulled.get(ident),
                 path=path,
                 sha256=self._sha256(path) if path else None,
@@ -221,7 +221,7 @@ class HomeRegistries:
 class _Fetched(Struct, frozen=True, kw_only=True):
     """An entry that has come and is what the index says."""
 
-    task: Task
+    task: PullTask
     data: bytes
     entry: Entry
     ready: Ready | None
@@ -246,7 +246,7 @@ class Taking:
         self._adder = adder
         self._made_by = made_by
 
-    def take(self, tasks: Sequence[Task]) -> list[PulledLine]:
+    def take(self, tasks: Sequence[PullTask]) -> list[PulledLine]:
         """Take each; one that cannot be had is a failed line, and the others go on."""
         lines: list[PulledLine] = []
         with ThreadPoolExecutor(_FETCHES) as pool:
@@ -261,13 +261,13 @@ class Taking:
                 lines += self._taken(come)
         return lines
 
-    def _fetched(self, task: Task) -> _Fetched | SourceError:
+    def _fetched(self, task: PullTask) -> _Fetched | SourceError:
         try:
             return self._fetch(task)
         except SourceError as error:
             return error
 
-    def _fetch(self, task: Task) -> _Fetched:
+    def _fetch(self, task: PullTask) -> _Fetched:
         """The entry, whole and checked. Raises SourceError's children."""
         said = task.offer.entry
         source = self._sources[task.offer.registry]
@@ -298,7 +298,9 @@ class Taking:
             task = one.task
             aside_ms = self._store.clock.now_ms() if task.step.aside else None
             try:
-                aside = land(one.path, one.data, expected=task.here.sha256, aside_ms=aside_ms)
+                aside = install_file(
+                    one.path, one.data, expected=task.here.sha256, aside_ms=aside_ms
+                )
             except SourceError as error:
                 lines.append(line_of(task, failure=error))
             else:

@@ -23,7 +23,7 @@ from kb.model.origin import FOLDERS, Origin, origin_id
 from kb.model.pack import PackRecord
 from kb.model.search import LearnCall
 from kb.model.source import member_lsid, member_of
-from kb.store.content.inside import place_inside
+from kb.store.content.inside import resolve_inside
 from kb.store.content.layout import HomePaths
 from kb.store.store import Store
 
@@ -126,10 +126,10 @@ class HomeSources:
             return _collection(origin, amiss=str(error))
 
     def _subjects(self, origin: Origin, topic: "Topic") -> Collection:
-        from kb.knowledge.topics import open_shelf
+        from kb.knowledge.topics import read_contents
 
-        shelf = open_shelf(topic, _ENTRIES_MAX)
-        found = [subject for subject in shelf.subjects if not subject.is_hidden]
+        contents = read_contents(topic, _ENTRIES_MAX)
+        found = [subject for subject in contents.subjects if not subject.is_hidden]
         shown = Wishes(visibility=topic.visibility)
         sound = [(subject.path, shown) for subject in found if not subject.problem]
         unsure = [subject.path for subject in found if subject.problem]
@@ -202,7 +202,7 @@ def _members(
     for path, wishes in named:
         try:
             # Under the folder's own name, which stays when another version takes its place.
-            at = folder / place_inside(folder, path)
+            at = folder / resolve_inside(folder, path)
         except Refused:
             continue
         if os.path.isfile(at):

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kb.home.app import App
-from kb.home.spaces.asked import OpenSpace
-from kb.knowledge.guide import Desk, Shelf
+from kb.home.open_home import OpenHome
+from kb.knowledge.guide import EntryCatalog, Guide
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -29,25 +29,27 @@ class Once:
             return self._app
 
 
-def desk_of(spaces: Sequence[OpenSpace], core: Callable[[], App] | None) -> Desk:
-    """A desk over spaces in the order of precedence, kb's own entries after them."""
-    shelves = [
-        Shelf(name=space.name, store=_store(space.app), searcher=space.app.toolkit.searcher)
-        for space in spaces
+def guide_of(homes: Sequence[OpenHome], first: App, core: Callable[[], App] | None) -> Guide:
+    """A guide over homes in the order of precedence, kb's own entries after them.
+
+    Signals and backups go to the first.
+    """
+    catalogs = [
+        EntryCatalog(name=home.name or "home", store=_store(home.store), searcher=home.searcher)
+        for home in homes
     ]
     if core is not None:
 
         def own_searcher() -> "Searcher":
-            return core().toolkit.searcher()
+            return core().opened().searcher()
 
-        shelves.append(Shelf(name="kb", store=lambda: core().store, searcher=own_searcher))
-    first = spaces[0].app
-    return Desk(
-        shelves,
+        catalogs.append(EntryCatalog(name="kb", store=lambda: core().store, searcher=own_searcher))
+    return Guide(
+        catalogs,
         first.store if first.is_made else None,
         lambda reason: first.backups.create(reason).backup.name,
     )
 
 
-def _store(app: App) -> Callable[[], Store]:
-    return lambda: app.store
+def _store(store: Store) -> Callable[[], Store]:
+    return lambda: store

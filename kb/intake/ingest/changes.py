@@ -11,7 +11,7 @@ from kb.store.jobs import queue
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.meta import compactions
-from kb.store.records import HOLDS, LEDGER, LSIDS, SEEN, Setting, SourceRef
+from kb.store.records import HOLDS, LEDGER, LSIDS, SEEN, SourceRef, StoredValue
 from kb.store.store import Store
 
 
@@ -55,8 +55,8 @@ def forget(txn: WriteTxn, store: Store, doc: Doc) -> None:
     """
     is_there = docs.source_no_of(txn, doc.place) == doc.source_no
     if is_there and was_removed(txn, doc.place):
-        HOLDS.put(txn, lsid_key(doc.place), Setting(number=store.clock.now_ms()))
-    docs.forget_place(txn, doc)
+        HOLDS.put(txn, lsid_key(doc.place), StoredValue(number=store.clock.now_ms()))
+    docs.release_place(txn, doc)
 
 
 def let_in(txn: WriteTxn, place: Lsid) -> None:
@@ -112,7 +112,7 @@ def move(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: Seen) -> Doc:
     visibility its passages follow. The old place is free for something new.
     """
     before = docs.latest(txn, doc.source_no) or doc
-    docs.forget_place(txn, before)
+    docs.release_place(txn, before)
     moved = msgspec.structs.replace(
         doc, status="active", hidden_run=0, moved_to=None if place == doc.lsid else place
     )

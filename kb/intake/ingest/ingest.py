@@ -9,11 +9,11 @@ from kb.intake.ingest.request import FileStamp, IngestOutcome, IngestRequest, St
 from kb.intake.passages import cut_of, is_usable, put_vectors, write_cut
 from kb.model.doc import LOCAL_USER, Doc, Seen
 from kb.model.failpoints import failpoint
-from kb.model.ids import DocId, Lsid, SourceNo, born, doc_id, sha256_hex
+from kb.model.ids import DocId, Lsid, SourceNo, doc_id, generation_lsid, sha256_hex
 from kb.store import chunks, docs, log
-from kb.store.births import next_birth
 from kb.store.content.files import ContentStore
 from kb.store.content.layout import markdown_path, raw_path
+from kb.store.generations import next_generation
 from kb.store.keys import lsid_key, text_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import ORPHANS, SEEN
@@ -131,7 +131,11 @@ class Ingestor:
         now_ms = self._store.clock.now_ms()
         given = wishes.tags or ()
         # A thing that moved keeps its name, and so do its passages.
-        lsid = current.lsid if current else born(request.lsid, next_birth(txn, request.lsid))
+        lsid = (
+            current.lsid
+            if current
+            else generation_lsid(request.lsid, next_generation(txn, request.lsid))
+        )
         return Doc(
             doc_id=doc_id(lsid, version),
             lsid=lsid,

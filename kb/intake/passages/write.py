@@ -22,7 +22,7 @@ def is_usable(txn: ReadTxn, ready: Ready, markdown: str) -> bool:
 def put_vectors(txn: WriteTxn, ready: Ready, cut: Cut) -> None:
     """Keep the vectors that came with a cut, where they are of a model that the home keeps."""
     known = embedders.in_use(txn)
-    kept = {one.fingerprint: one.dim for one in known.kept} if known else {}
+    kept = {one.fingerprint: one.dim for one in known.retained} if known else {}
     if kept.get(ready.model) != ready.vectors.shape[1]:
         return
     for digest, vector in zip(cut.text_hashes, ready.vectors, strict=True):

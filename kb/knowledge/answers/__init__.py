@@ -5,13 +5,13 @@ where the best sentences of the passages are quoted. Not for finding passages: t
 """
 
 from kb.knowledge.answers.answer import NOT_SAID, NOTHING_FOUND, Answer, RawSource, Sentence, Source
-from kb.knowledge.answers.ask import Means, ask, raw_sources
+from kb.knowledge.answers.ask import AnswerResources, ask, raw_sources
 
 __all__ = [
     "NOTHING_FOUND",
     "NOT_SAID",
     "Answer",
-    "Means",
+    "AnswerResources",
     "RawSource",
     "Sentence",
     "Source",

@@ -1,4 +1,4 @@
-"""A question and what was found for it become an answer."""
+"""Answer a question from the passages that a search has found."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kb.errors import ConfigError, LlmError, NoModel
 from kb.knowledge.answers.answer import NOTHING_FOUND, Answer, RawSource, Sentence, Source
-from kb.knowledge.answers.checking import Checked, Checker, Hear
+from kb.knowledge.answers.checking import CheckedAnswer, CitationChecker, OnPart
 from kb.knowledge.answers.extracts import extracts
 from kb.knowledge.answers.prompt import prompt_of
 from kb.model.doc import Scope
@@ -25,84 +25,89 @@ def _drawn() -> str:
     return secrets.token_hex(_TOKEN_BYTES)
 
 
-class Means(Struct, frozen=True, kw_only=True):
-    """What an answer is made with, each opened when it is needed; without any, of extracts."""
+class AnswerResources(Struct, frozen=True, kw_only=True):
+    """What answering needs, each opened on first use; without a provider, answers are extracts."""
 
     provider: "Callable[[], Provider] | None" = None
     """The language model; None where none is to be asked."""
     embedder: "Callable[[], Embedder] | None" = None
-    """The second sign of support; without it words alone decide."""
+    """Decides on support where words do not; without it words alone decide."""
     knowledge: Callable[[], str] = str
-    """What an operator's model is to know from the start, in its tags; empty for nothing."""
+    """The topics' section of an operator's system prompt, in its tags; empty for none."""
     draw: Callable[[], str] = _drawn
-    """A new text that nobody can guess, for delimiters."""
+    """Makes a random text for delimiters."""
 
 
 def ask(
     question: str,
-    found: SearchResult,
-    means: Means,
+    result: SearchResult,
+    resources: AnswerResources,
     scope: Scope,
     *,
     with_text: bool = True,
-    hear: Hear | None = None,
+    on_part: OnPart | None = None,
 ) -> Answer:
-    """Answer a question from what was found for a scope, which nothing else has a part in.
+    """Answer a question from a search's result for a scope, and from nothing else.
 
     A model's sentences are checked against what they cite; where it fails or there is none, the
-    answer is extracts, and for a failure a warning says why. With `hear` the model's sentences are
-    told one by one, checked; its parts join to `answer`, unless the model fails on the way. Asks
+    answer is extracts, and for a failure a warning says why. `on_part` is called
+    with each checked sentence; its parts join to `answer`, unless the model fails on the way. Asks
     the model once, and gives it no tools.
     """
-    said = tuple(filter(None, (*found.warnings, found.truncated)))
-    sources = tuple(_source(n, hit, with_text) for n, hit in enumerate(found.hits, 1))
-    checked: Checked | None = None
-    if sources and means.provider is not None:
+    warnings = tuple(filter(None, (*result.warnings, result.truncated)))
+    sources = tuple(_source(n, hit, with_text) for n, hit in enumerate(result.hits, 1))
+    checked: CheckedAnswer | None = None
+    if sources and resources.provider is not None:
         try:
-            known = means.knowledge() if scope.operator else ""
-            checked = _written(question, found.hits, means, means.provider, known, hear)
+            knowledge = resources.knowledge() if scope.operator else ""
+            checked = _written(
+                question, result.hits, resources, resources.provider, knowledge, on_part
+            )
         except NoModel:
             # That there is none was somebody's choice, and no failure.
             pass
         except (LlmError, ConfigError) as error:
             reason = str(error) if scope.operator else "it is not available at the moment"
-            said = (*said, f"these are extracts, for the language model gave no answer: {reason}")
+            warnings = (
+                *warnings,
+                f"these are extracts, for the language model gave no answer: {reason}",
+            )
     if checked is None:
-        return _extracted(question, found.hits, sources, said)
+        return _extracted(question, result.hits, sources, warnings)
     return Answer(
         query=question,
         answer=checked.text,
-        found=any(one.supported for one in checked.sentences),
+        found=any(sentence.supported for sentence in checked.sentences),
         kind="synthesis",
         sentences=checked.sentences,
         sources=sources,
-        warnings=(*said, *checked.warnings),
+        warnings=(*warnings, *checked.warnings),
     )
 
 
-def raw_sources(found: SearchResult) -> tuple[RawSource, ...]:
-    """The sources of what was found, each once and the best first, with what was found of them."""
+def raw_sources(result: SearchResult) -> tuple[RawSource, ...]:
+    """The sources of a result, each once and the best first, with their passages."""
     parts: dict[str, list[str]] = {}
-    for hit in found.hits:
+    for hit in result.hits:
         parts.setdefault(hit.source, []).append(hit.text)
-    return tuple(RawSource(path=path, content="\n\n".join(each)) for path, each in parts.items())
+    return tuple(RawSource(path=path, content="\n\n".join(texts)) for path, texts in parts.items())
 
 
 def _written(
     question: str,
     hits: Sequence[Hit],
-    means: Means,
+    resources: AnswerResources,
     provider: "Callable[[], Provider]",
-    known: str,
-    hear: Hear | None,
-) -> Checked:
+    knowledge: str,
+    on_part: OnPart | None,
+) -> CheckedAnswer:
     """What the model writes, checked. Raises LlmError and ConfigError."""
     model = provider()
-    prompt = prompt_of(question, hits, means.draw, known)
-    checker = Checker(hits, means.embedder)
-    if hear is None:
+    prompt = prompt_of(question, hits, resources.draw, knowledge)
+    checker = CitationChecker(hits, resources.embedder)
+    if on_part is None:
         return checker.checked([model.complete(prompt.system, prompt.user)])
-    return checker.checked(model.stream(prompt.system, prompt.user), hear)
+    return checker.checked(model.stream(prompt.system, prompt.user), on_part)
 
 
 def _extracted(

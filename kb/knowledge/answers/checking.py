@@ -1,4 +1,4 @@
-"""What a model has written is held against what it cites, sentence by sentence."""
+"""Check a model's sentences against the passages that they cite."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -23,12 +23,12 @@ scripts/eval_ask.py measured it. What it is for another model is not known."""
 _COMPARED_MAX: Final = 20
 _AROUND: Final = " \n\t.。!*_\"'`“”"
 
-Hear = Callable[[str], None]
-"""Given the next part of an answer, as it will stand in it."""
+OnPart = Callable[[str], None]
+"""Called with the next part of an answer, as it will stand in the whole."""
 
 
-class Checked(Struct, frozen=True, kw_only=True):
-    """An answer, marked, and its sentences."""
+class CheckedAnswer(Struct, frozen=True, kw_only=True):
+    """An answer with its unsupported sentences marked, and the sentences."""
 
     text: str
     sentences: tuple[Sentence, ...]
@@ -36,8 +36,8 @@ class Checked(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-class Checker:
-    """Checks one answer against the passages that it was to be written from."""
+class CitationChecker:
+    """Checks one answer against the passages that the model was given."""
 
     def __init__(
         self, hits: Sequence[Hit], embedder: "Callable[[], Embedder] | None" = None
@@ -51,8 +51,8 @@ class Checker:
         self._sentences: list[Sentence] = []
         self._unknown: set[int] = set()
 
-    def checked(self, pieces: Iterable[str], hear: Hear = lambda _: None) -> Checked:
-        """The whole answer; `hear` is given each sentence once it is whole and checked.
+    def checked(self, pieces: Iterable[str], on_part: OnPart = lambda _: None) -> CheckedAnswer:
+        """The whole answer; `on_part` is called with each sentence once it is whole and checked.
 
         What comes after ANSWER_CHARS_MAX characters is left out, with a warning.
         """
@@ -64,25 +64,25 @@ class Checker:
             if is_cut:
                 break
             room -= len(piece)
-            self._tell(hear, is_end=False)
+            self._check_whole(on_part, is_end=False)
         if not self._parts and _declines(self._rest):
-            hear(NOT_SAID)
-            return Checked(text=NOT_SAID, sentences=(), warnings=())
-        self._tell(hear, is_end=True)
+            on_part(NOT_SAID)
+            return CheckedAnswer(text=NOT_SAID, sentences=(), warnings=())
+        self._check_whole(on_part, is_end=True)
         warnings: list[str] = []
         if self._unknown:
             named = ", ".join(f"[{n}]" for n in sorted(self._unknown))
             warnings.append(f"the answer cites what is no source: {named}")
         if is_cut:
             warnings.append(f"the answer was cut to its first {ANSWER_CHARS_MAX:,} characters")
-        return Checked(
+        return CheckedAnswer(
             text="".join(self._parts),
             sentences=tuple(self._sentences),
             warnings=tuple(warnings),
         )
 
-    def _tell(self, hear: Hear, *, is_end: bool) -> None:
-        """Check the sentences that are whole, and keep the rest."""
+    def _check_whole(self, on_part: OnPart, *, is_end: bool) -> None:
+        """Check the sentences that are complete, and keep the rest."""
         text, at = self._rest, 0
         spans = sentences(text)
         if not is_end:
@@ -92,24 +92,24 @@ class Checker:
             spans = [] if text.count("`") % 2 else spans
         for span in spans:
             gap = text[at : span.start] if self._parts else ""
-            said = text[span.start : span.end]
-            sentence = self._checked(said)
+            raw = text[span.start : span.end]
+            sentence = self._checked(raw)
             self._sentences.append(sentence)
-            self._parts.append(gap + said)
+            self._parts.append(gap + raw)
             if not sentence.supported:
-                self._parts[-1] += ("\n" if is_code(said) else " ") + UNSUPPORTED
-            hear(self._parts[-1])
+                self._parts[-1] += ("\n" if is_code(raw) else " ") + UNSUPPORTED
+            on_part(self._parts[-1])
             at = span.end
         self._rest = text[at:]
 
-    def _checked(self, said: str) -> Sentence:
-        numbers = cited(said)
-        known = tuple(n for n in numbers if 1 <= n <= len(self._hits))
-        self._unknown.update(set(numbers) - set(known))
-        text = without_citations(said)
-        text = text if is_code(said) else plain(text)
-        supported = bool(known) and known == numbers and self._supports(known, text)
-        return Sentence(text=text, citations=known, supported=supported)
+    def _checked(self, raw: str) -> Sentence:
+        numbers = cited(raw)
+        citations = tuple(n for n in numbers if 1 <= n <= len(self._hits))
+        self._unknown.update(set(numbers) - set(citations))
+        text = without_citations(raw)
+        text = text if is_code(raw) else plain(text)
+        supported = bool(citations) and citations == numbers and self._supports(citations, text)
+        return Sentence(text=text, citations=citations, supported=supported)
 
     def _supports(self, numbers: Sequence[int], text: str) -> bool:
         for n in numbers:
@@ -124,17 +124,17 @@ class Checker:
         self._compared += 1
         try:
             embedder = self._embedder()
-            least = NEAR_MIN.get(embedder.fingerprint)
-            if least is None:
+            threshold = NEAR_MIN.get(embedder.fingerprint)
+            if threshold is None:
                 return False
             vectors = embedder.embed_documents([text, *others])
         except (EmbedError, ModelMissing):
             # Then words alone decide, as they did in the search, which has said so.
             return False
-        return float((vectors[1:] @ vectors[0]).max()) >= least
+        return float((vectors[1:] @ vectors[0]).max()) >= threshold
 
 
 def _declines(text: str) -> bool:
     """Whether an answer is the one reply that says that the sources do not say."""
-    said = without_citations(text).strip(_AROUND)
-    return " ".join(said.split()).casefold() == NOT_SAID
+    bare = without_citations(text).strip(_AROUND)
+    return " ".join(bare.split()).casefold() == NOT_SAID

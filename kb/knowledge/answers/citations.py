@@ -1,4 +1,4 @@
-"""Citations in a text: `[2]`, `[1][3]`, `[1, 3]`, also in the brackets of CJK scripts. Pure."""
+"""Find citations in text: `[2]`, `[1][3]`, `[1, 3]`, also in the brackets of CJK scripts. Pure."""
 
 import re
 from typing import Final
@@ -23,8 +23,8 @@ def without_code(text: str) -> str:
 
 def cited(text: str) -> tuple[int, ...]:
     """The numbers that a text cites, each once, in order; those in code are none."""
-    found = _CITATION.findall(without_code(text))
-    return tuple(dict.fromkeys(int(n) for marks in found for n in re.findall(r"\d+", marks)))
+    groups = _CITATION.findall(without_code(text))
+    return tuple(dict.fromkeys(int(n) for group in groups for n in re.findall(r"\d+", group)))
 
 
 def without_citations(text: str) -> str:

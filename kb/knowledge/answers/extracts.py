@@ -1,4 +1,4 @@
-"""What the passages say in their own sentences, where no model writes others."""
+"""Quote the best sentences of the passages, where no model writes an answer."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,8 +9,8 @@ from kb.model.search import Hit
 from kb.search.index.analysis import analyzer, normalize, terms
 
 EXTRACTS_MAX: Final = 5
-_OF_A_PASSAGE_MAX: Final = 2
-_LOOKED_AT_MAX: Final = 400
+_PER_PASSAGE_MAX: Final = 2
+_SENTENCES_MAX: Final = 400
 _CHARS_MAX: Final = 400
 
 
@@ -21,39 +21,39 @@ def extracts(question: str, hits: Sequence[Hit]) -> tuple[Sentence, ...]:
     it is the first sentence of the best passage. Weak passages are not quoted.
     Equal input gives equal output.
     """
-    wanted = frozenset(terms(question))
-    found: list[Sentence] = []
+    query_terms = frozenset(terms(question))
+    quoted: list[Sentence] = []
     fitting = [(n, hit) for n, hit in enumerate(hits, 1) if not hit.weak]
     for n, hit in fitting:
-        found += [_quoted(text, n) for text in _best(hit.text, wanted)]
-    return tuple(found[:EXTRACTS_MAX]) or _first(fitting)
+        quoted += [_quoted(text, n) for text in _best(hit.text, query_terms)]
+    return tuple(quoted[:EXTRACTS_MAX]) or _first(fitting)
 
 
-def _best(text: str, wanted: frozenset[str]) -> list[str]:
+def _best(text: str, query_terms: frozenset[str]) -> list[str]:
     """The sentences of a passage with most of the words, in their order."""
-    rows = _said(text)
-    words = [wanted.intersection(analyzer().analyze(normalize(row))) for row in rows]
-    order = sorted(range(len(rows)), key=lambda place: (-len(words[place]), place))
-    kept: list[int] = []
-    known: set[str] = set()
-    for place in order[:_OF_A_PASSAGE_MAX]:
+    candidates = _prose_sentences(text)
+    words = [query_terms.intersection(analyzer().analyze(normalize(row))) for row in candidates]
+    order = sorted(range(len(candidates)), key=lambda place: (-len(words[place]), place))
+    chosen: list[int] = []
+    covered: set[str] = set()
+    for place in order[:_PER_PASSAGE_MAX]:
         # A second one has to say more than the first.
-        if words[place] - known:
-            kept.append(place)
-            known |= words[place]
-    return [rows[place] for place in sorted(kept)]
+        if words[place] - covered:
+            chosen.append(place)
+            covered |= words[place]
+    return [candidates[place] for place in sorted(chosen)]
 
 
 def _first(hits: Sequence[tuple[int, Hit]]) -> tuple[Sentence, ...]:
     for n, hit in hits:
-        for text in _said(hit.text)[:1]:
+        for text in _prose_sentences(hit.text)[:1]:
             return (_quoted(text, n),)
     return ()
 
 
-def _said(text: str) -> list[str]:
+def _prose_sentences(text: str) -> list[str]:
     """The sentences of a passage on a line each, without headings, tables and code."""
-    parts = (text[span.start : span.end] for span in sentences(text)[:_LOOKED_AT_MAX])
+    parts = (text[span.start : span.end] for span in sentences(text)[:_SENTENCES_MAX])
     return [row for part in parts if is_prose(part) and (row := plain(part))]
 
 

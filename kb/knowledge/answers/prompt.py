@@ -1,4 +1,4 @@
-"""What a model is sent: passages as data, between delimiters that none of them can know. Pure."""
+"""The prompt of a model: passages as data, between delimiters that no passage can know. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -55,7 +55,10 @@ def prompt_of(
     """
     bodies = [_body(hit) for hit in hits]
     sent = "\n".join((question, knowledge, *bodies))
-    token = next((one for one in (draw() for _ in range(_DRAWS_MAX)) if one not in sent), None)
+    token = next(
+        (candidate for candidate in (draw() for _ in range(_DRAWS_MAX)) if candidate not in sent),
+        None,
+    )
     if token is None:
         raise RuntimeError("what should be random repeats what the passages say")
     parts = [

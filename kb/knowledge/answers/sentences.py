@@ -1,4 +1,4 @@
-"""Where does a sentence end? In prose of any script, in lists, and around code. Pure.
+"""Split text into sentences: prose of any script, lists, and code. Pure.
 
 A boundary that is missed joins two sentences; one too many leaves half a sentence without its
 citation. So where it cannot be told, there is none.
@@ -33,35 +33,35 @@ _OPEN: Final = frozenset(
 _NUMBERED: Final = frozenset(("art", "ca", "ch", "no", "nos", "nr", "p", "pp", "sec", "v", "vol"))
 
 
-class Span(Struct, frozen=True, kw_only=True):
+class SentenceSpan(Struct, frozen=True, kw_only=True):
     """A sentence: text[start:end], without white space around it."""
 
     start: int
     end: int
 
 
-def sentences(text: str) -> list[Span]:
+def sentences(text: str) -> list[SentenceSpan]:
     """The sentences of a text, in order, disjoint; all but white space is in one of them.
 
     Citations behind a full stop belong to the sentence before it, also on a line of their own. An
     item of a list, a heading, a row of a table and fenced code each begin a sentence.
     """
     masked = without_code(text)
-    found: list[Span] = []
+    spans: list[SentenceSpan] = []
     is_behind_code = False
     for start, end, is_code_block in _blocks(text):
         at = start
         if is_code_block:
-            found.append(Span(start=start, end=end))
+            spans.append(SentenceSpan(start=start, end=end))
         elif is_behind_code and (marks := _CITED_FIRST.match(masked, start, end)):
             at = marks.end()
-            found[-1] = Span(start=found[-1].start, end=at)
+            spans[-1] = SentenceSpan(start=spans[-1].start, end=at)
         for span in () if is_code_block else _of_block(masked, at, end):
-            is_mark = found and not without_citations(text[span.start : span.end])
-            first = found.pop().start if is_mark else span.start
-            found.append(Span(start=first, end=span.end))
+            is_mark = spans and not without_citations(text[span.start : span.end])
+            first = spans.pop().start if is_mark else span.start
+            spans.append(SentenceSpan(start=first, end=span.end))
         is_behind_code = is_code_block or (is_behind_code and not text[start:end].strip())
-    return found
+    return spans
 
 
 def plain(text: str) -> str:
@@ -77,7 +77,7 @@ def is_code(text: str) -> bool:
 
 def is_prose(text: str) -> bool:
     """Whether a sentence is no code, no heading, and no row of a table."""
-    return not any(one.match(text) for one in (_HEADING, _ROW, _FENCE))
+    return not any(pattern.match(text) for pattern in (_HEADING, _ROW, _FENCE))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
@@ -104,7 +104,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
     yield start, len(text.rstrip()) if fence else len(text), bool(fence)
 
 
-def _of_block(masked: str, start: int, end: int) -> Iterator[Span]:
+def _of_block(masked: str, start: int, end: int) -> Iterator[SentenceSpan]:
     block = masked[start:end]
     mark = _BULLET.match(block)
     at = 0
@@ -116,11 +116,11 @@ def _of_block(masked: str, start: int, end: int) -> Iterator[Span]:
     yield from _trimmed(block, at, len(block), start)
 
 
-def _trimmed(block: str, at: int, stop: int, offset: int) -> Iterator[Span]:
+def _trimmed(block: str, at: int, stop: int, offset: int) -> Iterator[SentenceSpan]:
     part = block[at:stop]
     if inner := part.strip():
         first = offset + at + len(part) - len(part.lstrip())
-        yield Span(start=first, end=first + len(inner))
+        yield SentenceSpan(start=first, end=first + len(inner))
 
 
 def _is_end(block: str, stop: re.Match[str]) -> bool:

@@ -1,8 +1,8 @@
-"""Do passages say what a sentence says of them? Signs of it, cheap and no proof.
+"""Do passages support a sentence that cites them? Cheap signs of it, and no proof.
 
-What can be compared letter by letter has to be there: numbers, quotations, names. Of the other
-words enough must be there, or fewer where the embedding model finds the two near. A negation, or
-the same words in another order, is not seen.
+The passages must have all of its numbers, quotations and names, letter by letter. Of its other
+words they must have enough, or fewer where the embedding model finds the two similar. Negation
+and word order are not seen.
 """
 
 import re
@@ -59,11 +59,11 @@ def evidence(text: str) -> Evidence:
     inner = _INNER_WORD.findall(text)
     capitals = sum(word[0].isupper() for word in inner)
     words = map(str.lower, _WORD.findall(text))
-    said = {_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS}
+    spelled_out = {_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS}
     parts = (plain(text[span.start : span.end]) for span in sentences(text)[:_COMPARED_MAX])
     return Evidence(
         words=frozenset(analyzer().analyze(normalize(text))),
-        numbers=frozenset(_numbers(text) | said),
+        numbers=frozenset(_numbers(text) | spelled_out),
         folded=_folded(text),
         parts=tuple(filter(None, parts)),
         has_names=capitals <= _CAPITALS_MAX * len(inner),
@@ -75,34 +75,36 @@ def supports(cited: Sequence[Evidence], sentence: str, is_near: IsNear) -> bool:
 
     `is_near` is asked only where the words do not tell.
     """
-    words = frozenset[str]().union(*(one.words for one in cited))
-    numbers = frozenset[str]().union(*(one.numbers for one in cited))
-    wanted = terms(sentence)
-    if not wanted or not _numbers(sentence) <= numbers:
+    words = frozenset[str]().union(*(passage.words for passage in cited))
+    numbers = frozenset[str]().union(*(passage.numbers for passage in cited))
+    sentence_terms = terms(sentence)
+    if not sentence_terms or not _numbers(sentence) <= numbers:
         return False
-    if not all(any(said in one.folded for one in cited) for said in _quotations(sentence)):
+    if not all(
+        any(quotation in passage.folded for passage in cited) for quotation in _quotations(sentence)
+    ):
         return False
-    if all(one.has_names for one in cited) and not words.issuperset(_names(sentence)):
+    if all(passage.has_names for passage in cited) and not words.issuperset(_names(sentence)):
         return False
-    share = sum(word in words for word in wanted) / len(wanted)
+    share = sum(word in words for word in sentence_terms) / len(sentence_terms)
     if share >= SHARE_SURE or share < SHARE_MIN:
         return share >= SHARE_SURE
-    return is_near(sentence, [part for one in cited for part in one.parts])
+    return is_near(sentence, [part for passage in cited for part in passage.parts])
 
 
 def _numbers(text: str) -> set[str]:
     """The numbers of a text, without leading zeros and marks between thousands."""
-    found: set[str] = set()
+    numbers: set[str] = set()
     for number in _NUMBER.findall(unicodedata.normalize("NFKC", text)):
-        one = number.replace(",", "" if _THOUSANDS.fullmatch(number) else ".")
-        found.add(one.lstrip("0") or "0")
-    return found
+        plain_number = number.replace(",", "" if _THOUSANDS.fullmatch(number) else ".")
+        numbers.add(plain_number.lstrip("0") or "0")
+    return numbers
 
 
 def _quotations(sentence: str) -> list[str]:
     """What a sentence has between quotation marks or backticks, folded."""
     quoted = (match[1] or match[2] for match in _QUOTED.finditer(sentence))
-    return [_folded(one).strip(" .,;:!?。，！？") for one in quoted]
+    return [_folded(text).strip(" .,;:!?。，！？") for text in quoted]
 
 
 def _folded(text: str) -> str:

@@ -4,13 +4,13 @@ Useful for reading and writing that front matter, and for comparing versions. No
 files, nor for what refers to what: the store's facets know that. Pure.
 """
 
-from kb.knowledge.entries.parse import Entry, Fault, id_line, is_id, parse
+from kb.knowledge.entries.parse import Entry, EntryFault, id_line, is_id, parse
 from kb.knowledge.entries.versions import compare, is_version
 from kb.knowledge.entries.write import draft, id_of, text_of
 
 __all__ = [
     "Entry",
-    "Fault",
+    "EntryFault",
     "compare",
     "draft",
     "id_line",

@@ -1,4 +1,4 @@
-"""From the text of a file to its entry, or to what is wrong with it, line by line."""
+"""Parse the text of a file into its entry, or into faults with their lines."""
 
 import datetime as dt
 import re
@@ -36,14 +36,14 @@ class Entry(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class EntryFault(Struct, frozen=True, kw_only=True):
     """What keeps a file from being an entry, and the line of the file, from 1, that says it."""
 
     line: int
     detail: str
 
 
-def parse(text: str) -> Entry | tuple[Fault, ...]:
+def parse(text: str) -> Entry | tuple[EntryFault, ...]:
     """The entry that a clean `text` is, or at most 20 faults in the order of their lines.
 
     Scalars are texts, as YAML writes them. Keys that are not known are passed over. What
@@ -52,11 +52,11 @@ def parse(text: str) -> Entry | tuple[Fault, ...]:
     block = yaml_block(text)
     if block is None:
         detail = "there is no front matter; an entry begins with one between lines of ---"
-        return (Fault(line=1, detail=detail),)
+        return (EntryFault(line=1, detail=detail),)
     try:
         tree = yaml_tree(block)
     except NotYaml as error:
-        return (Fault(line=(error.line or 0) + _FENCE_LINES, detail=error.detail),)
+        return (EntryFault(line=(error.line or 0) + _FENCE_LINES, detail=error.detail),)
     if not isinstance(tree, dict):
         tree = {}
     reader = _Reader(tree)
@@ -65,15 +65,15 @@ def parse(text: str) -> Entry | tuple[Fault, ...]:
         return entry
     lines = yaml_lines(block)
     faults = [
-        Fault(line=lines.get(path, 0) + _FENCE_LINES, detail=detail)
+        EntryFault(line=lines.get(path, 0) + _FENCE_LINES, detail=detail)
         for path, detail in reader.faults
     ]
     return tuple(sorted(faults, key=lambda fault: fault.line)[:_FAULTS_MAX])
 
 
-def is_id(said: str) -> bool:
+def is_id(text: str) -> bool:
     """Whether an entry may have this id."""
-    return _ID.fullmatch(said) is not None
+    return _ID.fullmatch(text) is not None
 
 
 def id_line(text: str) -> int:
@@ -81,28 +81,28 @@ def id_line(text: str) -> int:
     return yaml_lines(yaml_block(text) or "")["zettel_id",] + _FENCE_LINES
 
 
-def _entry(said: "_Reader") -> Entry:
-    _check_embedding(said)
+def _entry(reader: "_Reader") -> Entry:
+    _check_embedding(reader)
     return Entry(
         meta=EntryMeta(
-            zettel_id=said.word("zettel_id", _ID.fullmatch, _NO_ID, needed=True) or "",
-            entry_type=said.word("entry_type") or "note",
-            version=said.word("version", is_version, "is not a semantic version, such as 1.0.0")
+            zettel_id=reader.word("zettel_id", _ID.fullmatch, _NO_ID, needed=True) or "",
+            entry_type=reader.word("entry_type") or "note",
+            version=reader.word("version", is_version, "is not a semantic version, such as 1.0.0")
             or "1.0.0",
-            author=said.word("author"),
-            references=said.words("references", _REFERENCES_MAX, _ID.fullmatch, _NO_ID),
+            author=reader.word("author"),
+            references=reader.words("references", _REFERENCES_MAX, _ID.fullmatch, _NO_ID),
         ),
-        title=one_line(said.text("title", needed=True)),
-        tags=said.words("tags", _TAGS_MAX),
+        title=one_line(reader.text("title", needed=True)),
+        tags=reader.words("tags", _TAGS_MAX),
     )
 
 
-def _check_embedding(said: "_Reader") -> None:
-    inner = said.tree.get("embedding")
+def _check_embedding(reader: "_Reader") -> None:
+    inner = reader.tree.get("embedding")
     if inner is None:
         return
     if not isinstance(inner, dict):
-        said.fault(("embedding",), "is not a mapping")
+        reader.fault(("embedding",), "is not a mapping")
         return
     rules: dict[str, tuple[Callable[[str], object], str]] = {
         "model": (str.strip, "is not the name of a model"),
@@ -113,7 +113,7 @@ def _check_embedding(said: "_Reader") -> None:
     for key, (is_right, wrong) in rules.items():
         value = inner.get(key)
         if value is not None and not (isinstance(value, str) and is_right(value)):
-            said.fault(("embedding", key), f"{wrong}{_shown(value)}")
+            reader.fault(("embedding", key), f"{wrong}{_shown(value)}")
 
 
 class _Reader:
@@ -168,14 +168,14 @@ class _Reader:
         if len(value) > count_max:
             self.fault((key,), f"has {len(value):,} items, over {count_max}")
             return ()
-        found: dict[str, None] = {}
+        unique: dict[str, None] = {}
         for place, item in enumerate(value):
             path = (key, str(place))
             if not isinstance(item, str) or not item.strip():
                 self.fault(path, "is not a text")
             elif self._is_word(path, item.strip(), is_right, wrong):
-                found.setdefault(item.strip())
-        return tuple(found)
+                unique.setdefault(item.strip())
+        return tuple(unique)
 
     def _is_word(
         self, path: _Path, value: str, is_right: Callable[[str], object] | None, wrong: str

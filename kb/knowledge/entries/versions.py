@@ -1,4 +1,4 @@
-"""Which version is the later one? By the precedence of Semantic Versioning 2.0.0."""
+"""Compare versions by the precedence of Semantic Versioning 2.0.0."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""From an entry to the text of a new file, and from a title to an id."""
+"""Write an entry as the text of a new file, and make an id from a title."""
 
 import datetime as dt
 import json
@@ -38,15 +38,15 @@ def draft(
     Raises UsageError, which says what is wrong.
     `parse` reads what `text_of` makes of it as this very entry.
     """
-    wanted = EntryMeta(
+    meta = EntryMeta(
         zettel_id=id_of(title, now_ms) if zettel_id is None else zettel_id,
         entry_type=entry_type,
         references=tuple(references),
     )
-    read = parse(text_of(Entry(meta=wanted, title=one_line(title), tags=tuple(tags))))
-    if isinstance(read, Entry):
-        return read
-    raise UsageError("; ".join(fault.detail for fault in read))
+    parsed = parse(text_of(Entry(meta=meta, title=one_line(title), tags=tuple(tags))))
+    if isinstance(parsed, Entry):
+        return parsed
+    raise UsageError("; ".join(fault.detail for fault in parsed))
 
 
 def id_of(title: str, now_ms: int) -> str:
@@ -78,7 +78,9 @@ def text_of(entry: Entry) -> str:
         ("references", ", ".join(map(_scalar, meta.references))),
     ]
     lists = ("tags", "references")
-    front = [f"{key}: [{said}]" if key in lists else f"{key}: {said}" for key, said in rows if said]
+    front = [
+        f"{key}: [{value}]" if key in lists else f"{key}: {value}" for key, value in rows if value
+    ]
     return "\n".join(("---", *front, "---", f"# {entry.title}", ""))
 
 

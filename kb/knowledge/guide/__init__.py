@@ -4,8 +4,8 @@ Useful for guidance with a minimum of sureness, and for what an agent leaves for
 there is none. Not for opening homes: it is given the stores that it asks.
 """
 
-from kb.knowledge.guide.answers import Guidance, GuideChunk, Told
-from kb.knowledge.guide.desk import Desk
-from kb.knowledge.guide.shelf import Shelf, ask
+from kb.knowledge.guide.answers import Guidance, GuideChunk, SignalReceipt
+from kb.knowledge.guide.catalog import EntryCatalog, ask
+from kb.knowledge.guide.guide import Guide
 
-__all__ = ["Desk", "Guidance", "GuideChunk", "Shelf", "Told", "ask"]
+__all__ = ["EntryCatalog", "Guidance", "Guide", "GuideChunk", "SignalReceipt", "ask"]

@@ -1,4 +1,4 @@
-"""What the guide says."""
+"""The records that the guide returns."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kb.model.search import SpaceName
 
-ShelfName = SpaceName | Literal["kb"]
+CatalogName = SpaceName | Literal["kb"]
 """Whose entries they are; `kb` are those that ship with the program."""
 
 
@@ -34,8 +34,8 @@ class Guidance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
 
 
-class Told(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A signal was kept."""
+class SignalReceipt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Confirms that a signal was kept."""
 
     signal_id: str
     message: str

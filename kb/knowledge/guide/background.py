@@ -1,4 +1,4 @@
-"""How near are texts to a model that have nothing to do with each other?"""
+"""The background similarity of a model: the cosine that it gives to unrelated texts."""
 
 from typing import Final
 
@@ -36,11 +36,11 @@ _SECTIONS: Final = (
 
 
 def background_of(embedder: Embedder) -> float:
-    """The mean cosine of questions and sections that have nothing to do with each other.
+    """The mean cosine of questions and sections that are unrelated.
 
     Raises ModelMissing or EmbedError.
     """
     import numpy as np
 
-    asked = np.stack([embedder.embed_query(question) for question in _QUESTIONS])
-    return float((asked @ embedder.embed_documents(_SECTIONS).T).mean())
+    query_vectors = np.stack([embedder.embed_query(question) for question in _QUESTIONS])
+    return float((query_vectors @ embedder.embed_documents(_SECTIONS).T).mean())

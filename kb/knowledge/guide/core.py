@@ -1,4 +1,4 @@
-"""What does kb say of itself? The entries that ship with the program."""
+"""The entries that ship with the program."""
 
 import functools
 from pathlib import Path
@@ -39,7 +39,7 @@ def core_digest() -> str:
 
 def _read(path: Path) -> CoreEntry:
     data = path.read_bytes()
-    said = parse(data.decode())
-    if not isinstance(said, Entry):
-        raise Unreadable(said[0].detail, source=str(path))
-    return CoreEntry(zettel_id=said.meta.zettel_id, version=said.meta.version, data=data)
+    entry = parse(data.decode())
+    if not isinstance(entry, Entry):
+        raise Unreadable(entry[0].detail, source=str(path))
+    return CoreEntry(zettel_id=entry.meta.zettel_id, version=entry.meta.version, data=data)

@@ -1,4 +1,4 @@
-"""Which entries of kb's own are to be written? Those that are new or newer, never edited ones."""
+"""Install the shipped entries: those that are new or newer, never over an edited one."""
 
 import os
 from pathlib import Path
@@ -26,9 +26,9 @@ class Installed(Struct, frozen=True, kw_only=True):
     updated: tuple[str, ...]
     unchanged: tuple[str, ...]
     edited: tuple[str, ...]
-    """Left as they are, for somebody has changed or moved them."""
+    """Left as they are, because somebody has changed or moved them."""
     removed: tuple[str, ...]
-    """Left away, for somebody has removed them."""
+    """Not written, because somebody has removed them."""
     to_take_in: tuple[Path, ...]
     """Files that the store does not have as they are now."""
 
@@ -68,29 +68,29 @@ def _put(store: Store, folder: Path, entry: CoreEntry, *, is_new: bool) -> str:
     path = folder / entry.file_name
     word = f"core:{entry.zettel_id}"
     with store.read() as txn:
-        given = meta.get_word(txn, word).split()
+        written_hashes = meta.get_word(txn, word).split()
     if not path.exists():
         elsewhere = _doc_file(store, entry)
         if elsewhere is not None and elsewhere != path and elsewhere.exists():
             return "edited"
-        if given and not is_new:
+        if written_hashes and not is_new:
             return "removed"
-        _write(store, path, entry, word, given)
+        _write(store, path, entry, word, written_hashes)
         return "written"
-    here = _read(path)
-    if here == entry.data:
+    current = _read(path)
+    if current == entry.data:
         return "unchanged"
-    if here is None or sha256_hex(here) not in given:
+    if current is None or sha256_hex(current) not in written_hashes:
         return "edited"
-    if not _is_later(entry, here):
+    if not _is_later(entry, current):
         return "unchanged"
-    _write(store, path, entry, word, given)
+    _write(store, path, entry, word, written_hashes)
     return "updated"
 
 
 def _is_later(entry: CoreEntry, here: bytes) -> bool:
-    said = parse(clean_text(decode_text(here)[0]))
-    return not isinstance(said, Entry) or compare(entry.version, said.meta.version) > 0
+    installed = parse(clean_text(decode_text(here)[0]))
+    return not isinstance(installed, Entry) or compare(entry.version, installed.meta.version) > 0
 
 
 def _read(path: Path) -> bytes | None:
@@ -103,10 +103,12 @@ def _read(path: Path) -> bytes | None:
     return data if len(data) <= _BYTES_MAX else None
 
 
-def _write(store: Store, path: Path, entry: CoreEntry, word: str, given: list[str]) -> None:
+def _write(
+    store: Store, path: Path, entry: CoreEntry, word: str, written_hashes: list[str]
+) -> None:
     # The hashes come first: a crash before the file leaves one that is still known as untouched.
     with store.write() as txn:
-        meta.set_word(txn, word, " ".join((sha256_hex(entry.data), *given[:1])))
+        meta.set_word(txn, word, " ".join((sha256_hex(entry.data), *written_hashes[:1])))
     try:
         os.replace(write_beside(path, entry.data), path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What do agents leave for a person? Signals, open until somebody closes them."""
+"""Signals that agents leave for a person, open until somebody closes them."""
 
 from typing import Final
 
@@ -89,13 +89,13 @@ def close(store: Store, ident: str) -> Signal:
 def _resolved(txn: ReadTxn, ident: str) -> Signal:
     if len(ident) < _SHORT_MIN:
         raise NoSignal(id=ident)
-    found = [signal for _, signal in SIGNALS.scan(txn, ident.encode("utf-8", "replace"))]
-    if not found:
+    matches = [signal for _, signal in SIGNALS.scan(txn, ident.encode("utf-8", "replace"))]
+    if not matches:
         raise NoSignal(id=ident)
-    if len(found) > 1:
-        candidates = ", ".join(signal.signal_id for signal in found[:4])
+    if len(matches) > 1:
+        candidates = ", ".join(signal.signal_id for signal in matches[:4])
         raise AmbiguousId(id=ident, candidates=candidates)
-    return found[0]
+    return matches[0]
 
 
 def _drop_oldest(txn: WriteTxn) -> None:

@@ -1,4 +1,4 @@
-"""An end for a connection, however often a byte comes in."""
+"""A time limit for a whole connection, however slowly its bytes arrive."""
 
 import contextlib
 import socket
@@ -10,10 +10,10 @@ _OPENED = frozenset(("connection.connect_tcp.complete", "connection.start_tls.co
 
 
 class Alarm:
-    """Cuts the connection that it was told of, `left_s` seconds after the context began.
+    """Cuts the watched connection `left_s` seconds after the context began.
 
-    The client's own time-outs count from one byte to the next, so a server that sends one now and
-    then would outlast them.
+    The HTTP library's own time-outs count from one byte to the next, so a server that sends a
+    byte now and then would outlast them.
     """
 
     def __init__(self, left_s: float) -> None:
@@ -24,12 +24,12 @@ class Alarm:
         self.rang = False
 
     def trace(self, name: str, info: Mapping[str, Any]) -> None:
-        """Be told by the client what it does (its `trace` extension)."""
+        """The HTTP library's `trace` callback: watches each connection that is opened."""
         if name in _OPENED:
             self.watch(info["return_value"].get_extra_info("socket"))
 
     def watch(self, opened: socket.socket) -> None:
-        """Cut this one, at once where the time is over."""
+        """Watch this connection; cut it at once where the time is over."""
         with self._lock:
             self._socket = opened
             self._cut()
@@ -42,7 +42,7 @@ class Alarm:
     def _cut(self) -> None:
         if self.rang and self._socket is not None:
             with contextlib.suppress(OSError):
-                # Of the plain class: that of an encrypted socket would disturb who reads it now.
+                # The plain class's method: an encrypted socket's own would disturb its reader.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def __enter__(self) -> Self:

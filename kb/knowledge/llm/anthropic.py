@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.knowledge.llm.dialect import Question
+from kb.knowledge.llm.dialect import ModelRequest
 from kb.knowledge.llm.framing import event_data
 from kb.knowledge.llm.peer import Peer
 
@@ -21,7 +21,7 @@ class _Block(Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
-class _Answer(Struct, frozen=True, kw_only=True):
+class _AnthropicAnswer(Struct, frozen=True, kw_only=True):
     content: list[_Block]
     stop_reason: str | None = None
 
@@ -32,7 +32,7 @@ class _Delta(Struct, frozen=True, kw_only=True):
     stop_reason: str | None = None
 
 
-class _Error(Struct, frozen=True, kw_only=True):
+class _AnthropicError(Struct, frozen=True, kw_only=True):
     type: str = ""
     message: str = ""
 
@@ -40,7 +40,7 @@ class _Error(Struct, frozen=True, kw_only=True):
 class _Event(Struct, frozen=True, kw_only=True):
     type: str
     delta: _Delta | None = None
-    error: _Error | None = None
+    error: _AnthropicError | None = None
 
 
 class Anthropic:
@@ -57,22 +57,22 @@ class Anthropic:
         version = {"anthropic-version": _VERSION}
         return version if key is None else {"x-api-key": key, **version}
 
-    def payload(self, question: Question) -> dict[str, object]:
+    def payload(self, request: ModelRequest) -> dict[str, object]:
         """System stands beside the messages; `max_tokens` has to be said."""
-        streamed = {"stream": True} if question.streamed else {}
+        streamed = {"stream": True} if request.streamed else {}
         return {
-            "model": question.model,
-            "max_tokens": question.answer_tokens_max,
-            "system": question.system,
-            "messages": [{"role": "user", "content": question.user}],
+            "model": request.model,
+            "max_tokens": request.answer_tokens_max,
+            "system": request.system,
+            "messages": [{"role": "user", "content": request.user}],
             **streamed,
         }
 
     def answer(self, body: bytes) -> str:
         """The text blocks, joined; other blocks are passed over."""
-        said = self._peer.decoded(body, _Answer)
-        self._check_end(said.stop_reason)
-        return "".join(block.text for block in said.content if block.type == "text")
+        decoded = self._peer.decoded(body, _AnthropicAnswer)
+        self._check_end(decoded.stop_reason)
+        return "".join(block.text for block in decoded.content if block.type == "text")
 
     def pieces(self, parts: Iterator[bytes]) -> Iterator[str]:
         """The text of each delta, up to the event that ends the message."""
@@ -84,7 +84,7 @@ class Anthropic:
                 case _Event(type="message_delta", delta=_Delta(stop_reason=reason)):
                     self._check_end(reason)
                 case _Event(type="error"):
-                    error = event.error or _Error()
+                    error = event.error or _AnthropicError()
                     raise self._peer.failed(error.type, error.message)
                 case _Event(type="message_stop"):
                     return

@@ -6,8 +6,8 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class Question(Struct, frozen=True, kw_only=True):
-    """What is asked of a model."""
+class ModelRequest(Struct, frozen=True, kw_only=True):
+    """What is sent to a model, whatever the API."""
 
     model: str
     system: str
@@ -30,11 +30,11 @@ class Dialect(Protocol):
         ...
 
     def headers(self, key: str | None) -> dict[str, str]:
-        """What this API wants besides the usual headers."""
+        """The headers that this API needs besides the usual ones."""
         ...
 
-    def payload(self, question: Question) -> dict[str, object]:
-        """The question as this API puts it."""
+    def payload(self, request: ModelRequest) -> dict[str, object]:
+        """The request's JSON body for this API."""
         ...
 
     def answer(self, body: bytes) -> str:

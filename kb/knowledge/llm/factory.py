@@ -1,4 +1,4 @@
-"""Which provider is asked for? The one place that knows the APIs by name, and reads the keys."""
+"""Make the provider that the settings name. Only this module knows the APIs by name."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ _URL: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 def make_provider(
     settings: LlmSettings, env: Mapping[str, str], timing: Timing | None = None
 ) -> Provider:
-    """The provider that the settings name; nothing is asked of it yet.
+    """The provider that the settings name; no request is sent yet.
 
     Keys are read from `env` here and never again: ANTHROPIC_API_KEY, OPENAI_API_KEY. Without one
     only a server of one's own, named by `base_url`, is asked. OLLAMA_HOST says where Ollama is
@@ -58,18 +58,18 @@ def make_provider(
 
 def _provider(
     settings: LlmSettings,
-    said: tuple[str, str],
+    location: tuple[str, str],
     key: ApiKey | None,
     dialect: Callable[[Peer], Dialect],
     timing: Timing | None,
 ) -> Provider:
-    """`said` is the URL, and where it was said."""
+    """`location` is the URL, and the setting that it comes from."""
     from kb.knowledge.llm.provider import HttpProvider
 
     if not settings.model.strip():
         detail = f"empty; name a model that {settings.provider} has"
         raise ConfigError(detail, place="llm.model")
-    url = _checked_url(*said, has_key=key is not None)
+    url = _checked_url(*location, has_key=key is not None)
     peer = Peer(f"{settings.provider} ({one_line(url)})", key)
     return HttpProvider(settings, url, peer, dialect(peer), timing or Timing())
 
@@ -98,13 +98,13 @@ def _checked_url(url: str, place: str, *, has_key: bool) -> str:
         detail = f"{one_line(url)} is no http:// or https:// URL without query and fragment"
         raise ConfigError(detail, place=place)
     try:
-        read = httpx.URL(url)
-        usable = bool(read.host) and (read.port is None or 0 < read.port < 65_536)
+        parsed = httpx.URL(url)
+        usable = bool(parsed.host) and (parsed.port is None or 0 < parsed.port < 65_536)
     except httpx.InvalidURL:
         usable = False
     if not usable:
         raise ConfigError(f"{one_line(url)} names no host and port", place=place)
-    if read.scheme == "http" and has_key and not _is_loopback(read.host):
+    if parsed.scheme == "http" and has_key and not _is_loopback(parsed.host):
         detail = f"{one_line(url)} would carry the key unencrypted; use https://"
         raise ConfigError(detail, place=place)
     return url.rstrip("/")

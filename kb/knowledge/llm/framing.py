@@ -1,4 +1,4 @@
-"""Where does one message of a stream end? Pure."""
+"""Split a byte stream into messages: lines, JSON lines, server-sent events. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 def lines(parts: Iterable[bytes]) -> Iterator[bytes]:
     """The lines of a body, without their ends, however it was cut into parts.
 
-    What stands behind the last end of a line is none: the body broke off there.
+    An unended last line is dropped: the body broke off there.
     """
     held: list[bytes] = []
     for part in parts:

@@ -22,9 +22,9 @@ def json_of(text: str) -> dict[str, object]:
     if len(text) > ANSWER_CHARS_MAX:
         raise BadAnswer(f"the answer is over {ANSWER_CHARS_MAX:,} characters", place=_PLACE)
     inside = _unfenced(text)
-    found = inside[inside.find("{") : inside.rfind("}") + 1] if "{" in inside else ""
+    candidate = inside[inside.find("{") : inside.rfind("}") + 1] if "{" in inside else ""
     try:
-        return msgspec.json.decode(found, type=dict[str, object])
+        return msgspec.json.decode(candidate, type=dict[str, object])
     except (ValueError, RecursionError):
         detail = f"the answer is not one JSON object; it begins: {one_line(text)}"
     raise BadAnswer(detail, place=_PLACE)

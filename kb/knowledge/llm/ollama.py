@@ -5,24 +5,24 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.knowledge.llm.dialect import Question
+from kb.knowledge.llm.dialect import ModelRequest
 from kb.knowledge.llm.framing import json_lines
 from kb.knowledge.llm.peer import Peer
 
 _ADVICE: Final = "give the model a larger context"
 
 
-class _Message(Struct, frozen=True, kw_only=True):
+class _OllamaMessage(Struct, frozen=True, kw_only=True):
     content: str
 
 
-class _Answer(Struct, frozen=True, kw_only=True):
-    message: _Message
+class _OllamaAnswer(Struct, frozen=True, kw_only=True):
+    message: _OllamaMessage
     done_reason: str | None = None
 
 
 class _Line(Struct, frozen=True, kw_only=True):
-    message: _Message | None = None
+    message: _OllamaMessage | None = None
     done: bool = False
     done_reason: str | None = None
     error: str | None = None
@@ -41,22 +41,22 @@ class Ollama:
         """None of its own."""
         return {}
 
-    def payload(self, question: Question) -> dict[str, object]:
+    def payload(self, request: ModelRequest) -> dict[str, object]:
         """System and user are messages alike."""
         return {
-            "model": question.model,
+            "model": request.model,
             "messages": [
-                {"role": "system", "content": question.system},
-                {"role": "user", "content": question.user},
+                {"role": "system", "content": request.system},
+                {"role": "user", "content": request.user},
             ],
-            "stream": question.streamed,
+            "stream": request.streamed,
         }
 
     def answer(self, body: bytes) -> str:
         """The message's content."""
-        said = self._peer.decoded(body, _Answer)
-        self._check_end(said.done_reason)
-        return said.message.content
+        decoded = self._peer.decoded(body, _OllamaAnswer)
+        self._check_end(decoded.done_reason)
+        return decoded.message.content
 
     def pieces(self, parts: Iterator[bytes]) -> Iterator[str]:
         """The content of each line, up to the one that says it is done."""

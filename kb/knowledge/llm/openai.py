@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.knowledge.llm.dialect import Question
+from kb.knowledge.llm.dialect import ModelRequest
 from kb.knowledge.llm.framing import event_data
 from kb.knowledge.llm.peer import Peer
 
@@ -13,33 +13,33 @@ _END: Final = b"[DONE]"
 _ADVICE: Final = "ask for less, or with less text"
 
 
-class _Message(Struct, frozen=True, kw_only=True):
+class _OpenAiMessage(Struct, frozen=True, kw_only=True):
     content: str | None = None
     refusal: str | None = None
 
 
 class _Choice(Struct, frozen=True, kw_only=True):
-    message: _Message
+    message: _OpenAiMessage
     finish_reason: str | None = None
 
 
-class _Answer(Struct, frozen=True, kw_only=True):
+class _OpenAiAnswer(Struct, frozen=True, kw_only=True):
     choices: list[_Choice]
 
 
 class _Part(Struct, frozen=True, kw_only=True):
-    delta: _Message = _Message()
+    delta: _OpenAiMessage = _OpenAiMessage()
     finish_reason: str | None = None
 
 
-class _Error(Struct, frozen=True, kw_only=True):
+class _OpenAiError(Struct, frozen=True, kw_only=True):
     message: str = ""
     type: str | None = None
 
 
 class _Chunk(Struct, frozen=True, kw_only=True):
     choices: tuple[_Part, ...] = ()
-    error: _Error | None = None
+    error: _OpenAiError | None = None
 
 
 class OpenAi:
@@ -55,24 +55,24 @@ class OpenAi:
         """The key, where there is one: servers of one's own often want none."""
         return {} if key is None else {"authorization": f"Bearer {key}"}
 
-    def payload(self, question: Question) -> dict[str, object]:
+    def payload(self, request: ModelRequest) -> dict[str, object]:
         """System and user are messages alike."""
-        streamed = {"stream": True} if question.streamed else {}
+        streamed = {"stream": True} if request.streamed else {}
         return {
-            "model": question.model,
+            "model": request.model,
             "messages": [
-                {"role": "system", "content": question.system},
-                {"role": "user", "content": question.user},
+                {"role": "system", "content": request.system},
+                {"role": "user", "content": request.user},
             ],
             **streamed,
         }
 
     def answer(self, body: bytes) -> str:
         """The content of the first choice."""
-        said = self._peer.decoded(body, _Answer)
-        if not said.choices:
+        decoded = self._peer.decoded(body, _OpenAiAnswer)
+        if not decoded.choices:
             raise self._peer.bad("the answer has no choices")
-        first = said.choices[0]
+        first = decoded.choices[0]
         if first.message.refusal:
             raise self._peer.refused(first.message.refusal)
         self._check_end(first.finish_reason)

@@ -1,4 +1,4 @@
-"""Who is asked: how errors name it and quote it, and the key that it knows us by."""
+"""The server of a model: how errors name and quote it, and the API key that it needs."""
 
 from collections.abc import Iterator
 from typing import Final, TypeVar
@@ -40,7 +40,7 @@ def one_line(text: str) -> str:
 
 
 class Peer:
-    """A server, as errors speak of it."""
+    """A server: decodes its messages and makes the errors that name it."""
 
     def __init__(self, place: str, key: ApiKey | None) -> None:
         self.place = place
@@ -58,10 +58,10 @@ class Peer:
         """The error for a question that the server will not take."""
         return ModelRejected(detail, place=self.place)
 
-    def refused(self, said: str = "") -> ModelRefused:
+    def refused(self, words: str = "") -> ModelRefused:
         """The error for a model that declines, with its words where it gave any."""
-        words = f": {self.quote(said)}" if said else "; put the question in another way"
-        return ModelRefused(f"the model declined to answer{words}", place=self.place)
+        suffix = f": {self.quote(words)}" if words else "; put the question in another way"
+        return ModelRefused(f"the model declined to answer{suffix}", place=self.place)
 
     def bad(self, detail: str) -> BadAnswer:
         """The error for what cannot be used as an answer."""
@@ -73,8 +73,8 @@ class Peer:
 
     def failed(self, kind: str, message: str) -> ModelUnavailable | ModelRejected:
         """The error for a failure that the server tells of inside a stream."""
-        said = f"the server failed ({self.quote(kind or 'error')}): {self.quote(message)}"
-        return self.unavailable(said) if kind in _PASSING else self.rejected(said)
+        detail = f"the server failed ({self.quote(kind or 'error')}): {self.quote(message)}"
+        return self.unavailable(detail) if kind in _PASSING else self.rejected(detail)
 
     def decoded(self, data: bytes, kind: type[_T]) -> _T:
         """JSON as a record; raises BadAnswer, which quotes nothing of it."""

@@ -1,4 +1,4 @@
-"""What every provider promises: a question in, checked text out."""
+"""The interface of every provider: a question in, checked text out."""
 
 from collections.abc import Iterator
 from typing import NoReturn, Protocol

@@ -1,14 +1,14 @@
-"""A provider over HTTP: one API, asked again where that may help."""
+"""A provider over HTTP, which retries where that may help."""
 
 import contextlib
 from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from kb.errors import ModelUnavailable
-from kb.knowledge.llm.dialect import Dialect, Question
+from kb.knowledge.llm.dialect import Dialect, ModelRequest
+from kb.knowledge.llm.http_client import LlmHttpClient
 from kb.knowledge.llm.peer import Peer
 from kb.knowledge.llm.timing import Timing
-from kb.knowledge.llm.wire import Wire
 from kb.model.config import LlmSettings
 from kb.model.deadline import Deadline
 
@@ -23,9 +23,8 @@ class HttpProvider:
     """Asks a server; satisfies `kb.knowledge.llm.protocol.Provider`.
 
     A try that meets a busy or failing server, a time-out or a broken connection is followed by
-    another, at most `tries` in all, within `tries` times `timeout_s`. Between two lies what the
-    server asks for (Retry-After, at most WAIT_S_MAX), or twice as long as before, each time
-    with some chance in it.
+    another, at most `tries` in all, within `tries` times `timeout_s`. The wait between two tries is
+    the server's Retry-After (at most WAIT_S_MAX), or twice the wait before, with some jitter.
     """
 
     def __init__(
@@ -36,7 +35,7 @@ class HttpProvider:
         self._peer = peer
         self._dialect = dialect
         self._timing = timing
-        self._wire = Wire(
+        self._client = LlmHttpClient(
             peer,
             base_url + dialect.path,
             timeout_s=settings.timeout_s,
@@ -47,8 +46,8 @@ class HttpProvider:
         """The whole answer, never blank."""
 
         def attempt(deadline: Deadline) -> Generator[str, None, None]:
-            question = self._question(system, user, streamed=False)
-            yield self._dialect.answer(b"".join(self._parts(question, _JSON, deadline)))
+            request = self._request(system, user, streamed=False)
+            yield self._dialect.answer(b"".join(self._parts(request, _JSON, deadline)))
 
         return "".join(self._tried(attempt))
 
@@ -56,15 +55,15 @@ class HttpProvider:
         """The answer in pieces, as they come."""
 
         def attempt(deadline: Deadline) -> Generator[str, None, None]:
-            question = self._question(system, user, streamed=True)
+            request = self._request(system, user, streamed=True)
             mimes = self._dialect.stream_mimes
-            with contextlib.closing(self._parts(question, mimes, deadline)) as parts:
+            with contextlib.closing(self._parts(request, mimes, deadline)) as parts:
                 yield from self._dialect.pieces(parts)
 
         return self._tried(attempt)
 
-    def _question(self, system: str, user: str, *, streamed: bool) -> Question:
-        return Question(
+    def _request(self, system: str, user: str, *, streamed: bool) -> ModelRequest:
+        return ModelRequest(
             model=self._settings.model,
             system=_sendable(system),
             user=_sendable(user),
@@ -73,11 +72,11 @@ class HttpProvider:
         )
 
     def _parts(
-        self, question: Question, mimes: frozenset[str], deadline: Deadline
+        self, request: ModelRequest, mimes: frozenset[str], deadline: Deadline
     ) -> Generator[bytes, None, None]:
         key = self._peer.key
         headers = self._dialect.headers(None if key is None else key.reveal())
-        return self._wire.post(self._dialect.payload(question), headers, mimes, deadline)
+        return self._client.post(self._dialect.payload(request), headers, mimes, deadline)
 
     def _tried(self, attempt: _Attempt) -> Generator[str, None, None]:
         """The pieces of the first try that gives any."""

@@ -1,4 +1,4 @@
-"""Time and chance, passed in so that tests can move the one and fix the other."""
+"""Clock, sleep and random source of retries, passed in so that tests can control them."""
 
 import random
 import time

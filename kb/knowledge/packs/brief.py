@@ -1,4 +1,4 @@
-"""A pack in few words, for an agent's context: slim metadata, and variables for a prompt. Pure."""
+"""Short forms of a pack for an agent's context: brief metadata and prompt variables. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -76,15 +76,15 @@ def variables(pack: Pack) -> Variables:
     A pack without a selector goes by `pack.<pack id>`. What a name may not hold becomes `_`; of
     two docs with one name the first keeps it, and a warning names the other.
     """
-    said: dict[str, str] = {}
+    summaries: dict[str, str] = {}
     warnings = []
-    head = pack.selector or f"pack.{pack.manifest.pack_id}"
+    prefix = pack.selector or f"pack.{pack.manifest.pack_id}"
     for doc in pack.manifest.docs:
-        name = variable_name(head, doc.selector)
-        if name in said:
+        name = variable_name(prefix, doc.selector)
+        if name in summaries:
             warnings.append(f"{doc.selector} has no variable, as another doc's is {name}, too")
-        said.setdefault(name, _in_a_line(doc))
-    return Variables(variables=dict(sorted(said.items())), warnings=tuple(warnings))
+        summaries.setdefault(name, _in_a_line(doc))
+    return Variables(variables=dict(sorted(summaries.items())), warnings=tuple(warnings))
 
 
 def variable_name(pack_selector: str, doc_selector: str) -> str:

@@ -1,4 +1,4 @@
-"""A manifest from a folder of markdown: what the files say of themselves and of each other."""
+"""Build a manifest from a folder of markdown: front matter, titles, summaries and links."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -38,13 +38,13 @@ _BUILT_BY: Final = "kb pack build"
 
 
 class BuiltManifest(PackManifest, frozen=True, kw_only=True):
-    """A manifest that says that no hand made it, so that it may be made anew."""
+    """A manifest that says that kb built it, so that kb may overwrite it."""
 
     built_by: str = _BUILT_BY
 
 
 class Built(Struct, frozen=True, kw_only=True):
-    """A manifest, and what its files had that it could not hold."""
+    """A manifest, and warnings about what it leaves out."""
 
     manifest: BuiltManifest
     warnings: tuple[str, ...]
@@ -57,8 +57,8 @@ class Built(Struct, frozen=True, kw_only=True):
         return msgspec.json.format(msgspec.json.encode(self.manifest), indent=2) + b"\n"
 
 
-class _Head(Struct, frozen=True, kw_only=True):
-    """Of any manifest, who made it."""
+class _ManifestOrigin(Struct, frozen=True, kw_only=True):
+    """The field of any manifest that says who built it."""
 
     built_by: str = ""
 
@@ -78,13 +78,13 @@ class _Note(Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-class _Around(Struct, frozen=True, kw_only=True):
-    """What a file can link to."""
+class _LinkTargets(Struct, frozen=True, kw_only=True):
+    """The files that links can resolve to."""
 
     names: FileNames
     selectors: dict[str, str]
     """By path."""
-    known: frozenset[str]
+    all_selectors: frozenset[str]
     """All selectors."""
     warnings: list[str]
 
@@ -114,16 +114,16 @@ def build(folder: Path, files: Iterable[Path], pack_id: str) -> Built:
     if not notes:
         raise EmptySource("there is no markdown in it", source=display_name(folder))
     selectors = _selectors([note.path for note in notes], pack_id)
-    around = _Around(
+    targets = _LinkTargets(
         names=FileNames({note.path: note.title for note in notes}),
         selectors=selectors,
-        known=frozenset(selectors.values()),
+        all_selectors=frozenset(selectors.values()),
         warnings=warnings,
     )
     manifest = BuiltManifest(
         pack_id=pack_id,
         content_hash=_content_hash(notes),
-        docs=tuple(_doc(note, pack_id, around) for note in notes),
+        docs=tuple(_doc(note, pack_id, targets) for note in notes),
     )
     return Built(manifest=manifest, warnings=tuple(warnings), failed=failed)
 
@@ -134,18 +134,18 @@ def _note(folder: Path, path: str, warnings: list[str]) -> _Note:
     if len(path) > _PATH_CHARS_MAX:
         raise Unreadable("its path is too long for a manifest", source=path)
     data = read_inside(folder, path, BODY_BYTES_MAX)
-    said = read(data, path)
-    warnings.extend(f"{path}: {warning}" for warning in said.warnings)
+    canonical = read(data, path)
+    warnings.extend(f"{path}: {warning}" for warning in canonical.warnings)
     front = front_tree(clean_text(decode_text(data)[0]))
     summary = one_line(_text(front, "summary"), chars_max=_SUMMARY_CHARS_MAX)
     return _Note(
         path=path,
-        title=said.title,
-        summary=summary or first_paragraph(said.markdown),
+        title=canonical.title,
+        summary=summary or first_paragraph(canonical.markdown),
         kind=normal_kind(_text(front, "kind")[:_KIND_CHARS_MAX]),
-        tags=said.tags,
-        date=said.date or "",
-        links=links(said.markdown),
+        tags=canonical.tags,
+        date=canonical.date or "",
+        links=links(canonical.markdown),
         related=front.get("related"),
         sha256=sha256_hex(data),
     )
@@ -161,14 +161,14 @@ def first_paragraph(markdown: str) -> str:
     for block in blocks(markdown):
         if block.kind == "para":
             text = " ".join(markdown[block.start : block.end].split())
-            if said := plain_heading(text, chars_max=_SUMMARY_CHARS_MAX):
-                return said
+            if summary := plain_heading(text, chars_max=_SUMMARY_CHARS_MAX):
+                return summary
     return ""
 
 
 def _selectors(paths: list[str], pack_id: str) -> dict[str, str]:
     """A selector for each path, none twice; what lies in docs/ makes room for what does not."""
-    found: dict[str, str] = {}
+    selectors: dict[str, str] = {}
     taken: set[str] = set()
     derived = {path: derived_selector(path, pack_id, "") for path in paths}
     wholes = {path: path.removesuffix(".md").replace("/", ".") for path in paths}
@@ -179,14 +179,14 @@ def _selectors(paths: list[str], pack_id: str) -> dict[str, str]:
             selector = whole if number == 1 else f"{whole}-{number}"
             number += 1
         taken.add(selector)
-        found[path] = selector
-    return found
+        selectors[path] = selector
+    return selectors
 
 
-def _doc(note: _Note, pack_id: str, around: _Around) -> PackDoc:
-    selector = around.selectors[note.path]
+def _doc(note: _Note, pack_id: str, targets: _LinkTargets) -> PackDoc:
+    selector = targets.selectors[note.path]
     edges: dict[tuple[str, str], PackEdge] = {}
-    for edge in (*_authored(note, around), *_linked(note, around)):
+    for edge in (*_authored(note, targets), *_linked(note, targets)):
         if edge.target != selector:
             edges.setdefault((edge.type, edge.target), edge)
     return PackDoc(
@@ -202,40 +202,47 @@ def _doc(note: _Note, pack_id: str, around: _Around) -> PackDoc:
     )
 
 
-def _authored(note: _Note, around: _Around) -> Iterator[PackEdge]:
+def _authored(note: _Note, targets: _LinkTargets) -> Iterator[PackEdge]:
     """The links that the front matter names: texts, or mappings with `type` and `target`."""
     related = note.related
     for row in related if isinstance(related, list) else filter(None, [related]):
-        said = row if isinstance(row, dict) else {"target": row}
-        kind, target = said.get("type", said.get("edge_type", "related_to")), said.get("target")
-        if kind not in EDGE_TYPES or not isinstance(target, str) or len(target) > _PATH_CHARS_MAX:
+        link = row if isinstance(row, dict) else {"target": row}
+        edge_type, target = (
+            link.get("type", link.get("edge_type", "related_to")),
+            link.get("target"),
+        )
+        if (
+            edge_type not in EDGE_TYPES
+            or not isinstance(target, str)
+            or len(target) > _PATH_CHARS_MAX
+        ):
             shown = one_line(str(row), chars_max=_ROW_CHARS_MAX)
-            around.warnings.append(f"{note.path}: no link, as its type or target is none: {shown}")
+            targets.warnings.append(f"{note.path}: no link, as its type or target is none: {shown}")
             continue
         path = None
-        if target not in around.known:
-            path = around.names.resolve(note.path, Link("wiki", target))
-        found = target if path is None else around.selectors[path]
-        if found not in around.known:
-            around.warnings.append(_not_there(note, target))
-        description = said.get("description")
+        if target not in targets.all_selectors:
+            path = targets.names.resolve(note.path, Link("wiki", target))
+        selector = target if path is None else targets.selectors[path]
+        if selector not in targets.all_selectors:
+            targets.warnings.append(_broken_link(note, target))
+        description = link.get("description")
         yield PackEdge(
-            type=kind,
-            target=found,
+            type=edge_type,
+            target=selector,
             description=one_line(description) if isinstance(description, str) else None,
         )
 
 
-def _linked(note: _Note, around: _Around) -> Iterator[PackEdge]:
+def _linked(note: _Note, targets: _LinkTargets) -> Iterator[PackEdge]:
     for link in note.links:
-        path = around.names.resolve(note.path, link)
+        path = targets.names.resolve(note.path, link)
         if path is not None:
-            yield PackEdge(type="references", target=around.selectors[path])
+            yield PackEdge(type="references", target=targets.selectors[path])
         elif link.kind == "wiki" or is_markdown(link.target):
-            around.warnings.append(_not_there(note, link.target))
+            targets.warnings.append(_broken_link(note, link.target))
 
 
-def _not_there(note: _Note, target: str) -> str:
+def _broken_link(note: _Note, target: str) -> str:
     return f"{note.path}: its link leads to {target}, which is not there"
 
 
@@ -249,14 +256,14 @@ def write_manifest(path: Path, data: bytes, *, force: bool) -> bool:
     Raises UsageError where a manifest is there that `build` has not made and `force` is not
     given, or where the place cannot be written.
     """
-    there: bytes | None
+    current: bytes | None
     try:
-        there = read_inside(path.parent, path.name, MANIFEST_BYTES_MAX)
+        current = read_inside(path.parent, path.name, MANIFEST_BYTES_MAX)
     except SourceError:
-        there = None if not os.path.lexists(path) else b""
-    if there == data:
+        current = None if not os.path.lexists(path) else b""
+    if current == data:
         return False
-    if there is not None and not force and not _is_built(there):
+    if current is not None and not force and not _is_built(current):
         raise UsageError(f"{display_name(path)} was made by hand; --force overwrites it")
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
@@ -273,6 +280,6 @@ def write_manifest(path: Path, data: bytes, *, force: bool) -> bool:
 
 def _is_built(data: bytes) -> bool:
     try:
-        return msgspec.json.decode(data, type=_Head).built_by == _BUILT_BY
+        return msgspec.json.decode(data, type=_ManifestOrigin).built_by == _BUILT_BY
     except (ValueError, RecursionError):
         return False

@@ -1,4 +1,4 @@
-"""From docs of a home to a portable pack."""
+"""Export docs of a home as a portable pack."""
 
 import os
 import secrets
@@ -23,9 +23,9 @@ from kb.knowledge.packs.portable import (
     GUARD,
     PASSAGES_MAX,
     Portable,
-    PortableCut,
+    PortableChunk,
+    PortableDocChunks,
     PortableManifest,
-    PortablePassage,
     is_pack_id,
     members_of,
 )
@@ -60,15 +60,15 @@ class NothingToExport(NotFound):
     template = "{detail}"
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """What goes into an archive, and what it is called."""
+class ExportRequest(Struct, frozen=True, kw_only=True):
+    """The docs of an archive, and its id, title and version."""
 
     pack_id: str
     title: str
     version: str
     docs: tuple[Doc, ...]
     described: dict[DocId, PackDoc] = {}
-    """By doc id: what a manifest says of a doc already."""
+    """By doc id, the docs that a manifest describes already."""
 
 
 class Exported(Struct, frozen=True, kw_only=True):
@@ -83,22 +83,22 @@ class Exported(Struct, frozen=True, kw_only=True):
     """The public key."""
     bytes: int
     left_out: tuple[str, ...]
-    """Docs that were meant and are not in it, and why."""
+    """Docs that were requested and are not in it, and why."""
 
 
-class _Whole(Struct, frozen=True, kw_only=True):
-    """A doc with all that goes into the archive of it."""
+class _ExportDoc(Struct, frozen=True, kw_only=True):
+    """A doc with everything that the archive holds of it."""
 
     about: PackDoc
     body: bytes
-    cut: PortableCut
+    cut: PortableDocChunks
     vectors: "list[NDArray[np.float32]]"
 
 
 def export(
     store: Store,
     content: ContentStore,
-    wanted: Wanted,
+    request: ExportRequest,
     target: Path,
     *,
     key: "Ed25519PrivateKey | None" = None,
@@ -109,32 +109,32 @@ def export(
     Docs that are not indexed yet are left out. Raises UsageError where the id can name no folder
     or the file is there already and `force` is not given, TooLarge, StoreDamaged, NothingToExport.
     """
-    if not is_pack_id(wanted.pack_id):
+    if not is_pack_id(request.pack_id):
         raise UsageError(
-            f"{wanted.pack_id!r} cannot be the id of an archive: "
+            f"{request.pack_id!r} cannot be the id of an archive: "
             "letters, digits, dots, hyphens and underscores, at most 100"
         )
     if not force and os.path.lexists(target):
         raise UsageError(f"{display_name(target)} is there already; --force overwrites it")
-    if len(wanted.docs) > DOCS_MAX:
-        raise TooLarge(f"over {DOCS_MAX:,} docs", source=wanted.pack_id)
+    if len(request.docs) > DOCS_MAX:
+        raise TooLarge(f"over {DOCS_MAX:,} docs", source=request.pack_id)
     with store.read() as txn:
-        manifest, whole, left_out = _gathered(txn, content, wanted)
+        manifest, export_docs, left_out = _gather(txn, content, request)
     members = list(
         members_of(
             manifest,
-            {one.about.source_path: one.body for one in whole},
-            (one.cut for one in whole),
-            _matrix(whole, manifest.portable.dim),
+            {doc.about.source_path: doc.body for doc in export_docs},
+            (doc.cut for doc in export_docs),
+            _matrix(export_docs, manifest.portable.dim),
             key,
         )
     )
     sealed = msgspec.json.decode(members[0].data, type=PortableManifest)
     size = _write(target, packed(members), force=force)
     return Exported(
-        pack_id=wanted.pack_id,
-        version=wanted.version,
-        docs=len(whole),
+        pack_id=request.pack_id,
+        version=request.version,
+        docs=len(export_docs),
         passages=manifest.portable.passages,
         content_hash=sealed.content_hash,
         signed_by=public_of(key) if key else None,
@@ -143,34 +143,36 @@ def export(
     )
 
 
-def _gathered(
-    txn: ReadTxn, content: ContentStore, wanted: Wanted
-) -> tuple[PortableManifest, list[_Whole], tuple[str, ...]]:
-    known = embedders.in_use(txn)
-    if known is None:
+def _gather(
+    txn: ReadTxn, content: ContentStore, request: ExportRequest
+) -> tuple[PortableManifest, list[_ExportDoc], tuple[str, ...]]:
+    embedder_set = embedders.in_use(txn)
+    if embedder_set is None:
         raise NothingToExport("nothing is indexed yet; run `kb worker --drain`")
-    model = known.active
-    whole: list[_Whole] = []
+    model = embedder_set.active
+    export_docs: list[_ExportDoc] = []
     left_out: list[str] = []
     canonicalizers: set[str] = set()
-    for place in _places(wanted):
-        found = _whole(txn, content, place, wanted, model)
-        if found is None:
-            left_out.append(f"{place.doc.source}: it is not indexed yet; run `kb worker --drain`")
+    for archive_doc in _archive_docs(request):
+        export_doc = _export_doc(txn, content, archive_doc, request, model)
+        if export_doc is None:
+            left_out.append(
+                f"{archive_doc.doc.source}: it is not indexed yet; run `kb worker --drain`"
+            )
             continue
-        canonicalizers.add(place.doc.canonicalizer)
-        whole.append(found)
-    if not whole:
+        canonicalizers.add(archive_doc.doc.canonicalizer)
+        export_docs.append(export_doc)
+    if not export_docs:
         raise NothingToExport("; ".join(left_out[:1]) or "no doc is meant")
-    total = sum(len(one.vectors) for one in whole)
+    total = sum(len(export_doc.vectors) for export_doc in export_docs)
     if total > PASSAGES_MAX or total * model.dim * 4 > ARCHIVE_BYTES_MAX:
-        raise TooLarge(f"{total:,} passages are too many", source=wanted.pack_id)
+        raise TooLarge(f"{total:,} passages are too many", source=request.pack_id)
     manifest = PortableManifest(
-        pack_id=wanted.pack_id,
-        version=wanted.version,
-        title=wanted.title,
-        root_uri=f"pkg://{wanted.pack_id}/",
-        docs=tuple(_with_known_edges(whole)),
+        pack_id=request.pack_id,
+        version=request.version,
+        title=request.title,
+        root_uri=f"pkg://{request.pack_id}/",
+        docs=tuple(_with_known_edges(export_docs)),
         portable=Portable(
             canonicalizer=",".join(sorted(canonicalizers)),
             chunker=get_word(txn, CHUNKER),
@@ -179,23 +181,23 @@ def _gathered(
             passages=total,
         ),
     )
-    return manifest, whole, tuple(left_out)
+    return manifest, export_docs, tuple(left_out)
 
 
-def _with_known_edges(whole: Iterable[_Whole]) -> list[PackDoc]:
-    """The docs, without links to docs that stay behind."""
-    found = [one.about for one in whole]
-    names = {name for doc in found for name in (doc.id, doc.selector, doc.source_path)}
+def _with_known_edges(export_docs: Iterable[_ExportDoc]) -> list[PackDoc]:
+    """The docs, without links to docs that are not exported."""
+    docs = [export_doc.about for export_doc in export_docs]
+    names = {name for doc in docs for name in (doc.id, doc.selector, doc.source_path)}
     return [
         msgspec.structs.replace(
             doc, related=tuple(edge for edge in doc.related if edge.target in names)
         )
-        for doc in found
+        for doc in docs
     ]
 
 
-class _Place(Struct, frozen=True, kw_only=True):
-    """Where a doc lies in the archive, and what it goes by there."""
+class _ArchiveDoc(Struct, frozen=True, kw_only=True):
+    """A doc's path and selector in the archive."""
 
     doc: Doc
     path: str
@@ -203,18 +205,20 @@ class _Place(Struct, frozen=True, kw_only=True):
     selector: str
 
 
-def _places(wanted: Wanted) -> list[_Place]:
-    names = {doc.doc_id: _name(doc) for doc in wanted.docs}
+def _archive_docs(request: ExportRequest) -> list[_ArchiveDoc]:
+    names = {doc.doc_id: _name(doc) for doc in request.docs}
     counted = Counter(names.values())
     places = []
-    for doc in wanted.docs:
-        known, name = wanted.described.get(doc.doc_id), names[doc.doc_id]
+    for doc in request.docs:
+        described, name = request.described.get(doc.doc_id), names[doc.doc_id]
         unique = f"{name}--{sha256_hex(doc.lsid)[:12]}"
-        path = known.source_path if known else ""
+        path = described.source_path if described else ""
         if not (is_plain(path) and path.startswith(DOCS) and path.endswith(_MARKDOWN)):
             path = f"{DOCS}{unique}{_MARKDOWN}"
         selector = name if counted[name] == 1 else unique
-        places.append(_Place(doc=doc, path=path, selector=known.selector if known else selector))
+        places.append(
+            _ArchiveDoc(doc=doc, path=path, selector=described.selector if described else selector)
+        )
     return sorted(places, key=lambda place: place.path)
 
 
@@ -223,26 +227,30 @@ def _name(doc: Doc) -> str:
     return plain[:_NAME_CHARS_MAX].strip("-") or "doc"
 
 
-def _whole(
-    txn: ReadTxn, content: ContentStore, place: _Place, wanted: Wanted, model: EmbedderSpec
-) -> _Whole | None:
-    """A doc ready to go; None where its passages or vectors are still to be made."""
-    doc = place.doc
+def _export_doc(
+    txn: ReadTxn,
+    content: ContentStore,
+    archive_doc: _ArchiveDoc,
+    request: ExportRequest,
+    model: EmbedderSpec,
+) -> _ExportDoc | None:
+    """A doc with its chunks and vectors; None where some of them are still to be made."""
+    doc = archive_doc.doc
     rows = chunks.of_source(txn, doc.source_no)
-    found = [
+    row_vectors = [
         chunks.get_vector(txn, model.fingerprint, row.text_hash, model.dim)
         for row in rows
         if row.doc_id == doc.doc_id and is_of(doc, row)
     ]
-    vectors = [vector for vector in found if vector is not None]
+    vectors = [vector for vector in row_vectors if vector is not None]
     if not rows or len(vectors) < len(rows):
         return None
     # Where it has pages, a form feed parts them; a file of markdown has none, and is as long.
     markdown = content.read(doc.md_path, doc.md_sha256).decode().replace("\f", "\n")
-    return _Whole(
-        about=_about(place, markdown, wanted),
-        body=_guarded(markdown, place.path),
-        cut=PortableCut(doc=place.path, passages=tuple(_portable(row) for row in rows)),
+    return _ExportDoc(
+        about=_pack_doc(archive_doc, markdown, request),
+        body=_guarded(markdown, archive_doc.path),
+        cut=PortableDocChunks(doc=archive_doc.path, passages=tuple(_portable(row) for row in rows)),
         vectors=vectors,
     )
 
@@ -257,23 +265,23 @@ def _guarded(markdown: str, path: str) -> bytes:
     return data if is_itself else GUARD.encode() + data
 
 
-def _about(place: _Place, markdown: str, wanted: Wanted) -> PackDoc:
-    doc, known = place.doc, wanted.described.get(place.doc.doc_id)
+def _pack_doc(archive_doc: _ArchiveDoc, markdown: str, request: ExportRequest) -> PackDoc:
+    doc, described = archive_doc.doc, request.described.get(archive_doc.doc.doc_id)
     return PackDoc(
-        id=known.id if known else derived_id(wanted.pack_id, place.selector),
-        selector=place.selector,
-        source_path=place.path,
+        id=described.id if described else derived_id(request.pack_id, archive_doc.selector),
+        selector=archive_doc.selector,
+        source_path=archive_doc.path,
         title=doc.label[:_TITLE_CHARS_MAX],
-        summary=known.summary if known else first_paragraph(markdown),
-        kind=known.kind if known else KIND_DEFAULT,
+        summary=described.summary if described else first_paragraph(markdown),
+        kind=described.kind if described else KIND_DEFAULT,
         tags=tuple(tag[:_TAG_CHARS_MAX] for tag in doc.tags[:_TAGS_MAX]),
-        related=known.related if known else (),
+        related=described.related if described else (),
         updated_at=doc.date or "",
     )
 
 
-def _portable(row: Chunk) -> PortablePassage:
-    return PortablePassage(
+def _portable(row: Chunk) -> PortableChunk:
+    return PortableChunk(
         start=row.start,
         end=row.end,
         heading=row.heading,
@@ -284,10 +292,10 @@ def _portable(row: Chunk) -> PortablePassage:
     )
 
 
-def _matrix(whole: list[_Whole], dim: int) -> "NDArray[np.float32]":
+def _matrix(export_docs: list[_ExportDoc], dim: int) -> "NDArray[np.float32]":
     import numpy as np
 
-    rows = [vector for one in whole for vector in one.vectors]
+    rows = [vector for export_doc in export_docs for vector in export_doc.vectors]
     return np.array(rows, dtype=np.float32).reshape(len(rows), dim)
 
 

@@ -1,4 +1,4 @@
-"""A pack's docs and links as a drawing, in the languages of Mermaid and Graphviz. Pure."""
+"""A pack's docs and links as a graph, in the languages of Mermaid and Graphviz. Pure."""
 
 from collections.abc import Iterator
 from typing import Final, Literal, assert_never

@@ -1,4 +1,4 @@
-"""Ed25519 keys: who made an archive, where that matters. Keys in text are base64 of 32 bytes."""
+"""Ed25519 keys that sign archives and registries. As text a key is base64 of its 32 bytes."""
 
 import base64
 import binascii
@@ -67,9 +67,9 @@ def public_of(key: "Ed25519PrivateKey") -> str:
     return base64.b64encode(key.public_key().public_bytes_raw()).decode()
 
 
-def key_bytes(said: str) -> bytes:
+def key_bytes(text: str) -> bytes:
     """A public key as it is written. Raises ValueError where it is none."""
-    return _decoded(said, _KEY_BYTES)
+    return _decoded(text, _KEY_BYTES)
 
 
 def is_signed(key: str, signature: str, message: bytes) -> bool:
@@ -85,11 +85,11 @@ def is_signed(key: str, signature: str, message: bytes) -> bool:
     return True
 
 
-def _decoded(said: str, length: int) -> bytes:
+def _decoded(text: str, length: int) -> bytes:
     try:
-        raw = base64.b64decode(said, validate=True)
+        raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise ValueError("not base64") from error
-    if len(raw) != length or base64.b64encode(raw).decode() != said:
+    if len(raw) != length or base64.b64encode(raw).decode() != text:
         raise ValueError(f"not {length} bytes in base64")
     return raw

@@ -1,4 +1,4 @@
-"""A pack from its manifest: read at once and whole, the bodies when they are asked for."""
+"""Load a pack: its manifest at once and whole, its bodies when they are read."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -52,8 +52,8 @@ class UnknownPackDoc(NotFound):
     template = "no doc {id} in the pack {pack}; `kb pack list` lists those that there are"
 
 
-class Body(Struct, frozen=True, kw_only=True):
-    """What a doc says, and what was odd about its bytes."""
+class PackBody(Struct, frozen=True, kw_only=True):
+    """The text of a doc, and a warning where its bytes had to be guessed."""
 
     text: str
     warning: str | None = None
@@ -109,7 +109,7 @@ class Pack:
             raise UnknownPackDoc(id=name, pack=self.manifest.pack_id)
         return doc
 
-    def body(self, doc: PackDoc) -> Body:
+    def body(self, doc: PackDoc) -> PackBody:
         """A doc's text; bytes that are no UTF-8 are guessed or replaced, with a warning.
 
         Read from below the manifest's folder only. Raises Refused where its source path leads
@@ -118,7 +118,7 @@ class Pack:
         from kb.intake.canonicalize.decode import decode_text
 
         text, warning = decode_text(read_inside(self.path.parent, doc.source_path, BODY_BYTES_MAX))
-        return Body(text=text, warning=f"{doc.source_path}: {warning}" if warning else None)
+        return PackBody(text=text, warning=f"{doc.source_path}: {warning}" if warning else None)
 
     def read(self, name: str) -> PackRead:
         """A doc with its body, as far as that can be read. Raises UnknownPackDoc."""
@@ -173,14 +173,14 @@ def _manifest_path(place: Path) -> Path:
             raise UnknownPack(id=display_name(place))
         # However its folder was typed, a manifest has one place.
         return Path(os.path.realpath(place.parent), place.name)
-    found = [name for name in _MANIFEST_NAMES if (place / name).exists()]
-    if not found:
-        known = ", ".join(_MANIFEST_NAMES)
-        raise UnknownPack(id=f"in {display_name(place)}, which has none of {known}")
-    if len(found) > 1:
-        several = " and ".join(found)
-        raise UsageError(f"{display_name(place)} has {several}; name the one that is meant")
-    return Path(os.path.realpath(place), found[0])
+    names = [name for name in _MANIFEST_NAMES if (place / name).exists()]
+    if not names:
+        all_names = ", ".join(_MANIFEST_NAMES)
+        raise UnknownPack(id=f"in {display_name(place)}, which has none of {all_names}")
+    if len(names) > 1:
+        found_names = " and ".join(names)
+        raise UsageError(f"{display_name(place)} has {found_names}; name the one that is meant")
+    return Path(os.path.realpath(place), names[0])
 
 
 # What may be written in a manifest. Unknown keys are passed over, as later versions may have more.
@@ -273,48 +273,48 @@ def _of_package(path: Path, data: bytes) -> Pack:
 
     # Scalars come as they are written, so a number is read from its text.
     file = msgspec.convert(yaml_tree(data.decode("utf-8-sig")), _PackageFile, strict=False)
-    said = file.manifest
-    root_uri = said.root_uri or file.root_uri or f"pkg://{said.ident}/"
-    return _pack(path, said, root_uri, said.selector or file.selector)
+    package = file.manifest
+    root_uri = package.root_uri or file.root_uri or f"pkg://{package.ident}/"
+    return _pack(path, package, root_uri, package.selector or file.selector)
 
 
 def _of_filesystem(path: Path, data: bytes) -> Pack:
-    said = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_FolderFile)
-    root_uri = said.root_uri.strip() or f"{file_lsid(path.parent)}/"
-    return _pack(path, said, root_uri, said.selector)
+    package = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_FolderFile)
+    root_uri = package.root_uri.strip() or f"{file_lsid(path.parent)}/"
+    return _pack(path, package, root_uri, package.selector)
 
 
-def _pack(path: Path, said: _Package, root_uri: str, selector: str | None) -> Pack:
+def _pack(path: Path, package: _Package, root_uri: str, selector: str | None) -> Pack:
     findings: list[PackFinding] = []
-    if said.schema_version != SCHEMA_VERSION:
-        detail = f"schema version {said.schema_version} is read as if it were {SCHEMA_VERSION}"
+    if package.schema_version != SCHEMA_VERSION:
+        detail = f"schema version {package.schema_version} is read as if it were {SCHEMA_VERSION}"
         findings.append(PackFinding(code="unknown_schema", doc="", detail=detail))
     manifest = PackManifest(
-        pack_id=said.ident,
-        version=said.version,
-        schema_version=said.schema_version,
+        pack_id=package.ident,
+        version=package.version,
+        schema_version=package.schema_version,
         root_uri=root_uri,
-        content_hash=said.content_hash,
-        title=said.title,
-        docs=tuple(_doc(doc, said.ident, findings) for doc in said.docs),
+        content_hash=package.content_hash,
+        title=package.title,
+        docs=tuple(_doc(doc, package.ident, findings) for doc in package.docs),
     )
     return Pack(path, manifest, selector or None, tuple(findings))
 
 
-def _doc(said: _Doc, pack_id: str, findings: list[PackFinding]) -> PackDoc:
-    selector = said.selector
+def _doc(doc: _Doc, pack_id: str, findings: list[PackFinding]) -> PackDoc:
+    selector = doc.selector
     if selector is None:
-        selector = derived_selector(said.source_path, pack_id, said.id or "")
+        selector = derived_selector(doc.source_path, pack_id, doc.id or "")
     return PackDoc(
-        id=derived_id(pack_id, selector) if said.id is None else said.id,
+        id=derived_id(pack_id, selector) if doc.id is None else doc.id,
         selector=selector,
-        source_path=said.source_path,
-        title=said.title,
-        summary=said.summary,
-        kind=normal_kind(said.kind),
-        tags=said.tags,
-        related=tuple(_edges(said.related, selector, findings)),
-        updated_at=said.updated_at,
+        source_path=doc.source_path,
+        title=doc.title,
+        summary=doc.summary,
+        kind=normal_kind(doc.kind),
+        tags=doc.tags,
+        related=tuple(_edges(doc.related, selector, findings)),
+        updated_at=doc.updated_at,
     )
 
 
@@ -322,10 +322,12 @@ def _edges(
     related: Iterable[_Edge], selector: str, findings: list[PackFinding]
 ) -> Iterator[PackEdge]:
     for edge in related:
-        written: Any = edge.type or edge.edge_type
-        if written in EDGE_TYPES:
-            yield PackEdge(type=written, target=edge.target, description=edge.description)
+        edge_type: Any = edge.type or edge.edge_type
+        if edge_type in EDGE_TYPES:
+            yield PackEdge(type=edge_type, target=edge.target, description=edge.description)
         else:
-            known = ", ".join(EDGE_TYPES)
-            detail = f"the link to {edge.target} is left out, as {written!r} is none of {known}"
+            edge_types = ", ".join(EDGE_TYPES)
+            detail = (
+                f"the link to {edge.target} is left out, as {edge_type!r} is none of {edge_types}"
+            )
             findings.append(PackFinding(code="unknown_edge_type", doc=selector, detail=detail))

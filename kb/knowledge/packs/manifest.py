@@ -1,4 +1,4 @@
-"""What a manifest says of a pack and its docs."""
+"""The records of a manifest: a pack, its docs and their links."""
 
 import re
 from typing import Final, Literal, get_args

@@ -25,7 +25,7 @@ from kb.knowledge.packs.load import (
     parsed,
 )
 from kb.knowledge.packs.manifest import PackManifest
-from kb.knowledge.packs.tar import Member, is_plain, unpacked
+from kb.knowledge.packs.tar import TarMember, is_plain, unpacked
 from kb.model.ids import sha256_hex
 from kb.model.text import Passage
 
@@ -71,7 +71,7 @@ class PortableManifest(PackManifest, frozen=True, kw_only=True):
     portable: Portable
 
 
-class PortablePassage(Struct, frozen=True, kw_only=True):
+class PortableChunk(Struct, frozen=True, kw_only=True):
     """A passage by its place in its doc, in characters; its text is what stands there."""
 
     start: Annotated[int, Meta(ge=0)]
@@ -83,12 +83,12 @@ class PortablePassage(Struct, frozen=True, kw_only=True):
     entities: tuple[str, ...] = ()
 
 
-class PortableCut(Struct, frozen=True, kw_only=True):
+class PortableDocChunks(Struct, frozen=True, kw_only=True):
     """The passages of a doc: a line of the passages' file."""
 
     doc: str
     """Its source path."""
-    passages: tuple[PortablePassage, ...]
+    passages: tuple[PortableChunk, ...]
 
 
 class Seal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -120,33 +120,33 @@ class Archive(Struct, frozen=True, kw_only=True):
         return self.pack.manifest.content_hash.removeprefix("sha256:")
 
 
-class _Head(Struct, frozen=True, kw_only=True):
+class _PortableHeader(Struct, frozen=True, kw_only=True):
     portable: Portable
 
 
-def is_pack_id(said: str) -> bool:
+def is_pack_id(pack_id: str) -> bool:
     """Whether a portable pack may have this id: it names a folder where it is unpacked."""
-    return _ID.fullmatch(said) is not None
+    return _ID.fullmatch(pack_id) is not None
 
 
 def members_of(
     manifest: PortableManifest,
     docs: dict[str, bytes],
-    cuts: Iterable[PortableCut],
+    cuts: Iterable[PortableDocChunks],
     vectors: "NDArray[np.float32]",
     key: "Ed25519PrivateKey | None",
-) -> Iterator[Member]:
+) -> Iterator[TarMember]:
     """The archive's members in order; what the manifest says of its content hash is set here."""
     lines = b"".join(msgspec.json.encode(cut) + b"\n" for cut in cuts)
-    rest = [Member(doc.source_path, docs[doc.source_path]) for doc in manifest.docs]
-    rest += [Member(PASSAGES, lines), Member(VECTORS, vectors.astype("<f4").tobytes())]
+    rest = [TarMember(doc.source_path, docs[doc.source_path]) for doc in manifest.docs]
+    rest += [TarMember(PASSAGES, lines), TarMember(VECTORS, vectors.astype("<f4").tobytes())]
     whole = msgspec.structs.replace(manifest, content_hash=_content_hash(rest))
     data = msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"
     seal = Seal(manifest=sha256_hex(data))
     if key is not None:
         signature = key.sign(_SIGNED_FOR + seal.manifest.encode())
         seal = msgspec.structs.replace(seal, key=public_of(key), signature=_text_of(signature))
-    yield from (Member(MANIFEST_JSON, data), *rest, Member(SEAL, msgspec.json.encode(seal)))
+    yield from (TarMember(MANIFEST_JSON, data), *rest, TarMember(SEAL, msgspec.json.encode(seal)))
 
 
 def _text_of(signature: bytes) -> str:
@@ -155,7 +155,7 @@ def _text_of(signature: bytes) -> str:
     return base64.b64encode(signature).decode()
 
 
-def _content_hash(members: Iterable[Member]) -> str:
+def _content_hash(members: Iterable[TarMember]) -> str:
     lines = (f"{sha256_hex(bytes(member.data))} {member.name}\n" for member in members)
     return "sha256:" + sha256_hex("".join(lines))
 
@@ -167,29 +167,29 @@ def read_archive(data: bytes, source: str) -> Archive:
     """
     if len(data) > ARCHIVE_BYTES_MAX:
         raise TooLarge(f"over the limit of {ARCHIVE_BYTES_MAX:,} bytes", source=source)
-    found = unpacked(data, source, members_max=DOCS_MAX + 4, bytes_max=ARCHIVE_BYTES_MAX)
-    for member in found:
+    members = unpacked(data, source, members_max=DOCS_MAX + 4, bytes_max=ARCHIVE_BYTES_MAX)
+    for member in members:
         most = _MEMBER_BYTES_MAX.get(member.name, BODY_BYTES_MAX)
         if member.name not in _CACHES and len(member.data) > most:
             detail = f"{member.name} is over the limit of {most:,} bytes"
             raise TooLarge(detail, source=source)
-    names = [member.name for member in found]
+    names = [member.name for member in members]
     if names[:1] != [MANIFEST_JSON] or names[-3:] != [*_CACHES, SEAL]:
         raise Unparsable("it is no portable pack, or files are missing", source=source)
-    manifest = bytes(found[0].data)
-    seal = _seal(bytes(found[-1].data), manifest, source)
+    manifest = bytes(members[0].data)
+    seal = _seal(bytes(members[-1].data), manifest, source)
     pack, portable = _manifest(manifest, source)
-    if pack.manifest.content_hash != _content_hash(found[1:-1]):
+    if pack.manifest.content_hash != _content_hash(members[1:-1]):
         raise Unparsable("its content is not what its hash says", source=source)
     paths = [doc.source_path for doc in pack.manifest.docs]
     if paths != names[1:-3]:
         raise Unparsable("its docs are not those of its manifest", source=source)
-    docs = {member.name: bytes(member.data) for member in found[1:-3]}
-    ready = _ready(docs, portable, found[-3].data, found[-2].data, source)
+    docs = {member.name: bytes(member.data) for member in members[1:-3]}
+    ready = _ready(docs, portable, members[-3].data, members[-2].data, source)
     return Archive(
         pack=pack,
         manifest=manifest,
-        seal=bytes(found[-1].data),
+        seal=bytes(members[-1].data),
         docs=docs,
         ready=ready,
         key=seal.key,
@@ -221,7 +221,7 @@ def _seal(data: bytes, manifest: bytes, source: str) -> Seal:
 
 def _manifest(data: bytes, source: str) -> tuple[Pack, Portable]:
     try:
-        portable = msgspec.json.decode(data, type=_Head).portable
+        portable = msgspec.json.decode(data, type=_PortableHeader).portable
     except (ValueError, RecursionError) as error:
         raise Unparsable(f"its manifest is of no portable pack: {error}", source=source) from error
     if portable.format != _FORMAT:
@@ -250,7 +250,7 @@ def _ready(
     import numpy as np
 
     try:
-        cuts = msgspec.json.Decoder(PortableCut).decode_lines(lines)
+        cuts = msgspec.json.Decoder(PortableDocChunks).decode_lines(lines)
     except (ValueError, RecursionError) as error:
         raise Unparsable(f"{PASSAGES} cannot be read: {error}", source=source) from error
     total = sum(len(cut.passages) for cut in cuts)
@@ -263,20 +263,20 @@ def _ready(
         vectors = checked(matrix, total, portable.dim)
     except EmbedError as error:
         raise Unparsable("its vectors are no unit vectors", source=source) from error
-    found: dict[str, Ready] = {}
+    ready: dict[str, Ready] = {}
     first = 0
     for cut in cuts:
         last = first + len(cut.passages)
         markdown = _text(docs[cut.doc], cut.doc, source)
-        found[cut.doc] = Ready(
+        ready[cut.doc] = Ready(
             markdown=markdown,
             chunker=portable.chunker,
-            passages=passages_of(cut, markdown, source),
+            passages=chunks_of(cut, markdown, source),
             model=portable.model,
             vectors=vectors[first:last],
         )
         first = last
-    return found
+    return ready
 
 
 def _text(data: bytes, name: str, source: str) -> str:
@@ -287,23 +287,23 @@ def _text(data: bytes, name: str, source: str) -> str:
         raise Unparsable(f"{name} is not UTF-8", source=source) from error
 
 
-def passages_of(cut: PortableCut, markdown: str, source: str) -> tuple[Passage, ...]:
+def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[Passage, ...]:
     """The passages of a text by their places in it. Raises Unparsable where they are not in it."""
-    before = 0
-    for one in cut.passages:
-        if not before <= one.start < one.end <= len(markdown):
+    previous_start = 0
+    for chunk in cut.passages:
+        if not previous_start <= chunk.start < chunk.end <= len(markdown):
             raise Unparsable(f"a passage of {cut.doc} is not in its text", source=source)
-        before = one.start
-    if sum(one.end - one.start for one in cut.passages) > _OVERLAP_FACTOR_MAX * len(markdown):
+        previous_start = chunk.start
+    if sum(chunk.end - chunk.start for chunk in cut.passages) > _OVERLAP_FACTOR_MAX * len(markdown):
         raise Unparsable(f"the passages of {cut.doc} repeat its text", source=source)
     return tuple(
         Passage(
-            text=markdown[one.start : one.end],
-            start=one.start,
-            end=one.end,
-            heading=one.heading,
-            page=one.page,
-            tokens=one.tokens,
+            text=markdown[chunk.start : chunk.end],
+            start=chunk.start,
+            end=chunk.end,
+            heading=chunk.heading,
+            page=chunk.page,
+            tokens=chunk.tokens,
         )
-        for one in cut.passages
+        for chunk in cut.passages
     )

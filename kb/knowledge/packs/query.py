@@ -1,4 +1,4 @@
-"""Questions to a pack's manifest: which docs, how they match, what they link to. Pure."""
+"""Query a pack's manifest: list docs, search them, follow their links. Pure."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -19,7 +19,7 @@ _WEIGHTS: Final[tuple[tuple[str, int, Callable[[PackDoc], tuple[str, ...]]], ...
 
 
 class PackFilter(Struct, frozen=True, kw_only=True):
-    """Which docs are wanted; what is not said lets all pass."""
+    """Filters over docs; one that is not set lets all pass."""
 
     tags: tuple[str, ...] = ()
     """All of them must be there, as they are written."""
@@ -58,22 +58,22 @@ class Neighbors(Struct, frozen=True, kw_only=True):
     """Links whose target the pack does not have."""
 
 
-def list_docs(pack: Pack, wanted: PackFilter = PackFilter()) -> list[PackDoc]:  # noqa: B008  frozen
+def list_docs(pack: Pack, filters: PackFilter = PackFilter()) -> list[PackDoc]:  # noqa: B008  frozen
     """The docs that pass the filter, in the order of the manifest."""
-    kind = None if wanted.kind is None else normal_kind(wanted.kind)
+    kind = None if filters.kind is None else normal_kind(filters.kind)
     return [
         doc
         for doc in pack.manifest.docs
         if kind in (None, doc.kind)
-        and doc.selector.startswith(wanted.selector_prefix or "")
-        and set(wanted.tags) <= set(doc.tags)
-        and (wanted.related_to is None or _is_related(pack, doc, wanted.related_to, wanted))
+        and doc.selector.startswith(filters.selector_prefix or "")
+        and set(filters.tags) <= set(doc.tags)
+        and (filters.related_to is None or _is_related(pack, doc, filters.related_to, filters))
     ]
 
 
-def _is_related(pack: Pack, doc: PackDoc, name: str, wanted: PackFilter) -> bool:
+def _is_related(pack: Pack, doc: PackDoc, name: str, filters: PackFilter) -> bool:
     return any(
-        wanted.edge_type in (None, edge.type) and _leads_to(pack, edge, name)
+        filters.edge_type in (None, edge.type) and _leads_to(pack, edge, name)
         for edge in doc.related
     )
 
@@ -83,16 +83,16 @@ def _leads_to(pack: Pack, edge: PackEdge, name: str) -> bool:
     return edge.target == name or (target is not None and name in (target.id, target.selector))
 
 
-def search(pack: Pack, query: str, wanted: PackFilter = PackFilter()) -> list[PackHit]:  # noqa: B008  frozen
+def search(pack: Pack, query: str, filters: PackFilter = PackFilter()) -> list[PackHit]:  # noqa: B008  frozen
     """Docs whose id, selector, title, tags or summary hold the query, best first, then by selector.
 
     Letter case and white space around do not matter. Each tag that matches adds to the score. A
     query of nothing finds every doc that passes the filter, with a point for each field and tag.
     """
     needle = _folded(query)
-    hits = (_hit(doc, needle) for doc in list_docs(pack, wanted))
-    found = [hit for hit in hits if hit.score]
-    return sorted(found, key=lambda hit: (-hit.score, hit.document.selector))
+    hits = (_hit(doc, needle) for doc in list_docs(pack, filters))
+    matching = [hit for hit in hits if hit.score]
+    return sorted(matching, key=lambda hit: (-hit.score, hit.document.selector))
 
 
 def _hit(doc: PackDoc, needle: str) -> PackHit:
@@ -121,22 +121,22 @@ def _folded(text: str) -> str:
 def neighbors(pack: Pack, name: str, edge_type: EdgeType | None = None) -> Neighbors:
     """Where the links of a doc lead, of one type or of all. Raises UnknownPackDoc."""
     doc = pack.require(name)
-    found: dict[tuple[str, EdgeType], NeighborEdge] = {}
-    lost = []
+    edges: dict[tuple[str, EdgeType], NeighborEdge] = {}
+    dangling_edges = []
     for edge in doc.related:
         if edge_type not in (None, edge.type):
             continue
         target = pack.find(edge.target)
         if target is None:
-            lost.append(_dangling(doc, edge))
+            dangling_edges.append(_dangling(doc, edge))
         else:
-            found.setdefault(
+            edges.setdefault(
                 (target.selector, edge.type), NeighborEdge(type=edge.type, target=target)
             )
     return Neighbors(
         document=doc,
-        edges=tuple(found[place] for place in sorted(found)),
-        dangling=tuple(lost),
+        edges=tuple(edges[key] for key in sorted(edges)),
+        dangling=tuple(dangling_edges),
     )
 
 

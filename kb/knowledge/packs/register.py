@@ -1,4 +1,4 @@
-"""The register of packs: which are known by their names, where they lie, who may see them."""
+"""The store's records of packs: their ids and selectors, their locations, who may see them."""
 
 import os
 from pathlib import Path
@@ -29,18 +29,18 @@ class SharedSelector(AmbiguousId):
     template = "{id} is the selector of several packs ({candidates}); say the id of one"
 
 
-def pack_at(said: str) -> Pack:
+def pack_at(location: str) -> Pack:
     """The pack at a place as a person writes it: a folder, or a manifest's file.
 
     Raises what `load_pack` raises, and UsageError for what lies on no disk of this machine.
     """
-    if any(mark in said[:12] for mark in _ELSEWHERE) and not said.startswith("file://"):
-        raise UsageError(f"{said} is no folder and no manifest on this machine")
-    return load_pack(_path(said))
+    if any(mark in location[:12] for mark in _ELSEWHERE) and not location.startswith("file://"):
+        raise UsageError(f"{location} is no folder and no manifest on this machine")
+    return load_pack(_path(location))
 
 
-def _path(said: str) -> Path:
-    return path_of(Lsid(said)) or Path(os.path.expanduser(said))
+def _path(location: str) -> Path:
+    return path_of(Lsid(location)) or Path(os.path.expanduser(location))
 
 
 def place_of(record: PackRecord, home: Path) -> Path:
@@ -58,13 +58,13 @@ def known_at(txn: ReadTxn, pack_id: str, location: str) -> PackRecord | None:
 
     Raises UsageError where another pack of that id is registered.
     """
-    known = PACKS.get(txn, text_key(pack_id))
-    if known is not None and known.location != location:
+    registered = PACKS.get(txn, text_key(pack_id))
+    if registered is not None and registered.location != location:
         raise UsageError(
-            f"{pack_id} is registered from {known.location}; "
+            f"{pack_id} is registered from {registered.location}; "
             f"kb pack rm {pack_id} makes room for another"
         )
-    return known
+    return registered
 
 
 def register(
@@ -82,22 +82,22 @@ def register(
     Registered again it keeps its time and, where none is given, who sees it. Raises UsageError
     where another pack of that id is registered, and what `check_succession` raises.
     """
-    said, location = pack.manifest, location or pack.location
-    key = text_key(said.pack_id)
+    manifest, location = pack.manifest, location or pack.location
+    key = text_key(manifest.pack_id)
     with store.write() as txn:
-        known = known_at(txn, said.pack_id, location)
-        check_succession(known, said.version, signed_by, downgrade=downgrade)
+        registered = known_at(txn, manifest.pack_id, location)
+        check_succession(registered, manifest.version, signed_by, downgrade=downgrade)
         record = PackRecord(
-            pack_id=said.pack_id,
+            pack_id=manifest.pack_id,
             location=location,
             form=pack.form,
             selector=pack.selector,
-            version=said.version,
-            content_hash=said.content_hash,
+            version=manifest.version,
+            content_hash=manifest.content_hash,
             signed_by=signed_by,
-            visibility=visibility or (known.visibility if known else "public"),
-            owner=known.owner if known else owner,
-            added_ms=known.added_ms if known else store.clock.now_ms(),
+            visibility=visibility or (registered.visibility if registered else "public"),
+            owner=registered.owner if registered else owner,
+            added_ms=registered.added_ms if registered else store.clock.now_ms(),
         )
         PACKS.put(txn, key, record)
         return record
@@ -113,8 +113,8 @@ def unregister(store: Store, name: str) -> PackRecord:
 
 def listed(txn: ReadTxn, scope: Scope) -> list[PackRecord]:
     """The packs that a scope sees, by id."""
-    seen = (record for _, record in PACKS.scan(txn) if scope.reads(record.audience))
-    return sorted(seen, key=lambda record: record.pack_id)
+    visible = (record for _, record in PACKS.scan(txn) if scope.reads(record.audience))
+    return sorted(visible, key=lambda record: record.pack_id)
 
 
 def resolve(txn: ReadTxn, name: str, scope: Scope) -> PackRecord:
@@ -124,13 +124,13 @@ def resolve(txn: ReadTxn, name: str, scope: Scope) -> PackRecord:
     several packs give themselves this selector.
     """
     records = listed(txn, scope)
-    found = [record for record in records if record.pack_id == name]
-    found = found or [record for record in records if record.selector == name]
-    if not found:
+    matches = [record for record in records if record.pack_id == name]
+    matches = matches or [record for record in records if record.selector == name]
+    if not matches:
         raise UnknownPack(id=name)
-    if len(found) > 1:
-        raise SharedSelector(id=name, candidates=", ".join(record.pack_id for record in found))
-    return found[0]
+    if len(matches) > 1:
+        raise SharedSelector(id=name, candidates=", ".join(record.pack_id for record in matches))
+    return matches[0]
 
 
 def open_registered(record: PackRecord, home: Path) -> Pack:
@@ -172,15 +172,18 @@ def follow_version(store: Store, record: PackRecord, pack: Pack, *, dry_run: boo
 
     A dry run writes nothing. Raises HeldBack where its version is lower than the registered one.
     """
-    said = pack.manifest
-    check_succession(record, said.version, record.signed_by)
-    if dry_run or (record.version, record.content_hash) == (said.version, said.content_hash):
+    manifest = pack.manifest
+    check_succession(record, manifest.version, record.signed_by)
+    if dry_run or (record.version, record.content_hash) == (
+        manifest.version,
+        manifest.content_hash,
+    ):
         return
     key = text_key(record.pack_id)
     with store.write() as txn:
         # Somebody may have added another version meanwhile, or taken the pack off.
         if PACKS.get(txn, key) == record:
-            changes = {"version": said.version, "content_hash": said.content_hash}
+            changes = {"version": manifest.version, "content_hash": manifest.content_hash}
             PACKS.put(txn, key, structs.replace(record, **changes))
 
 

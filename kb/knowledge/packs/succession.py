@@ -1,4 +1,4 @@
-"""May a pack take the place of the one that is registered under its id? Pure."""
+"""May a pack replace the one that is registered under its id? Pure."""
 
 import re
 from typing import Final
@@ -11,25 +11,26 @@ _VERSION_CHARS_MAX: Final = 128
 
 
 def check_succession(
-    known: PackRecord | None, version: str, signed_by: str, *, downgrade: bool = False
+    registered: PackRecord | None, version: str, signed_by: str, *, downgrade: bool = False
 ) -> None:
     """Let a pack of this version, signed by this key (empty: by nobody), stand for `known`.
 
     An id that was signed once stays with its signer. Raises Refused where somebody else or nobody
     signed this one, HeldBack where its version is lower and `downgrade` does not allow that.
     """
-    if known is None:
+    if registered is None:
         return
-    if known.signed_by and signed_by != known.signed_by:
+    if registered.signed_by and signed_by != registered.signed_by:
         whose = f"is signed by {signed_by}" if signed_by else "is not signed"
         detail = (
-            f"{known.pack_id} is registered as signed by {known.signed_by}, and this one {whose}; "
-            f"if that is right, `kb pack rm {known.pack_id}` makes room for it"
+            f"{registered.pack_id} is registered as signed by {registered.signed_by}, "
+            f"and this one {whose}; "
+            f"if that is right, `kb pack rm {registered.pack_id}` makes room for it"
         )
-        raise Refused(detail, source=known.pack_id)
-    if not downgrade and is_lower(version, known.version):
+        raise Refused(detail, source=registered.pack_id)
+    if not downgrade and is_lower(version, registered.version):
         raise HeldBack(
-            f"{known.pack_id}: version {version} is lower than {known.version}, which is "
+            f"{registered.pack_id}: version {version} is lower than {registered.version}, which is "
             "registered; `kb pack add --downgrade` takes it"
         )
 
@@ -51,11 +52,11 @@ _END: Final = (1, 0, "")
 
 
 def _key(version: str) -> list[tuple[int, int, str]]:
-    said = version[:_VERSION_CHARS_MAX].lower().partition("+")[0]
-    said = re.sub(r"^v(?=[0-9])", "", said)
+    text = version[:_VERSION_CHARS_MAX].lower().partition("+")[0]
+    text = re.sub(r"^v(?=[0-9])", "", text)
     return [
         (1, int(number), "") if number else (0, 0, word)
-        for number, word in re.findall(_PARTS, said, re.ASCII)
+        for number, word in re.findall(_PARTS, text, re.ASCII)
     ]
 
 

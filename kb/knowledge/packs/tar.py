@@ -1,4 +1,4 @@
-"""A plain tar of few words: regular files, each header as this module writes it. Pure.
+"""A minimal tar: regular files only, each header exactly as this module writes it. Pure.
 
 Reading compares every byte that is not content with what writing would have made of it. So there is
 one archive to a list of members, and nothing in it that another program might read otherwise: no
@@ -29,7 +29,7 @@ _KINDS: Final = {
 }
 
 
-class Member(Struct, frozen=True):
+class TarMember(Struct, frozen=True):
     """A file by its name in the archive."""
 
     name: str
@@ -41,7 +41,7 @@ def is_plain(name: str) -> bool:
     return len(name) <= NAME_CHARS_MAX and _PLAIN_NAME.fullmatch(name) is not None
 
 
-def packed(members: Iterable[Member]) -> Iterator[bytes | memoryview]:
+def packed(members: Iterable[TarMember]) -> Iterator[bytes | memoryview]:
     """The archive in parts; equal members give equal bytes. Names must be plain."""
     for member in members:
         yield _header(member.name, len(member.data))
@@ -58,14 +58,14 @@ def _header(name: str, size: int) -> bytes:
     return info.tobuf(tarfile.USTAR_FORMAT)
 
 
-def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> list[Member]:
+def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> list[TarMember]:
     """The members in order, none copied.
 
     `bytes_max` is what one member may have. Raises Refused for what has no place in an archive,
     TooLarge, and Unparsable where it is cut short or not as written.
     """
     view = memoryview(data)
-    found: list[Member] = []
+    members: list[TarMember] = []
     names: set[str] = set()
     at = 0
     while view[at : at + _BLOCK] != _END[:_BLOCK]:
@@ -74,7 +74,7 @@ def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> l
             raise Refused(f"{name} is in it twice", source=source)
         if size > bytes_max:
             raise TooLarge(f"{name} is over the limit of {bytes_max:,} bytes", source=source)
-        if len(found) == members_max:
+        if len(members) == members_max:
             raise TooLarge(f"over {members_max:,} files are in it", source=source)
         start, end = at + _BLOCK, at + _BLOCK + size
         at = end + -size % _BLOCK
@@ -83,10 +83,10 @@ def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> l
         if any(view[end:at]):
             raise Unparsable(f"there is something behind {name}", source=source)
         names.add(name)
-        found.append(Member(name, view[start:end]))
+        members.append(TarMember(name, view[start:end]))
     if view[at:] != _END:
         raise Unparsable("its end is missing, or something is behind it", source=source)
-    return found
+    return members
 
 
 def _read_header(block: bytes, source: str) -> tuple[str, int]:
@@ -99,8 +99,8 @@ def _read_header(block: bytes, source: str) -> tuple[str, int]:
         raise Refused(f"{name!r} is {kind}", source=source)
     if not is_plain(name):
         raise Refused(f"{name!r} is no plain relative path", source=source)
-    said = block[124:136]
-    size = int(said[:11], 8) if _SIZE.fullmatch(said) else -1
+    size_field = block[124:136]
+    size = int(size_field[:11], 8) if _SIZE.fullmatch(size_field) else -1
     if size < 0 or block != _header(name, size):
         raise Unparsable(f"the header of {name} is not as it was written", source=source)
     return name, size

@@ -1,4 +1,4 @@
-"""What an entry says of its own embedding: taken out of its front matter, and put in. Pure."""
+"""The `embedding` block in an entry's front matter: remove it, or fill it in. Pure."""
 
 import json
 import re
@@ -7,12 +7,12 @@ from typing import Final
 from msgspec import Struct
 
 from kb.intake.canonicalize.frontmatter import front_tree, yaml_block
-from kb.knowledge.entries import Entry, Fault, parse
+from kb.knowledge.entries import Entry, EntryFault, parse
 
 _KEY: Final = re.compile(r"""(?:embedding|"embedding"|'embedding')\s*:""")
 
 
-class Embedding(Struct, frozen=True, kw_only=True):
+class EmbeddingBlock(Struct, frozen=True, kw_only=True):
     """The `embedding` of an entry."""
 
     model: str
@@ -37,7 +37,7 @@ def without_embedding(text: str) -> str:
     return _with_block(text, block, "".join(kept))
 
 
-def with_embedding(text: str, said: Embedding) -> str | Fault:
+def with_embedding(text: str, embedding: EmbeddingBlock) -> str | EntryFault:
     """The text of an entry with this `embedding`, and nothing else of it changed.
 
     A fault where its own cannot be told from the rest.
@@ -46,16 +46,18 @@ def with_embedding(text: str, said: Embedding) -> str | Fault:
     block = yaml_block(bare) or ""
     rows = (
         "embedding:",
-        f"  model: {json.dumps(said.model)}",
-        f"  dimensions: {said.dimensions}",
-        f"  chunks: {said.chunks}",
-        f'  last_computed: "{said.last_computed}"',
+        f"  model: {json.dumps(embedding.model)}",
+        f"  dimensions: {embedding.dimensions}",
+        f"  chunks: {embedding.chunks}",
+        f'  last_computed: "{embedding.last_computed}"',
     )
     filled = _with_block(bare, block, block + "".join(f"{row}\n" for row in rows))
-    read = front_tree(filled).get("embedding")
-    wanted = {name: str(getattr(said, name)) for name in Embedding.__struct_fields__}
-    if read != wanted or parse(filled) != parse(text) or not isinstance(parse(text), Entry):
-        return Fault(line=1, detail="embedding cannot be filled in; write it as a block of its own")
+    parsed = front_tree(filled).get("embedding")
+    expected = {name: str(getattr(embedding, name)) for name in EmbeddingBlock.__struct_fields__}
+    if parsed != expected or parse(filled) != parse(text) or not isinstance(parse(text), Entry):
+        return EntryFault(
+            line=1, detail="embedding cannot be filled in; write it as a block of its own"
+        )
     return filled
 
 

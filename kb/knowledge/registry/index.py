@@ -1,4 +1,4 @@
-"""The index of a registry: which entries there are, and what each of its files must be. Pure."""
+"""The index of a registry: its entries, and the hash and size of every file. Pure."""
 
 import re
 from typing import Annotated, Final
@@ -75,7 +75,7 @@ class Index(Struct, frozen=True, kw_only=True):
     entries: Annotated[tuple[IndexEntry, ...], Meta(max_length=ENTRIES_MAX)]
 
 
-class _Head(Struct, frozen=True, kw_only=True):
+class _IndexVersion(Struct, frozen=True, kw_only=True):
     schema_version: int
 
 
@@ -104,10 +104,10 @@ def parse_index(data: bytes, source: str) -> Index:
     if len(data) > INDEX_BYTES_MAX:
         raise TooLarge(f"its index is over {INDEX_BYTES_MAX:,} bytes", source=source)
     try:
-        head = msgspec.json.decode(data, type=_Head)
+        head = msgspec.json.decode(data, type=_IndexVersion)
         if head.schema_version != _SCHEMA:
-            said = f"its index is of form {head.schema_version}, and this program reads {_SCHEMA}"
-            raise Unparsable(said, source=source)
+            detail = f"its index is of form {head.schema_version}, and this program reads {_SCHEMA}"
+            raise Unparsable(detail, source=source)
         index = msgspec.json.decode(data, type=Index)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Unparsable(f"its index cannot be read: {error}", source=source) from error

@@ -1,4 +1,4 @@
-"""What of the registries is to be taken, given what is here? Pure."""
+"""Plan a pull: what to take from the registries, given what the home has. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kb.knowledge.entries import compare
 from kb.knowledge.registry.index import IndexEntry
-from kb.knowledge.registry.reading import Reading
+from kb.knowledge.registry.reading import RegistryReading
 from kb.model.registry import PulledEntry
 
 PullOutcome = Literal["new", "updated", "unchanged", "kept", "failed"]
@@ -29,8 +29,8 @@ class Offers(Struct, frozen=True, kw_only=True):
     """By registry, the entries that one added before it gives."""
 
 
-class Here(Struct, frozen=True, kw_only=True):
-    """What there is of an entry in the home."""
+class LocalEntry(Struct, frozen=True, kw_only=True):
+    """An entry as the home has it."""
 
     pulled: PulledEntry | None = None
     path: Path | None = None
@@ -41,7 +41,7 @@ class Here(Struct, frozen=True, kw_only=True):
     """Whether a person removed it from the searches."""
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class PullStep(Struct, frozen=True, kw_only=True):
     """What becomes of an entry."""
 
     outcome: PullOutcome
@@ -52,7 +52,7 @@ class Step(Struct, frozen=True, kw_only=True):
     """Whether the file that is here is put aside first."""
 
 
-def offered(readings: Sequence[Reading]) -> Offers:
+def offered(readings: Sequence[RegistryReading]) -> Offers:
     """Of several registries with one entry the first gives it, also when it cannot be reached."""
     winners: dict[str, str] = {}
     by_id: dict[str, Offer] = {}
@@ -68,63 +68,71 @@ def offered(readings: Sequence[Reading]) -> Offers:
 
 
 def decide(
-    offer: Offer, here: Here, *, asked: bool, theirs: bool, unread: Mapping[str, int], order: int
-) -> Step:
+    offer: Offer,
+    here: LocalEntry,
+    *,
+    by_name: bool,
+    take_theirs: bool,
+    unread: Mapping[str, int],
+    order: int,
+) -> PullStep:
     """What becomes of one entry that is offered by the registry with this `order`.
 
-    `asked` says that a person named it, `theirs` that the registry's is wanted whatever was
-    changed here. `unread` has the order of each registry that is known and was not read now.
+    `by_name` says that a person named it, `take_theirs` that the registry's file wins over changes
+    made here. `unread` has the order of each registry that is known and was not read now.
     """
-    known = here.pulled
-    if known is not None and not asked and unread.get(known.registry, order) < order:
-        return _kept(f"it comes from {known.registry}, which was added first")
-    if here.is_removed and not asked:
+    pulled = here.pulled
+    if pulled is not None and not by_name and unread.get(pulled.registry, order) < order:
+        return _kept(f"it comes from {pulled.registry}, which was added first")
+    if here.is_removed and not by_name:
         return _kept(f"removed here; kb pull {offer.entry.zettel_id} brings it back")
-    if known is None or not known.sha256:
-        return _unknown(offer, here, theirs=theirs)
-    return _known(offer, known, here, asked=asked, theirs=theirs)
+    if pulled is None or not pulled.sha256:
+        return _never_pulled(offer, here, take_theirs=take_theirs)
+    return _pulled(offer, pulled, here, by_name=by_name, take_theirs=take_theirs)
 
 
-def _unknown(offer: Offer, here: Here, *, theirs: bool) -> Step:
+def _never_pulled(offer: Offer, here: LocalEntry, *, take_theirs: bool) -> PullStep:
     """An entry that never came, or not wholly."""
     wanted = here.pulled.wanted_sha256 if here.pulled else ""
     if here.path is None:
-        return Step(outcome="new", takes=True)
+        return PullStep(outcome="new", takes=True)
     if here.sha256 is not None and here.sha256 in (wanted, offer.entry.sha256):
-        return Step(outcome="new", takes=True)
-    if theirs:
-        return Step(outcome="new", takes=True, aside=True)
+        return PullStep(outcome="new", takes=True)
+    if take_theirs:
+        return PullStep(outcome="new", takes=True, aside=True)
     return _kept("a file of your own is in its place; --theirs puts that aside")
 
 
-def _known(offer: Offer, known: PulledEntry, here: Here, *, asked: bool, theirs: bool) -> Step:
+def _pulled(
+    offer: Offer, pulled: PulledEntry, here: LocalEntry, *, by_name: bool, take_theirs: bool
+) -> PullStep:
     if here.path is None:
-        if asked:
-            return Step(outcome="new", takes=True)
+        if by_name:
+            return PullStep(outcome="new", takes=True)
         return _kept(f"deleted here; kb pull {offer.entry.zettel_id} brings it back")
-    is_newer = compare(offer.entry.version, known.version) > 0
-    if here.sha256 in (known.sha256, known.wanted_sha256):
-        takes = is_newer or bool(known.wanted_sha256) or here.is_removed
-        return Step(outcome="updated" if takes else "unchanged", takes=takes)
+    is_newer = compare(offer.entry.version, pulled.version) > 0
+    if here.sha256 in (pulled.sha256, pulled.wanted_sha256):
+        takes = is_newer or bool(pulled.wanted_sha256) or here.is_removed
+        return PullStep(outcome="updated" if takes else "unchanged", takes=takes)
     if here.sha256 == offer.entry.sha256:
-        return Step(outcome="updated", takes=True)
-    if theirs:
-        return Step(outcome="updated", takes=True, aside=True)
+        return PullStep(outcome="updated", takes=True)
+    if take_theirs:
+        return PullStep(outcome="updated", takes=True, aside=True)
     newer = f", and {offer.entry.version} is there" if is_newer else ""
-    return _kept(f"changed here since {known.version}{newer}; --theirs puts that aside")
+    return _kept(f"changed here since {pulled.version}{newer}; --theirs puts that aside")
 
 
 def withdrawn(
-    readings: Iterable[Reading], known: Mapping[str, PulledEntry], offers: Offers
+    readings: Iterable[RegistryReading], pulled: Mapping[str, PulledEntry], offers: Offers
 ) -> dict[str, str]:
     """Entries that were pulled and are offered no more, with the registry that had them."""
     read = {reading.record.name for reading in readings if reading.error is None}
     return {
         ident: record.registry
-        for ident, record in known.items()
+        for ident, record in pulled.items()
         if record.sha256 and record.registry in read and ident not in offers.by_id
     }
 
 
-def _kept(reason: str) -> Step:
-    return Step(outcome="kept", reason=reason)
+def _kept(reason: str) -> PullStep:
+    return PullStep(outcome="kept", reason=reason)

@@ -1,4 +1,4 @@
-"""From a folder of entries to a registry: only what changed is made and written anew."""
+"""Publish a folder of entries as a registry; only what changed is embedded and written again."""
 
 import base64
 import datetime as dt
@@ -13,9 +13,9 @@ from kb.errors import HeldBack, NotFound, SourceError, TooLarge, UsageError
 from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.sync.read import read_file
 from kb.intake.sync.walk import Found, walk
-from kb.knowledge.entries import Entry, Fault, compare, id_line, parse
+from kb.knowledge.entries import Entry, EntryFault, compare, id_line, parse
 from kb.knowledge.packs.keys import is_signed, public_of
-from kb.knowledge.registry.front import Embedding, with_embedding, without_embedding
+from kb.knowledge.registry.front import EmbeddingBlock, with_embedding, without_embedding
 from kb.knowledge.registry.index import (
     ENTRIES_MAX,
     ENTRY_BYTES_MAX,
@@ -31,7 +31,7 @@ from kb.knowledge.registry.index import (
     parse_index,
     vector_path,
 )
-from kb.knowledge.registry.place import Place
+from kb.knowledge.registry.target import RegistryTarget
 from kb.knowledge.registry.vectors import Embedded, Pipeline, embedded, markdown_of
 from kb.model.clock import Clock
 from kb.model.ids import sha256_hex
@@ -81,7 +81,7 @@ class NotPublished(HeldBack):
         self.problems = problems
 
 
-class _Draft(Struct, frozen=True, kw_only=True):
+class _EntryFile(Struct, frozen=True, kw_only=True):
     """A file of the folder that is an entry."""
 
     file: str
@@ -93,18 +93,18 @@ class _Draft(Struct, frozen=True, kw_only=True):
         return self.entry.meta.zettel_id
 
 
-class _Old(Struct, frozen=True, kw_only=True):
-    """What is published there already."""
+class _Existing(Struct, frozen=True, kw_only=True):
+    """The registry as it is published already."""
 
     index: Index
     data: bytes
     texts: dict[str, str]
-    """By id; of files that are what the index says."""
+    """Texts of entries by id; only files whose hash is the one in the index."""
 
 
 def publish(
     folder: Path,
-    place: Place,
+    target: RegistryTarget,
     pipeline: Pipeline,
     clock: Clock,
     *,
@@ -112,241 +112,255 @@ def publish(
     key: "Ed25519PrivateKey | None" = None,
     skip_bad: bool = False,
 ) -> Published:
-    """Have the entries below `folder` in a registry; equal input gives equal bytes.
+    """Publish the entries below `folder`; equal input gives equal bytes.
 
-    A text may change with its version only. With `skip_bad` what is wrong is left out, and what
-    was published of it before stays. Raises NotPublished without; UsageError, NotFound where there
-    is nothing to publish, TooLarge, and what the place raises.
+    A text may change only with its version. With `skip_bad` faulty files are left out, and what
+    was published of them before stays; without it they raise NotPublished. Raises UsageError,
+    NotFound where there is nothing to publish, TooLarge, and what the target raises.
     """
-    old = _published(place, to)
-    drafts, problems = _read(folder)
-    drafts, moved = _checked(drafts, old)
-    problems = (*problems, *moved)
+    existing = _read_existing(target, to)
+    entry_files, problems = _read(folder)
+    entry_files, version_problems = _without_stale(entry_files, existing)
+    problems = (*problems, *version_problems)
     if problems and not skip_bad:
         raise NotPublished(problems)
-    if not drafts:
+    if not entry_files:
         raise NotFound(f"no entry is in {display_name(folder)}")
-    kept = {one.zettel_id: one for one in old.index.entries}
+    before = {entry.zettel_id: entry for entry in existing.index.entries}
     files: dict[str, bytes] = {}
     entries: list[IndexEntry] = []
-    made = 0
-    for entry, passages in _entries(drafts, place, old, pipeline, clock, files):
+    embedded_count = 0
+    for entry, count in _entries(entry_files, target, existing, pipeline, clock, files):
         entries.append(entry)
-        made += passages
+        embedded_count += count
     if problems:
-        here = {entry.zettel_id for entry in entries}
-        entries += [one for ident, one in kept.items() if ident not in here]
-    index = _index(entries, old, pipeline, clock)
-    signed_by = _seal(index, old, files, place, key)
-    gone = _paths(old.index) - _paths(index)
+        ids = {entry.zettel_id for entry in entries}
+        entries += [entry for ident, entry in before.items() if ident not in ids]
+    index = _index(entries, existing, pipeline, clock)
+    signed_by = _seal(index, existing, files, target, key)
+    obsolete = _paths(existing.index) - _paths(index)
     if signed_by is None and INDEX in files:
-        gone.add(SIGNATURE)
-    place.write(files, gone)
-    now = {entry.zettel_id: entry for entry in index.entries}
-    same = sum(kept.get(ident) == entry for ident, entry in now.items())
-    new = len(now.keys() - kept.keys())
+        obsolete.add(SIGNATURE)
+    target.write(files, obsolete)
+    entries_by_id = {entry.zettel_id: entry for entry in index.entries}
+    unchanged = sum(before.get(ident) == entry for ident, entry in entries_by_id.items())
+    new = len(entries_by_id.keys() - before.keys())
     return Published(
         to=to,
-        entries=len(now),
+        entries=len(entries_by_id),
         new=new,
-        updated=len(now) - new - same,
-        unchanged=same,
-        removed=len(kept.keys() - now.keys()),
-        embedded=made,
+        updated=len(entries_by_id) - new - unchanged,
+        unchanged=unchanged,
+        removed=len(before.keys() - entries_by_id.keys()),
+        embedded=embedded_count,
         signed_by=signed_by or "",
         problems=problems,
     )
 
 
-def _published(place: Place, to: str) -> _Old:
-    data = place.read(INDEX, INDEX_BYTES_MAX)
+def _read_existing(target: RegistryTarget, to: str) -> _Existing:
+    data = target.read(INDEX, INDEX_BYTES_MAX)
     if data is None:
         empty = Index(generated="", fingerprints={}, entries=())
-        return _Old(index=empty, data=b"", texts={})
+        return _Existing(index=empty, data=b"", texts={})
     index = parse_index(data, to)
     texts = {}
-    for one in index.entries:
-        found = place.read(one.path, ENTRY_BYTES_MAX)
-        if found is not None and sha256_hex(found) == one.sha256:
-            texts[one.zettel_id] = found.decode("utf-8", "replace")
-    return _Old(index=index, data=data, texts=texts)
+    for entry in index.entries:
+        entry_data = target.read(entry.path, ENTRY_BYTES_MAX)
+        if entry_data is not None and sha256_hex(entry_data) == entry.sha256:
+            texts[entry.zettel_id] = entry_data.decode("utf-8", "replace")
+    return _Existing(index=index, data=data, texts=texts)
 
 
-def _read(folder: Path) -> tuple[list[_Draft], tuple[PublishProblem, ...]]:
+def _read(folder: Path) -> tuple[list[_EntryFile], tuple[PublishProblem, ...]]:
     """The entries of a folder by id, and what is wrong with its other files."""
     if not folder.is_dir():
         raise UsageError(f"{display_name(folder)} is no folder")
-    drafts: dict[str, _Draft] = {}
+    entry_files: dict[str, _EntryFile] = {}
     problems: list[PublishProblem] = []
-    for seen in walk(folder, _EXTENSIONS):
-        name = display_name(seen.path)
-        if not isinstance(seen, Found):
-            if seen.failed:
-                problems.append(PublishProblem(file=name, line=0, detail=seen.reason))
+    for item in walk(folder, _EXTENSIONS):
+        name = display_name(item.path)
+        if not isinstance(item, Found):
+            if item.failed:
+                problems.append(PublishProblem(file=name, line=0, detail=item.reason))
             continue
-        read = _draft(seen.path, name)
-        if isinstance(read, _Draft):
-            first = drafts.setdefault(read.ident, read)
-            if first is not read:
-                said = f"{read.ident} is the id of {first.file} already"
-                problems.append(PublishProblem(file=name, line=id_line(read.text), detail=said))
+        parsed = _entry_file(item.path, name)
+        if isinstance(parsed, _EntryFile):
+            first = entry_files.setdefault(parsed.ident, parsed)
+            if first is not parsed:
+                detail = f"{parsed.ident} is the id of {first.file} already"
+                problems.append(PublishProblem(file=name, line=id_line(parsed.text), detail=detail))
         else:
             problems += [
-                PublishProblem(file=name, line=fault.line, detail=fault.detail) for fault in read
+                PublishProblem(file=name, line=fault.line, detail=fault.detail) for fault in parsed
             ]
-    if len(drafts) > ENTRIES_MAX:
+    if len(entry_files) > ENTRIES_MAX:
         raise TooLarge(f"over {ENTRIES_MAX:,} entries", source=display_name(folder))
-    return [drafts[ident] for ident in sorted(drafts)], tuple(problems)
+    return [entry_files[ident] for ident in sorted(entry_files)], tuple(problems)
 
 
-def _draft(path: Path, name: str) -> _Draft | tuple[Fault, ...]:
+def _entry_file(path: Path, name: str) -> _EntryFile | tuple[EntryFault, ...]:
     try:
         data, _ = read_file(path, ENTRY_BYTES_MAX // 2, 0)
         text = clean_text(decode_text(data)[0])
-        said = parse(text)
-        if isinstance(said, Entry):
+        parsed = parse(text)
+        if isinstance(parsed, Entry):
             markdown_of(text.encode(), path.name)
     except SourceError as error:
-        return (Fault(line=0, detail=error.reason),)
-    return _Draft(file=name, text=text, entry=said) if isinstance(said, Entry) else said
+        return (EntryFault(line=0, detail=error.reason),)
+    return _EntryFile(file=name, text=text, entry=parsed) if isinstance(parsed, Entry) else parsed
 
 
-def _checked(drafts: Sequence[_Draft], old: _Old) -> tuple[list[_Draft], list[PublishProblem]]:
-    """Those whose versions go on from what is published, and a problem for each other one."""
-    before = {one.zettel_id: one for one in old.index.entries}
-    good: list[_Draft] = []
+def _without_stale(
+    entry_files: Sequence[_EntryFile], existing: _Existing
+) -> tuple[list[_EntryFile], list[PublishProblem]]:
+    """The files whose versions follow the published ones, and a problem for each of the others."""
+    before = {entry.zettel_id: entry for entry in existing.index.entries}
+    good: list[_EntryFile] = []
     problems: list[PublishProblem] = []
-    for draft in drafts:
-        wrong = _wrong(draft, before.get(draft.ident), old.texts.get(draft.ident))
+    for file in entry_files:
+        wrong = _problem(file, before.get(file.ident), existing.texts.get(file.ident))
         if wrong is None:
-            good.append(draft)
+            good.append(file)
         else:
-            line = id_line(draft.text)
-            problems.append(PublishProblem(file=draft.file, line=line, detail=wrong))
+            line = id_line(file.text)
+            problems.append(PublishProblem(file=file.file, line=line, detail=wrong))
     return good, problems
 
 
-def _wrong(draft: _Draft, before: IndexEntry | None, text: str | None) -> str | None:
-    filled = with_embedding(draft.text, _embedding("m", 1, 0, "2000-01-01"))
-    if isinstance(filled, Fault):
+def _problem(file: _EntryFile, before: IndexEntry | None, text: str | None) -> str | None:
+    filled = with_embedding(file.text, _embedding("m", 1, 0, "2000-01-01"))
+    if isinstance(filled, EntryFault):
         return filled.detail
     if before is None:
         return None
-    version = draft.entry.meta.version
+    version = file.entry.meta.version
     step = compare(version, before.version)
     if step < 0:
-        return f"{draft.ident} {version} comes before {before.version}, which is published"
-    if step == 0 and text is not None and without_embedding(text) != without_embedding(draft.text):
-        return f"the text of {draft.ident} has changed, and its version is still {version}"
+        return f"{file.ident} {version} comes before {before.version}, which is published"
+    if step == 0 and text is not None and without_embedding(text) != without_embedding(file.text):
+        return f"the text of {file.ident} has changed, and its version is still {version}"
     return None
 
 
 def _entries(
-    drafts: Sequence[_Draft],
-    place: Place,
-    old: _Old,
+    entry_files: Sequence[_EntryFile],
+    target: RegistryTarget,
+    existing: _Existing,
     pipeline: Pipeline,
     clock: Clock,
     files: dict[str, bytes],
 ) -> Iterator[tuple[IndexEntry, int]]:
     """Each entry as the index will have it, and how many of its passages were embedded.
 
-    The files that are to be written come into `files`.
+    Adds the files that are to be written to `files`.
     """
-    before = {one.zettel_id: one for one in old.index.entries}
-    changed: list[tuple[_Draft, IndexEntry | None]] = []
-    for draft in drafts:
-        known = before.get(draft.ident)
-        text = old.texts.get(draft.ident)
-        is_same = text is not None and without_embedding(text) == without_embedding(draft.text)
-        if is_same and known is not None and _has_vectors(place, known, pipeline):
-            yield known, 0
+    before = {entry.zettel_id: entry for entry in existing.index.entries}
+    changed: list[tuple[_EntryFile, IndexEntry | None]] = []
+    for file in entry_files:
+        published = before.get(file.ident)
+        text = existing.texts.get(file.ident)
+        is_same = text is not None and without_embedding(text) == without_embedding(file.text)
+        if is_same and published is not None and _has_vectors(target, published, pipeline):
+            yield published, 0
         else:
-            changed.append((draft, known if is_same else None))
+            changed.append((file, published if is_same else None))
     for first in range(0, len(changed), _BATCH):
-        some = changed[first : first + _BATCH]
-        sources = [
-            (draft.entry, markdown_of(draft.text.encode(), draft.ident)) for draft, _ in some
-        ]
-        done = embedded(sources, pipeline)
-        for (draft, same), made in zip(some, done, strict=True):
-            yield _entry(draft, same, made, pipeline, clock, files), made.passages
+        batch = changed[first : first + _BATCH]
+        sources = [(file.entry, markdown_of(file.text.encode(), file.ident)) for file, _ in batch]
+        batch_embedded = embedded(sources, pipeline)
+        for (file, published), embedded_entry in zip(batch, batch_embedded, strict=True):
+            yield (
+                _entry(file, published, embedded_entry, pipeline, clock, files),
+                embedded_entry.passages,
+            )
 
 
-def _has_vectors(place: Place, known: IndexEntry, pipeline: Pipeline) -> bool:
-    file = known.vectors.get(pipeline.made_by.key)
+def _has_vectors(target: RegistryTarget, entry: IndexEntry, pipeline: Pipeline) -> bool:
+    file = entry.vectors.get(pipeline.made_by.key)
     if file is None:
         return False
-    data = place.read(file.path, VECTORS_BYTES_MAX)
+    data = target.read(file.path, VECTORS_BYTES_MAX)
     return data is not None and sha256_hex(data) == file.sha256
 
 
 def _entry(
-    draft: _Draft,
-    same: IndexEntry | None,
-    made: Embedded,
+    file: _EntryFile,
+    published: IndexEntry | None,
+    embedding: Embedded,
     pipeline: Pipeline,
     clock: Clock,
     files: dict[str, bytes],
 ) -> IndexEntry:
-    """An entry whose vectors were made now; of `same` text those of other models stay good."""
-    by = pipeline.made_by
-    block = _embedding(by.model, by.dim, made.passages, _iso(clock))
-    if len(made.data) > VECTORS_BYTES_MAX:
-        raise TooLarge(f"its vectors are over {VECTORS_BYTES_MAX:,} bytes", source=draft.file)
-    filled = with_embedding(draft.text, block)
+    """An entry that was embedded now.
+
+    `published` has the same text, so its vectors of other models stay; None: the text differs.
+    """
+    made_by = pipeline.made_by
+    block = _embedding(made_by.model, made_by.dim, embedding.passages, _iso(clock))
+    if len(embedding.data) > VECTORS_BYTES_MAX:
+        raise TooLarge(f"its vectors are over {VECTORS_BYTES_MAX:,} bytes", source=file.file)
+    filled = with_embedding(file.text, block)
     assert isinstance(filled, str)
     data = filled.encode()
-    path = entry_path(draft.ident)
+    path = entry_path(file.ident)
     vectors = VectorFile(
-        path=vector_path(by.key, draft.ident), sha256=sha256_hex(made.data), size=len(made.data)
+        path=vector_path(made_by.key, file.ident),
+        sha256=sha256_hex(embedding.data),
+        size=len(embedding.data),
     )
     files[path] = data
-    files[vectors.path] = made.data
-    others = same.vectors if same else {}
+    files[vectors.path] = embedding.data
+    others = published.vectors if published else {}
     return IndexEntry(
-        zettel_id=draft.ident,
-        title=draft.entry.title,
-        entry_type=draft.entry.meta.entry_type,
-        version=draft.entry.meta.version,
-        tags=draft.entry.tags,
+        zettel_id=file.ident,
+        title=file.entry.title,
+        entry_type=file.entry.meta.entry_type,
+        version=file.entry.meta.version,
+        tags=file.entry.tags,
         path=path,
         sha256=sha256_hex(data),
         size=len(data),
-        vectors={**others, by.key: vectors},
+        vectors={**others, made_by.key: vectors},
     )
 
 
-def _index(entries: Sequence[IndexEntry], old: _Old, pipeline: Pipeline, clock: Clock) -> Index:
+def _index(
+    entries: Sequence[IndexEntry], existing: _Existing, pipeline: Pipeline, clock: Clock
+) -> Index:
     used = {key for entry in entries for key in entry.vectors}
-    sets = {**old.index.fingerprints, pipeline.made_by.key: pipeline.made_by}
+    sets = {**existing.index.fingerprints, pipeline.made_by.key: pipeline.made_by}
     index = Index(
-        generated=old.index.generated,
+        generated=existing.index.generated,
         fingerprints={key: sets[key] for key in sorted(used)},
-        entries=tuple(sorted(entries, key=lambda one: one.zettel_id)),
+        entries=tuple(sorted(entries, key=lambda entry: entry.zettel_id)),
     )
     # What is as it was says so by its time, too.
-    return index if index == old.index else msgspec.structs.replace(index, generated=_iso(clock))
+    return (
+        index if index == existing.index else msgspec.structs.replace(index, generated=_iso(clock))
+    )
 
 
 def _seal(
     index: Index,
-    old: _Old,
+    existing: _Existing,
     files: dict[str, bytes],
-    place: Place,
+    target: RegistryTarget,
     key: "Ed25519PrivateKey | None",
 ) -> str | None:
     """Add the index and its signature where they change; who signed it, None for nobody."""
     data = encoded(index)
     if len(data) > INDEX_BYTES_MAX:
         raise TooLarge(f"its index is over {INDEX_BYTES_MAX:,} bytes", source=INDEX)
-    if data != old.data:
+    if data != existing.data:
         files[INDEX] = data
     if key is None:
         return None
     public = public_of(key)
-    said = place.read(SIGNATURE, 4_096) or b""
-    if data != old.data or not is_signed(public, said.decode("ascii", "replace").strip(), data):
+    signature = target.read(SIGNATURE, 4_096) or b""
+    if data != existing.data or not is_signed(
+        public, signature.decode("ascii", "replace").strip(), data
+    ):
         files[SIGNATURE] = base64.b64encode(key.sign(data)) + b"\n"
     return public
 
@@ -356,8 +370,8 @@ def _paths(index: Index) -> set[str]:
     return files | {entry.path for entry in index.entries}
 
 
-def _embedding(model: str, dim: int, chunks: int, when: str) -> Embedding:
-    return Embedding(model=model, dimensions=dim, chunks=chunks, last_computed=when)
+def _embedding(model: str, dim: int, chunks: int, when: str) -> EmbeddingBlock:
+    return EmbeddingBlock(model=model, dimensions=dim, chunks=chunks, last_computed=when)
 
 
 def _iso(clock: Clock) -> str:

@@ -1,4 +1,4 @@
-"""What does a registry say now? Its index, by one request where it is as it was."""
+"""Read the index of a registry; one request is enough where it has not changed."""
 
 import os
 from pathlib import Path
@@ -19,8 +19,8 @@ from kb.store.store import Store
 _SIGNATURE_BYTES_MAX: Final = 4_096
 
 
-class Reading(Struct, frozen=True, kw_only=True):
-    """A registry as it was found."""
+class RegistryReading(Struct, frozen=True, kw_only=True):
+    """A registry and its index, as they were read."""
 
     record: RegistryRecord
     index: Index | None
@@ -31,61 +31,61 @@ class Reading(Struct, frozen=True, kw_only=True):
 
 
 def read_index(
-    store: Store, record: RegistryRecord, source: RegistrySource, shelf: Path
-) -> Reading:
-    """Read a registry's index, and keep it in the folder `shelf` for when it has not changed.
+    store: Store, record: RegistryRecord, source: RegistrySource, folder: Path
+) -> RegistryReading:
+    """Read a registry's index, and cache it in `folder` for as long as it does not change.
 
-    What is kept there is a cache: it is used only while its hash is the one on record, and else
-    the index is read anew. An index that a trusted key has not signed is kept nowhere.
+    A cached index is used only while its hash is the one on record; otherwise it is read anew. An
+    index without the signature of the trusted key is never cached.
     """
-    kept = _kept(shelf, record)
+    kept = _kept(folder, record)
     try:
-        found = source.index(record.cursor, sha256_hex(kept) if kept is not None else None)
-        data = kept if found.data is None else found.data
+        file = source.index(record.cursor, sha256_hex(kept) if kept is not None else None)
+        data = kept if file.data is None else file.data
         assert data is not None
-        if found.data is not None and record.trust:
+        if file.data is not None and record.trust:
             _check_signature(record, source, data)
         index = parse_index(data, record.name)
     except SourceError as error:
-        last = None if kept is None else parse_index(kept, record.name)
-        return Reading(record=record, index=last, error=error)
-    if found.data is not None:
-        _keep(shelf, record, data)
-    note_read(store, record.name, found.cursor, sha256_hex(data))
-    return Reading(record=record, index=index, is_unchanged=found.data is None)
+        cached = None if kept is None else parse_index(kept, record.name)
+        return RegistryReading(record=record, index=cached, error=error)
+    if file.data is not None:
+        _keep(folder, record, data)
+    note_read(store, record.name, file.cursor, sha256_hex(data))
+    return RegistryReading(record=record, index=index, is_unchanged=file.data is None)
 
 
-def forget_index(shelf: Path, name: str) -> None:
-    """Drop what is kept of a registry's index."""
-    _place(shelf, name).unlink(missing_ok=True)
+def forget_index(folder: Path, name: str) -> None:
+    """Remove the cached index of a registry."""
+    _place(folder, name).unlink(missing_ok=True)
 
 
 def _check_signature(record: RegistryRecord, source: RegistrySource, data: bytes) -> None:
     try:
-        said = source.file(SIGNATURE, _SIGNATURE_BYTES_MAX)
+        signature = source.file(SIGNATURE, _SIGNATURE_BYTES_MAX)
     except SourceError as error:
         detail = f"its index is not signed, or its signature cannot be read: {error}"
         raise Refused(detail, source=record.name) from error
-    if not is_signed(record.trust, said.decode("ascii", "replace").strip(), data):
+    if not is_signed(record.trust, signature.decode("ascii", "replace").strip(), data):
         detail = "its index is not signed by the key that it is trusted by; nothing of it was taken"
         raise Refused(detail, source=record.name)
 
 
-def _kept(shelf: Path, record: RegistryRecord) -> bytes | None:
+def _kept(folder: Path, record: RegistryRecord) -> bytes | None:
     if not record.index_sha256:
         return None
     try:
-        data = _place(shelf, record.name).read_bytes()
+        data = _place(folder, record.name).read_bytes()
     except OSError:
         return None
     return data if sha256_hex(data) == record.index_sha256 else None
 
 
-def _keep(shelf: Path, record: RegistryRecord, data: bytes) -> None:
-    shelf.mkdir(mode=0o700, parents=True, exist_ok=True)
-    place = _place(shelf, record.name)
+def _keep(folder: Path, record: RegistryRecord, data: bytes) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place = _place(folder, record.name)
     os.replace(write_beside(place, data), place)
 
 
-def _place(shelf: Path, name: str) -> Path:
-    return shelf / f"{name}.json"
+def _place(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"

@@ -1,4 +1,4 @@
-"""The register: which registries are known by which names, and what was pulled from them."""
+"""The store's records of registries, by name, and of the entries that were pulled from them."""
 
 import os
 import re
@@ -40,17 +40,17 @@ def folder_at(location: str) -> Path:
     return path_of(Lsid(location)) or Path(location)
 
 
-def located(said: str) -> str:
+def located(location: str) -> str:
     """Where a registry is, however a person wrote it.
 
     Of a folder the index must be there and readable; a server is not asked. Raises UsageError.
     """
-    if said.startswith(_WEB):
-        return _web_location(said)
-    if "://" in said[:12] and not said.startswith("file://"):
-        raise UsageError(f"{said} is neither a folder nor an http address")
-    named = path_of(Lsid(said)) or Path(os.path.expanduser(said))
-    folder = Path(os.path.realpath(named))
+    if location.startswith(_WEB):
+        return _web_location(location)
+    if "://" in location[:12] and not location.startswith("file://"):
+        raise UsageError(f"{location} is neither a folder nor an http address")
+    path = path_of(Lsid(location)) or Path(os.path.expanduser(location))
+    folder = Path(os.path.realpath(path))
     try:
         parse_index(read_inside(folder, INDEX, INDEX_BYTES_MAX), display_name(folder))
     except SourceError as error:
@@ -58,16 +58,16 @@ def located(said: str) -> str:
     return display_name(folder)
 
 
-def _web_location(said: str) -> str:
+def _web_location(location: str) -> str:
     from kb.intake.sync.weburl import parse
 
     try:
-        at = parse(said)
+        url = parse(location)
     except Refused as error:
         raise UsageError(str(error)) from error
-    if "?" in at.target:
-        raise UsageError(f"{said}: the address of a registry has no query")
-    return at.text.removesuffix(INDEX).rstrip("/")
+    if "?" in url.target:
+        raise UsageError(f"{location}: the address of a registry has no query")
+    return url.text.removesuffix(INDEX).rstrip("/")
 
 
 def add(store: Store, name: str, location: str, trust: str | None) -> RegistryRecord:
@@ -83,13 +83,13 @@ def add(store: Store, name: str, location: str, trust: str | None) -> RegistryRe
     if trust is not None:
         _check_key(trust)
     with store.write() as txn:
-        known = REGISTRIES.get(txn, text_key(name))
-        if known is not None and known.location != location:
+        registered = REGISTRIES.get(txn, text_key(name))
+        if registered is not None and registered.location != location:
             raise UsageError(
-                f"{name} is the registry at {known.location}; "
+                f"{name} is the registry at {registered.location}; "
                 f"`kb registry rm {name}` makes room for another"
             )
-        if known is None:
+        if registered is None:
             record = RegistryRecord(
                 name=name,
                 location=location,
@@ -100,7 +100,7 @@ def add(store: Store, name: str, location: str, trust: str | None) -> RegistryRe
         else:
             # What was read under another key, or none, is read again.
             record = msgspec.structs.replace(
-                known, trust=trust or known.trust, cursor="", index_sha256=""
+                registered, trust=trust or registered.trust, cursor="", index_sha256=""
             )
         REGISTRIES.put(txn, text_key(name), record)
         return record
@@ -121,12 +121,12 @@ def remove(store: Store, name: str) -> tuple[RegistryRecord, int]:
     with store.write() as txn:
         record = resolve(txn, name)
         REGISTRIES.delete(txn, text_key(name))
-        return record, sum(one.registry == name for one in pulled(txn).values())
+        return record, sum(entry.registry == name for entry in pulled(txn).values())
 
 
 def listed(txn: ReadTxn) -> list[RegistryRecord]:
     """Every registry, in the order in which they were added."""
-    return sorted((record for _, record in REGISTRIES.scan(txn)), key=lambda one: one.order)
+    return sorted((record for _, record in REGISTRIES.scan(txn)), key=lambda record: record.order)
 
 
 def resolve(txn: ReadTxn, name: str) -> RegistryRecord:
@@ -140,12 +140,12 @@ def resolve(txn: ReadTxn, name: str) -> RegistryRecord:
 def note_read(store: Store, name: str, cursor: str, index_sha256: str) -> None:
     """Keep what was learned of a registry's index, if the registry is still known."""
     with store.write() as txn:
-        known = REGISTRIES.get(txn, text_key(name))
-        if known is not None:
-            learned = msgspec.structs.replace(
-                known, cursor=cursor, index_sha256=index_sha256, read_ms=store.clock.now_ms()
+        registered = REGISTRIES.get(txn, text_key(name))
+        if registered is not None:
+            updated = msgspec.structs.replace(
+                registered, cursor=cursor, index_sha256=index_sha256, read_ms=store.clock.now_ms()
             )
-            REGISTRIES.put(txn, text_key(name), learned)
+            REGISTRIES.put(txn, text_key(name), updated)
 
 
 def pulled(txn: ReadTxn) -> dict[str, PulledEntry]:

@@ -1,4 +1,4 @@
-"""What a pull is asked for, and what it says it did."""
+"""What a pull is to do, and its report."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kb.errors import KbError, NotFound, SourceError
-from kb.knowledge.registry.plan import Here, Offer, Offers, PullOutcome, Step
-from kb.knowledge.registry.reading import Reading
+from kb.knowledge.registry.plan import LocalEntry, Offer, Offers, PullOutcome, PullStep
+from kb.knowledge.registry.reading import RegistryReading
 from kb.model.search import SpaceName
 from kb.model.source import display_name
 
@@ -26,8 +26,8 @@ class NotOffered(NotFound):
     template = "no registry has the entry {id}; `kb registry ls` lists the registries"
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """What a pull is asked for."""
+class PullSelection(Struct, frozen=True, kw_only=True):
+    """Which entries a pull is to take."""
 
     names: tuple[str, ...] = ()
     """Ids; none means all that is new or newer."""
@@ -37,12 +37,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Whether the registry's file is taken where another is in its place; that is put aside."""
 
 
-class Task(Struct, frozen=True, kw_only=True):
+class PullTask(Struct, frozen=True, kw_only=True):
     """An entry that is offered, and what is to become of it."""
 
     offer: Offer
-    here: Here
-    step: Step
+    here: LocalEntry
+    step: PullStep
 
     @property
     def ident(self) -> str:
@@ -120,26 +120,28 @@ def reported(
     )
 
 
-def together(reports: Sequence[tuple[SpaceName, PullReport]]) -> PullReport:
-    """What the pulls of several spaces did, each line with its space."""
+def combined(reports: Sequence[tuple[SpaceName, PullReport]]) -> PullReport:
+    """The pulls of several spaces as one report, each line with its space."""
     each = [report for _, report in reports]
     return PullReport(
-        seen=sum(one.seen for one in each),
-        new=sum(one.new for one in each),
-        updated=sum(one.updated for one in each),
-        unchanged=sum(one.unchanged for one in each),
-        kept=sum(one.kept for one in each),
-        failed=sum(one.failed for one in each),
-        ready=sum(one.ready for one in each),
+        seen=sum(report.seen for report in each),
+        new=sum(report.new for report in each),
+        updated=sum(report.updated for report in each),
+        unchanged=sum(report.unchanged for report in each),
+        kept=sum(report.kept for report in each),
+        failed=sum(report.failed for report in each),
+        ready=sum(report.ready for report in each),
         registries=tuple(
-            replace(line, space=name) for name, one in reports for line in one.registries
+            replace(line, space=name) for name, report in reports for line in report.registries
         ),
-        entries=tuple(replace(line, space=name) for name, one in reports for line in one.entries),
+        entries=tuple(
+            replace(line, space=name) for name, report in reports for line in report.entries
+        ),
     )
 
 
 def line_of(
-    task: Task, *, failure: SourceError | None = None, aside: Path | None = None
+    task: PullTask, *, failure: SourceError | None = None, aside: Path | None = None
 ) -> PulledLine:
     """What became of an entry, that it failed, or where the file in its place was put."""
     return PulledLine(
@@ -153,17 +155,17 @@ def line_of(
     )
 
 
-def gone_lines(here: dict[str, Here], lost: dict[str, str]) -> list[PulledLine]:
+def gone_lines(here: dict[str, LocalEntry], lost: dict[str, str]) -> list[PulledLine]:
     """Entries that were pulled, are still here, and are offered no more."""
     lines: list[PulledLine] = []
     for ident, registry in lost.items():
-        known = here[ident].pulled
-        if known is not None and here[ident].path is not None:
+        pulled = here[ident].pulled
+        if pulled is not None and here[ident].path is not None:
             line = PulledLine(
                 zettel_id=ident,
                 registry=registry,
                 version="",
-                before=known.version,
+                before=pulled.version,
                 outcome="kept",
                 reason=f"not in {registry} any more; what is here stays",
             )
@@ -171,15 +173,17 @@ def gone_lines(here: dict[str, Here], lost: dict[str, str]) -> list[PulledLine]:
     return lines
 
 
-def read_lines(readings: Sequence[Reading], offers: Offers) -> Iterator[ReadLine]:
+def read_lines(readings: Sequence[RegistryReading], offers: Offers) -> Iterator[ReadLine]:
     """What was found of each registry."""
-    for one in readings:
-        outcome: Literal["changed", "unchanged"] = "unchanged" if one.is_unchanged else "changed"
+    for reading in readings:
+        outcome: Literal["changed", "unchanged"] = (
+            "unchanged" if reading.is_unchanged else "changed"
+        )
         yield ReadLine(
-            name=one.record.name,
-            location=one.record.location,
-            outcome="failed" if one.error else outcome,
-            entries=len(one.index.entries) if one.index and not one.error else 0,
-            shadowed=offers.shadowed.get(one.record.name, ()),
-            reason=str(one.error) if one.error else None,
+            name=reading.record.name,
+            location=reading.record.location,
+            outcome="failed" if reading.error else outcome,
+            entries=len(reading.index.entries) if reading.index and not reading.error else 0,
+            shadowed=offers.shadowed.get(reading.record.name, ()),
+            reason=str(reading.error) if reading.error else None,
         )

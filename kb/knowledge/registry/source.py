@@ -1,4 +1,4 @@
-"""Where a registry lies: a web server, or a folder. Both give the same answers."""
+"""Where a registry is read from: a web server, or a folder. Both give the same answers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -95,5 +95,7 @@ def whole_file(source: RegistrySource, path: str, size: int, sha256: str) -> byt
 
 
 def _too_long(path: str, bytes_max: int) -> Refused:
-    said = f"it has more than the {bytes_max:,} bytes that it is to have, or fetch.bytes_max allows"
-    return Refused(said, source=path)
+    detail = (
+        f"it has more than the {bytes_max:,} bytes that it is to have, or fetch.bytes_max allows"
+    )
+    return Refused(detail, source=path)

@@ -13,7 +13,7 @@ from kb.intake.embed.protocol import Embedder, checked
 from kb.intake.passages import Ready, text_hash
 from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL
 from kb.knowledge.entries import Entry
-from kb.knowledge.packs.portable import PortableCut, PortablePassage, passages_of
+from kb.knowledge.packs.portable import PortableChunk, PortableDocChunks, chunks_of
 from kb.knowledge.registry.index import VectorSet
 from kb.model.ids import sha256_hex
 from kb.model.text import Passage, indexed_text
@@ -42,7 +42,7 @@ class Embedded(Struct, frozen=True, kw_only=True):
     """Its file."""
 
 
-class _Head(Struct, frozen=True, kw_only=True):
+class _VectorsHeader(Struct, frozen=True, kw_only=True):
     schema_version: int = _SCHEMA
     zettel_id: str
     markdown_sha256: str
@@ -51,7 +51,7 @@ class _Head(Struct, frozen=True, kw_only=True):
     dim: Annotated[int, Meta(ge=1, le=65_536)]
     text_hashes: Annotated[tuple[str, ...], Meta(max_length=100_000)]
     """Of each passage, under which its vector is kept."""
-    passages: Annotated[tuple[PortablePassage, ...], Meta(max_length=100_000)]
+    passages: Annotated[tuple[PortableChunk, ...], Meta(max_length=100_000)]
 
 
 def markdown_of(data: bytes, name: str) -> str:
@@ -70,7 +70,7 @@ def embedded(entries: list[tuple[Entry, str]], pipeline: Pipeline) -> list[Embed
         return []
     embedder = pipeline.embedder()
     labels = [label_of(entry) for entry, _ in entries]
-    cuts = chunk_many(
+    chunks_by_entry = chunk_many(
         [markdown for _, markdown in entries],
         titles=labels,
         spans_of=embedder.token_spans_batch,
@@ -79,49 +79,49 @@ def embedded(entries: list[tuple[Entry, str]], pipeline: Pipeline) -> list[Embed
         section_level=ENTRY_SECTION_LEVEL,
     )
     texts = [
-        indexed_text(label, passage.heading, passage.text)
-        for label, cut in zip(labels, cuts, strict=True)
-        for passage in cut
+        indexed_text(label, chunk.heading, chunk.text)
+        for label, entry_chunks in zip(labels, chunks_by_entry, strict=True)
+        for chunk in entry_chunks
     ]
-    rows = embedder.embed_documents(texts)
+    matrix = embedder.embed_documents(texts)
     done: list[Embedded] = []
     first = 0
-    for (entry, markdown), cut in zip(entries, cuts, strict=True):
-        vectors = rows[first : first + len(cut)]
-        first += len(cut)
-        data = _file(entry, markdown, cut, vectors, pipeline.made_by)
-        done.append(Embedded(passages=len(cut), data=data))
+    for (entry, markdown), entry_chunks in zip(entries, chunks_by_entry, strict=True):
+        vectors = matrix[first : first + len(entry_chunks)]
+        first += len(entry_chunks)
+        data = _file(entry, markdown, entry_chunks, vectors, pipeline.made_by)
+        done.append(Embedded(passages=len(entry_chunks), data=data))
     return done
 
 
 def _file(
     entry: Entry,
     markdown: str,
-    cut: list[Passage],
+    chunks: list[Passage],
     vectors: "NDArray[np.float32]",
     made_by: VectorSet,
 ) -> bytes:
     label = label_of(entry)
-    head = _Head(
+    header = _VectorsHeader(
         zettel_id=entry.meta.zettel_id,
         markdown_sha256=sha256_hex(markdown),
         model=made_by.model,
         chunker=made_by.chunker,
         dim=made_by.dim,
-        text_hashes=tuple(text_hash(label, one.heading, one.text) for one in cut),
-        passages=tuple(_portable(one, markdown) for one in cut),
+        text_hashes=tuple(text_hash(label, chunk.heading, chunk.text) for chunk in chunks),
+        passages=tuple(_portable(chunk, markdown) for chunk in chunks),
     )
-    return msgspec.json.encode(head) + b"\n" + vectors.astype("<f4").tobytes()
+    return msgspec.json.encode(header) + b"\n" + vectors.astype("<f4").tobytes()
 
 
-def _portable(one: Passage, markdown: str) -> PortablePassage:
-    return PortablePassage(
-        start=one.start,
-        end=one.end,
-        heading=one.heading,
-        line=markdown.count("\n", 0, one.start) + 1,
-        page=one.page,
-        tokens=one.tokens,
+def _portable(chunk: Passage, markdown: str) -> PortableChunk:
+    return PortableChunk(
+        start=chunk.start,
+        end=chunk.end,
+        heading=chunk.heading,
+        line=markdown.count("\n", 0, chunk.start) + 1,
+        page=chunk.page,
+        tokens=chunk.tokens,
     )
 
 
@@ -135,35 +135,35 @@ def read_vectors(
     """
     import numpy as np
 
-    line, _, rows = data.partition(b"\n")
+    header_line, _, rows = data.partition(b"\n")
     try:
-        head = msgspec.json.decode(line, type=_Head)
+        header = msgspec.json.decode(header_line, type=_VectorsHeader)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Unparsable(f"its vectors cannot be read: {error}", source=source) from error
-    is_its = head.schema_version == _SCHEMA and head.zettel_id == entry.meta.zettel_id
-    if not is_its or (head.model, head.chunker, head.dim) != (
+    is_for_entry = header.schema_version == _SCHEMA and header.zettel_id == entry.meta.zettel_id
+    if not is_for_entry or (header.model, header.chunker, header.dim) != (
         made_by.model,
         made_by.chunker,
         made_by.dim,
     ):
         raise Unparsable("its vectors are not what the index says", source=source)
-    if head.markdown_sha256 != sha256_hex(markdown):
+    if header.markdown_sha256 != sha256_hex(markdown):
         return None
-    cut = PortableCut(doc=entry.meta.zettel_id, passages=head.passages)
-    passages = passages_of(cut, markdown, source)
+    doc_chunks = PortableDocChunks(doc=entry.meta.zettel_id, passages=header.passages)
+    chunks = chunks_of(doc_chunks, markdown, source)
     label = label_of(entry)
-    hashes = tuple(text_hash(label, one.heading, one.text) for one in passages)
-    if hashes != head.text_hashes or len(rows) != len(passages) * head.dim * 4:
+    hashes = tuple(text_hash(label, chunk.heading, chunk.text) for chunk in chunks)
+    if hashes != header.text_hashes or len(rows) != len(chunks) * header.dim * 4:
         raise Unparsable("its vectors are not those of its text", source=source)
     try:
-        matrix = np.frombuffer(rows, dtype="<f4").reshape(len(passages), head.dim)
-        vectors = checked(matrix, len(passages), head.dim)
+        matrix = np.frombuffer(rows, dtype="<f4").reshape(len(chunks), header.dim)
+        vectors = checked(matrix, len(chunks), header.dim)
     except EmbedError as error:
         raise Unparsable("its vectors are no unit vectors", source=source) from error
     return Ready(
         markdown=markdown,
-        chunker=head.chunker,
-        passages=passages,
-        model=head.model,
+        chunker=header.chunker,
+        passages=chunks,
+        model=header.model,
         vectors=vectors,
     )

@@ -1,6 +1,7 @@
 """What may be learned? Topics are folders of subjects, which an agent reads when it needs them."""
 
 from kb.knowledge.topics.answer import answer, execute, learnable
+from kb.knowledge.topics.contents import is_disabled, read_contents
 from kb.knowledge.topics.knowledge import (
     knowledge_section,
     topic_rows,
@@ -11,23 +12,22 @@ from kb.knowledge.topics.records import (
     Knowledge,
     Learned,
     LearnInput,
+    LearnLimits,
+    LearnRefusal,
     LeftOut,
-    Limits,
-    Refused,
     Topic,
     TopicRow,
 )
 from kb.knowledge.topics.resolve import resolved
 from kb.knowledge.topics.scan import subject_at
-from kb.knowledge.topics.shelf import is_disabled, open_shelf
 
 __all__ = [
     "Knowledge",
     "LearnInput",
+    "LearnLimits",
+    "LearnRefusal",
     "Learned",
     "LeftOut",
-    "Limits",
-    "Refused",
     "Topic",
     "TopicRow",
     "answer",
@@ -35,7 +35,7 @@ __all__ = [
     "is_disabled",
     "knowledge_section",
     "learnable",
-    "open_shelf",
+    "read_contents",
     "resolved",
     "subject_at",
     "topic_rows",

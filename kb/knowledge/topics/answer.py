@@ -1,4 +1,4 @@
-"""The answer to a question about a topic: what there is, or what some subjects say."""
+"""Answer `learn`: list the subjects of a topic, or return their texts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -6,11 +6,18 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import SourceError
-from kb.knowledge.topics.load import Loaded, Wanted, load
-from kb.knowledge.topics.records import Learned, LearnInput, LeftOut, Limits, Refused, Topic
+from kb.knowledge.topics.contents import TopicContents, means, read_contents
+from kb.knowledge.topics.load import LoadedSubjects, SubjectRequest, load
+from kb.knowledge.topics.records import (
+    Learned,
+    LearnInput,
+    LearnLimits,
+    LearnRefusal,
+    LeftOut,
+    Topic,
+)
 from kb.knowledge.topics.render import bullets
 from kb.knowledge.topics.scan import Subject, composed
-from kb.knowledge.topics.shelf import Shelf, means, open_shelf
 
 _PATTERNS_MAX: Final = 64
 _PATTERN_CHARS_MAX: Final = 4_096
@@ -20,85 +27,93 @@ _HOW: Final = "To read any of these, call `learn` again and name them in `subjec
 _NOTHING: Final = "There is nothing to list here.\n"
 _AVAILABLE: Final = "Available subjects"
 _NO_MATCH: Final = "nothing matches it"
-_KNOWN: Final = "Already learned (in system prompt)"
+_LEARNED: Final = "Already learned (in system prompt)"
 
 
 def answer(
-    topics: Sequence[Topic], name: str, subjects: Sequence[str] | None, limits: Limits
-) -> Learned | Refused:
-    """What a topic, named by id or title, has to say; see `execute`."""
+    topics: Sequence[Topic], name: str, subjects: Sequence[str] | None, limits: LearnLimits
+) -> Learned | LearnRefusal:
+    """The subjects of a topic, named by id or title, or their texts; see `execute`."""
     topic = find_topic(topics, name)
     if topic is None:
-        said = f"there is no topic {name!r}; there are: {named(topics)}"
-        return Refused(kind="unknown_topic", message=said)
-    asked = tuple(subjects) if subjects is not None else None
-    return execute(LearnInput(topic=topic, subjects=asked, limits=limits))
+        message = f"there is no topic {name!r}; there are: {named(topics)}"
+        return LearnRefusal(kind="unknown_topic", message=message)
+    patterns = tuple(subjects) if subjects is not None else None
+    return execute(LearnInput(topic=topic, subjects=patterns, limits=limits))
 
 
 def find_topic(topics: Iterable[Topic], name: str) -> Topic | None:
     """The topic with this id, or else the first with this title, whatever its case."""
-    known = tuple(topics)
+    candidates = tuple(topics)
     title = " ".join(name.split()).casefold()
-    by_id = (topic for topic in known if topic.id == name)
-    by_title = (topic for topic in known if topic.title and topic.title.casefold() == title)
+    by_id = (topic for topic in candidates if topic.id == name)
+    by_title = (topic for topic in candidates if topic.title and topic.title.casefold() == title)
     return next(by_id, None) or next(by_title, None)
 
 
 def named(topics: Sequence[Topic]) -> str:
-    """Ids and titles in words, the first 50 of them."""
-    shown = [f"{one.id} ({one.title})" if one.title else one.id for one in topics[:_NAMED_MAX]]
+    """Ids and titles in words, the first 50 topics."""
+    shown = [
+        f"{topic.id} ({topic.title})" if topic.title else topic.id for topic in topics[:_NAMED_MAX]
+    ]
     others = f" and {len(topics) - _NAMED_MAX} more" if len(topics) > _NAMED_MAX else ""
     return f"{', '.join(shown)}{others}" or "none"
 
 
-def execute(asked: LearnInput) -> Learned | Refused:
-    """List a topic's subjects, or give their texts. Reads files, and depends on nothing else.
+def execute(request: LearnInput) -> Learned | LearnRefusal:
+    """List a topic's subjects, or return their texts. Reads files, and depends on nothing else.
 
-    One subject that is asked for by its slug comes as it is, several or a glob's come in tags.
-    What the system prompt holds is never given again.
+    A single subject that is asked for by its slug comes as it is; several, or those of a glob,
+    come in tags. Subjects that the system prompt holds are never returned again.
     """
-    patterns = tuple(composed(one) for one in asked.subjects or () if one.strip())
-    if len(patterns) > _PATTERNS_MAX or any(len(one) > _PATTERN_CHARS_MAX for one in patterns):
-        said = f"at most {_PATTERNS_MAX} subjects of {_PATTERN_CHARS_MAX} characters can be named"
-        return Refused(kind="invalid", message=said)
+    patterns = tuple(composed(text) for text in request.subjects or () if text.strip())
+    if len(patterns) > _PATTERNS_MAX or any(len(text) > _PATTERN_CHARS_MAX for text in patterns):
+        message = (
+            f"at most {_PATTERNS_MAX} subjects of {_PATTERN_CHARS_MAX} characters can be named"
+        )
+        return LearnRefusal(kind="invalid", message=message)
     try:
-        shelf = open_shelf(asked.topic, asked.limits.entries_max)
+        contents = read_contents(request.topic, request.limits.entries_max)
     except SourceError as error:
-        return Refused(kind="unreadable", message=f"topic {asked.topic.id}: {error.reason}")
-    return _given(shelf, patterns, asked.limits) if patterns else _listed(shelf, asked.limits)
+        return LearnRefusal(kind="unreadable", message=f"topic {request.topic.id}: {error.reason}")
+    return (
+        _read(contents, patterns, request.limits) if patterns else _list(contents, request.limits)
+    )
 
 
-def _listed(shelf: Shelf, limits: Limits) -> Learned:
-    topic = shelf.topic
+def _list(contents: TopicContents, limits: LearnLimits) -> Learned:
+    topic = contents.topic
     opening = f"# Topic: {topic.name}\n"
     if topic.description:
         opening += f"\n{topic.description.strip()}\n"
     room = limits.answer_bytes_max - len(opening.encode())
-    available = _fitting(shelf.available, room)
-    learned = _fitting(shelf.learned, room - sum(map(_row_bytes, available)))
+    available = _fitting(contents.available, room)
+    learned = _fitting(contents.learned, room - sum(map(_row_bytes, available)))
     parts = [opening]
     if available:
         parts += [bullets(_AVAILABLE, available), _HOW]
     if learned:
-        parts.append(bullets(_KNOWN, learned))
-    problems = tuple(_problem(one, named=False) for one in shelf.subjects if _is_said(one))
-    missing = len(shelf.available) + len(shelf.learned) - len(available) - len(learned)
+        parts.append(bullets(_LEARNED, learned))
+    problems = tuple(
+        _problem(subject, named=False) for subject in contents.subjects if _is_reported(subject)
+    )
+    missing = len(contents.available) + len(contents.learned) - len(available) - len(learned)
     return Learned(
         topic=topic.id,
         subjects=available,
         text="\n".join(parts if len(parts) > 1 else (opening, _NOTHING)),
         left_out=problems[:_LEFT_OUT_MAX],
-        warnings=_unsaid(problems),
+        warnings=_more_left_out(problems),
         truncated=f"{missing} subjects are not listed; ask for them by globs" if missing else None,
     )
 
 
-def _unsaid(left_out: tuple[LeftOut, ...]) -> tuple[str, ...]:
+def _more_left_out(left_out: tuple[LeftOut, ...]) -> tuple[str, ...]:
     others = len(left_out) - _LEFT_OUT_MAX
     return (f"{others} more subjects are left out for reasons of their own",) if others > 0 else ()
 
 
-def _is_said(subject: Subject) -> bool:
+def _is_reported(subject: Subject) -> bool:
     return subject.problem is not None and not subject.is_hidden
 
 
@@ -115,77 +130,85 @@ def _row_bytes(slug: str) -> int:
     return len(slug.encode()) + len("- \n")
 
 
-class _Chosen(Struct, kw_only=True):
-    """What some patterns mean, in the order of the patterns and then of the slugs."""
+class _Matched(Struct, kw_only=True):
+    """What some patterns match, in the order of the patterns and then of the slugs."""
 
-    wanted: list[Wanted]
-    known: list[str]
+    requests: list[SubjectRequest]
+    already_learned: list[str]
     """Learned already, and asked for by name."""
-    known_by_glob: list[str]
+    already_learned_by_glob: list[str]
     left_out: list[LeftOut]
 
     @property
     def is_empty(self) -> bool:
-        """None of the patterns means anything."""
-        is_idle = all(one.reason == _NO_MATCH for one in self.left_out)
-        return is_idle and not (self.wanted or self.known or self.known_by_glob)
+        """None of the patterns matches anything."""
+        is_idle = all(row.reason == _NO_MATCH for row in self.left_out)
+        return is_idle and not (
+            self.requests or self.already_learned or self.already_learned_by_glob
+        )
 
 
-def _given(shelf: Shelf, patterns: tuple[str, ...], limits: Limits) -> Learned | Refused:
-    chosen = _chosen(shelf, patterns)
-    topic = shelf.topic
-    if chosen.is_empty:
-        wished = ", ".join(map(repr, patterns))
-        said = f"nothing in topic {topic.id} matches {wished}; without subjects it is listed"
-        return Refused(kind="no_match", message=said)
-    is_single = len(patterns) == 1 and [w.subject.slug for w in chosen.wanted] == [*patterns]
-    loaded = load(topic, chosen.wanted, limits, bare=is_single, may_cut=True)
-    return _put_together(topic, chosen, loaded)
+def _read(
+    contents: TopicContents, patterns: tuple[str, ...], limits: LearnLimits
+) -> Learned | LearnRefusal:
+    matched = _matched(contents, patterns)
+    topic = contents.topic
+    if matched.is_empty:
+        quoted = ", ".join(map(repr, patterns))
+        message = f"nothing in topic {topic.id} matches {quoted}; without subjects it is listed"
+        return LearnRefusal(kind="no_match", message=message)
+    is_single = len(patterns) == 1 and [request.subject.slug for request in matched.requests] == [
+        *patterns
+    ]
+    loaded = load(topic, matched.requests, limits, bare=is_single, may_cut=True)
+    return _combined(topic, matched, loaded)
 
 
-def _put_together(topic: Topic, chosen: _Chosen, loaded: Loaded) -> Learned:
-    known = chosen.known
-    if not (known or chosen.wanted or chosen.left_out):
-        known = chosen.known_by_glob
-    notice = bullets(_KNOWN, known)
+def _combined(topic: Topic, matched: _Matched, loaded: LoadedSubjects) -> Learned:
+    already_learned = matched.already_learned
+    if not (already_learned or matched.requests or matched.left_out):
+        already_learned = matched.already_learned_by_glob
+    notice = bullets(_LEARNED, already_learned)
     # What was asked for by name comes first, should there be too many.
-    left_out = tuple(sorted((*chosen.left_out, *loaded.left_out), key=lambda one: not one.failed))
+    left_out = tuple(sorted((*matched.left_out, *loaded.left_out), key=lambda row: not row.failed))
     gap = "\n" if notice and loaded.text else ""
     return Learned(
         topic=topic.id,
         subjects=loaded.subjects,
         text=f"{loaded.text}{gap}{notice}",
         left_out=left_out[:_LEFT_OUT_MAX],
-        warnings=(*loaded.warnings, *_unsaid(left_out)),
+        warnings=(*loaded.warnings, *_more_left_out(left_out)),
         truncated=loaded.truncated,
     )
 
 
-def _chosen(shelf: Shelf, patterns: tuple[str, ...]) -> _Chosen:
-    chosen = _Chosen(wanted=[], known=[], known_by_glob=[], left_out=[])
-    learned = set(shelf.learned)
+def _matched(contents: TopicContents, patterns: tuple[str, ...]) -> _Matched:
+    matched = _Matched(requests=[], already_learned=[], already_learned_by_glob=[], left_out=[])
+    learned = set(contents.learned)
     done: set[str] = set()
     for pattern in dict.fromkeys(patterns):
-        meant = [subject for subject in shelf.subjects if means(pattern, subject)]
-        if not meant:
-            chosen.left_out.append(_unmatched(shelf, pattern))
-        for subject in meant:
+        subjects = [subject for subject in contents.subjects if means(pattern, subject)]
+        if not subjects:
+            matched.left_out.append(_unmatched(contents, pattern))
+        for subject in subjects:
             if subject.slug in done:
                 continue
             done.add(subject.slug)
             by_name = subject.slug in patterns
             if subject.problem is not None:
-                chosen.left_out.append(_problem(subject, named=by_name))
+                matched.left_out.append(_problem(subject, named=by_name))
             elif subject.slug in learned:
-                (chosen.known if by_name else chosen.known_by_glob).append(subject.slug)
+                (matched.already_learned if by_name else matched.already_learned_by_glob).append(
+                    subject.slug
+                )
             else:
-                chosen.wanted.append(Wanted(subject=subject, by_name=by_name))
-    return chosen
+                matched.requests.append(SubjectRequest(subject=subject, by_name=by_name))
+    return matched
 
 
-def _unmatched(shelf: Shelf, pattern: str) -> LeftOut:
-    """A pattern that means nothing, and why if it leads below what is not gone into."""
-    for subject in shelf.subjects:
+def _unmatched(contents: TopicContents, pattern: str) -> LeftOut:
+    """A pattern without a match; the reason, if it leads below a folder that is not scanned."""
+    for subject in contents.subjects:
         if subject.problem is not None and pattern.startswith(f"{subject.slug}/"):
             return LeftOut(
                 subject=pattern, reason=f"{subject.slug}: {subject.problem}", failed=True
@@ -200,16 +223,16 @@ def _problem(subject: Subject, *, named: bool) -> LeftOut:
 
 
 def learnable(topics: Iterable[Topic], entries_max: int) -> tuple[Topic, ...]:
-    """Topics of which something can be learned still, hidden subjects included.
+    """Topics with subjects that are not learned yet, hidden subjects included.
 
-    A folder that cannot be looked through counts as one without subjects.
+    A folder that cannot be scanned counts as one without subjects.
     """
     return tuple(topic for topic in topics if _has_more(topic, entries_max))
 
 
 def _has_more(topic: Topic, entries_max: int) -> bool:
     try:
-        shelf = open_shelf(topic, entries_max)
+        contents = read_contents(topic, entries_max)
     except SourceError:
         return False
-    return sum(one.problem is None for one in shelf.subjects) > len(shelf.learned)
+    return sum(subject.problem is None for subject in contents.subjects) > len(contents.learned)

@@ -1,4 +1,4 @@
-"""Which slugs does a pattern mean? `*` and `?` stay on one level, `**` goes through all. Pure."""
+"""Globs over slugs: `*` and `?` stay on one level, `**` spans levels. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -7,7 +7,7 @@ _T = TypeVar("_T")
 
 
 def matches(pattern: str, slug: str) -> bool:
-    """Whether a glob means a slug.
+    """Whether a glob matches a slug.
 
     `*` is any text and `?` any character without a slash. A part that is `**` is any number of
     parts, none included, but at the end at least one: `a/**` is what lies below `a`. Takes time
@@ -20,7 +20,7 @@ def matches(pattern: str, slug: str) -> bool:
 
 
 def _part_fits(pattern: str, part: str) -> bool:
-    return _fits(pattern, part, "*", lambda one, char: one in ("?", char))
+    return _fits(pattern, part, "*", lambda sign, char: sign in ("?", char))
 
 
 def _fits(
@@ -44,4 +44,4 @@ def _fits(
             at, place = back + 1, taken
         else:
             return False
-    return all(one == star for one in pattern[at:])
+    return all(part == star for part in pattern[at:])

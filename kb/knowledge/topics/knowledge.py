@@ -1,4 +1,4 @@
-"""What the system prompt says of topics: subjects that it holds, and topics that can be learned."""
+"""The system prompt's section on topics: subjects in full, and topics that can be learned."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -7,13 +7,13 @@ import msgspec
 
 from kb.errors import SourceError, UsageError
 from kb.knowledge.topics.answer import named
-from kb.knowledge.topics.load import Wanted, load
-from kb.knowledge.topics.records import Knowledge, Limits, Topic, TopicRow
+from kb.knowledge.topics.contents import TopicContents, read_contents
+from kb.knowledge.topics.load import SubjectRequest, load
+from kb.knowledge.topics.records import Knowledge, LearnLimits, Topic, TopicRow
 from kb.knowledge.topics.render import harmless, tagged, topic_bullet
-from kb.knowledge.topics.shelf import Shelf, open_shelf
 
-_LIMITS: Final = Limits(answer_bytes_max=1 << 20)
-_KNOWN: Final = "You know these subjects from the start:"
+_LIMITS: Final = LearnLimits(answer_bytes_max=1 << 20)
+_LEARNED: Final = "You know these subjects from the start:"
 _TO_LEARN: Final = "These topics can be learned when they are needed:"
 _HOW: Final = (
     "The `learn` tool lists the subjects of a topic and reads them to you.\n"
@@ -22,18 +22,20 @@ _HOW: Final = (
 )
 
 
-def with_learned(topics: Sequence[Topic], wishes: Iterable[str]) -> tuple[Topic, ...]:
-    """The topics, with more to be learned from the start; a wish is TOPIC/GLOB, TOPIC an id.
+def with_learned(topics: Sequence[Topic], additions: Iterable[str]) -> tuple[Topic, ...]:
+    """The topics, with more to be learned from the start; an addition is TOPIC/GLOB, TOPIC an id.
 
-    Raises UsageError for a wish of another form or of a topic that is not there.
+    Raises UsageError for an addition of another form or for a topic that is not there.
     """
     added: dict[str, tuple[str, ...]] = {}
-    for wish in wishes:
-        name, slash, pattern = wish.partition("/")
+    for addition in additions:
+        name, slash, pattern = addition.partition("/")
         if not (name and slash and pattern):
-            raise UsageError(f"{wish!r} is not TOPIC/GLOB, as project/maintainers/*")
+            raise UsageError(f"{addition!r} is not TOPIC/GLOB, as project/maintainers/*")
         if all(topic.id != name for topic in topics):
-            raise UsageError(f"{wish!r}: there is no topic {name!r}; there are: {named(topics)}")
+            raise UsageError(
+                f"{addition!r}: there is no topic {name!r}; there are: {named(topics)}"
+            )
         added[name] = (*added.get(name, ()), pattern)
     return tuple(
         msgspec.structs.replace(topic, learned=(*topic.learned, *added.get(topic.id, ())))
@@ -47,7 +49,7 @@ def without_learned(topics: Iterable[Topic]) -> tuple[Topic, ...]:
 
 
 def knowledge_section(
-    topics: Iterable[Topic], limits: Limits = _LIMITS, *, with_tool: bool = True
+    topics: Iterable[Topic], limits: LearnLimits = _LIMITS, *, with_tool: bool = True
 ) -> Knowledge:
     """The section between `<knowledge>` tags: what is learned in full, what can be by name.
 
@@ -61,20 +63,20 @@ def knowledge_section(
     warnings: list[str] = []
     is_cut = False
     room = limits.answer_bytes_max
-    for topic in (one.for_prompts for one in topics):
+    for topic in (topic.for_prompts for topic in topics):
         try:
-            shelf = open_shelf(topic, limits.entries_max)
+            contents = read_contents(topic, limits.entries_max)
         except SourceError as error:
             warnings.append(f"{topic.id}: {error.reason}")
             continue
         within = msgspec.structs.replace(limits, answer_bytes_max=room)
-        block, said, more = _known(shelf, within)
-        is_cut = is_cut or more
-        warnings += [f"{topic.id}: {line}" for line in said]
+        block, problems, block_is_cut = _learned_block(contents, within)
+        is_cut = is_cut or block_is_cut
+        warnings += [f"{topic.id}: {line}" for line in problems]
         if block:
             blocks.append(block)
             room -= len(block.encode())
-        if with_tool and shelf.available:
+        if with_tool and contents.available:
             listed.append(harmless(f"{topic_bullet(topic)}\n"))
     return Knowledge(text=_section(blocks, listed), warnings=tuple(warnings), is_cut=is_cut)
 
@@ -82,47 +84,51 @@ def knowledge_section(
 def _section(blocks: list[str], listed: list[str]) -> str:
     parts: list[str] = []
     if blocks:
-        parts += [f"{_KNOWN}\n", *blocks]
+        parts += [f"{_LEARNED}\n", *blocks]
     if listed:
         parts += [f"{_TO_LEARN}\n", "".join(listed), f"{_HOW}\n"]
     inner = "\n".join(parts)
     return f"<knowledge>\n{inner}</knowledge>\n" if parts else ""
 
 
-def _known(shelf: Shelf, limits: Limits) -> tuple[str, list[str], bool]:
-    """A topic's learned subjects in its tag, or nothing; what should be there and is not.
+def _learned_block(contents: TopicContents, limits: LearnLimits) -> tuple[str, list[str], bool]:
+    """A topic's learned subjects in its tag, or nothing; what is missing, and why.
 
-    And whether that is for want of room.
+    The last value says whether the limits left something out.
     """
-    topic = shelf.topic
-    learned = set(shelf.learned)
-    wanted = [Wanted(subject=one, by_name=True) for one in shelf.subjects if one.slug in learned]
+    topic = contents.topic
+    learned = set(contents.learned)
+    requests = [
+        SubjectRequest(subject=subject, by_name=True)
+        for subject in contents.subjects
+        if subject.slug in learned
+    ]
     description = f"{harmless(topic.description.strip())}\n\n" if topic.description else ""
     room = limits.answer_bytes_max - len(tagged("topic", topic.name, description).encode())
     limits = msgspec.structs.replace(limits, answer_bytes_max=room)
-    loaded = load(topic, wanted, limits, bare=False, may_cut=False)
-    said = [f"{pattern}: nothing matches it" for pattern in shelf.idle]
-    said += [f"{one.slug}: {one.problem}" for one in shelf.blocked]
-    said += [f"{one.subject}: {one.reason}" for one in loaded.left_out]
-    said += [*loaded.warnings, *filter(None, (loaded.truncated,))]
+    loaded = load(topic, requests, limits, bare=False, may_cut=False)
+    problems = [f"{pattern}: nothing matches it" for pattern in contents.idle]
+    problems += [f"{subject.slug}: {subject.problem}" for subject in contents.blocked]
+    problems += [f"{row.subject}: {row.reason}" for row in loaded.left_out]
+    problems += [*loaded.warnings, *filter(None, (loaded.truncated,))]
     is_cut = loaded.truncated is not None
     if not loaded.text:
-        return "", said, is_cut
-    return tagged("topic", topic.name, description + loaded.text), said, is_cut
+        return "", problems, is_cut
+    return tagged("topic", topic.name, description + loaded.text), problems, is_cut
 
 
 def topic_rows(topics: Iterable[Topic], entries_max: int) -> tuple[TopicRow, ...]:
     """Each topic with how much there is to it. Raises Unreadable and TooLarge as `scan` does."""
     rows = []
     for topic in topics:
-        shelf = open_shelf(topic, entries_max)
+        contents = read_contents(topic, entries_max)
         rows.append(
             TopicRow(
                 id=topic.id,
                 title=topic.title,
                 introduction=topic.introduction,
-                available=len(shelf.available),
-                learned=len(shelf.learned),
+                available=len(contents.available),
+                learned=len(contents.learned),
             )
         )
     return tuple(rows)

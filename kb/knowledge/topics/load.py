@@ -1,4 +1,4 @@
-"""What do subjects say? They are read one after the other, until the answer is full."""
+"""Read subjects one after the other, until the answer has reached its limit."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import SourceError, Unreadable, Unsupported
-from kb.knowledge.topics.records import LeftOut, Limits, Topic
+from kb.knowledge.topics.records import LearnLimits, LeftOut, Topic
 from kb.knowledge.topics.render import fenced, harmless, start_of, tagged
 from kb.knowledge.topics.scan import Subject, extension_of
 from kb.store.content.inside import read_inside
@@ -15,16 +15,16 @@ _BINARY_LOOK_BYTES: Final = 8_192
 _NAMED_MAX: Final = 10
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class SubjectRequest(Struct, frozen=True, kw_only=True):
     """A subject to read. It has no problem."""
 
     subject: Subject
     by_name: bool
-    """It was asked for by its slug, so that to fail it is a failure."""
+    """It was asked for by its slug, so leaving it out counts as a failure."""
 
 
-class Loaded(Struct, frozen=True, kw_only=True):
-    """The texts of some subjects, in the order asked for."""
+class LoadedSubjects(Struct, frozen=True, kw_only=True):
+    """The texts of some subjects, in the order of the requests."""
 
     subjects: tuple[str, ...] = ()
     """Slugs of those that the text holds."""
@@ -35,11 +35,17 @@ class Loaded(Struct, frozen=True, kw_only=True):
 
 
 def load(
-    topic: Topic, wanted: Sequence[Wanted], limits: Limits, *, bare: bool, may_cut: bool
-) -> Loaded:
-    """Read subjects and put tags around each, or none if `bare`, which is for a single one.
+    topic: Topic,
+    requests: Sequence[SubjectRequest],
+    limits: LearnLimits,
+    *,
+    bare: bool,
+    may_cut: bool,
+) -> LoadedSubjects:
+    """Read subjects and put tags around each; with `bare`, for a single subject, no tags.
 
-    With `may_cut` a first one that is over the limit is cut. What does not fit ends the answer.
+    With `may_cut` a first subject that is over the limit is cut. The first one that does not fit
+    ends the answer.
     """
     slugs: list[str] = []
     blocks: list[str] = []
@@ -47,29 +53,29 @@ def load(
     warnings: list[str] = []
     truncated: list[str] = []
     room = limits.answer_bytes_max
-    for place, one in enumerate(wanted):
-        slug = one.subject.slug
+    for place, request in enumerate(requests):
+        slug = request.subject.slug
         try:
-            text, is_whole = _read(topic, one.subject, limits.file_bytes_max)
+            text, is_whole = _read(topic, request.subject, limits.file_bytes_max)
         except SourceError as error:
-            failed = one.by_name or isinstance(error, Unreadable)
+            failed = request.by_name or isinstance(error, Unreadable)
             left_out.append(LeftOut(subject=slug, reason=error.reason, failed=failed))
             continue
         text = text if bare else harmless(text)
-        block = _block(one.subject, text, bare=bare)
+        block = _block(request.subject, text, bare=bare)
         if _bytes(block) > room:
             if blocks or not may_cut:
-                truncated.append(_over([later.subject.slug for later in wanted[place:]]))
+                truncated.append(_over([rest.subject.slug for rest in requests[place:]]))
                 break
             start = start_of(text, room - (_bytes(block) - _bytes(text)))
-            block = _block(one.subject, start, bare=bare)
+            block = _block(request.subject, start, bare=bare)
             truncated.append(f"{slug} is cut to {len(start)} of {len(text)} characters")
         if not is_whole:
             warnings.append(f"{slug}: not UTF-8; what cannot be read is shown as U+FFFD")
         slugs.append(slug)
         blocks.append(block)
         room -= _bytes(block)
-    return Loaded(
+    return LoadedSubjects(
         subjects=tuple(slugs),
         text="\n".join(blocks),
         left_out=tuple(left_out),

@@ -1,4 +1,4 @@
-"""What goes in and what comes out: topics, the question about one, and the two kinds of answer."""
+"""The records of `learn`: topics, a question about one, and the two kinds of answer."""
 
 from pathlib import Path
 from typing import Final, Literal
@@ -45,7 +45,7 @@ class Topic(Struct, frozen=True, kw_only=True):
         return self.title or self.id
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class LearnLimits(Struct, frozen=True, kw_only=True):
     """Bounds of one answer."""
 
     answer_bytes_max: int
@@ -61,7 +61,7 @@ class LearnInput(Struct, frozen=True, kw_only=True):
     topic: Topic
     subjects: tuple[str, ...] | None
     """Slugs and globs; None asks what there is."""
-    limits: Limits
+    limits: LearnLimits
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
@@ -87,8 +87,8 @@ class Learned(Struct, frozen=True, kw_only=True):
     """What was cut to keep the answer within its bounds."""
 
 
-class Refused(Struct, frozen=True, kw_only=True):
-    """No answer, and why."""
+class LearnRefusal(Struct, frozen=True, kw_only=True):
+    """Why there is no answer."""
 
     kind: Literal["unknown_topic", "no_match", "invalid", "unreadable"]
     message: str

@@ -1,4 +1,4 @@
-"""How does a subject look in an answer? Text as it is, code in a fence, tags that hold. Pure."""
+"""Render subjects: text as it is, code in a fence, tags that no text can break. Pure."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Which subjects lie in a folder? Every file below it is one; its slug is its path, made plain."""
+"""Find the subjects in a folder: every file below it is one, and its path becomes its slug."""
 
 import os
 import stat
@@ -39,18 +39,20 @@ def scan(folder: Path, entries_max: int) -> tuple[Subject, ...]:
     Nothing is opened. Raises Unreadable for a folder that cannot be listed, and TooLarge where
     more lies in it than `entries_max`.
     """
-    found = sorted(_walk(folder, entries_max), key=lambda subject: (subject.slug, subject.path))
-    groups = ((slug, list(same)) for slug, same in groupby(found, key=lambda subject: subject.slug))
-    return tuple(same[0] if len(same) == 1 else _collision(slug, same) for slug, same in groups)
+    subjects = sorted(_walk(folder, entries_max), key=lambda subject: (subject.slug, subject.path))
+    groups = (
+        (slug, list(group)) for slug, group in groupby(subjects, key=lambda subject: subject.slug)
+    )
+    return tuple(group[0] if len(group) == 1 else _collision(slug, group) for slug, group in groups)
 
 
-def _collision(slug: str, same: list[Subject]) -> Subject:
-    named = " and ".join(_shown(subject.path) for subject in same)
+def _collision(slug: str, group: list[Subject]) -> Subject:
+    paths = " and ".join(_shown(subject.path) for subject in group)
     return Subject(
         slug=slug,
-        path=same[0].path,
-        is_hidden=all(subject.is_hidden for subject in same),
-        problem=f"several files have this slug: {named}; rename all but one",
+        path=group[0].path,
+        is_hidden=all(subject.is_hidden for subject in group),
+        problem=f"several files have this slug: {paths}; rename all but one",
         failed=True,
     )
 
@@ -66,10 +68,10 @@ def _walk(folder: Path, entries_max: int) -> Iterator[Subject]:
             with os.scandir(os.path.join(top, inner)) as entries:
                 listed = [(entry.name, _kind(entry)) for entry in islice(entries, left + 1)]
         except OSError as error:
-            said = f"the folder cannot be listed ({error.strerror})"
+            problem = f"the folder cannot be listed ({error.strerror})"
             if not inner:
-                raise Unreadable(said, source=str(folder)) from error
-            yield subject_at(inner, said, is_folder=True, failed=True)
+                raise Unreadable(problem, source=str(folder)) from error
+            yield subject_at(inner, problem, is_folder=True, failed=True)
             continue
         left -= len(listed)
         if left < 0:
@@ -105,12 +107,12 @@ def _link(top: str, path: str) -> Subject:
         return subject_at(path, "a link that leads nowhere")
     is_folder = stat.S_ISDIR(mode)
     if not Path(real).is_relative_to(top):
-        said = "a link that leads out of the topic's folder; such links are not followed"
+        problem = "a link that leads out of the topic's folder; such links are not followed"
     elif is_folder:
-        said = "a link to a folder; such links are not followed"
+        problem = "a link to a folder; such links are not followed"
     else:
         return subject_at(path, None if stat.S_ISREG(mode) else _IRREGULAR)
-    return subject_at(path, said, is_folder=is_folder)
+    return subject_at(path, problem, is_folder=is_folder)
 
 
 def subject_at(

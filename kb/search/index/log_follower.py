@@ -240,7 +240,7 @@ def read_windows(
 
 def _live_chunk(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
     try:
-        return chunks.live(txn, no)
+        return chunks.get_active(txn, no)
     except StoreDamaged:
         # One unreadable record must not hide all others; `kb check` reports it.
         return None

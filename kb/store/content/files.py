@@ -29,12 +29,12 @@ class ContentStore:
         target = self.paths.root / relative
         try:
             self._make_folder(target.parent)
-            made = _length(target) is None and self._link_new(target, data)
+            made = _length_of(target) is None and self._link_new(target, data)
             # Also where another writer made it: it may not have come to this, or may never.
             _sync_folder(target.parent)
-            length = _length(target)
+            length = _length_of(target)
         except OSError as error:
-            raise translated(error, target) from error
+            raise translate_os_error(error, target) from error
         if length not in (None, len(data)):
             raise StoreDamaged("another file has this name", place=relative)
         return made
@@ -100,14 +100,14 @@ def _sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def _length(path: Path) -> int | None:
+def _length_of(path: Path) -> int | None:
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return None
 
 
-def translated(error: OSError, place: Path) -> StoreFull | ReadOnlyHome | StoreDamaged:
+def translate_os_error(error: OSError, place: Path) -> StoreFull | ReadOnlyHome | StoreDamaged:
     """The error of this program that says what the system said."""
     detail = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):

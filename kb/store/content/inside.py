@@ -17,7 +17,7 @@ def read_inside(folder: Path, relative: str, bytes_max: int) -> bytes:
     where that is not a plain relative path or a link leads out, Unreadable where there is no
     regular file, TooLarge over `bytes_max`.
     """
-    place = place_inside(folder, relative)
+    place = resolve_inside(folder, relative)
     try:
         data = _read(os.path.realpath(folder), place.parts, bytes_max + 1)
     except FileNotFoundError as error:
@@ -31,7 +31,7 @@ def read_inside(folder: Path, relative: str, bytes_max: int) -> bytes:
     return data
 
 
-def place_inside(folder: Path, relative: str) -> Path:
+def resolve_inside(folder: Path, relative: str) -> Path:
     """Where a name leads to below `folder`, links followed: a relative path, there or not.
 
     Raises Refused where the name is not a plain relative path or a link leads out.
@@ -58,18 +58,18 @@ def open_listed(path: Path) -> int | None:
     `path` is absolute. A part that became a link since is not followed. Raises OSError, ELOOP or
     ENOTDIR for such a part.
     """
-    return _opened(path.anchor, path.parts[1:])
+    return _open_steps(path.anchor, path.parts[1:])
 
 
 def _read(top: str, steps: tuple[str, ...], bytes_max: int) -> bytes | None:
-    fd = _opened(top, steps)
+    fd = _open_steps(top, steps)
     if fd is None:
         return None
     with os.fdopen(fd, "rb") as file:
         return file.read(bytes_max)
 
 
-def _opened(top: str, steps: tuple[str, ...]) -> int | None:
+def _open_steps(top: str, steps: tuple[str, ...]) -> int | None:
     """Open step by step without following a link: what is swapped for one meanwhile fails."""
     fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -80,14 +80,14 @@ def _opened(top: str, steps: tuple[str, ...]) -> int | None:
         # Looked at before it is opened: to open a device may already do something.
         if not steps or not _is_file(os.stat(steps[-1], dir_fd=fd, follow_symlinks=False)):
             return None
-        found = os.open(steps[-1], _PLAIN | os.O_NONBLOCK, dir_fd=fd)
+        file_fd = os.open(steps[-1], _PLAIN | os.O_NONBLOCK, dir_fd=fd)
     finally:
         os.close(fd)
-    if _is_file(os.fstat(found)):
-        return found
-    os.close(found)
+    if _is_file(os.fstat(file_fd)):
+        return file_fd
+    os.close(file_fd)
     return None
 
 
-def _is_file(found: os.stat_result) -> bool:
-    return stat.S_ISREG(found.st_mode)
+def _is_file(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode)

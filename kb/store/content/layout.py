@@ -17,8 +17,8 @@ PROJECT_FOLDER: Final = ".kb"
 """The name of a project's home."""
 _FOLDERS: Final = ("store", "raw", "md", "index", "tmp")
 # What is not there before a store is, and stays when it is lost.
-_OF_A_STORE: Final = ("raw", "md", "notebook", "backups")
-_OWN: Final = (*_FOLDERS, "run", "backups", "notebook")
+_LEFT_BY_A_STORE: Final = ("raw", "md", "notebook", "backups")
+_KB_FOLDERS: Final = (*_FOLDERS, "run", "backups", "notebook")
 
 
 def is_project_home(home: Path) -> bool:
@@ -31,7 +31,7 @@ def is_project_home(home: Path) -> bool:
 def is_kept_by_kb(place: PurePath) -> bool:
     """Whether a place in a project holds what kb itself has written there, and no source text."""
     return place.parts == (PROJECT_FOLDER,) or (
-        place.parts[:1] == (PROJECT_FOLDER,) and place.parts[1] in _OWN
+        place.parts[:1] == (PROJECT_FOLDER,) and place.parts[1] in _KB_FOLDERS
     )
 
 
@@ -62,18 +62,18 @@ class HomePaths(Struct, frozen=True):
         """
         if self.has_store:
             return
-        left = self.left_over()
+        leftovers = self.leftover_folders()
         # Another process may have made the store, and all the rest, since it was looked for.
-        if left and not self.has_store:
-            names = " and ".join(f"{name}/" for name in left)
-            there = "lies" if len(left) == 1 else "lie"
-            raise StoreMissing(f"{names} {there}", place=self.data_file)
+        if leftovers and not self.has_store:
+            names = " and ".join(f"{name}/" for name in leftovers)
+            verb = "lies" if len(leftovers) == 1 else "lie"
+            raise StoreMissing(f"{names} {verb}", place=self.data_file)
 
-    def left_over(self) -> list[str]:
+    def leftover_folders(self) -> list[str]:
         """Names of the folders here that nothing but a home with a store fills."""
         if not self.root.is_dir():
             return []
-        return [name for name in _OF_A_STORE if _holds_any(self.root / name)]
+        return [name for name in _LEFT_BY_A_STORE if _holds_any(self.root / name)]
 
     @property
     def index(self) -> Path:

@@ -45,7 +45,7 @@ _LISTS: Final = {records.table: records for records in (JOBS_READY, JOBS_RUNNING
 _BACKOFF_FIRST_MS: Final = 2_000
 _BACKOFF_MAX_MS: Final = 600_000
 _ERROR_CHARS_MAX: Final = 500
-_DRAWN_BYTES: Final = 5
+_RANDOM_BYTES: Final = 5
 
 
 class JobCounts(Struct, frozen=True, kw_only=True):
@@ -68,14 +68,14 @@ def enqueue(
 
     A failed job with the key is replaced: its work was asked for anew.
     """
-    known = JOBS_DEDUPE.get(txn, text_key(key))
-    existing = get(txn, known.job_id) if known else None
+    ref = JOBS_DEDUPE.get(txn, text_key(key))
+    existing = get(txn, ref.job_id) if ref else None
     if existing is not None and existing.state in ("ready", "running"):
         return existing.job_id
     if existing is not None:
         _remove(txn, existing)
     job = Job(
-        job_id=job_id(clock.now_ms(), os.urandom(_DRAWN_BYTES)),
+        job_id=job_id(clock.now_ms(), os.urandom(_RANDOM_BYTES)),
         order=next_number(txn, "job"),
         kind=kind,
         doc_id=doc_id,
@@ -102,8 +102,8 @@ def get(txn: ReadTxn, job: JobId) -> Job | None:
 
 def by_key(txn: ReadTxn, key: str) -> Job | None:
     """The job of this logical work that is ready, running or failed, or None."""
-    known = JOBS_DEDUPE.get(txn, text_key(key))
-    return get(txn, known.job_id) if known else None
+    ref = JOBS_DEDUPE.get(txn, text_key(key))
+    return get(txn, ref.job_id) if ref else None
 
 
 def claim(
@@ -120,7 +120,7 @@ def claim(
     A job that was claimed before is handed out alone: if it kills its worker, it takes no
     others with it.
     """
-    _after_reboot(txn, clock)
+    _reset_after_reboot(txn, clock)
     chosen: list[Job] = []
     # Chosen first, then claimed: the table is not written under an open scan.
     for job in _due(txn, clock.lease_ms()):
@@ -138,14 +138,14 @@ def _due(txn: ReadTxn, now_ms: int) -> Iterator[Job]:
     for priority in range(10):
         start = bytes([priority])
         stop = start + u64(now_ms + 1)
-        for job in _listed(txn, (ref.job_id for _, ref in JOBS_READY.scan(txn, start))):
+        for job in _existing(txn, (ref.job_id for _, ref in JOBS_READY.scan(txn, start))):
             if _ready_key(job) >= stop:
                 break
             yield job
 
 
 def _claim_one(txn: WriteTxn, clock: Clock, job: Job, lease_ms: int, holder: str) -> Claim:
-    held = _moved(
+    held = _move(
         txn,
         job,
         "claim",
@@ -159,7 +159,7 @@ def _claim_one(txn: WriteTxn, clock: Clock, job: Job, lease_ms: int, holder: str
 
 def renew(txn: WriteTxn, clock: Clock, claim: Claim) -> None:
     """Hold a job for another lease. Raises StaleToken where it is no longer ours."""
-    job = _held(txn, claim)
+    job = _require_held(txn, claim)
     _put(txn, msgspec.structs.replace(job, deadline_ms=clock.lease_ms() + claim.lease_ms))
 
 
@@ -171,22 +171,22 @@ def is_held(txn: ReadTxn, claim: Claim) -> bool:
 
 def finish(txn: WriteTxn, claim: Claim) -> None:
     """End a job, in the transaction that writes its result. Raises StaleToken."""
-    _remove(txn, _held(txn, claim))
+    _remove(txn, _require_held(txn, claim))
 
 
 def fail(
     txn: WriteTxn, clock: Clock, claim: Claim, reason: str, *, permanent: bool = False
 ) -> JobState:
     """Give a job back after an error; returns "ready" (back-off) or "failed". Raises StaleToken."""
-    job = _held(txn, claim)
+    job = _require_held(txn, claim)
     wait_ms = min(_BACKOFF_FIRST_MS * 4 ** (job.attempts - 1), _BACKOFF_MAX_MS)
     return _give_back(txn, job, "fail", reason, clock.lease_ms() + wait_ms, permanent=permanent)
 
 
 def release(txn: WriteTxn, claim: Claim) -> None:
     """Give a job back untouched, as at shutdown: the attempt does not count. Raises StaleToken."""
-    job = _held(txn, claim)
-    _moved(txn, job, "expire", attempts=job.attempts - 1, deadline_ms=0)
+    job = _require_held(txn, claim)
+    _move(txn, job, "expire", attempts=job.attempts - 1, deadline_ms=0)
 
 
 def reclaim(
@@ -196,7 +196,7 @@ def reclaim(
 
     `is_gone` may tell of a holder that it has died: its leases end at once.
     """
-    _after_reboot(txn, clock)
+    _reset_after_reboot(txn, clock)
     now_ms = clock.lease_ms()
     expired = [job for job in running(txn) if job.deadline_ms <= now_ms or is_gone(job.holder)]
     for job in expired:
@@ -206,18 +206,18 @@ def reclaim(
 
 def retry_failed(txn: WriteTxn, only: str | None = None) -> int:
     """Make every failed job, or `only` one, ready again with its attempts; returns how many."""
-    dead = [job for job in failed(txn) if only in (None, job.job_id)]
-    dead.sort(key=lambda job: job.order)
-    for job in dead:
-        _moved(txn, job, "retry", attempts=0, not_before_ms=0)
-    return len(dead)
+    failed_jobs = [job for job in failed(txn) if only in (None, job.job_id)]
+    failed_jobs.sort(key=lambda job: job.order)
+    for job in failed_jobs:
+        _move(txn, job, "retry", attempts=0, not_before_ms=0)
+    return len(failed_jobs)
 
 
 def of_doc(txn: ReadTxn, doc: DocId) -> Iterator[Job]:
     """The jobs that a doc waits for before searches find all of it, in any state."""
     refs = [JOBS_DEDUPE.get(txn, text_key(dedupe_key("chunk", doc)))]
     refs += [ref for _, ref in JOBS_DEDUPE.scan(txn, f"embed:{doc}:".encode())]
-    yield from _listed(txn, [ref.job_id for ref in refs if ref])
+    yield from _existing(txn, [ref.job_id for ref in refs if ref])
 
 
 def cancel(txn: WriteTxn, doc: DocId) -> int:
@@ -266,12 +266,12 @@ def relist(txn: WriteTxn) -> None:
 
 def failed(txn: ReadTxn) -> Iterator[Job]:
     """The dead letters, each with its reason."""
-    yield from _listed(txn, [ref.job_id for _, ref in JOBS_FAILED.scan(txn)])
+    yield from _existing(txn, [ref.job_id for _, ref in JOBS_FAILED.scan(txn)])
 
 
 def running(txn: ReadTxn) -> Iterator[Job]:
     """The jobs that somebody holds, or held until they died."""
-    yield from _listed(txn, [ref.job_id for _, ref in JOBS_RUNNING.scan(txn)])
+    yield from _existing(txn, [ref.job_id for _, ref in JOBS_RUNNING.scan(txn)])
 
 
 def counts(txn: ReadTxn) -> JobCounts:
@@ -299,7 +299,7 @@ def pending_of_kind(txn: ReadTxn, kind: JobKind, limit: int) -> int:
 def pending(txn: ReadTxn, kind: JobKind) -> Iterator[Job]:
     """The jobs of a kind that are ready or running."""
     start = bytes([PRIORITY[kind]])
-    yield from _listed(txn, [ref.job_id for _, ref in JOBS_READY.scan(txn, start)])
+    yield from _existing(txn, [ref.job_id for _, ref in JOBS_READY.scan(txn, start)])
     yield from (job for job in running(txn) if job.kind == kind)
 
 
@@ -321,11 +321,11 @@ def due_in_ms(txn: ReadTxn, clock: Clock) -> int | None:
     return min(waits, default=None)
 
 
-def _listed(txn: ReadTxn, ids: Iterable[JobId]) -> Iterator[Job]:
+def _existing(txn: ReadTxn, ids: Iterable[JobId]) -> Iterator[Job]:
     yield from (found for job in ids if (found := get(txn, job)) is not None)
 
 
-def _held(txn: ReadTxn, claim: Claim) -> Job:
+def _require_held(txn: ReadTxn, claim: Claim) -> Job:
     job = get(txn, claim.job.job_id)
     if job is None or job.state != "running" or job.token != claim.token:
         raise StaleToken(id=claim.job.job_id, token=claim.token)
@@ -341,7 +341,7 @@ def _give_back(
     *,
     permanent: bool = False,
 ) -> JobState:
-    moved = _moved(
+    moved = _move(
         txn,
         job,
         event,
@@ -353,7 +353,7 @@ def _give_back(
     return moved.state
 
 
-def _moved(txn: WriteTxn, job: Job, event: Event, *, spent: bool = False, **changes: object) -> Job:
+def _move(txn: WriteTxn, job: Job, event: Event, *, spent: bool = False, **changes: object) -> Job:
     state = TRANSITIONS[job.state, event][1 if spent else 0]
     if state == "ready":
         changes["order"] = next_number(txn, "job")
@@ -385,7 +385,7 @@ def _ready_key(job: Job) -> bytes:
     return bytes([job.priority]) + u64(job.not_before_ms) + u64(job.order)
 
 
-def _after_reboot(txn: WriteTxn, clock: Clock) -> None:
+def _reset_after_reboot(txn: WriteTxn, clock: Clock) -> None:
     # The lease clock starts anew with the machine, so times kept from before mean nothing:
     # whoever held a job is gone, and whatever waited has waited.
     if get_word(txn, "boot") == clock.boot_id():
@@ -394,7 +394,7 @@ def _after_reboot(txn: WriteTxn, clock: Clock) -> None:
     for job in list(running(txn)):
         _give_back(txn, job, "expire", LEASE_LOST, 0)
     waiting = [ref.job_id for _, ref in JOBS_READY.scan(txn)]
-    for job in list(_listed(txn, waiting)):
+    for job in list(_existing(txn, waiting)):
         if job.not_before_ms:
             _unlist(txn, job)
             _put(txn, msgspec.structs.replace(job, not_before_ms=0))

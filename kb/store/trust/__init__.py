@@ -1,17 +1,22 @@
 """Whose folder is it? Which stores count: those that this user's kb made, or the user accepted."""
 
-from kb.store.trust.folder import link_out, look_of
-from kb.store.trust.list import TrustedHome, TrustList, trust_list
-from kb.store.trust.verdict import Verdict, making, replacing, verdict_of
+from kb.store.trust.decision import (
+    TrustDecision,
+    decide_trust,
+    trusting_new_store,
+    trusting_replaced_store,
+)
+from kb.store.trust.folder import escaping_link, ownership_problem
+from kb.store.trust.trusted_homes import TrustedHome, TrustList, trust_list
 
 __all__ = [
+    "TrustDecision",
     "TrustList",
     "TrustedHome",
-    "Verdict",
-    "link_out",
-    "look_of",
-    "making",
-    "replacing",
+    "decide_trust",
+    "escaping_link",
+    "ownership_problem",
     "trust_list",
-    "verdict_of",
+    "trusting_new_store",
+    "trusting_replaced_store",
 ]

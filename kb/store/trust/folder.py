@@ -29,11 +29,11 @@ _NAMES: Final = (
     "compact.lock",
     "push.lock",
 )
-_FILLED: Final = ("store", "raw", "md", "index", "tmp", "run")
-_OWNED: Final = ("", "store", "store/data.mdb")
+_FILLED_BY_KB: Final = ("store", "raw", "md", "index", "tmp", "run")
+_OWNER_CHECKED: Final = ("", "store", "store/data.mdb")
 
 
-def link_out(home: Path) -> str | None:
+def escaping_link(home: Path) -> str | None:
     """What of a project's home is a link that leads out of it, in words; None where nothing is."""
     if not is_project_home(home):
         return None
@@ -54,7 +54,7 @@ def inner_link(home: Path) -> str | None:
     kb makes no links there: it would write through one. Reads every folder, so this is for homes in
     which nothing has been made yet.
     """
-    for name in _FILLED:
+    for name in _FILLED_BY_KB:
         for folder, folders, files in os.walk(home / name):
             for inner in (*folders, *files):
                 place = Path(folder) / inner
@@ -63,17 +63,17 @@ def inner_link(home: Path) -> str | None:
     return None
 
 
-def look_of(home: Path) -> str | None:
+def ownership_problem(home: Path) -> str | None:
     """Why a folder is not this user's alone, in words; None where it is, or is not there."""
-    for name in _OWNED:
+    for name in _OWNER_CHECKED:
         try:
-            found = os.stat(home / name)
+            status = os.stat(home / name)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
             return f"{home / name} belongs to another user"
-        if found.st_mode & stat.S_IWOTH or (
-            found.st_mode & stat.S_IWGRP and not _is_private(found.st_gid)
+        if status.st_mode & stat.S_IWOTH or (
+            status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid)
         ):
             return f"others may write to {home / name}"
     return None

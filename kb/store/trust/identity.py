@@ -19,30 +19,30 @@ def identity_of(file: Path) -> str | None:
     device, inode and, where the system tells it, the time of birth stand in.
     """
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    mark = _mark(file)
+    mark = _read_mark(file)
     if mark:
-        return f"{mark}-{found.st_ino:x}"
-    born = int(getattr(found, "st_birthtime", 0))
-    return f"at-{found.st_dev:x}-{found.st_ino:x}-{born:x}"
+        return f"{mark}-{status.st_ino:x}"
+    created = int(getattr(status, "st_birthtime", 0))
+    return f"at-{status.st_dev:x}-{status.st_ino:x}-{created:x}"
 
 
 def mark(file: Path) -> None:
     """Give a file its mark, where it has none and can have one; of several callers one does."""
-    if not hasattr(os, "setxattr") or _mark(file):
+    if not hasattr(os, "setxattr") or _read_mark(file):
         return
-    word = os.urandom(16).hex().encode()
+    value = os.urandom(16).hex().encode()
     with contextlib.suppress(OSError):
-        os.setxattr(file, _MARK, word, os.XATTR_CREATE)
+        os.setxattr(file, _MARK, value, os.XATTR_CREATE)
 
 
-def _mark(file: Path) -> str:
+def _read_mark(file: Path) -> str:
     if not hasattr(os, "getxattr"):
         return ""
     try:
-        said = os.getxattr(file, _MARK)
+        value = os.getxattr(file, _MARK)
     except OSError:
         return ""
-    return said.decode() if _MARK_FORM.fullmatch(said) else ""
+    return value.decode() if _MARK_FORM.fullmatch(value) else ""

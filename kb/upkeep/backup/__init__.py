@@ -4,18 +4,18 @@ Useful before something that cannot be undone, and against a disk that fails, wh
 on another one. Not for the history of a doc: versions are the store's business.
 """
 
-from kb.upkeep.backup.create import Backups, Created
+from kb.upkeep.backup.catalog import BackupCatalog, BackupList, RestoreReport, VerifyReport
+from kb.upkeep.backup.create import Backups, CreateReport
 from kb.upkeep.backup.manifest import HOME, Backup, Flaw
-from kb.upkeep.backup.shelf import Listed, Restored, Shelf, Verified
 
 __all__ = [
     "HOME",
     "Backup",
+    "BackupCatalog",
+    "BackupList",
     "Backups",
-    "Created",
+    "CreateReport",
     "Flaw",
-    "Listed",
-    "Restored",
-    "Shelf",
-    "Verified",
+    "RestoreReport",
+    "VerifyReport",
 ]

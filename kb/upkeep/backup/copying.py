@@ -1,4 +1,4 @@
-"""Bytes from one place to another, hashed on the way; and what lies in a home besides content."""
+"""Copying the files of a home, hashed on the way, and listing those besides store and content."""
 
 import hashlib
 import os
@@ -17,98 +17,98 @@ from kb.upkeep.backup.manifest import StoredFile
 _BLOCK_BYTES: Final = 1 << 20
 
 
-class Other(Struct, frozen=True):
-    """A file or a link of a home that is neither content nor store."""
+class ExtraFile(Struct, frozen=True):
+    """A file or symbolic link of a home that belongs neither to its content nor to its store."""
 
     path: str
     is_link: bool
 
 
-def others(paths: HomePaths) -> Iterator[Other]:
-    """Settings, and whatever else lies in a home; no link is followed.
+def extra_files(paths: HomePaths) -> Iterator[ExtraFile]:
+    """The settings and all other extra files of a home; links are listed, not followed.
 
-    Left out are the store and its content, what can be made again, locks, and the backups.
+    The store, its content, the caches, temporary files, locks and backups are left out.
     """
-    known = (paths.store, paths.index, paths.tmp, paths.backups, paths.socket.parent)
-    passed = {path.name for path in known} | {"raw", "md"}
+    excluded = (paths.store, paths.index, paths.tmp, paths.backups, paths.socket.parent)
+    excluded_names = {path.name for path in excluded} | {"raw", "md"}
     waiting = [""]
     while waiting:
         folder = waiting.pop()
         try:
-            with os.scandir(paths.root / folder) as found:
-                entries = list(found)
+            with os.scandir(paths.root / folder) as scan:
+                entries = list(scan)
         except OSError:
-            # To be told of as any file that cannot be read.
-            yield Other(folder, is_link=False)
+            # The copy then fails for this path, which reports it like any unreadable file.
+            yield ExtraFile(folder, is_link=False)
             continue
         for entry in entries:
             path = f"{folder}{entry.name}"
-            if not folder and (path in passed or path.endswith(".lock")):
+            if not folder and (path in excluded_names or path.endswith(".lock")):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(path + "/")
             elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
-                yield Other(path, is_link=entry.is_symlink())
+                yield ExtraFile(path, is_link=entry.is_symlink())
 
 
-def hashed(root: Path, path: str) -> StoredFile:
-    """Size and hash of a file. Raises Unreadable where it is missing or no regular file."""
-    with _opened(root / path, path) as source:
-        return _read(source, path, lambda _: None)
+def hash_file(root: Path, path: str) -> StoredFile:
+    """Size and hash of a file. Raises Unreadable if it is missing or not a regular file."""
+    with _open_regular(root / path, path) as source:
+        return _hash_blocks(source, path, lambda _: None)
 
 
-def copied(root: Path, path: str, to: Path) -> StoredFile:
-    """Copy a file, durably, to the same path below `to`; what was read and written.
+def copy_file(root: Path, path: str, to: Path) -> StoredFile:
+    """Copy a file durably to the same path below `to`; returns its path, size and hash.
 
-    Raises Unreadable, naming `path`, where it cannot be read; then no copy is left. OSError where
-    the copy cannot be written.
+    Raises Unreadable, which names `path`, if it cannot be read; then no copy is left. Raises
+    OSError if the copy cannot be written.
     """
-    with _opened(root / path, path) as source:
-        target = _place(to, path)
-        # A script stays one.
+    with _open_regular(root / path, path) as source:
+        target = _target_of(to, path)
+        # Keep the owner's execute bit: a script stays a script.
         mode = 0o600 | os.fstat(source).st_mode & 0o100
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
-            done = _read(source, path, lambda block: _write(descriptor, block))
+            stored = _hash_blocks(source, path, lambda block: _write(descriptor, block))
             os.fsync(descriptor)
         except Unreadable:
             target.unlink()
             raise
         finally:
             os.close(descriptor)
-        return done
+        return stored
 
 
-def linked(root: Path, path: str, to: Path) -> int | None:
-    """Give a file a second name below `to`; its size, or None where that cannot be done.
+def link_file(root: Path, path: str, to: Path) -> int | None:
+    """Hard-link a file to the same path below `to`; its size in bytes, or None if impossible.
 
-    Only for files that never change. Raises Unreadable where it is missing.
+    Only for files that never change. Raises Unreadable if the file is missing.
     """
-    target = _place(to, path)
+    target = _target_of(to, path)
     try:
         os.link(root / path, target, follow_symlinks=False)
     except FileNotFoundError as error:
         raise Unreadable("no such file", source=path) from error
     except OSError:
-        # Another file system, one without links, or too many of them.
+        # Another file system, one without hard links, or too many links to one file.
         return None
     return target.lstat().st_size
 
 
-def link_at(root: Path, path: str) -> StoredFile:
-    """A link as a backup keeps it. Raises Unreadable where there is none."""
+def read_link(root: Path, path: str) -> StoredFile:
+    """A symbolic link as the manifest stores it. Raises Unreadable if there is none."""
     try:
         return StoredFile(path=path, link=os.readlink(root / path))
     except OSError as error:
         raise Unreadable(f"cannot be read ({error.strerror})", source=path) from error
 
 
-def put_link(link: StoredFile, to: Path) -> None:
-    """Make a link below `to` as it was."""
-    _place(to, link.path).symlink_to(str(link.link))
+def make_link(link: StoredFile, to: Path) -> None:
+    """Make a stored symbolic link below `to`."""
+    _target_of(to, link.path).symlink_to(str(link.link))
 
 
-def _place(to: Path, path: str) -> Path:
+def _target_of(to: Path, path: str) -> Path:
     target = to / path
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return target
@@ -120,10 +120,10 @@ def _write(descriptor: int, block: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _read(source: int, path: str, sink: Callable[[bytes], None]) -> StoredFile:
+def _hash_blocks(source: int, path: str, sink: Callable[[bytes], None]) -> StoredFile:
     digest = hashlib.sha256()
     size_bytes = 0
-    while block := _block(source, path):
+    while block := _read_block(source, path):
         digest.update(block)
         size_bytes += len(block)
         sink(block)
@@ -131,7 +131,7 @@ def _read(source: int, path: str, sink: Callable[[bytes], None]) -> StoredFile:
 
 
 @contextmanager
-def _opened(file: Path, path: str) -> Iterator[int]:
+def _open_regular(file: Path, path: str) -> Iterator[int]:
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(file, flags)
@@ -145,7 +145,7 @@ def _opened(file: Path, path: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _block(descriptor: int, path: str) -> bytes:
+def _read_block(descriptor: int, path: str) -> bytes:
     try:
         return os.read(descriptor, _BLOCK_BYTES)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What does a backup hold? Its manifest, sealed by its own hash and written after all else."""
+"""The manifest of a backup: it lists every file, carries its own hash, and is written last."""
 
 import os
 from pathlib import Path, PurePosixPath
@@ -17,37 +17,37 @@ _FORMAT: Final = 1
 
 
 class StoredFile(Struct, frozen=True, kw_only=True):
-    """One file, by its path in the home, with slashes; or a link, which is kept as a link."""
+    """One file or symbolic link, by its path in the home, with slashes."""
 
     path: str
     size_bytes: int = 0
     sha256: str = ""
     link: str | None = None
-    """Where a link leads, as it says itself."""
+    """The target of a symbolic link as written; None for a file."""
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """All that a backup holds."""
+    """Everything that a backup holds. The field names are the file format."""
 
     format: int = _FORMAT
     created_ms: int
     reason: str
     kb_version: str
     docs: int
-    """Docs that are active."""
+    """How many docs are active."""
     passages: int
     problems: tuple[str, ...]
-    """What the home lacked already when it was copied."""
+    """What the home lacked when it was copied."""
     files: tuple[StoredFile, ...]
 
     @property
     def size_bytes(self) -> int:
-        """What a restored home takes, its caches not counted."""
+        """Size of a restored home without its caches."""
         return sum(file.size_bytes for file in self.files)
 
 
 class Backup(Struct, frozen=True, kw_only=True):
-    """A whole backup, as it is listed."""
+    """A complete backup as it is listed."""
 
     name: str
     path: str
@@ -62,14 +62,14 @@ class Backup(Struct, frozen=True, kw_only=True):
 
 
 class Flaw(Struct, frozen=True, kw_only=True):
-    """Something that is not as it should be: a file or a record, and what is wrong with it."""
+    """A damaged file or record, and what is wrong with it."""
 
     place: str
     problem: str
 
 
-def described(folder: Path, manifest: Manifest) -> Backup:
-    """A backup as it is listed."""
+def summarize(folder: Path, manifest: Manifest) -> Backup:
+    """The list entry of a backup."""
     return Backup(
         name=folder.name,
         path=str(folder),
@@ -85,7 +85,7 @@ def described(folder: Path, manifest: Manifest) -> Backup:
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Make the backup in `folder` a whole one."""
+    """Write the manifest, which completes the backup in `folder`."""
     path = folder / _MANIFEST
     os.replace(write_beside(path, seal(manifest)), path)
 
@@ -93,8 +93,8 @@ def write(folder: Path, manifest: Manifest) -> None:
 def read(folder: Path) -> Manifest:
     """The manifest of a backup.
 
-    Raises NoBackup where there is no such folder, BackupDamaged where it holds no whole backup, or
-    one that names a path outside of itself.
+    Raises NoBackup if there is no such folder, and BackupDamaged if it holds no complete backup or
+    names a path outside of itself.
     """
     if not folder.is_dir():
         raise NoBackup(id=str(folder))

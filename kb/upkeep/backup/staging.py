@@ -1,4 +1,4 @@
-"""A folder that appears whole or not at all: filled beside its place, then renamed."""
+"""Folders that appear complete or not at all: filled under a temporary name, then renamed."""
 
 import errno
 import fcntl
@@ -18,20 +18,20 @@ NOT_WRITABLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @contextmanager
-def staged(target: Path) -> Iterator[Path]:
-    """An empty folder to fill; durable under the name `target` once the block has ended.
+def staged_folder(target: Path) -> Iterator[Path]:
+    """An empty folder to fill; it is durable under the name `target` when the block has ended.
 
-    A block left by an exception leaves nothing, a process that dies in it a folder that the next
-    one here removes. Raises UsageError where `target` is there and not an empty folder, StoreBusy
-    where another process is filling it, StoreFull, ReadOnlyHome, OSError.
+    An exception in the block removes it. If the process dies, the next call for the same target
+    removes what is left. Raises UsageError if `target` exists and is not an empty folder, StoreBusy
+    if another process is filling it, StoreFull, ReadOnlyHome, OSError.
     """
-    _refuse_taken(target)
+    _check_empty(target)
     part = _unfinished(target)
-    with _told(target):
+    with _translated_errors(target):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_part(part)
         part.mkdir(mode=0o700)
-        with _held(part):
+        with _locked(part):
             try:
                 yield part
                 _sync_folders(part)
@@ -42,36 +42,36 @@ def staged(target: Path) -> Iterator[Path]:
         fsync_folder(target.parent)
 
 
-def _refuse_taken(target: Path) -> None:
-    """Raise UsageError unless `target` is new, or an empty folder."""
+def _check_empty(target: Path) -> None:
+    """Raise UsageError unless `target` is missing or an empty folder."""
     try:
-        taken = any(target.iterdir())
+        is_filled = any(target.iterdir())
     except FileNotFoundError:
         return
     except NotADirectoryError:
-        taken = True
+        is_filled = True
     except OSError as error:
         raise ReadOnlyHome(error.strerror or "", place=target) from error
-    if taken:
-        raise _taken(target)
+    if is_filled:
+        raise _not_empty(target)
 
 
 def remove(folder: Path) -> None:
-    """Remove a whole folder: under its name it is there in full, or not at all."""
+    """Remove a folder: it first loses its name, so nobody sees it half removed."""
     part = _unfinished(folder)
     os.rename(folder, part)
     _remove_part(part)
 
 
 def remove_parts(place: Path) -> None:
-    """Remove what dead processes left in `place`. Raises StoreBusy where one of them lives."""
+    """Remove unfinished folders in `place`. Raises StoreBusy if one is in use."""
     for part in place.glob(f".*{_UNFINISHED}"):
         _remove_part(part)
 
 
 def _remove_part(part: Path) -> None:
     try:
-        with _held(part):
+        with _locked(part):
             shutil.rmtree(part)
     except FileNotFoundError:
         return
@@ -82,8 +82,8 @@ def _unfinished(target: Path) -> Path:
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """A lock on the folder itself, which leaves no file and dies with its holder."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock the folder itself: this leaves no lock file, and the lock ends with the process."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
@@ -100,11 +100,11 @@ def _rename(part: Path, target: Path) -> None:
         os.rename(part, target)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise _taken(target) from error
+            raise _not_empty(target) from error
         raise
 
 
-def _taken(target: Path) -> UsageError:
+def _not_empty(target: Path) -> UsageError:
     return UsageError(f"{target} is not an empty folder; name a new one")
 
 
@@ -114,7 +114,7 @@ def _sync_folders(top: Path) -> None:
 
 
 @contextmanager
-def _told(place: Path) -> Iterator[None]:
+def _translated_errors(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -4,16 +4,16 @@ Useful after a crash, a bad disk or a restored backup, and as the oracle of test
 room: what nothing needs is the compactor's business, and no finding here.
 """
 
-from kb.upkeep.check.checker import Checker, check_truth
+from kb.upkeep.check.checker import HomeChecker, check_without_caches
 from kb.upkeep.check.notebook import NotebookPlace
-from kb.upkeep.check.report import Checked, CheckReport, Finding, Salvaged
+from kb.upkeep.check.report import CheckCounts, CheckReport, Finding, SalvageReport
 
 __all__ = [
+    "CheckCounts",
     "CheckReport",
-    "Checked",
-    "Checker",
     "Finding",
+    "HomeChecker",
     "NotebookPlace",
-    "Salvaged",
-    "check_truth",
+    "SalvageReport",
+    "check_without_caches",
 ]

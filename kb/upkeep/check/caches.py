@@ -1,4 +1,4 @@
-"""Do the caches hold what the store holds?"""
+"""Compare the lexical and dense caches with the store."""
 
 from typing import Final
 
@@ -10,64 +10,70 @@ from kb.store import chunks, docs, log
 from kb.store.codec import from_u64
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
+from kb.upkeep.check.collector import FindingCollector
 from kb.upkeep.check.lookup import has_any_job
-from kb.upkeep.check.mends import ByHand, Rebuild
-from kb.upkeep.check.notes import Notes
+from kb.upkeep.check.repairs import ManualRepair, RebuildCache
 
 WAIT_S: Final = 30.0
 _TRIES: Final = 3
 _MANIFEST: Final = "manifest.json"
 
 
-def _check_files(store: Store, notes: Notes, cache: LexicalIndex | DenseIndex) -> bool:
-    """Whether a cache's files are as written. One that was never made is made now."""
+def _check_files(
+    store: Store, collector: FindingCollector, cache: LexicalIndex | DenseIndex
+) -> bool:
+    """Whether a cache's files are intact. A cache that does not exist yet is built."""
     if (cache.folder / _MANIFEST).exists():
         try:
-            # Its writer replaces files while it catches up, and that is no damage.
+            # A writer that catches up replaces files: without the lock that looks like damage.
             with file_lock(cache.lock_path, WAIT_S):
                 problems = cache.verify()
         except StoreBusy as busy:
-            notes.add(cache.name, str(busy), ByHand("run `kb check` again"))
+            collector.add(cache.name, str(busy), ManualRepair("run `kb check` again"))
             return False
         except OSError:
-            # A home that cannot be written has no writer.
+            # In a home that cannot be written no lock is needed: it has no writer.
             problems = cache.verify()
     else:
         problem = cache.catch_up(store, wait_s=WAIT_S).problem
         problems = [problem] if problem else []
     for problem in problems:
-        notes.add(cache.name, problem, Rebuild("lexical" if cache.name == "lexical" else "dense"))
+        collector.add(
+            cache.name, problem, RebuildCache("lexical" if cache.name == "lexical" else "dense")
+        )
     return not problems
 
 
-class _Live(Struct, frozen=True, kw_only=True):
-    """What the caches should hold, and as of which log entry."""
+class _Expected(Struct, frozen=True, kw_only=True):
+    """How many rows the caches should hold, as of log entry `seq`."""
 
     seq: int
     passages: int
     vectors: int
     vectors_waiting: int
-    """Of these, vectors in docs whose embed job is still to come: it tells the dense cache."""
+    """Of `vectors`, those in docs with an unfinished job, which adds them to the dense cache."""
 
 
-def check_caches(store: Store, notes: Notes, lexical: LexicalIndexes, dense: DenseIndex) -> None:
-    """Read each cache's files whole, let it catch up, and compare its rows with the store's."""
-    each: list[LexicalIndex | DenseIndex] = [*lexical.in_use(store), dense]
-    sound = [_check_files(store, notes, cache) for cache in each]
-    if not all(sound):
-        # Catching up would rebuild it, and that is for a repair to do.
+def check_caches(
+    store: Store, collector: FindingCollector, lexical: LexicalIndexes, dense: DenseIndex
+) -> None:
+    """Verify each cache's files, let it catch up, and compare its row count with the store's."""
+    caches: list[LexicalIndex | DenseIndex] = [*lexical.in_use(store), dense]
+    are_sound = [_check_files(store, collector, cache) for cache in caches]
+    if not all(are_sound):
+        # Catching up would rebuild a damaged cache, which only a repair may do.
         return
     for _ in range(_TRIES):
         states = [cache.catch_up(store, wait_s=WAIT_S) for cache in (lexical, dense)]
         with store.read() as txn:
-            live = _live(txn, dense.fingerprint)
-        # Else others commit meanwhile, and there is nothing to compare.
-        if all(state.watermark == live.seq for state in states):
-            _compare(notes, live, lexical, dense)
+            expected = _expected(txn, dense.fingerprint)
+        # If others committed meanwhile, the counts cannot be compared: try again.
+        if all(state.watermark == expected.seq for state in states):
+            _compare(collector, expected, lexical, dense)
             return
 
 
-def _live(txn: ReadTxn, fingerprint: str) -> _Live:
+def _expected(txn: ReadTxn, fingerprint: str) -> _Expected:
     passages = vectors = waiting = 0
     source_no, doc, has_work = 0, None, False
     for key, _ in txn.scan("chunks"):
@@ -83,16 +89,20 @@ def _live(txn: ReadTxn, fingerprint: str) -> _Live:
             has_vector = chunks.has_vector(txn, fingerprint, chunk.text_hash)
             vectors += has_vector
             waiting += has_vector and has_work
-    return _Live(seq=log.last_seq(txn), passages=passages, vectors=vectors, vectors_waiting=waiting)
+    return _Expected(
+        seq=log.last_seq(txn), passages=passages, vectors=vectors, vectors_waiting=waiting
+    )
 
 
-def _compare(notes: Notes, live: _Live, lexical: LexicalIndexes, dense: DenseIndex) -> None:
+def _compare(
+    collector: FindingCollector, expected: _Expected, lexical: LexicalIndexes, dense: DenseIndex
+) -> None:
     words, vectors = lexical.stats().rows, dense.stats().rows
-    notes.count("lexical_rows", words)
-    notes.count("dense_rows", vectors)
-    if words != live.passages:
-        problem = f"lexical: {words} passages, but {live.passages} are live"
-        notes.add("lexical", problem, Rebuild("lexical"))
-    if not live.vectors - live.vectors_waiting <= vectors <= live.vectors:
-        problem = f"dense: {vectors} vectors, but {live.vectors} are live"
-        notes.add("dense", problem, Rebuild("dense"))
+    collector.count("lexical_rows", words)
+    collector.count("dense_rows", vectors)
+    if words != expected.passages:
+        problem = f"lexical: {words} passages, but {expected.passages} are live"
+        collector.add("lexical", problem, RebuildCache("lexical"))
+    if not expected.vectors - expected.vectors_waiting <= vectors <= expected.vectors:
+        problem = f"dense: {vectors} vectors, but {expected.vectors} are live"
+        collector.add("dense", problem, RebuildCache("dense"))

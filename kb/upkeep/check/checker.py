@@ -1,4 +1,4 @@
-"""The order of the looks, and of looking again after a repair."""
+"""Run every check in order, and check again after each round of repairs."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -11,23 +11,23 @@ from kb.store.content.files import ContentStore
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
 from kb.upkeep.check.caches import check_caches
+from kb.upkeep.check.chunks import check_chunks, check_vectors
+from kb.upkeep.check.collector import FINDINGS_MAX, FindingCollector
 from kb.upkeep.check.docs import check_docs
-from kb.upkeep.check.files import check_files, drop_settled
+from kb.upkeep.check.files import check_files, drop_removed_docs
 from kb.upkeep.check.jobs import check_jobs
-from kb.upkeep.check.mends import ByHand, Mend
-from kb.upkeep.check.notebook import NotebookPlace, check_notebook, mend_notebook
-from kb.upkeep.check.notes import FINDINGS_MAX, Notes
-from kb.upkeep.check.passages import check_passages, check_vectors
+from kb.upkeep.check.notebook import NotebookPlace, check_notebook, repair_notebook
 from kb.upkeep.check.records import check_counters, check_records
-from kb.upkeep.check.repair import Repairer
-from kb.upkeep.check.report import Checked, CheckReport, Finding
+from kb.upkeep.check.repairer import Repairer
+from kb.upkeep.check.repairs import ManualRepair, Repair
+from kb.upkeep.check.report import CheckCounts, CheckReport, Finding
 
-# A mend may bring out what another finding hid; each round mends one layer.
+# A repair may uncover what another finding hid, so checks and repairs run in rounds.
 _ROUNDS_MAX: Final = 4
 
 
-class Checker:
-    """Compares everything in one home with what names it. Safe beside others at work."""
+class HomeChecker:
+    """Checks a home's records, files, caches and notebook. Safe while others use the home."""
 
     def __init__(
         self,
@@ -49,88 +49,92 @@ class Checker:
         self._notebook = notebook
 
     def run(self, *, repair: bool = False) -> CheckReport:
-        """Look at everything; with `repair` mend what can be, and look again.
+        """Check everything; with `repair`, repair what can be repaired and check again.
 
-        Without it only the caches may change: they catch up, as for a search. Work that waits
-        for a worker is no finding. Raises StoreFull and ReadOnlyHome from a repair.
+        Without `repair` only the caches may change: they catch up, as for a search. Pending jobs
+        are no findings. A repair may raise StoreFull and ReadOnlyHome.
         """
-        notes = self._look()
-        met = dict(notes.findings)
-        left_out = notes.left_out
+        collector = self._check_all()
+        all_findings = dict(collector.findings)
+        left_out = collector.left_out
         if repair:
             repairer = Repairer(
                 self._store, self._content, self._lexical, self._dense, self._fingerprint
             )
-            done: Sequence[Mend] = ()
+            previous: Sequence[Repair] = ()
             for _ in range(_ROUNDS_MAX):
-                mends = [mend for mend in notes.mends if not isinstance(mend, ByHand)]
-                if not mends or mends == done:
+                repairs = [item for item in collector.repairs if not isinstance(item, ManualRepair)]
+                if not repairs or repairs == previous:
                     break
-                repairer.apply(mends)
+                repairer.apply(repairs)
                 if self._notebook:
-                    mend_notebook(self._notebook, mends, self._store.clock.now_ms())
-                done, notes = mends, self._look()
-                met |= notes.findings
-                left_out = notes.left_out
-        findings = [_marked(found, key not in notes.findings) for key, found in met.items()]
+                    repair_notebook(self._notebook, repairs, self._store.clock.now_ms())
+                previous, collector = repairs, self._check_all()
+                all_findings |= collector.findings
+                left_out = collector.left_out
+        findings = [
+            _with_repaired(finding, key not in collector.findings)
+            for key, finding in all_findings.items()
+        ]
         return CheckReport(
-            sound=not notes.findings,
-            checked=Checked(**notes.counts),
+            sound=not collector.findings,
+            checked=CheckCounts(**collector.counts),
             findings=tuple(findings[:FINDINGS_MAX]),
             findings_left_out=left_out + len(findings[FINDINGS_MAX:]),
         )
 
-    def _look(self) -> Notes:
-        notes = _look_at_truth(self._store, self._content, self._fingerprint, self._dim)
+    def _check_all(self) -> FindingCollector:
+        collector = _check_without_caches(self._store, self._content, self._fingerprint, self._dim)
         try:
-            check_caches(self._store, notes, self._lexical, self._dense)
+            check_caches(self._store, collector, self._lexical, self._dense)
         except StoreDamaged as error:
-            _note_damage(notes, "caches", error)
+            _add_damage(collector, "caches", error)
         if self._notebook:
-            check_notebook(self._store, notes, self._notebook.root)
-        return notes
+            check_notebook(self._store, collector, self._notebook.root)
+        return collector
 
 
-def check_truth(store: Store, content: ContentStore, fingerprint: str, dim: int) -> CheckReport:
-    """Compare records and files with what names them, and leave the caches alone.
-
-    Nothing is written, so a home may be looked at that is to stay as it is.
-    """
-    notes = _look_at_truth(store, content, fingerprint, dim)
+def check_without_caches(
+    store: Store, content: ContentStore, fingerprint: str, dim: int
+) -> CheckReport:
+    """Check records and files, but not the caches. Writes nothing."""
+    collector = _check_without_caches(store, content, fingerprint, dim)
     return CheckReport(
-        sound=not notes.findings,
-        checked=Checked(**notes.counts),
-        findings=tuple(notes.findings.values()),
-        findings_left_out=notes.left_out,
+        sound=not collector.findings,
+        checked=CheckCounts(**collector.counts),
+        findings=tuple(collector.findings.values()),
+        findings_left_out=collector.left_out,
     )
 
 
-def _look_at_truth(store: Store, content: ContentStore, fingerprint: str, dim: int) -> Notes:
-    notes = Notes()
+def _check_without_caches(
+    store: Store, content: ContentStore, fingerprint: str, dim: int
+) -> FindingCollector:
+    collector = FindingCollector()
 
-    def step(name: str, look: Callable[[ReadTxn], None]) -> None:
-        """One look in a transaction of its own; a page that cannot be read ends only this one."""
+    def step(name: str, check: Callable[[ReadTxn], None]) -> None:
+        """One check in its own transaction; an unreadable page ends only this check."""
         try:
             with store.read() as txn:
-                look(txn)
+                check(txn)
         except StoreDamaged as error:
-            _note_damage(notes, name, error)
+            _add_damage(collector, name, error)
 
-    step("records", lambda txn: check_records(txn, notes))
-    step("counters", lambda txn: check_counters(txn, notes))
-    step("docs", lambda txn: check_docs(txn, notes, fingerprint))
-    step("jobs", lambda txn: check_jobs(txn, notes))
-    step("chunks", lambda txn: check_passages(txn, notes, fingerprint))
-    step("vectors", lambda txn: check_vectors(txn, notes, fingerprint, dim))
-    step("files", lambda txn: check_files(txn, notes, content))
-    step("files", lambda txn: drop_settled(txn, notes))
-    return notes
+    step("records", lambda txn: check_records(txn, collector))
+    step("counters", lambda txn: check_counters(txn, collector))
+    step("docs", lambda txn: check_docs(txn, collector, fingerprint))
+    step("jobs", lambda txn: check_jobs(txn, collector))
+    step("chunks", lambda txn: check_chunks(txn, collector, fingerprint))
+    step("vectors", lambda txn: check_vectors(txn, collector, fingerprint, dim))
+    step("files", lambda txn: check_files(txn, collector, content))
+    step("files", lambda txn: drop_removed_docs(txn, collector))
+    return collector
 
 
-def _note_damage(notes: Notes, name: str, error: StoreDamaged) -> None:
+def _add_damage(collector: FindingCollector, name: str, error: StoreDamaged) -> None:
     advice = "restore the home from a backup"
-    notes.add(name, f"cannot be read through: {error.fields['detail']}", ByHand(advice))
+    collector.add(name, f"cannot be read through: {error.fields['detail']}", ManualRepair(advice))
 
 
-def _marked(found: Finding, repaired: bool) -> Finding:
-    return msgspec.structs.replace(found, repaired=repaired)
+def _with_repaired(finding: Finding, repaired: bool) -> Finding:
+    return msgspec.structs.replace(finding, repaired=repaired)

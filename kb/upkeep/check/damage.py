@@ -1,45 +1,45 @@
-"""What a store's pages tell that cannot be read, and what became of it, as findings."""
+"""Turn the survey of a damaged store, and its salvage, into findings of a check."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from kb.store.survey import StoreSurvey
-from kb.upkeep.check.report import Checked, CheckReport, Finding, Salvaged
+from kb.upkeep.check.report import CheckCounts, CheckReport, Finding, SalvageReport
 
 _REPAIR: Final = "`kb check --repair` writes what can be read into a new store"
 _AGAIN: Final = "`kb check --repair` takes it in again from raw/, where that still holds it"
 _LOST: Final = "add it again, or restore the home from a backup"
 
 
-def told_of(found: StoreSurvey) -> CheckReport:
-    """The report of a store that is not to be opened as it is."""
+def survey_report(survey: StoreSurvey) -> CheckReport:
+    """The report for a store that is too damaged to be opened."""
     findings = [
-        Finding(place=one.place, problem=one.problem, mend=_REPAIR) for one in found.problems
+        Finding(place=item.place, problem=item.problem, mend=_REPAIR) for item in survey.problems
     ]
-    for doc in found.lost_docs:
+    for doc in survey.lost_docs:
         problem = f"the record of {doc.doc_id} cannot be read"
         findings.append(Finding(place=doc.place or doc.doc_id, problem=problem, mend=_AGAIN))
-    findings += _unnamed(found.lost_unnamed, _AGAIN)
+    findings += _unnamed(survey.lost_unnamed, _AGAIN)
     return CheckReport(
         sound=False,
-        checked=Checked(docs=_readable(found)),
+        checked=CheckCounts(docs=_readable(survey)),
         findings=tuple(findings),
-        findings_left_out=found.problems_left_out,
+        findings_left_out=survey.problems_left_out,
     )
 
 
-def mended(found: StoreSurvey | None, done: Salvaged) -> list[Finding]:
-    """What a salvage has mended, and what it could not."""
+def salvage_findings(survey: StoreSurvey | None, salvage: SalvageReport) -> list[Finding]:
+    """The findings after a salvage: those it repaired and those it could not."""
     findings = [
-        Finding(place=one.place, problem=one.problem, mend=_REPAIR, repaired=True)
-        for one in (found.problems if found else ())
+        Finding(place=item.place, problem=item.problem, mend=_REPAIR, repaired=True)
+        for item in (survey.problems if survey else ())
     ]
-    for doc in done.lost:
+    for doc in salvage.lost:
         problem = f"{doc.doc_id or 'its doc'} is lost, and raw/ does not tell which file it was"
         findings.append(Finding(place=doc.place or doc.doc_id, problem=problem, mend=_LOST))
-    # Who has a store made anew knows that it is all lost.
-    findings += _unnamed(done.lost_unnamed, _LOST) if found else ()
-    for path in done.unusable:
+    # Without a survey the user asked to rebuild a lost store, and knows that all is lost.
+    findings += _unnamed(salvage.lost_unnamed, _LOST) if survey else ()
+    for path in salvage.unusable:
         problem = "no doc names it, and it cannot be taken in again"
         findings.append(Finding(place=path, problem=problem, mend=_LOST))
     return findings
@@ -53,5 +53,5 @@ def _unnamed(number: int | None, mend: str) -> Iterator[Finding]:
         yield Finding(place="docs", problem=problem, mend=mend)
 
 
-def _readable(found: StoreSurvey) -> int:
-    return sum(table.readable for table in found.tables if table.name == "docs")
+def _readable(survey: StoreSurvey) -> int:
+    return sum(table.readable for table in survey.tables if table.name == "docs")

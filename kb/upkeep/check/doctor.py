@@ -1,4 +1,4 @@
-"""What surrounds the store: the disk, the model, the work that is left, the sources."""
+"""Health advice beyond the store itself: host, disk, model, jobs, sources, clock, remote."""
 
 import os
 import resource
@@ -30,12 +30,12 @@ _ADDRESS_BYTES_MIN: Final = 1 << 36
 _DAY_MS: Final = 86_400_000
 _STALE_MS: Final = 7 * _DAY_MS
 _AHEAD_MS: Final = 300_000
-# November 2023: a clock that says less was never set.
+# November 2023: a clock before that was never set.
 _CLOCK_MS_MIN: Final = 1_700_000_000_000
 _NAMED_MAX: Final = 3
-# A network that is away for a minute is none of a person's business.
+# Fewer failed pushes than this are taken for a short network outage and not reported.
 _PUSHES_MIN: Final = 3
-# File systems over a network, where memory maps and locks do not hold what they promise.
+# Network file systems, where memory maps and locks are not reliable.
 _NETWORK: Final = frozenset(
     (
         *("9p", "afs", "ceph", "cifs", "davfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs"),
@@ -45,15 +45,15 @@ _NETWORK: Final = frozenset(
 
 
 class Advice(Struct, frozen=True, kw_only=True):
-    """Something that needs attention, and what to do about it."""
+    """A problem that needs attention, and what to do about it. Field names are JSON output."""
 
     place: str
     problem: str
     mend: str
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
-    """What the machine says of the place where a home lies."""
+class HostEnvironment(Struct, frozen=True, kw_only=True):
+    """The host's limits and the state of the home's folder."""
 
     root: str
     """Its real path."""
@@ -62,59 +62,60 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     is_writable: bool
     free_bytes: int
     mounts: str
-    """As /proc/mounts has them; empty where there is no such file."""
+    """The text of /proc/mounts; empty if there is no such file."""
     open_files_max: int
-    """Of this process; -1 where there is no limit, as below."""
+    """Limit of this process; -1 for none."""
     address_bytes_max: int
+    """Address space of this process; -1 for no limit."""
 
 
-def look_around(root: Path) -> Surroundings:
-    """Ask the machine. The home is there."""
+def inspect_host(root: Path) -> HostEnvironment:
+    """Read the host's limits for an existing home."""
     try:
         mounts = Path("/proc/mounts").read_text("utf-8", "surrogateescape")
     except OSError:
         mounts = ""
-    return Surroundings(
+    return HostEnvironment(
         root=os.path.realpath(root),
         mode=root.stat().st_mode & 0o777,
         is_writable=os.access(root, os.W_OK),
         free_bytes=shutil.disk_usage(root).free,
         mounts=mounts,
-        open_files_max=_limit(resource.RLIMIT_NOFILE),
-        address_bytes_max=_limit(resource.RLIMIT_AS),
+        open_files_max=_soft_limit(resource.RLIMIT_NOFILE),
+        address_bytes_max=_soft_limit(resource.RLIMIT_AS),
     )
 
 
-def _limit(which: int) -> int:
+def _soft_limit(which: int) -> int:
     soft = resource.getrlimit(which)[0]
     return -1 if soft == resource.RLIM_INFINITY else soft
 
 
-def of_place(around: Surroundings) -> Iterator[Advice]:
-    """What is amiss with the place of a home."""
-    if around.mode & 0o077:
-        problem = f"others than its owner may enter it (mode {around.mode:04o})"
-        yield Advice(place="home", problem=problem, mend=f"chmod 700 {around.root}")
-    if not around.is_writable:
-        yield Advice(place="home", problem="it cannot be written", mend=f"chmod 700 {around.root}")
-    kind = file_system(around.mounts, around.root)
+def home_advice(host: HostEnvironment) -> Iterator[Advice]:
+    """Advice on a home's folder, file system, free space and process limits."""
+    if host.mode & 0o077:
+        problem = f"others than its owner may enter it (mode {host.mode:04o})"
+        yield Advice(place="home", problem=problem, mend=f"chmod 700 {host.root}")
+    if not host.is_writable:
+        yield Advice(place="home", problem="it cannot be written", mend=f"chmod 700 {host.root}")
+    kind = file_system_kind(host.mounts, host.root)
     if kind in _NETWORK:
         problem = f"it lies on a network file system ({kind}), which may damage it"
         yield Advice(place="home", problem=problem, mend="move it to a local disk")
-    if around.free_bytes < _FREE_BYTES_MIN:
-        problem = f"{around.free_bytes >> 20:,} MiB are free"
+    if host.free_bytes < _FREE_BYTES_MIN:
+        problem = f"{host.free_bytes >> 20:,} MiB are free"
         yield Advice(place="disk", problem=problem, mend="free some space; kb compact may help")
-    if 0 <= around.open_files_max < _OPEN_FILES_MIN:
-        problem = f"a process may open {around.open_files_max} files only"
+    if 0 <= host.open_files_max < _OPEN_FILES_MIN:
+        problem = f"a process may open {host.open_files_max} files only"
         yield Advice(place="limits", problem=problem, mend=f"ulimit -n {4 * _OPEN_FILES_MIN}")
-    if 0 <= around.address_bytes_max < _ADDRESS_BYTES_MIN:
-        problem = f"a process may map {around.address_bytes_max >> 20:,} MiB only"
+    if 0 <= host.address_bytes_max < _ADDRESS_BYTES_MIN:
+        problem = f"a process may map {host.address_bytes_max >> 20:,} MiB only"
         yield Advice(place="limits", problem=problem, mend="ulimit -v unlimited")
 
 
-def file_system(mounts: str, path: str) -> str:
-    """The kind of the file system that a real path lies on; empty where it cannot be told."""
-    found, kind = "", ""
+def file_system_kind(mounts: str, path: str) -> str:
+    """The type of the file system that a real path lies on; empty if unknown."""
+    mount_point, kind = "", ""
     for line in mounts.splitlines():
         fields = line.split(" ")
         if len(fields) < 3:
@@ -122,55 +123,55 @@ def file_system(mounts: str, path: str) -> str:
         # Blanks in names are written as octal escapes.
         point = fields[1].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
         is_above = path == point or path.startswith(point.rstrip("/") + "/")
-        # Of several at one point the last is on top.
-        if is_above and len(point) >= len(found):
-            found, kind = point, fields[2]
+        # Of several mounts at one point the last one hides the others.
+        if is_above and len(point) >= len(mount_point):
+            mount_point, kind = point, fields[2]
     return kind
 
 
-def of_model(model: "Callable[[], DenseBackend]") -> Iterator[Advice]:
-    """What is amiss with the model: its files are held against their checksums as they load."""
+def model_advice(model: "Callable[[], DenseBackend]") -> Iterator[Advice]:
+    """Advice on the embedding model: loads it, which verifies its files, and embeds a query."""
     try:
-        found = model()
-        found.embedder.embed_query("kb")
+        loaded = model()
+        loaded.embedder.embed_query("kb")
     except (ModelMissing, EmbedError) as error:
         mend = "bring the model back, or choose another one with kb embedder set"
         yield Advice(place="model", problem=str(error), mend=mend)
         return
-    if found.warning:
+    if loaded.warning:
         mend = "kb embedder set follows the settings; or name the home's model in them"
-        yield Advice(place="model", problem=found.warning, mend=mend)
+        yield Advice(place="model", problem=loaded.warning, mend=mend)
 
 
-def of_store(store: Store) -> Iterator[Advice]:
-    """What is amiss with the work that is left, the sources, the docs and the clock."""
+def store_advice(store: Store) -> Iterator[Advice]:
+    """Advice on jobs, sources, docs and the clock."""
     now_ms = store.clock.now_ms()
     with store.read() as txn:
-        yield from _of_jobs(txn, store)
+        yield from _jobs_advice(txn, store)
         for origin in listed(txn):
-            yield from _of_source(origin, now_ms)
+            yield from _source_advice(origin, now_ms)
         active = [doc for doc in docs.all_latest(txn) if doc.status == "active"]
-    yield from _of_coverage(active)
-    yield from _of_clock(active, now_ms)
+    yield from _coverage_advice(active)
+    yield from _clock_advice(active, now_ms)
 
 
-def of_push(report: PushReport | None) -> Iterator[Advice]:
-    """What is amiss with the notebook's remote: it wants a person, or fails again and again."""
+def push_advice(report: PushReport | None) -> Iterator[Advice]:
+    """Advice on a notebook remote that needs a person or fails repeatedly."""
     if report is None or not report.behind:
         return
-    lacking = f"{report.behind:,} commit{'s' if report.behind > 1 else ''}"
-    problem = f"{report.remote} is {lacking} behind: {report.last_error}"
+    missing = f"{report.behind:,} commit{'s' if report.behind > 1 else ''}"
+    problem = f"{report.remote} is {missing} behind: {report.last_error}"
     if report.state in ("diverged", "refused"):
         yield Advice(place="notebook", problem=problem, mend="see to it, then kb note push")
     elif report.state == "waiting" and report.attempts >= _PUSHES_MIN:
         yield Advice(place="notebook", problem=problem, mend="kb note push, once it is reached")
 
 
-def _of_jobs(txn: ReadTxn, store: Store) -> Iterator[Advice]:
+def _jobs_advice(txn: ReadTxn, store: Store) -> Iterator[Advice]:
     counts = queue.counts(txn)
     if counts.failed:
         reasons = dict.fromkeys(job.last_error or "unknown" for job in queue.failed(txn))
-        problem = f"{counts.failed:,} failed for good: {_some(list(reasons))}"
+        problem = f"{counts.failed:,} failed for good: {_first_names(list(reasons))}"
         yield Advice(place="jobs", problem=problem, mend="kb worker --retry-failed")
     stuck = [job for job in queue.running(txn) if _is_stuck(job, store)]
     if stuck:
@@ -185,7 +186,7 @@ def _is_stuck(job: Job, store: Store) -> bool:
     return is_gone(job.holder) or job.deadline_ms <= store.clock.lease_ms()
 
 
-def _of_source(origin: Origin, now_ms: int) -> Iterator[Advice]:
+def _source_advice(origin: Origin, now_ms: int) -> Iterator[Advice]:
     name = origin.origin_id[:9]
     if origin.gone_since_ms:
         mend = f"remove its doc with kb rm, and the source with kb sources rm {name}"
@@ -198,11 +199,11 @@ def _of_source(origin: Origin, now_ms: int) -> Iterator[Advice]:
         yield Advice(place=origin.location, problem=problem, mend="kb sync-all, as from cron")
 
 
-def _of_coverage(active: list[Doc]) -> Iterator[Advice]:
-    lacking = [doc for doc in active if _pages_without_text(doc)]
-    if lacking:
-        pages = sum(map(_pages_without_text, lacking))
-        problem = f"{pages:,} without text, in {_some([doc.source for doc in lacking])}"
+def _coverage_advice(active: list[Doc]) -> Iterator[Advice]:
+    incomplete = [doc for doc in active if _pages_without_text(doc)]
+    if incomplete:
+        pages = sum(map(_pages_without_text, incomplete))
+        problem = f"{pages:,} without text, in {_first_names([doc.source for doc in incomplete])}"
         mend = "run a text recognition over what is scanned, and add it again"
         yield Advice(place="pages", problem=problem, mend=mend)
 
@@ -211,7 +212,7 @@ def _pages_without_text(doc: Doc) -> int:
     return doc.coverage.pages - doc.coverage.pages_with_text if doc.coverage else 0
 
 
-def _of_clock(active: list[Doc], now_ms: int) -> Iterator[Advice]:
+def _clock_advice(active: list[Doc], now_ms: int) -> Iterator[Advice]:
     mend = "set the machine's clock"
     if now_ms < _CLOCK_MS_MIN:
         yield Advice(place="clock", problem="it was never set", mend=mend)
@@ -220,6 +221,6 @@ def _of_clock(active: list[Doc], now_ms: int) -> Iterator[Advice]:
         yield Advice(place="clock", problem=f"it is behind {ahead:,} of the docs", mend=mend)
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = len(names) - _NAMED_MAX
     return ", ".join(names[:_NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")

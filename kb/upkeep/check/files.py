@@ -1,4 +1,4 @@
-"""Do the files hold what their docs say?"""
+"""Check the content files of docs, and their chunks against their markdown."""
 
 from kb.errors import StoreDamaged
 from kb.model.doc import Doc
@@ -6,43 +6,43 @@ from kb.store import chunks
 from kb.store.content.files import ContentStore
 from kb.store.kv import ReadTxn
 from kb.store.records import DOCS
-from kb.upkeep.check.lookup import find, is_waiting, newest, passage
-from kb.upkeep.check.mends import Recut, RestoreFile
-from kb.upkeep.check.notes import Notes
+from kb.upkeep.check.collector import FindingCollector
+from kb.upkeep.check.lookup import awaits_chunking, find, find_chunk, find_newest_doc
+from kb.upkeep.check.repairs import Rechunk, RestoreFile
 
 
-def check_files(txn: ReadTxn, notes: Notes, content: ContentStore) -> None:
-    """Every doc's two files by their hashes, and its passages against its markdown."""
+def check_files(txn: ReadTxn, collector: FindingCollector, content: ContentStore) -> None:
+    """Check every doc's two files by their hashes, and its chunks against its markdown."""
     for key, _ in txn.scan("docs"):
         doc = find(DOCS, txn, key)
         if doc is None:
             continue
-        notes.count("files", 2)
+        collector.count("files", 2)
         try:
             content.read(doc.raw_path, doc.raw_sha256)
         except StoreDamaged as error:
-            mend = RestoreFile(doc.doc_id, "raw")
-            notes.add(doc.raw_path, f"{error.fields['detail']}; it is of {doc.doc_id}", mend)
+            repair = RestoreFile(doc.doc_id, "raw")
+            collector.add(doc.raw_path, f"{error.fields['detail']}; it is of {doc.doc_id}", repair)
         try:
             markdown = content.read(doc.md_path, doc.md_sha256).decode()
         except StoreDamaged as error:
-            mend = RestoreFile(doc.doc_id, "md")
-            notes.add(doc.md_path, f"{error.fields['detail']}; it is of {doc.doc_id}", mend)
+            repair = RestoreFile(doc.doc_id, "md")
+            collector.add(doc.md_path, f"{error.fields['detail']}; it is of {doc.doc_id}", repair)
             continue
-        _check_text(txn, notes, doc, markdown)
+        _check_text(txn, collector, doc, markdown)
 
 
-def _check_text(txn: ReadTxn, notes: Notes, doc: Doc, markdown: str) -> None:
-    latest = newest(txn, doc.source_no)
-    if latest is None or latest.doc_id != doc.doc_id or is_waiting(txn, doc):
+def _check_text(txn: ReadTxn, collector: FindingCollector, doc: Doc, markdown: str) -> None:
+    latest = find_newest_doc(txn, doc.source_no)
+    if latest is None or latest.doc_id != doc.doc_id or awaits_chunking(txn, doc):
         return
     for no in _numbers(txn, doc.source_no):
-        chunk = passage(txn, no)
+        chunk = find_chunk(txn, no)
         if chunk is None or chunk.doc_id != doc.doc_id:
             continue
         if markdown[chunk.start : chunk.end] != chunk.text:
             problem = "its text does not stand in the markdown where it says"
-            notes.add(chunk.chunk_id, problem, Recut(doc.source_no))
+            collector.add(chunk.chunk_id, problem, Rechunk(doc.source_no))
 
 
 def _numbers(txn: ReadTxn, source_no: int) -> list[int]:
@@ -52,11 +52,11 @@ def _numbers(txn: ReadTxn, source_no: int) -> list[int]:
         return []
 
 
-def drop_settled(txn: ReadTxn, notes: Notes) -> None:
-    """Forget findings about files of docs that are no more: compaction took both meanwhile."""
-    for mend in [mend for mend in notes.mends if isinstance(mend, RestoreFile)]:
-        if txn.get("docs", mend.doc_id.encode()) is None:
-            del notes.mends[mend]
-            for place, problem in list(notes.findings):
-                if problem.endswith(f"; it is of {mend.doc_id}"):
-                    del notes.findings[place, problem]
+def drop_removed_docs(txn: ReadTxn, collector: FindingCollector) -> None:
+    """Drop findings about files whose docs were removed meanwhile, as a compaction does."""
+    for repair in [repair for repair in collector.repairs if isinstance(repair, RestoreFile)]:
+        if txn.get("docs", repair.doc_id.encode()) is None:
+            del collector.repairs[repair]
+            for place, problem in list(collector.findings):
+                if problem.endswith(f"; it is of {repair.doc_id}"):
+                    del collector.findings[place, problem]

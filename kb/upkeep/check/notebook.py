@@ -1,4 +1,4 @@
-"""Is the notebook whole? Its repository, and its notes against the docs that were made of them."""
+"""Check the notebook: its git repository, and its notes against their docs."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -19,88 +19,88 @@ from kb.store import docs
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
+from kb.upkeep.check.collector import FindingCollector
 from kb.upkeep.check.doctor import Advice
-from kb.upkeep.check.mends import ByHand, Mend, MendNotebook, SyncNotebook
-from kb.upkeep.check.notes import Notes
+from kb.upkeep.check.repairs import ManualRepair, Repair, RepairNotebook, SyncNotebook
 
 _WAIT_S: Final = 30.0
 _NAME: Final = "notebook"
-_BACK: Final = (
+_RESTORE_ADVICE: Final = (
     "bring it back from a copy, or from its remote (`git clone --no-checkout ADDRESS x`, then move "
     "x/.git there); `git init` in it begins a history anew"
 )
 
 
 class NotebookPlace(Struct, frozen=True, kw_only=True):
-    """Where a home's notebook is, and who brings its docs level with it."""
+    """Where a home's notebook is, and a function that syncs its docs."""
 
     root: Path
     sync: Callable[[], None]
 
 
-def standing(store: Store, root: Path) -> Literal["none", "gone", "there"]:
-    """Whether there is a notebook; `gone` where there was one and its repository is no more."""
+def notebook_state(store: Store, root: Path) -> Literal["none", "gone", "there"]:
+    """Whether there is a notebook; `gone` if notes were synced and the repository is missing."""
     if os.path.lexists(root / ".git"):
         return "there"
     with store.read() as txn:
-        return "gone" if _is_known(txn, root) else "none"
+        return "gone" if _was_synced(txn, root) else "none"
 
 
-def _is_known(txn: ReadTxn, root: Path) -> bool:
-    """Whether notes were taken in from this very folder."""
+def _was_synced(txn: ReadTxn, root: Path) -> bool:
+    """Whether notes were synced from this folder."""
     place = display_name(root)
-    return any(one.kind == "notebook" and one.location == place for one in listed(txn))
+    return any(origin.kind == "notebook" and origin.location == place for origin in listed(txn))
 
 
-def check_notebook(store: Store, notes: Notes, root: Path) -> None:
-    """Look at the repository, in a process of its own, and at the docs of its notes."""
-    match standing(store, root):
+def check_notebook(store: Store, collector: FindingCollector, root: Path) -> None:
+    """Check the repository in a child process, then the docs of its notes."""
+    match notebook_state(store, root):
         case "none":
             return
         case "gone":
-            notes.add(_NAME, _gone(root), ByHand(_BACK))
+            collector.add(_NAME, _gone_problem(root), ManualRepair(_RESTORE_ADVICE))
             return
         case "there":
-            found = examined(root)
-    for damage in found.damages:
-        notes.add(_place(damage), damage.problem, _mend(damage))
-    if not found.damages:
+            repository = examined(root)
+    for damage in repository.damages:
+        collector.add(_place(damage), damage.problem, _repair_of(damage))
+    if not repository.damages:
         with store.read() as txn:
-            _check_docs(txn, notes, root, found)
+            _check_docs(txn, collector, root, repository)
 
 
-def look_at(store: Store, root: Path) -> list[Advice]:
-    """What a person should know of a notebook, without a look at every object."""
-    match standing(store, root):
+def notebook_advice(store: Store, root: Path) -> list[Advice]:
+    """Advice on a notebook, from a quick check that does not read every object."""
+    match notebook_state(store, root):
         case "none":
             return []
         case "gone":
-            return [Advice(place=_NAME, problem=_gone(root), mend=_BACK)]
+            return [Advice(place=_NAME, problem=_gone_problem(root), mend=_RESTORE_ADVICE)]
         case "there":
-            found = examine(root, deep=False)
+            repository = examine(root, deep=False)
     return [
-        Advice(place=_place(one), problem=one.problem, mend=one.advice)
-        for one in (*found.damages, *found.remarks)
+        Advice(place=_place(damage), problem=damage.problem, mend=damage.advice)
+        for damage in (*repository.damages, *repository.remarks)
     ]
 
 
-def mend_notebook(place: NotebookPlace, mends: Sequence[Mend], now_ms: int) -> None:
-    """Do what can be done; what cannot be done now is found again."""
-    root = place.root
-    for mend in mends:
+def repair_notebook(notebook: NotebookPlace, repairs: Sequence[Repair], now_ms: int) -> None:
+    """Apply the notebook's repairs; one that fails now is reported by the next check."""
+    root = notebook.root
+    for repair in repairs:
         with suppress(NotebookUnfit, StoreBusy):
-            match mend:
-                case MendNotebook("index"):
+            match repair:
+                case RepairNotebook("index"):
                     renew_index(root, _WAIT_S)
-                case MendNotebook("files", paths):
+                case RepairNotebook("files", paths):
                     put_back(root, paths, now_ms, _WAIT_S)
                 case SyncNotebook():
-                    place.sync()
+                    notebook.sync()
                 case _:
                     pass
 
 
-def _gone(root: Path) -> str:
+def _gone_problem(root: Path) -> str:
     if root.is_dir():
         return f"the .git of {root} is gone, and with it the history of the notes"
     return f"its folder is gone: {root}"
@@ -110,26 +110,28 @@ def _place(damage: Damage) -> str:
     return damage.place if damage.place == _NAME else f"{_NAME}/{damage.place}"
 
 
-def _mend(damage: Damage) -> Mend:
-    return MendNotebook(damage.mend, damage.paths) if damage.mend else ByHand(damage.advice)
+def _repair_of(damage: Damage) -> Repair:
+    return RepairNotebook(damage.mend, damage.paths) if damage.mend else ManualRepair(damage.advice)
 
 
-def _check_docs(txn: ReadTxn, notes: Notes, root: Path, found: Examined) -> None:
-    """Notes that were never taken in, and docs whose note is no more."""
-    if not _is_known(txn, root):
-        # The home was moved, or nothing of it was synced yet.
+def _check_docs(
+    txn: ReadTxn, collector: FindingCollector, root: Path, repository: Examined
+) -> None:
+    """Report notes without a doc, and docs whose note is missing."""
+    if not _was_synced(txn, root):
+        # The home was moved, or its notes were never synced.
         return
     if any(True for _ in queue.pending(txn, "organize")):
-        # A note that is being placed is taken in behind its commit.
+        # A note that is being placed gets its doc only after its commit.
         return
-    committed = set(found.notes) - {NOTEBOOK_INDEX}
-    for one in walk(root, ("md",)):
-        path = os.path.relpath(one.path, root)
-        is_note = isinstance(one, Found) and path in committed
-        if is_note and docs.latest_of(txn, file_lsid(one.path)) is None:
-            notes.add(f"{_NAME}/{path}", "a note that no search finds", SyncNotebook())
+    committed = set(repository.notes) - {NOTEBOOK_INDEX}
+    for file in walk(root, ("md",)):
+        path = os.path.relpath(file.path, root)
+        is_note = isinstance(file, Found) and path in committed
+        if is_note and docs.latest_of(txn, file_lsid(file.path)) is None:
+            collector.add(f"{_NAME}/{path}", "a note that no search finds", SyncNotebook())
     for no in docs.with_facet(txn, "kind", "notebook"):
         doc = docs.latest(txn, no)
         place = path_of(doc.place) if doc and doc.status == "active" else None
         if doc and place and place.is_relative_to(root) and not os.path.lexists(place):
-            notes.add(doc.doc_id, f"its note is gone: {place}", SyncNotebook())
+            collector.add(doc.doc_id, f"its note is gone: {place}", SyncNotebook())

@@ -1,4 +1,4 @@
-"""Can every record be read?"""
+"""Check that every record is readable and that counters are above the numbers in use."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -6,33 +6,33 @@ from typing import Any, Final
 
 from kb.errors import StoreDamaged
 from kb.store import records
-from kb.store.codec import Records, from_u64
+from kb.store.codec import RecordTable, from_u64
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.meta import last_number, raise_number
-from kb.upkeep.check.mends import (
-    ByHand,
-    CountBirths,
+from kb.upkeep.check.collector import FindingCollector
+from kb.upkeep.check.repairs import (
+    CountGenerations,
     DropRecord,
-    Mend,
+    ManualRepair,
     RaiseCounter,
-    Rebuild,
-    Relist,
+    RebuildCache,
+    Repair,
+    RewriteJobLists,
 )
-from kb.upkeep.check.notes import Notes
 
 _BACKUP: Final = "restore the home from a backup"
-_TABLES: Final[tuple[Records[Any], ...]] = tuple(
-    found for found in vars(records).values() if isinstance(found, Records)
+_TABLES: Final[tuple[RecordTable[Any], ...]] = tuple(
+    found for found in vars(records).values() if isinstance(found, RecordTable)
 )
-# What is in these is said nowhere else.
+# The records of these tables cannot be derived from others.
 _IRREPLACEABLE: Final = frozenset(("docs", "lsids", "versions", "source_docs"))
 _COUNTED: Final = frozenset(("docs", "ledger", "jobs", "chunks", "entities", "log"))
 _COUNTER_OF: Final = {"source": "versions", "chunk": "chunks", "log": "log", "job": "jobs"}
-# Numbers given out and gone again are not known; the caches may hold them.
+# How far to skip ahead of the highest number in use: removed numbers may still be in caches.
 _SPARE: Final = 1 << 20
 
 
-def check_records(txn: ReadTxn, notes: Notes) -> None:
+def check_records(txn: ReadTxn, collector: FindingCollector) -> None:
     """Read every record of every typed table."""
     for table in _TABLES:
         for key, stored in txn.scan(table.table):
@@ -40,43 +40,47 @@ def check_records(txn: ReadTxn, notes: Notes) -> None:
                 table.get(txn, key)
             except StoreDamaged as error:
                 place = f"{table.table}/{key.hex()[:16]}"
-                notes.add(place, str(error.fields["detail"]), *_mends(table.table, key, stored))
+                collector.add(
+                    place, str(error.fields["detail"]), *_repairs_of(table.table, key, stored)
+                )
         if table.table in _COUNTED:
-            notes.count(table.table, txn.count(table.table))
-    notes.count("sources", txn.count("versions"))
+            collector.count(table.table, txn.count(table.table))
+    collector.count("sources", txn.count("versions"))
 
 
-def _mends(table: str, key: bytes, stored: bytes) -> tuple[Mend, ...]:
+def _repairs_of(table: str, key: bytes, stored: bytes) -> tuple[Repair, ...]:
     if table in _IRREPLACEABLE:
-        return (ByHand(_BACKUP),)
+        return (ManualRepair(_BACKUP),)
     if table.startswith("jobs"):
-        return (Relist(),)
+        return (RewriteJobLists(),)
     if table == "births" or (table == "meta" and key == b"counter:birth"):
-        skipped = CountBirths(lost=True)
+        skipped = CountGenerations(lost=True)
         return (DropRecord(table, key, stored), skipped) if table == "births" else (skipped,)
     if table == "meta" and key.startswith(b"counter:"):
         return (RaiseCounter(key.removeprefix(b"counter:").decode(), 0),)
     dropped = DropRecord(table, key, stored)
-    return (dropped, Rebuild("lexical"), Rebuild("dense")) if table == "log" else (dropped,)
+    return (
+        (dropped, RebuildCache("lexical"), RebuildCache("dense")) if table == "log" else (dropped,)
+    )
 
 
-def check_counters(txn: ReadTxn, notes: Notes) -> None:
-    """A counter must stand at or above every number that is in use."""
+def check_counters(txn: ReadTxn, collector: FindingCollector) -> None:
+    """Check that each counter is at or above every number in use."""
     for name, table in _COUNTER_OF.items():
         used = _highest(txn, table)
         try:
             reached = last_number(txn, name)
         except StoreDamaged:
             spare = 0 if name == "log" else _SPARE
-            notes.add(f"counter {name}", "cannot be read", RaiseCounter(name, used + spare))
+            collector.add(f"counter {name}", "cannot be read", RaiseCounter(name, used + spare))
             continue
         if reached < used:
             problem = f"stands at {reached}, below {used}, which is in use"
-            notes.add(f"counter {name}", problem, RaiseCounter(name, used))
+            collector.add(f"counter {name}", problem, RaiseCounter(name, used))
 
 
-def spare_numbers(txn: WriteTxn) -> None:
-    """Let every counter go on well above what is in use, for a store that lost some of them."""
+def skip_numbers(txn: WriteTxn) -> None:
+    """Raise every counter well above the numbers in use, after a store lost some records."""
     for name, table in _COUNTER_OF.items():
         raise_number(txn, name, _highest(txn, table) + (0 if name == "log" else _SPARE))
 
@@ -88,7 +92,7 @@ def _highest(txn: ReadTxn, table: str) -> int:
 
 
 def _orders(txn: ReadTxn) -> Iterator[int]:
-    """The places of jobs among their equals; what cannot be read is told of elsewhere."""
+    """The `order` of every readable job; damaged ones are another check's findings."""
     for key, _ in txn.scan("jobs"):
         with suppress(StoreDamaged):
             job = records.JOBS.get(txn, key)

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The reports of a check and of a salvage. Field names are JSON output."""
 
 from msgspec import Struct
 
@@ -6,18 +6,18 @@ from kb.store.survey import LostDoc, TableSurvey
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One thing that is not as what names it says."""
+    """One inconsistency or damage in a home."""
 
     place: str
     problem: str
     mend: str
-    """What mends it, for a person."""
+    """The repair, described for a person."""
     repaired: bool = False
-    """A check after the repair did not find it again."""
+    """Whether a repair ran and the check after it did not find this again."""
 
 
-class Checked(Struct, frozen=True, kw_only=True):
-    """How many of each were looked at."""
+class CheckCounts(Struct, frozen=True, kw_only=True):
+    """How many items of each kind were checked."""
 
     docs: int = 0
     sources: int = 0
@@ -32,35 +32,35 @@ class Checked(Struct, frozen=True, kw_only=True):
     dense_rows: int = 0
 
 
-class Salvaged(Struct, frozen=True, kw_only=True):
-    """What became of a store that was damaged or gone."""
+class SalvageReport(Struct, frozen=True, kw_only=True):
+    """The result of replacing a damaged or missing store by a new one."""
 
     records: int
-    """Those that came over."""
+    """Records that were copied."""
     docs: int
-    """Those whose records came over."""
+    """Docs whose records were copied."""
     recovered: int
-    """Those taken in again from raw/: private, and marked `recovered`."""
+    """Docs ingested again from raw/: private, with the tag `recovered`."""
     lost: tuple[LostDoc, ...]
-    """Those that could neither be read nor be taken in again at their place."""
+    """Docs that could neither be read nor be ingested again."""
     lost_unnamed: int | None
-    """Records of docs that nothing names; None where it cannot be told how many there were."""
+    """How many lost docs nothing names; None if unknown."""
     unusable: tuple[str, ...]
-    """Files of raw/ that no doc names, and that could not be taken in again."""
+    """Files of raw/ that no doc names and that could not be ingested."""
     tables: tuple[TableSurvey, ...]
-    """Those of which something could not be read."""
+    """Tables with unreadable records."""
     kept_as: str
-    """Where the damaged file lies now; empty where there was none."""
+    """Path of the damaged file in the home; empty if there was none."""
 
 
 class CheckReport(Struct, frozen=True, kw_only=True):
-    """The outcome of a check."""
+    """The result of a check."""
 
     sound: bool
-    """Nothing is wrong now: there were no findings, or a repair mended them all."""
-    checked: Checked
+    """Nothing is wrong now: there were no findings, or all were repaired."""
+    checked: CheckCounts
     findings: tuple[Finding, ...]
     findings_left_out: int = 0
     """Findings past the first thousand."""
-    salvaged: Salvaged | None = None
-    """What became of a store that was damaged or gone, where a repair put another in its place."""
+    salvaged: SalvageReport | None = None
+    """Set if a repair replaced a damaged or missing store."""

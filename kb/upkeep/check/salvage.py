@@ -1,7 +1,7 @@
-"""A new store in the place of one that is damaged or gone: of all that can be reached of it.
+"""Replace a damaged or missing store by a new one, made of every record that is still readable.
 
-What the store itself no longer says, raw/ may: those docs are taken in again. The new store is made
-beside the old one, and takes its place when it is whole.
+Docs whose records are lost are ingested again from raw/. The new store is built beside the old
+one, and takes its place when it is complete.
 """
 
 import os
@@ -20,190 +20,194 @@ from kb.model.clock import Clock
 from kb.model.ids import DocId, Lsid
 from kb.model.source import path_of
 from kb.search.index.files import fsync_folder
-from kb.store import births
-from kb.store.alone import alone
+from kb.store import generations
 from kb.store.codec import from_u64
-from kb.store.content.files import ContentStore, translated
+from kb.store.content.files import ContentStore, translate_os_error
 from kb.store.content.layout import HomePaths
+from kb.store.exclusive import exclusive_access
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
 from kb.store.records import DOCS, LSIDS, SEEN, SOURCE_DOCS, VERSIONS
 from kb.store.store import Store, check_not_newer
-from kb.store.survey import LostDoc, NoSurveyor, StoreSurvey, survey_store
+from kb.store.survey import LostDoc, StoreSurvey, SurveyUnavailable, survey_store
 from kb.upkeep.check.lookup import find
-from kb.upkeep.check.reborn import Name, begin_again, request_of
-from kb.upkeep.check.records import spare_numbers
-from kb.upkeep.check.report import Salvaged
+from kb.upkeep.check.records import skip_numbers
+from kb.upkeep.check.recover import SourceLocation, recover_source, request_from_raw
+from kb.upkeep.check.report import SalvageReport
 
 _NEW: Final = "new"
 _PER_TXN: Final = 50
-_NOTHING: Final = StoreSurvey(sound=False, is_safe=False, docs_lost=None)
+_NO_STORE: Final = StoreSurvey(sound=False, is_safe=False, docs_lost=None)
 
 
-class _Source(Struct, frozen=True):
+class _LostSource(Struct, frozen=True):
     """A source whose newest doc has no record."""
 
     number: int
     doc_id: str
-    names: list[Name]
+    locations: list[SourceLocation]
 
 
-class _Filled(Struct, frozen=True):
+class _Recovery(Struct, frozen=True):
     recovered: int
     lost: list[LostDoc]
     unusable: list[str]
 
 
-def look_at(paths: HomePaths) -> StoreSurvey | None:
-    """Look at the store of a home, from a process of its own, beside others at work.
+def survey_home(paths: HomePaths) -> StoreSurvey | None:
+    """Survey the store of a home in a child process, while others may use it.
 
-    None where no process can be started. Raises StoreTooNew, and StoreDamaged where it cannot be
-    looked at.
+    None if no child process can be started. Raises StoreTooNew, and StoreDamaged if the store
+    cannot be read.
     """
     try:
-        found = survey_store(paths.store, beside_writers=True)
-    except NoSurveyor:
+        survey = survey_store(paths.store, beside_writers=True)
+    except SurveyUnavailable:
         return None
-    if not found.is_safe:
-        # What LMDB cannot hold still may be read without it.
-        again = survey_store(paths.store)
-        found = again if found.unread or not again.is_safe else found
-    check_not_newer(found.format, paths.store)
-    return found
+    if not survey.is_safe:
+        # LMDB may be unable to pin a snapshot of a file that can be read without LMDB.
+        exclusive = survey_store(paths.store)
+        survey = exclusive if survey.unread or not exclusive.is_safe else survey
+    check_not_newer(survey.format, paths.store)
+    return survey
 
 
-def salvage(paths: HomePaths, clock: Clock, parser: Parser) -> Salvaged:
-    """Put a new store in the place of the damaged one, which is kept, or of one that is gone.
+def salvage(paths: HomePaths, clock: Clock, parser: Parser) -> SalvageReport:
+    """Replace a damaged store, whose file is kept, or a missing one by a new store.
 
-    A process that dies in this leaves the old one in its place. Raises StoreBusy where the store
-    is in use, StoreTooNew, StoreFull, ReadOnlyHome, and StoreDamaged where it cannot be read.
+    If the process dies meanwhile, the old store is still in place. Raises StoreBusy if the store
+    is in use, StoreTooNew, StoreFull, ReadOnlyHome, and StoreDamaged if nothing can be read.
     """
     paths.make()
-    with alone(paths.store) as give_up:
+    with exclusive_access(paths.store) as reset_lock:
         new = paths.store / _NEW
         shutil.rmtree(new, ignore_errors=True)
         try:
             new.mkdir(mode=0o700)
-            found = survey_store(paths.store, salvage_to=new) if paths.has_store else _NOTHING
-            check_not_newer(found.format, paths.store)
+            survey = survey_store(paths.store, salvage_to=new) if paths.has_store else _NO_STORE
+            check_not_newer(survey.format, paths.store)
             with Store.open(new, clock) as store:
-                _settle(store, found)
-                carried = _count(store)
-                filled = _fill(store, ContentStore(paths), parser, found)
-            kept = _keep(paths) if paths.has_store else ""
-            # Caches of numbers that may be given out again.
+                _reset_counters(store, survey)
+                copied_docs = _count_docs(store)
+                recovery = _recover_docs(store, ContentStore(paths), parser, survey)
+            kept_as = _keep_damaged_file(paths) if paths.has_store else ""
+            # The caches are keyed by numbers that the new store may give out again.
             shutil.rmtree(paths.index, ignore_errors=True)
-            give_up()
+            reset_lock()
             os.replace(new / "data.mdb", paths.data_file)
             fsync_folder(paths.store)
         except OSError as error:
-            raise translated(error, paths.store) from error
+            raise translate_os_error(error, paths.store) from error
         finally:
             shutil.rmtree(new, ignore_errors=True)
     paths.make()
-    damaged = tuple(table for table in found.tables if not table.is_whole)
-    return Salvaged(
-        records=sum(table.readable for table in found.tables),
-        docs=carried,
-        recovered=filled.recovered,
-        lost=tuple(filled.lost),
-        lost_unnamed=found.lost_unnamed,
-        unusable=tuple(filled.unusable),
+    damaged = tuple(table for table in survey.tables if not table.is_whole)
+    return SalvageReport(
+        records=sum(table.readable for table in survey.tables),
+        docs=copied_docs,
+        recovered=recovery.recovered,
+        lost=tuple(recovery.lost),
+        lost_unnamed=survey.lost_unnamed,
+        unusable=tuple(recovery.unusable),
         tables=damaged,
-        kept_as=kept,
+        kept_as=kept_as,
     )
 
 
-def _count(store: Store) -> int:
+def _count_docs(store: Store) -> int:
     with store.read() as txn:
         return txn.count("docs")
 
 
-def _settle(store: Store, found: StoreSurvey) -> None:
-    """Let no number be given out again that the old store may have given out."""
-    whole = {table.name for table in found.tables if table.is_whole}
+def _reset_counters(store: Store, survey: StoreSurvey) -> None:
+    """Raise the counters, so that no number of the old store is given out again."""
+    whole = {table.name for table in survey.tables if table.is_whole}
     with store.write() as txn:
         if "meta" not in whole:
-            spare_numbers(txn)
-        if births.are_kept(txn):
-            births.recount(txn, lost=not {"births", "meta"} <= whole)
+            skip_numbers(txn)
+        if generations.are_counted(txn):
+            generations.recount(txn, lost=not {"births", "meta"} <= whole)
         queue.relist(txn)
 
 
-def _fill(store: Store, content: ContentStore, parser: Parser, found: StoreSurvey) -> _Filled:
+def _recover_docs(
+    store: Store, content: ContentStore, parser: Parser, survey: StoreSurvey
+) -> _Recovery:
     with store.read() as txn:
-        sources = list(_without_doc(txn))
+        sources = list(_lost_sources(txn))
     recovered = 0
     lost: list[LostDoc] = []
     for source in sources:
-        taken = begin_again(store, content, parser, source.number, source.names)
-        recovered += taken
-        if not taken:
-            lost.append(LostDoc(doc_id=source.doc_id, place=_place(source.names)))
+        count = recover_source(store, content, parser, source.number, source.locations)
+        recovered += count
+        if not count:
+            lost.append(LostDoc(doc_id=source.doc_id, place=_place(source.locations)))
     unusable: list[str] = []
-    if found.may_lack_docs:
-        recovered += _take_in_strays(store, content, parser, unusable)
-    return _Filled(recovered, lost, unusable)
+    if survey.may_lack_docs:
+        recovered += _ingest_unnamed_files(store, content, parser, unusable)
+    return _Recovery(recovered, lost, unusable)
 
 
-def _without_doc(txn: ReadTxn) -> Iterator[_Source]:
-    """Sources whose newest doc has no record, as far as anything names them."""
+def _lost_sources(txn: ReadTxn) -> Iterator[_LostSource]:
+    """Sources that some record names and whose newest doc has no record."""
     newest: dict[int, tuple[int, DocId]] = {}
     for key, ref in SOURCE_DOCS.scan(txn):
         number = from_u64(key[:8])
         newest[number] = max(newest.get(number, (0, DocId(""))), (from_u64(key[8:]), ref.doc_id))
     for key, pointer in VERSIONS.scan(txn):
         number = from_u64(key)
-        said = (pointer.version, pointer.doc_id)
-        newest[number] = max(newest.get(number, (0, DocId(""))), said)
-    names: dict[int, list[Name]] = {}
-    for key, named in LSIDS.scan(txn):
-        names.setdefault(named.source_no, []).append(Name(named.lsid, find(SEEN, txn, key)))
+        candidate = (pointer.version, pointer.doc_id)
+        newest[number] = max(newest.get(number, (0, DocId(""))), candidate)
+    locations: dict[int, list[SourceLocation]] = {}
+    for key, source_ref in LSIDS.scan(txn):
+        locations.setdefault(source_ref.source_no, []).append(
+            SourceLocation(source_ref.lsid, find(SEEN, txn, key))
+        )
     with_docs = {doc.source_no for _, doc in DOCS.scan(txn)}
-    for number in sorted({*newest, *(names.keys() - with_docs)}):
+    for number in sorted({*newest, *(locations.keys() - with_docs)}):
         _, doc_id = newest.get(number, (0, DocId("")))
         if txn.get("docs", doc_id.encode()) is None:
-            yield _Source(number, doc_id, names.get(number, []))
+            yield _LostSource(number, doc_id, locations.get(number, []))
 
 
-def _place(names: list[Name]) -> str:
-    return ", ".join(os.fspath(path_of(name.place) or name.place) for name in names)
+def _place(locations: list[SourceLocation]) -> str:
+    return ", ".join(os.fspath(path_of(location.place) or location.place) for location in locations)
 
 
-def _take_in_strays(
+def _ingest_unnamed_files(
     store: Store, content: ContentStore, parser: Parser, unusable: list[str]
 ) -> int:
-    """Take in every file of raw/ that no doc names; what cannot be is put into `unusable`."""
+    """Ingest every file of raw/ that no doc names; those that fail are added to `unusable`."""
     ingestor = Ingestor(store, content)
     root = content.paths.root
     with store.read() as txn:
         named = {doc.raw_path for _, doc in DOCS.scan(txn)}
     files = sorted(path for path in root.glob("raw/*/*") if path.is_file())
     waiting = (path for path in files if path.relative_to(root).as_posix() not in named)
-    taken = 0
+    count = 0
     while page := list(islice(waiting, _PER_TXN)):
         staged = []
         for path in page:
-            shown = path.relative_to(root).as_posix()
+            relative = path.relative_to(root).as_posix()
             try:
-                request = request_of(path, parser, Lsid(f"raw:{path.stem}"), shown)
+                request = request_from_raw(path, parser, Lsid(f"raw:{path.stem}"), relative)
                 staged.append(ingestor.stage(request))
             except (StoreFull, ReadOnlyHome):
                 raise
             except (OSError, KbError):
-                unusable.append(shown)
-        taken += len(ingestor.commit(staged))
-    return taken
+                unusable.append(relative)
+        count += len(ingestor.commit(staged))
+    return count
 
 
-def _keep(paths: HomePaths) -> str:
-    """Give the old file a second name; its path in the home."""
-    at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    kept = paths.store / f"damaged-{at}.mdb"
+def _keep_damaged_file(paths: HomePaths) -> str:
+    """Keep the damaged data file under a second name; returns its path in the home."""
+    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    kept = paths.store / f"damaged-{moment}.mdb"
     for number in range(1, 1_000):
         if not os.path.lexists(kept):
             break
-        kept = paths.store / f"damaged-{at}-{number}.mdb"
+        kept = paths.store / f"damaged-{moment}-{number}.mdb"
     try:
         os.link(paths.data_file, kept)
     except OSError:

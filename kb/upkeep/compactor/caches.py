@@ -1,4 +1,4 @@
-"""How far back must the log reach? To the cache that has read the least of it."""
+"""Bring the caches up to date, and drop the log entries that all of them have on disk."""
 
 from typing import Final
 
@@ -12,49 +12,54 @@ from kb.store.store import Store
 ENTRIES_PER_TXN: Final = 1_000
 
 
-def level(
+def sync_caches(
     store: Store, lexical: LexicalIndexes, dense: DenseIndex, wait_s: float
 ) -> tuple[int, list[str]]:
-    """Bring the caches level and write anew what is worn: of words, whatever lost a passage.
+    """Let the caches catch up, and rewrite lexical parts that lost a chunk and dense segments.
 
-    Returns the last log entry that all hold on disk, 0 where one holds none; and what went wrong.
+    Returns the newest log entry that all caches have on disk, 0 if one has none, and the problems.
     """
     words = lexical.catch_up(store, wait_s=wait_s)
-    unwritten = [] if words.problem else lexical.compact(store, wait_s=wait_s, dead_share_max=0.0)
+    renew_problems = (
+        [] if words.problem else lexical.compact(store, wait_s=wait_s, dead_share_max=0.0)
+    )
     lexical.remove_unused(store)
     vectors = dense.catch_up(store, wait_s=wait_s)
-    unmerged = None if vectors.problem else dense.merge(wait_s=wait_s)
-    held = min(_held(words, in_memory=lexical.in_memory), _held(vectors, in_memory=dense.in_memory))
-    problems = (words.problem, *unwritten, vectors.problem, unmerged)
-    return held, [said for said in problems if said]
+    merge_problem = None if vectors.problem else dense.merge(wait_s=wait_s)
+    persisted = min(
+        _persisted(words, in_memory=lexical.in_memory),
+        _persisted(vectors, in_memory=dense.in_memory),
+    )
+    problems = (words.problem, *renew_problems, vectors.problem, merge_problem)
+    return persisted, [problem for problem in problems if problem]
 
 
-def _held(state: CatchUpReport, *, in_memory: bool) -> int:
-    # A cache that could not be written has read the log for this process alone.
+def _persisted(state: CatchUpReport, *, in_memory: bool) -> int:
+    # A cache that could not be written has caught up in this process's memory only.
     return 0 if state.problem or in_memory else max(state.watermark, 0)
 
 
-def truncate_log(store: Store, held: int) -> int:
-    """Drop log entries that every cache holds; returns how many.
+def truncate_log(store: Store, persisted: int) -> int:
+    """Drop the log entries before `persisted`; returns how many.
 
-    The entry at `held` stays: by it a cache tells its own log from that of a restored store.
+    The entry at `persisted` stays: by it a cache notices that the store was replaced by another.
     """
     removed = 0
     while True:
         with store.read() as txn:
-            if not _droppable(txn, held):
+            if not _droppable(txn, persisted):
                 return removed
         with store.write() as txn:
-            removed += log.truncate(txn, held - 1, ENTRIES_PER_TXN)
+            removed += log.truncate(txn, persisted - 1, ENTRIES_PER_TXN)
         failpoint("compact.after_truncate")
 
 
-def _droppable(txn: ReadTxn, held: int) -> int:
+def _droppable(txn: ReadTxn, persisted: int) -> int:
     first = log.first_seq(txn)
-    return max(0, held - first)
+    return max(0, persisted - first)
 
 
-def droppable_when_level(store: Store) -> int:
-    """How many log entries could be dropped if every cache were level."""
+def droppable_entries(store: Store) -> int:
+    """How many log entries could be dropped if every cache were up to date."""
     with store.read() as txn:
         return _droppable(txn, log.last_seq(txn))

@@ -1,4 +1,4 @@
-"""How long ago is it? By the clock, and by how many compactions have run since."""
+"""Grace periods, measured by the clock and by the number of compactions since."""
 
 from typing import Final
 
@@ -7,25 +7,25 @@ from msgspec import Struct
 from kb.store.meta import compactions
 from kb.store.store import Store
 
-# A clock may be wrong by years. Compactions that ended since cannot be.
+# The clock may be wrong by years; the number of finished compactions is not.
 RUNS_MIN: Final = 2
 
 
-class Now(Struct, frozen=True, kw_only=True):
-    """When a compaction runs."""
+class CompactionTime(Struct, frozen=True, kw_only=True):
+    """When a compaction runs: wall-clock milliseconds, and its number."""
 
     ms: int
     runs: int
-    """How many compactions came to their end before it."""
+    """How many compactions finished before it."""
 
     def is_past(self, since_ms: int, since_run: int, wait_ms: int) -> bool:
-        """Whether a wait is over; nobody who asks for none waits for compactions either."""
+        """Whether `wait_ms` has passed; a wait of 0 does not wait for compactions either."""
         if self.ms - since_ms < wait_ms:
             return False
         return wait_ms <= 0 or self.runs - since_run >= RUNS_MIN
 
 
-def now_of(store: Store) -> Now:
-    """When a compaction that begins now runs."""
+def compaction_time(store: Store) -> CompactionTime:
+    """The time of a compaction that begins now."""
     with store.read() as txn:
-        return Now(ms=store.clock.now_ms(), runs=compactions(txn))
+        return CompactionTime(ms=store.clock.now_ms(), runs=compactions(txn))

@@ -1,4 +1,4 @@
-"""Which models' vectors stay? The one in use, the next one, and for some days the one before."""
+"""Drops the previous embedding model after some days, and the caches of models not in use."""
 
 from pathlib import Path
 from typing import Final
@@ -9,40 +9,42 @@ from kb.model.embedder import EmbedderSet
 from kb.search.index import remove_vectors, unused_folders
 from kb.store import embedders
 from kb.store.store import Store
-from kb.upkeep.compactor.grace import Now
+from kb.upkeep.compactor.grace import CompactionTime
 
 _DAY_MS: Final = 86_400_000
 
 
-def forget(store: Store, now: Now, days: int, *, dry_run: bool) -> EmbedderSet | None:
-    """Give up the model before, `days` after the switch; returns those that stay, if any."""
+def drop_previous(
+    store: Store, now: CompactionTime, days: int, *, dry_run: bool
+) -> EmbedderSet | None:
+    """Drop the previous model `days` after the switch; returns the models that stay, if any."""
     with store.read() as txn:
-        known = embedders.in_use(txn)
-    if known is None or not _is_over(now, known, days):
-        return known
-    left = msgspec.structs.replace(known, previous=None)
+        models = embedders.in_use(txn)
+    if models is None or not _is_over(now, models, days):
+        return models
+    remaining = msgspec.structs.replace(models, previous=None)
     if dry_run:
-        return left
+        return remaining
     with store.write() as txn:
-        known = embedders.in_use(txn)
-        if known is not None and _is_over(now, known, days):
-            known = msgspec.structs.replace(known, previous=None)
-            embedders.put(txn, known)
-    return known
+        models = embedders.in_use(txn)
+        if models is not None and _is_over(now, models, days):
+            models = msgspec.structs.replace(models, previous=None)
+            embedders.put(txn, models)
+    return models
 
 
-def _is_over(now: Now, known: EmbedderSet, days: int) -> bool:
-    if known.previous is None:
+def _is_over(now: CompactionTime, models: EmbedderSet, days: int) -> bool:
+    if models.previous is None:
         return False
-    return now.is_past(known.switched_ms, known.switched_run, days * _DAY_MS)
+    return now.is_past(models.switched_ms, models.switched_run, days * _DAY_MS)
 
 
-def remove_folders(folder: Path, kept: EmbedderSet | None, *, dry_run: bool) -> int:
-    """Remove the caches of vectors of models that do not stay; returns their bytes."""
-    if kept is None:
+def remove_cache_folders(folder: Path, models: EmbedderSet | None, *, dry_run: bool) -> int:
+    """Remove the dense caches of all models but these; returns the bytes freed."""
+    if models is None:
         return 0
     freed = 0
-    for other in unused_folders(folder, [one.fingerprint for one in kept.kept]):
+    for other in unused_folders(folder, [spec.fingerprint for spec in models.retained]):
         freed += sum(path.stat().st_size for path in other.iterdir() if path.is_file())
         if not dry_run:
             remove_vectors(other)

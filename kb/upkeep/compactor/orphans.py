@@ -1,4 +1,4 @@
-"""Which files does nothing name? Marked in one run, removed in a later one."""
+"""Removes orphaned content files: marked in one run, removed in a later one."""
 
 import os
 import stat
@@ -16,18 +16,18 @@ from kb.store.keys import text_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import DOCS, LEDGER, ORPHANS, Orphan
 from kb.store.store import Store
-from kb.upkeep.compactor.grace import Now
-from kb.upkeep.compactor.report import Swept
+from kb.upkeep.compactor.grace import CompactionTime
+from kb.upkeep.compactor.report import SweepReport
 
 MARKS_PER_TXN: Final = 1_000
 UNLINKS_PER_TXN: Final = 200
-# A write in progress is never this old, however short a grace was asked for.
+# A lower bound on the grace period: no write in progress is this old.
 TEMPORARY_AGE_MIN_MS: Final = 600_000
 _FOLDERS: Final = ("raw", "md")
 
 
-class _Stray(Struct, frozen=True):
-    """A file that nothing names; `mark` where an earlier run marked it."""
+class _OrphanFile(Struct, frozen=True):
+    """A file that no record names; `mark` is that of an earlier run, if any."""
 
     path: str
     mark: Orphan | None
@@ -36,29 +36,29 @@ class _Stray(Struct, frozen=True):
 def sweep(
     store: Store,
     paths: HomePaths,
-    now: Now,
+    now: CompactionTime,
     grace_ms: int,
-    gone: frozenset[DocId],
+    removed_docs: frozenset[DocId],
     *,
     dry_run: bool,
-) -> Swept:
-    """Mark what nothing names; remove what was marked `grace_ms` ago and still is not named.
+) -> SweepReport:
+    """Mark orphaned files, and remove those marked `grace_ms` ago that are still orphans.
 
-    A doc takes a file into use in a write transaction that also removes its mark. So a file that
-    carries the mark it had before `strays` were looked for has not been taken since, and while
-    this holds the writer's place nobody can. In a dry run the docs `gone` name nothing.
+    A doc starts to use a file in a write transaction that also removes the file's mark. So a file
+    that still has the mark it had when the orphans were listed is not in use, and cannot become so
+    while this holds the write transaction. In a dry run `removed_docs` count as removed.
     """
     with store.read() as txn:
-        strays = list(_strays(txn, paths.root, gone))
-    due = [s for s in strays if s.mark and _is_due(now, s.mark, grace_ms)]
-    # Marked in what is now the future: the clock was set back, and the wait begins anew.
-    new = [s for s in strays if s.mark is None or s.mark.marked_ms > now.ms]
+        orphans = list(_orphan_files(txn, paths.root, removed_docs))
+    due = [s for s in orphans if s.mark and _is_due(now, s.mark, grace_ms)]
+    # A mark from the future means that the clock was set back: the wait starts again.
+    new = [s for s in orphans if s.mark is None or s.mark.marked_ms > now.ms]
     if dry_run:
         sizes = (_size(paths.root / s.path) for s in due)
-        return Swept(marked=len(new), removed=len(due), bytes_freed=sum(sizes))
-    _drop_stale_marks(store, {text_key(s.path) for s in strays})
+        return SweepReport(marked=len(new), removed=len(due), bytes_freed=sum(sizes))
+    _drop_stale_marks(store, {text_key(s.path) for s in orphans})
     removed, freed, problems = _remove_all(store, paths.root, due)
-    return Swept(
+    return SweepReport(
         marked=_mark_all(store, new, now),
         removed=removed,
         bytes_freed=freed,
@@ -66,32 +66,34 @@ def sweep(
     )
 
 
-def _is_due(now: Now, mark: Orphan, grace_ms: int) -> bool:
+def _is_due(now: CompactionTime, mark: Orphan, grace_ms: int) -> bool:
     is_past = now.is_past(mark.marked_ms, mark.marked_run, grace_ms)
     return is_past and mark.marked_ms <= now.ms
 
 
-def _strays(txn: ReadTxn, root: Path, gone: frozenset[DocId]) -> Iterator[_Stray]:
-    # Named before listed: a file that is made in between is a stray at worst until the next run.
-    named = _named(txn, gone)
-    for path in _files(root):
-        if path not in named:
-            yield _Stray(path, ORPHANS.get(txn, text_key(path)))
+def _orphan_files(
+    txn: ReadTxn, root: Path, removed_docs: frozenset[DocId]
+) -> Iterator[_OrphanFile]:
+    # Records are read before files are listed: a file made in between is at worst marked once.
+    referenced = _referenced(txn, removed_docs)
+    for path in _content_files(root):
+        if path not in referenced:
+            yield _OrphanFile(path, ORPHANS.get(txn, text_key(path)))
 
 
-def _named(txn: ReadTxn, gone: frozenset[DocId]) -> set[str]:
-    named: set[str] = set()
+def _referenced(txn: ReadTxn, removed_docs: frozenset[DocId]) -> set[str]:
+    paths: set[str] = set()
     for _, doc in DOCS.scan(txn):
-        if doc.doc_id not in gone:
-            named.update((doc.raw_path, doc.md_path))
+        if doc.doc_id not in removed_docs:
+            paths.update((doc.raw_path, doc.md_path))
     for _, entry in LEDGER.scan(txn):
-        if entry.state != "done" and entry.doc_id not in gone:
-            named.update(entry.new_paths)
-    return named
+        if entry.state != "done" and entry.doc_id not in removed_docs:
+            paths.update(entry.new_paths)
+    return paths
 
 
-def _files(root: Path) -> Iterator[str]:
-    """Regular files two folders deep, as records name them; no link is followed."""
+def _content_files(root: Path) -> Iterator[str]:
+    """Paths of the content files, as records name them; symbolic links are not followed."""
     for folder in _FOLDERS:
         for inner in _entries(root / folder):
             if inner.is_dir(follow_symlinks=False):
@@ -104,16 +106,16 @@ def _entries(folder: Path) -> list["os.DirEntry[str]"]:
     try:
         if folder.is_symlink():
             return []
-        with os.scandir(folder) as found:
-            return list(found)
+        with os.scandir(folder) as scan:
+            return list(scan)
     except FileNotFoundError:
         return []
 
 
-def _drop_stale_marks(store: Store, strays: set[bytes]) -> None:
-    """Forget marks of files that are named again or gone."""
+def _drop_stale_marks(store: Store, orphan_keys: set[bytes]) -> None:
+    """Remove the marks of files that are in use again or no longer exist."""
     with store.read() as txn:
-        stale = [key for key, _ in txn.scan("orphans") if key not in strays]
+        stale = [key for key, _ in txn.scan("orphans") if key not in orphan_keys]
     waiting = iter(stale)
     while page := list(islice(waiting, MARKS_PER_TXN)):
         with store.write() as txn:
@@ -121,32 +123,32 @@ def _drop_stale_marks(store: Store, strays: set[bytes]) -> None:
                 ORPHANS.delete(txn, key)
 
 
-def _remove_all(store: Store, root: Path, due: list[_Stray]) -> tuple[int, int, list[str]]:
+def _remove_all(store: Store, root: Path, due: list[_OrphanFile]) -> tuple[int, int, list[str]]:
     removed, freed = 0, 0
     problems: list[str] = []
     waiting = iter(due)
     while page := list(islice(waiting, UNLINKS_PER_TXN)):
         with store.write() as txn:
             failpoint("compact.before_delete")
-            for stray in page:
+            for orphan in page:
                 try:
-                    size_bytes = _remove(txn, root, stray)
+                    size_bytes = _remove(txn, root, orphan)
                 except OSError as error:
-                    problems.append(f"{stray.path}: cannot be removed ({error.strerror})")
+                    problems.append(f"{orphan.path}: cannot be removed ({error.strerror})")
                     continue
                 removed += size_bytes is not None
                 freed += size_bytes or 0
-            # A crash here leaves marks without files, which the next run forgets.
+            # A crash here leaves marks without files, which the next run removes.
             failpoint("compact.after_delete")
     return removed, freed, problems
 
 
-def _remove(txn: WriteTxn, root: Path, stray: _Stray) -> int | None:
-    """Remove a file that still carries its mark; its size, or None where it stays."""
-    mark = ORPHANS.get(txn, text_key(stray.path))
-    if mark is None or mark != stray.mark:
+def _remove(txn: WriteTxn, root: Path, orphan: _OrphanFile) -> int | None:
+    """Remove a file that still has its mark; returns its size, or None if it stays."""
+    mark = ORPHANS.get(txn, text_key(orphan.path))
+    if mark is None or mark != orphan.mark:
         return None
-    path = root / stray.path
+    path = root / orphan.path
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
@@ -154,25 +156,25 @@ def _remove(txn: WriteTxn, root: Path, stray: _Stray) -> int | None:
         path.unlink()
     except FileNotFoundError:
         return None
-    ORPHANS.delete(txn, text_key(stray.path))
+    ORPHANS.delete(txn, text_key(orphan.path))
     return status.st_size
 
 
-def _mark_all(store: Store, strays: list[_Stray], now: Now) -> int:
-    # A file may have been taken into use since it was looked for. Its mark then does no harm:
-    # the run that would remove it looks again, later than the mark.
-    waiting = iter(strays)
+def _mark_all(store: Store, orphans: list[_OrphanFile], now: CompactionTime) -> int:
+    # A file may have come into use since it was listed. Its mark then does no harm: the run that
+    # would remove the file checks its records again.
+    waiting = iter(orphans)
     while page := list(islice(waiting, MARKS_PER_TXN)):
         with store.write() as txn:
-            for stray in page:
+            for orphan in page:
                 mark = Orphan(marked_ms=now.ms, marked_run=now.runs)
-                ORPHANS.put(txn, text_key(stray.path), mark)
+                ORPHANS.put(txn, text_key(orphan.path), mark)
         failpoint("compact.after_mark")
-    return len(strays)
+    return len(orphans)
 
 
-def remove_temporary(paths: HomePaths, now_ms: int, grace_ms: int, *, dry_run: bool) -> Swept:
-    """Remove what writers that died left in tmp/, directly and as regular files."""
+def remove_temporary(paths: HomePaths, now_ms: int, grace_ms: int, *, dry_run: bool) -> SweepReport:
+    """Remove regular files in tmp/ that dead writers left."""
     before_ms = now_ms - max(grace_ms, TEMPORARY_AGE_MIN_MS)
     removed, freed = 0, 0
     problems: list[str] = []
@@ -190,7 +192,7 @@ def remove_temporary(paths: HomePaths, now_ms: int, grace_ms: int, *, dry_run: b
             continue
         removed += 1
         freed += status.st_size
-    return Swept(removed=removed, bytes_freed=freed, problems=tuple(problems))
+    return SweepReport(removed=removed, bytes_freed=freed, problems=tuple(problems))
 
 
 def _size(path: Path) -> int:

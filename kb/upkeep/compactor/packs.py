@@ -1,4 +1,4 @@
-"""Which unpacked packs does no record name? Their folders go, and what a dead writer left."""
+"""Removes unpacked packs that no record names, and what dead writers left of others."""
 
 import os
 import re
@@ -9,21 +9,21 @@ from typing import Final
 from kb.store.content.layout import PACKS_FOLDER, HomePaths
 from kb.store.records import PACKS
 from kb.store.store import Store
-from kb.upkeep.compactor.report import Swept
+from kb.upkeep.compactor.report import SweepReport
 
-# As they are unpacked: under the pack's id and their hash, and before that hidden. What else lies
-# there a person has put there.
+# Packs are unpacked into hidden folders, then named by their id and hash. Any other name was
+# chosen by a person and is left alone.
 _FOLDER: Final = re.compile(r"[^.@][^@]*@[0-9a-f]{16}(?:\.[0-9a-f]{8})?")
 _UNFINISHED: Final = re.compile(r"\.[^@]+(?:@[0-9a-f.]+\.unfinished|\.[0-9a-f]{8}\.link)")
 
 
-def remove_unnamed(store: Store, paths: HomePaths, *, dry_run: bool) -> Swept:
-    """Remove them; only under the compaction lock, which whoever unpacks one holds too."""
-    kept = _kept(store, paths)
+def remove_unreferenced(store: Store, paths: HomePaths, *, dry_run: bool) -> SweepReport:
+    """Remove unreferenced packs. The caller holds the compaction lock, as unpacking does."""
+    referenced = _referenced(store, paths)
     removed = freed = 0
     problems: list[str] = []
     for path in _entries(paths.packs):
-        if path.name in kept or not _is_ours(path):
+        if path.name in referenced or not _is_ours(path):
             continue
         removed += 1
         freed += _size(path)
@@ -32,16 +32,16 @@ def remove_unnamed(store: Store, paths: HomePaths, *, dry_run: bool) -> Swept:
                 _remove(path)
         except OSError as error:
             problems.append(f"{PACKS_FOLDER}/{path.name}: cannot be removed ({error.strerror})")
-    return Swept(removed=removed, bytes_freed=freed, problems=tuple(problems))
+    return SweepReport(removed=removed, bytes_freed=freed, problems=tuple(problems))
 
 
-def _kept(store: Store, paths: HomePaths) -> set[str]:
-    """Links that a record names, and the folders that they lead to."""
+def _referenced(store: Store, paths: HomePaths) -> set[str]:
+    """Names of the links that records name, and of the folders they lead to."""
     with store.read() as txn:
         places = [Path(record.location) for _, record in PACKS.scan(txn)]
     links = {place.parts[1] for place in places if place.parts[0] == PACKS_FOLDER}
-    found = (paths.packs / name for name in links)
-    return links | {os.readlink(link) for link in found if link.is_symlink()}
+    link_paths = (paths.packs / name for name in links)
+    return links | {os.readlink(link) for link in link_paths if link.is_symlink()}
 
 
 def _entries(folder: Path) -> list[Path]:

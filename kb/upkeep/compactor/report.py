@@ -1,34 +1,34 @@
-"""What a run of the compactor did, or with a dry run would do."""
+"""The report of a compaction, or of a dry run. Field names are JSON output."""
 
 from msgspec import Struct
 
 
 class CompactReport(Struct, frozen=True, kw_only=True):
-    """Counts of one run. All are 0 where there was nothing to do."""
+    """Counts of one run; all are 0 if there was nothing to do."""
 
     dry_run: bool = False
     readers_reaped: int = 0
-    """Slots of dead processes; always 0 in a dry run, which cannot tell."""
+    """Reader slots of dead processes; always 0 in a dry run."""
     temporary_removed: int = 0
     ledger_advanced: int = 0
-    """Docs whose ledger entry came to `done`."""
+    """Docs whose ledger entry became `done`."""
     versions_removed: int = 0
     docs_purged: int = 0
-    """Tombstoned sources removed with all that was theirs."""
+    """Tombstoned sources that were removed with all their records."""
     files_marked: int = 0
     files_removed: int = 0
     packs_removed: int = 0
-    """Folders and names of unpacked packs that no record names."""
+    """Folders and links of unpacked packs that no record names."""
     bytes_freed: int = 0
-    """Of files. Pages freed inside the store are used again, not given back."""
+    """Bytes of removed files. Freed pages of the store are reused and not counted."""
     vectors_removed: int = 0
     log_entries_removed: int = 0
     problems: tuple[str, ...] = ()
-    """What was left for another run, and why."""
+    """What could not be done in this run, and why."""
 
 
-class Swept(Struct, frozen=True, kw_only=True):
-    """What became of the files."""
+class SweepReport(Struct, frozen=True, kw_only=True):
+    """Counts of files that one step marked and removed."""
 
     marked: int = 0
     removed: int = 0

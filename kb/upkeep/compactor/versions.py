@@ -1,4 +1,4 @@
-"""Which docs are no more? Versions that a newer, indexed one replaced, and old tombstones."""
+"""Removes doc versions that a newer, indexed version replaced, and old tombstoned sources."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -10,48 +10,48 @@ from msgspec import Struct
 from kb.intake.ingest.changes import forget
 from kb.model.doc import Doc, LedgerState
 from kb.model.ids import DocId, SourceNo
-from kb.store import births, chunks, docs, log
+from kb.store import chunks, docs, generations, log
 from kb.store.codec import u64
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import DOCS, LEDGER, SOURCE_DOCS, VERSIONS
 from kb.store.store import Store
-from kb.upkeep.compactor.grace import Now
+from kb.upkeep.compactor.grace import CompactionTime
 
 RECORDS_PER_TXN: Final = 1_000
 _DAY_MS: Final = 86_400_000
 
 
-class Settled(Struct, frozen=True, kw_only=True):
-    """Docs that came to the end of their ledger, and what that set free."""
+class SettleReport(Struct, frozen=True, kw_only=True):
+    """How many docs became `done`, and the older versions removed for them."""
 
     done: int
-    gone: list[DocId]
-    """Versions removed."""
+    removed: list[DocId]
+    """Ids of the removed versions."""
 
 
-def settle(store: Store, *, dry_run: bool) -> Settled:
-    """Take indexed docs on to `done`, removing the versions that they replaced.
+def settle(store: Store, *, dry_run: bool) -> SettleReport:
+    """Move indexed docs on to `done`, and remove the versions that they replaced.
 
-    An older version goes only when the newest is indexed: until then its passages are what is
-    found. A job that still names it has nothing to do.
+    An older version is removed only when the newest is indexed: until then searches find the older
+    version's chunks. Its jobs are cancelled.
     """
     done = 0
-    gone: list[DocId] = []
+    removed: list[DocId] = []
     start = b""
     while True:
         with store.read() as txn:
             page = list(islice(_indexed(txn, start), RECORDS_PER_TXN))
             if dry_run:
                 done += len(page)
-                gone += [old for doc in page for _, old in _older(txn, doc)]
+                removed += [old for doc in page for _, old in _older(txn, doc)]
         if not page:
-            return Settled(done=done, gone=gone)
+            return SettleReport(done=done, removed=removed)
         start = page[-1].doc_id.encode() + b"\0"
         if dry_run:
             continue
         _move_all(store, page, "indexing_complete", "cleanup_pending")
-        gone += _remove_older(store, page)
+        removed += _remove_older(store, page)
         done += _move_all(store, page, "cleanup_pending", "done")
 
 
@@ -65,7 +65,7 @@ def _indexed(txn: ReadTxn, start: bytes) -> Iterator[Doc]:
 
 
 def _newest(txn: ReadTxn, doc_id: DocId) -> Doc | None:
-    """The doc, where it is the newest version of its source."""
+    """The doc if it is the newest version of its source, else None."""
     doc = docs.get(txn, doc_id)
     newest = docs.latest(txn, doc.source_no) if doc else None
     return newest if newest is not None and newest.doc_id == doc_id else None
@@ -93,7 +93,7 @@ def _remove_older(store: Store, page: list[Doc]) -> list[DocId]:
     """Remove the versions before those of `page`, a bounded number to a transaction."""
     removed: list[DocId] = []
     with store.read() as txn:
-        # Most docs have one version: no write transaction for those.
+        # Most docs have a single version and need no write transaction.
         waiting = [doc for doc in page if any(True for _ in _older(txn, doc))]
     while waiting:
         with store.write() as txn:
@@ -106,7 +106,7 @@ def _remove_some(txn: WriteTxn, waiting: list[Doc]) -> list[DocId]:
     while waiting and len(removed) < RECORDS_PER_TXN:
         entry = LEDGER.get(txn, waiting[-1].doc_id.encode())
         old = list(islice(_older(txn, waiting[-1]), RECORDS_PER_TXN))
-        # Renamed in the meantime: its next indexing brings it here again.
+        # The source was renamed meanwhile: its next indexing sets `cleanup_pending` again.
         if not old or entry is None or entry.state != "cleanup_pending":
             waiting.pop()
             continue
@@ -130,11 +130,13 @@ def _remove_version(txn: WriteTxn, key: bytes, doc_id: DocId) -> None:
     queue.cancel(txn, doc_id)
 
 
-def purge(store: Store, now: Now, tombstone_days: int, *, dry_run: bool) -> list[SourceNo]:
-    """Remove every source that was hidden `tombstone_days` ago; returns their numbers.
+def purge(
+    store: Store, now: CompactionTime, tombstone_days: int, *, dry_run: bool
+) -> list[SourceNo]:
+    """Remove every source that was tombstoned `tombstone_days` ago; returns their numbers.
 
-    A source goes whole, in one transaction, as its passages came in one. Numbers are not given
-    out again: a source that comes back is a new one.
+    Each source is removed in a single transaction. Source numbers are not reused: a source that
+    comes back is a new one.
     """
     wait_ms = tombstone_days * _DAY_MS
     purged: list[SourceNo] = []
@@ -144,27 +146,27 @@ def purge(store: Store, now: Now, tombstone_days: int, *, dry_run: bool) -> list
         return old
     while old:
         with store.write() as txn:
-            births.begin(txn)
+            generations.start_counting(txn)
             purged += _purge_some(txn, store, old, now, wait_ms)
     return purged
 
 
-def _is_old(doc: Doc | None, now: Now, wait_ms: int) -> bool:
+def _is_old(doc: Doc | None, now: CompactionTime, wait_ms: int) -> bool:
     if doc is None or doc.status != "tombstoned":
         return False
     return now.is_past(doc.updated_ms, doc.hidden_run, wait_ms)
 
 
 def _purge_some(
-    txn: WriteTxn, store: Store, waiting: list[SourceNo], now: Now, wait_ms: int
+    txn: WriteTxn, store: Store, waiting: list[SourceNo], now: CompactionTime, wait_ms: int
 ) -> list[SourceNo]:
-    """Purge from the end of `waiting` until a transaction's worth of records is gone."""
+    """Purge sources from the end of `waiting` until RECORDS_PER_TXN records are removed."""
     purged: list[SourceNo] = []
     records = 0
     while waiting and records < RECORDS_PER_TXN:
         source_no = waiting.pop()
         doc = docs.latest(txn, source_no)
-        # Brought back, or purged by another run, since it was chosen.
+        # Restored, or purged by another run, since it was listed.
         if doc is None or not _is_old(doc, now, wait_ms):
             continue
         records += _purge_one(txn, store, doc)
@@ -173,12 +175,12 @@ def _purge_some(
 
 
 def _purge_one(txn: WriteTxn, store: Store, doc: Doc) -> int:
-    """Remove a source; returns about how many records went."""
+    """Remove a source; returns about how many records that removed."""
     forget(txn, store, doc)
-    gone = chunks.delete_all(txn, doc.source_no)
-    log.append(txn, [chunk.no for chunk in gone], words=True, vectors=True)
+    removed = chunks.delete_all(txn, doc.source_no)
+    log.append(txn, [chunk.no for chunk in removed], words=True, vectors=True)
     versions = list(SOURCE_DOCS.scan(txn, u64(doc.source_no)))
     for key, ref in versions:
         _remove_version(txn, key, ref.doc_id)
     VERSIONS.delete(txn, u64(doc.source_no))
-    return 3 * len(gone) + 3 * len(versions) + 3
+    return 3 * len(removed) + 3 * len(versions) + 3

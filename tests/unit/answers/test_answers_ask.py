@@ -8,7 +8,15 @@ from answers_hits import MILL, TEA, found, hit
 
 from kb.errors import BadAnswer, ConfigError, LlmError, ModelMissing
 from kb.intake.embed.hashing import HashingEmbedder
-from kb.knowledge.answers import NOT_SAID, NOTHING_FOUND, Answer, Means, RawSource, ask, raw_sources
+from kb.knowledge.answers import (
+    NOT_SAID,
+    NOTHING_FOUND,
+    Answer,
+    AnswerResources,
+    RawSource,
+    ask,
+    raw_sources,
+)
 from kb.knowledge.answers.checking import ANSWER_CHARS_MAX
 from kb.knowledge.llm import NoProvider, Provider
 from kb.model.doc import OPERATOR, Scope
@@ -37,13 +45,13 @@ class Says:
 
 
 def answered(model: Provider | None, **options: Any) -> Answer:
-    means = Means(
+    resources = AnswerResources(
         provider=None if model is None else lambda: model,
         embedder=lambda: HashingEmbedder(64),
         draw=lambda: "7f3a",
     )
     scope = options.pop("scope", OPERATOR)
-    return ask("how is tea made?", options.pop("found", BOTH), means, scope, **options)
+    return ask("how is tea made?", options.pop("found", BOTH), resources, scope, **options)
 
 
 def flags(answer: Answer) -> list[tuple[tuple[int, ...], bool]]:
@@ -117,7 +125,7 @@ def test_an_answer_that_cites_nothing_finds_nothing() -> None:
 def test_the_sources_do_not_say_is_an_answer(text: str) -> None:
     """The one fixed reply is recognised, however it is dressed."""
     heard: list[str] = []
-    answer = answered(Says(text), hear=heard.append)
+    answer = answered(Says(text), on_part=heard.append)
     assert (answer.answer, answer.found, answer.kind) == (NOT_SAID, False, "synthesis")
     assert answer.sentences == ()
     assert heard == [NOT_SAID]
@@ -142,7 +150,7 @@ def test_the_fixed_reply_among_others_is_a_sentence() -> None:
 def test_what_is_heard_is_the_answer(text: str, size: int) -> None:
     """Told piece by piece, whatever the pieces are, the answer is what it is as a whole."""
     heard: list[str] = []
-    answer = answered(Says(text, size=size), hear=heard.append)
+    answer = answered(Says(text, size=size), on_part=heard.append)
     assert "".join(heard) == answer.answer
     assert answer == answered(Says(text, size=10_000))
     assert len(heard) == len(answer.sentences)
@@ -159,7 +167,9 @@ def test_sentences_are_heard_before_the_end() -> None:
                 at.append(len(heard))
                 yield piece
 
-    answered(Slow("Black tea needs boiling water [1]. Green tea does not [1]."), hear=heard.append)
+    answered(
+        Slow("Black tea needs boiling water [1]. Green tea does not [1]."), on_part=heard.append
+    )
     assert at[-1] == 1
     assert len(heard) == 2
 
@@ -174,7 +184,7 @@ def test_an_endless_answer_is_cut() -> None:
                 pieces.append("Black tea needs boiling water [1].\n")
                 yield pieces[-1]
 
-    answer = answered(Endless(""), hear=lambda _: None)
+    answer = answered(Endless(""), on_part=lambda _: None)
     assert len("".join(pieces)) <= ANSWER_CHARS_MAX + len(pieces[0])
     assert "".join(pieces).startswith(answer.answer.removesuffix(" [unsupported]"))
     assert answer.warnings == ("the answer was cut to its first 20,000 characters",)
@@ -186,7 +196,7 @@ def test_where_the_model_fails_there_are_extracts(hears: bool) -> None:
     error = BadAnswer("the stream broke off", place="fake")
     heard: list[str] = []
     model = Says("Black tea needs boiling water [1]. And", error=error)
-    answer = answered(model, hear=heard.append if hears else None)
+    answer = answered(model, on_part=heard.append if hears else None)
     assert bool(heard) is hears
     assert (answer.kind, answer.found) == ("extracts", True)
     assert answer.warnings == (
@@ -202,7 +212,7 @@ def test_only_an_operator_hears_why_the_model_fails() -> None:
         raise error
 
     for scope, told in ((OPERATOR, True), (Scope(user="bob"), False)):
-        answer = ask("tea?", BOTH, Means(provider=provider), scope)
+        answer = ask("tea?", BOTH, AnswerResources(provider=provider), scope)
         assert answer.kind == "extracts"
         assert ("OPENAI_API_KEY" in answer.warnings[0]) is told
 
@@ -255,8 +265,8 @@ def test_the_model_is_asked_once_and_the_embedder_may_be_missing() -> None:
         raise ModelMissing("gone")
 
     model = Says("Gentle brewing wants cooler water [1].")
-    means = Means(provider=lambda: model, embedder=embedder, draw=lambda: "7f3a")
-    answer = ask("tea?", BOTH, means, OPERATOR)
+    resources = AnswerResources(provider=lambda: model, embedder=embedder, draw=lambda: "7f3a")
+    answer = ask("tea?", BOTH, resources, OPERATOR)
     assert flags(answer) == [((1,), False)]
     assert len(model.asked) == 1
 

@@ -6,7 +6,7 @@ import pytest
 from answers_hits import hit
 
 from kb.intake.embed.factory import make_embedder
-from kb.knowledge.answers.checking import NEAR_MIN, Checker
+from kb.knowledge.answers.checking import NEAR_MIN, CitationChecker
 from kb.knowledge.answers.support import evidence, supports
 
 PASSAGE = (
@@ -77,7 +77,7 @@ def test_the_built_in_model_is_one_that_can_tell() -> None:
     passage = "They are cut back when the forsythia blooms, to three or four buds."
     assert embedder.fingerprint in NEAR_MIN
     for given, expected in ((None, False), (lambda: embedder, True)):
-        checker = Checker([hit(passage, title="Roses")], given)
+        checker = CitationChecker([hit(passage, title="Roses")], given)
         assert checker.checked([f"{sentence} [1]"]).sentences[0].supported is expected
 
 

@@ -12,13 +12,13 @@ from kb.search.index import file_lock
 from kb.store import docs
 from kb.store.content.layout import HomePaths
 from kb.store.store import Store
-from kb.upkeep.backup import Backups, Shelf
+from kb.upkeep.backup import BackupCatalog, Backups
 
 SECOND_MS = 1_000
 
 
-def names(backups: Shelf) -> list[str]:
-    return [backup.name for backup in backups.listed().backups]
+def names(backups: BackupCatalog) -> list[str]:
+    return [backup.name for backup in backups.list_backups().backups]
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
@@ -33,7 +33,7 @@ def test_a_backup_is_listed_with_what_it_holds(home: SmallHome, backups: Backups
     """Name, moment, reason and counts are those of the home when it was copied."""
     made = backups.create("before the flood").backup
     home.add("later.md", "Later.")
-    assert backups.listed().backups == (made,)
+    assert backups.list_backups().backups == (made,)
     assert made.name == "20231114T221320Z-000000"
     assert (made.created_ms, made.reason) == (home.clock.now_ms(), "before the flood")
     assert (made.docs, made.passages, made.files, made.problems) == (2, 2, 5, ())
@@ -233,7 +233,7 @@ def test_a_name_that_is_taken_is_not_taken_again(home: SmallHome) -> None:
     made = backups.create("first").backup
     with pytest.raises(UsageError):
         backups.create("second")
-    assert backups.listed().backups == (made,)
+    assert backups.list_backups().backups == (made,)
 
 
 def test_no_backup_beside_a_compaction(
@@ -268,8 +268,8 @@ def test_what_the_compactor_takes_later_stays_in_the_backup(
         home.compact(grace_min=0)
     backups.restore(made.name, tmp_path / "new")
     with Store.open(tmp_path / "new" / "store", create=False) as store, store.read() as txn:
-        versions = sorted(doc.version for doc in docs.every(txn))
-        old = next(doc for doc in docs.every(txn) if doc.title == "Tea")
+        versions = sorted(doc.version for doc in docs.all_docs(txn))
+        old = next(doc for doc in docs.all_docs(txn) if doc.title == "Tea")
     assert versions == [1, 1]
     assert not (home.root / old.raw_path).exists()
     assert b"Green" in (tmp_path / "new" / old.raw_path).read_bytes()

@@ -78,7 +78,7 @@ def test_without_its_manifest_a_backup_is_not_whole(
     made = backups.create().backup
     path = Path(made.path) / "manifest.json"
     {"gone": Path.unlink, "flipped": flip, "empty": lambda p: os.truncate(p, 0)}[hurt](path)
-    listed = backups.listed()
+    listed = backups.list_backups()
     assert (listed.backups, [flaw.place for flaw in listed.damaged]) == ((), [made.name])
     for call in (backups.verify, lambda name: backups.restore(name, tmp_path / "new")):
         with pytest.raises(BackupDamaged, match=made.name):

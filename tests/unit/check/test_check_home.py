@@ -17,8 +17,8 @@ from kb.store import chunks, docs
 from kb.store.codec import u64
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.records import CHUNKS, DOCS, LEDGER, META, Setting
-from kb.upkeep.check import Checked, Finding
+from kb.store.records import CHUNKS, DOCS, LEDGER, META, StoredValue
+from kb.upkeep.check import CheckCounts, Finding
 
 TEA = "# Tea\n\nGreen tea is steeped, see #tea and https://tea.example/.\n\n## Black\n\nBoiled.\n"
 
@@ -52,12 +52,12 @@ def only_problems(home: SmallHome) -> list[str]:
 def test_empty_home_is_sound(home: SmallHome) -> None:
     """Nothing is there, and nothing is wrong."""
     report = home.check()
-    assert (report.sound, report.findings, report.checked) == (True, (), Checked())
+    assert (report.sound, report.findings, report.checked) == (True, (), CheckCounts())
 
 
 def test_sound_home_is_counted(full: SmallHome) -> None:
     """The report says how much was looked at."""
-    assert full.check().checked == Checked(
+    assert full.check().checked == CheckCounts(
         docs=2,
         sources=2,
         ledger=2,
@@ -149,14 +149,14 @@ def _edit_chunk(txn: WriteTxn, **changes: object) -> None:
 def _strange_passage(txn: WriteTxn) -> None:
     _, chunk = next(iter(CHUNKS.scan(txn)))
     CHUNKS.put(txn, u64(3), msgspec.structs.replace(chunk, no=3, chunk_id="c00", ordinal=0))
-    META.put(txn, b"counter:chunk", Setting(number=3))
+    META.put(txn, b"counter:chunk", StoredValue(number=3))
 
 
 def _passage_of_nobody(txn: WriteTxn) -> None:
     _, chunk = next(iter(CHUNKS.scan(txn)))
     lost = msgspec.structs.replace(chunk, no=3, chunk_id="c00", source_no=77)
     CHUNKS.put(txn, u64(3), lost)
-    META.put(txn, b"counter:chunk", Setting(number=3))
+    META.put(txn, b"counter:chunk", StoredValue(number=3))
 
 
 def _pending_without_job(txn: WriteTxn) -> None:
@@ -181,7 +181,7 @@ def _active_old_version(txn: WriteTxn) -> None:
 
 
 def _counter_too_low(txn: WriteTxn) -> None:
-    META.put(txn, b"counter:chunk", Setting(number=1))
+    META.put(txn, b"counter:chunk", StoredValue(number=1))
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
@@ -385,7 +385,7 @@ def test_caches_never_made_are_no_finding(home: SmallHome) -> None:
 
 def test_findings_are_bounded(full: SmallHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Past a number findings are counted, not kept."""
-    monkeypatch.setattr("kb.upkeep.check.notes.FINDINGS_MAX", 3)
+    monkeypatch.setattr("kb.upkeep.check.collector.FINDINGS_MAX", 3)
     with full.store.write() as txn:
         for number in range(10):
             txn.put("facets", b"tag\0x\0" + u64(100 + number), b"")

@@ -12,7 +12,13 @@ from kb.model.origin import Origin
 from kb.store import docs
 from kb.store.jobs import queue
 from kb.store.records import SOURCES
-from kb.upkeep.check.doctor import Surroundings, file_system, look_around, of_place, of_store
+from kb.upkeep.check.doctor import (
+    HostEnvironment,
+    file_system_kind,
+    home_advice,
+    inspect_host,
+    store_advice,
+)
 
 MOUNTS = """\
 /dev/root / ext4 rw 0 0
@@ -21,7 +27,7 @@ server:/share /net/files nfs4 rw 0 0
 //box/x /net/my\\040share cifs rw 0 0
 broken
 """
-WELL = Surroundings(
+WELL = HostEnvironment(
     root="/kb",
     mode=0o700,
     is_writable=True,
@@ -45,8 +51,8 @@ DAY_MS = 86_400_000
 )
 def test_the_file_system_of_a_path(path: str, kind: str) -> None:
     """The innermost mount counts, with blanks in its name."""
-    assert file_system(MOUNTS, path) == kind
-    assert file_system("", path) == ""
+    assert file_system_kind(MOUNTS, path) == kind
+    assert file_system_kind("", path) == ""
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,7 @@ def test_the_file_system_of_a_path(path: str, kind: str) -> None:
 )
 def test_what_is_amiss_with_a_place(change: dict[str, object], said: list[str]) -> None:
     """Each on its own, with something to do about it."""
-    found = list(of_place(msgspec.structs.replace(WELL, **change)))
+    found = list(home_advice(msgspec.structs.replace(WELL, **change)))
     assert len(found) == len(said)
     assert all(word in one.problem for word, one in zip(said, found, strict=True))
     assert all(one.mend for one in found)
@@ -71,13 +77,13 @@ def test_what_is_amiss_with_a_place(change: dict[str, object], said: list[str]) 
 
 def test_a_home_is_looked_at(tmp_path: Path) -> None:
     """The machine's answers come in the shape that is judged."""
-    around = look_around(tmp_path)
+    around = inspect_host(tmp_path)
     assert around.free_bytes > 0
     assert around.is_writable
 
 
 def said(home: SmallHome) -> dict[str, str]:
-    return {one.place: one.problem for one in of_store(home.store)}
+    return {one.place: one.problem for one in store_advice(home.store)}
 
 
 @pytest.fixture
@@ -131,5 +137,5 @@ def test_pages_without_text_and_a_clock_behind(home: SmallHome) -> None:
         docs.replace(txn, lacking)
     assert said(home) == {"pages": "3 without text, in /notes/scan.pdf"}
     home.clock.jump(-DAY_MS)
-    problems = [one.problem for one in of_store(home.store) if one.place == "clock"]
+    problems = [one.problem for one in store_advice(home.store) if one.place == "clock"]
     assert problems == ["it was never set", "it is behind 1 of the docs"]

@@ -11,10 +11,10 @@ from commands import HASHING, Home
 
 import cli
 from kb.home.app import App
+from kb.home.spaces.spaces import Spaces
 from kb.model.config import load
 from kb.model.doc import OPERATOR
-from kb.operations import list_docs, search, search_entities, similar
-from kb.operations.fields import NO_BUDGET
+from kb.operations import entities, list_docs, search, similar
 
 COMMANDS = ("search", "similar", "ls", "show", "entities", "entries")
 
@@ -50,24 +50,24 @@ def test_commands_that_read_know_no_store(command: str) -> None:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("kb.")
     }
     low = ("kb.store", "kb.search.index", "kb.search", "kb.store.content", "kb.intake.entities")
-    assert any(name.startswith(("kb.operations", "kb.model.asking")) for name in rooms)
+    assert any(name.startswith(("kb.operations", "kb.model.search")) for name in rooms)
     assert not [name for name in rooms if name.startswith(low)]
 
 
 def test_commands_answer_as_the_tools_do(home: Home, app: App) -> None:
     """`--json` prints the answer of the tool, without its budget, and whose store it is."""
     doc_id = home.ids()["a.md"]
+    alone = Spaces([app.opened()])
     asked: list[tuple[list[Any], Any]] = [
         (
             ["search", "kettle #tea", "-k", 300, "--doc", doc_id[:8], "--explain"],
             lambda: search.run(
-                app.toolkit,
-                search.SearchInput(
+                alone,
+                search.SearchRequest(
                     query="kettle #tea",
                     k=300,
                     doc_ids=(doc_id,),
                     explain=True,
-                    max_tokens=NO_BUDGET,
                 ),
                 OPERATOR,
             ),
@@ -75,20 +75,20 @@ def test_commands_answer_as_the_tools_do(home: Home, app: App) -> None:
         (
             ["search", "kettle", "--max-tokens", 400],
             lambda: search.run(
-                app.toolkit, search.SearchInput(query="kettle", max_tokens=400), OPERATOR
+                alone,
+                search.SearchRequest(query="kettle", max_tokens=400),
+                OPERATOR,
             ),
         ),
         (
             ["similar", doc_id, "-k", 3],
             lambda: similar.run(
-                app.toolkit, similar.SimilarInput(id=doc_id, k=3, max_tokens=NO_BUDGET), OPERATOR
+                Spaces([app.opened()]), similar.SimilarRequest(id=doc_id, k=3), OPERATOR
             ),
         ),
         (
             ["entities", "@", "--limit", 2],
-            lambda: search_entities.run(
-                app.toolkit, search_entities.SearchEntitiesInput(prefix="@", limit=2), OPERATOR
-            ),
+            lambda: entities.run(alone, entities.EntitiesRequest(prefix="@", limit=2), OPERATOR),
         ),
     ]
     for args, run in asked:
@@ -103,7 +103,7 @@ def test_commands_answer_as_the_tools_do(home: Home, app: App) -> None:
 def test_ls_lists_what_the_tool_lists(home: Home, app: App) -> None:
     """The same docs with the same fields, and the state of each besides."""
     rows = home.run("ls", "--json").json["docs"]
-    found = list_docs.run(app.toolkit, list_docs.ListDocsInput(), OPERATOR)
+    found = list_docs.run(Spaces([app.opened()]), list_docs.ListDocsRequest(), OPERATOR)
     known = {doc["doc_id"]: doc for doc in msgspec.json.decode(msgspec.json.encode(found.docs))}
     assert rows == [row | known.pop(row["doc_id"]) for row in rows]
     assert known == {}

@@ -9,16 +9,17 @@ from loopback import Answer, LoopbackServer, Route, dripping, in_chunks, moved, 
 
 from kb.client import wire as wires
 from kb.client.problems import ServerError, TooMuch
-from kb.client.reader import RemoteReader
+from kb.client.remote import run_remote
 from kb.client.waiting import events
 from kb.client.wire import Body, Wire, server_at
 from kb.errors import HeldBack, KbError, UsageError
-from kb.model.asking import SearchAsked
+from kb.operations.search import SEARCH as OPERATION
+from kb.operations.search import ShownSearch
 
 SECRET = "kb_" + "S" * 43
 JSON = {"Content-Type": "application/json"}
 PROBLEM = {"Content-Type": "application/problem+json"}
-SEARCH = "/v1/cli/search"
+SEARCH = "/v1/search"
 ENDLESS_PROBLEM = b"HTTP/1.1 400 No\r\ncontent-type: application/problem+json\r\n\r\n"
 
 
@@ -32,7 +33,7 @@ def refusal(site: LoopbackServer, timeout_s: float = 5.0) -> KbError:
     """The error that a search by this server ends with."""
     wire = Wire(server_at(site.url(""), SECRET), timeout_s)
     with pytest.raises(KbError) as refused:
-        RemoteReader(wire).search(SearchAsked(query="oak"))
+        run_remote(wire, OPERATION, ShownSearch(query="oak"))
     assert SECRET not in str(refused.value) + repr(wire.server)
     return refused.value
 
@@ -218,4 +219,4 @@ def test_an_address_may_have_a_path(site: LoopbackServer) -> None:
     site.routes["/kb" + SEARCH] = Answer(b'{"code": "held_back", "detail": "so"}', 400, PROBLEM)
     wire = Wire(server_at(site.url("/kb/"), ""), 5)
     with pytest.raises(HeldBack):
-        RemoteReader(wire).search(SearchAsked(query="oak"))
+        run_remote(wire, OPERATION, ShownSearch(query="oak"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.knowledge.entries import Entry, Fault, id_line, parse
+from kb.knowledge.entries import Entry, EntryFault, id_line, parse
 from kb.model.entry import EntryMeta
 
 WHOLE = """---
@@ -130,4 +130,4 @@ def test_a_file_that_is_all_wrong_is_not_listed_whole() -> None:
     said = parse(noted("zettel_id: a", "title: T", "tags:", *["  - []"] * 90))
     assert isinstance(said, tuple)
     assert len(said) == 20
-    assert said[0] == Fault(line=5, detail="tags.0 is not a text")
+    assert said[0] == EntryFault(line=5, detail="tags.0 is not a text")

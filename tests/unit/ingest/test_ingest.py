@@ -129,7 +129,7 @@ def test_concurrent_edits_get_versions_without_gaps(home: SmallHome) -> None:
     for thread in threads:
         thread.join()
     with home.store.read() as txn:
-        versions = sorted((doc.version, doc.status) for doc in docs.every(txn))
+        versions = sorted((doc.version, doc.status) for doc in docs.all_docs(txn))
     assert versions == [(n, "superseded") for n in range(1, 8)] + [(8, "active")]
 
 

@@ -11,10 +11,10 @@ from kb.intake.ingest import ingest
 from kb.intake.ingest.changes import move, tombstone
 from kb.intake.ingest.ingest import seen_record
 from kb.model.doc import Doc
-from kb.model.ids import Lsid, birth_of, born
-from kb.store import births, docs
+from kb.model.ids import Lsid, generation_lsid, split_generation
+from kb.store import docs, generations
 from kb.store.kv import WriteTxn
-from kb.store.meta import FORMAT_WITHOUT_BIRTHS, get_word, set_word
+from kb.store.meta import FORMAT_WITHOUT_GENERATIONS, get_word, set_word
 from kb.store.records import BIRTHS, DOCS
 from kb.upkeep.check import Finding
 
@@ -92,7 +92,7 @@ def test_each_birth_at_a_place_has_a_number(home: SmallHome) -> None:
         assert texts(home) == {}
     assert len(set(given)) == 3
     with home.store.read() as txn:
-        assert births.counted(txn, Lsid("file:///notes/a.md")) == 3
+        assert generations.last_generation(txn, Lsid("file:///notes/a.md")) == 3
 
 
 def test_equal_histories_give_equal_ids(tmp_path: Path) -> None:
@@ -129,14 +129,14 @@ def test_a_place_that_another_took_is_not_freed(home: SmallHome) -> None:
 @pytest.mark.parametrize("place", ["file:///a", "url:http://h/#2", "user:u/birth:2:a"])
 def test_an_lsid_is_told_apart(place: str, birth: int) -> None:
     """Birthplace and number can be read from an lsid again."""
-    assert birth_of(born(Lsid(place), birth)) == (place, birth)
+    assert split_generation(generation_lsid(Lsid(place), birth)) == (place, birth)
 
 
 def as_of_the_format_before(home: SmallHome) -> None:
     with home.store.write() as txn:
         for key, _ in list(BIRTHS.scan(txn)):
             BIRTHS.delete(txn, key)
-        set_word(txn, "format", FORMAT_WITHOUT_BIRTHS)
+        set_word(txn, "format", FORMAT_WITHOUT_GENERATIONS)
 
 
 def test_a_home_without_counts_is_migrated(home: SmallHome) -> None:
@@ -150,7 +150,7 @@ def test_a_home_without_counts_is_migrated(home: SmallHome) -> None:
     home.add("a.md", "# New\n")
     home.add("a.md", "# New edited\n")
     with home.store.read() as txn:
-        assert get_word(txn, "format") != FORMAT_WITHOUT_BIRTHS
+        assert get_word(txn, "format") != FORMAT_WITHOUT_GENERATIONS
     assert len(texts(home)) == len(set(ids(home))) == 2
     assert home.check().findings == ()
 
@@ -183,7 +183,7 @@ def test_an_id_of_another_source_is_refused(
     home: SmallHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should two sources ever come to one id, the second is refused and the first stays."""
-    monkeypatch.setattr(ingest, "next_birth", lambda txn, place: 1)
+    monkeypatch.setattr(ingest, "next_generation", lambda txn, place: 1)
     with pytest.raises(Exception, match="another source has its id"):
         renamed_after_compaction(home)
     assert texts(home)["/notes/b.md"] == "# Alpha\n\nsecond, harbour\n"
@@ -200,7 +200,7 @@ def collided(home: SmallHome, monkeypatch: pytest.MonkeyPatch) -> SmallHome:
 
     put_new_version = docs.put_new_version
     with monkeypatch.context() as patched:
-        patched.setattr(ingest, "next_birth", lambda txn, place: 1)
+        patched.setattr(ingest, "next_generation", lambda txn, place: 1)
         patched.setattr(docs, "put_new_version", put)
         renamed_after_compaction(home)
     assert "/notes/b.md" not in texts(home)

@@ -12,7 +12,7 @@ from loopback import dripping
 
 from kb.errors import ModelRejected, ModelUnavailable
 from kb.knowledge.llm import Timing
-from kb.knowledge.llm.wire import _tls
+from kb.knowledge.llm.http_client import _tls
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from packs_archive import TEXTS, archive, cuts, joined, manifest, members, passa
 from kb.errors import Refused, SourceError, TooLarge, Unparsable
 from kb.knowledge.packs import portable
 from kb.knowledge.packs.keys import public_of
-from kb.knowledge.packs.portable import GUARD, PortableCut, read_archive
-from kb.knowledge.packs.tar import Member, unpacked
+from kb.knowledge.packs.portable import GUARD, PortableDocChunks, read_archive
+from kb.knowledge.packs.tar import TarMember, unpacked
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
@@ -95,7 +95,7 @@ def test_a_wrong_signature() -> None:
     ]
     for one in wrong:
         with pytest.raises(Refused, match="signature is wrong"):
-            read(joined([*rest, Member(seal.name, msgspec.json.encode(one))]))
+            read(joined([*rest, TarMember(seal.name, msgspec.json.encode(one))]))
 
 
 def tar_of(info: tarfile.TarInfo, form: int = tarfile.USTAR_FORMAT) -> bytes:
@@ -188,8 +188,8 @@ def wrong_vectors(place: tuple[int, int], value: float) -> Any:
     return rows
 
 
-def lying(*passages: portable.PortablePassage) -> list[PortableCut]:
-    return [PortableCut(doc="docs/pear.md", passages=passages), cuts()[1]]
+def lying(*passages: portable.PortableChunk) -> list[PortableDocChunks]:
+    return [PortableDocChunks(doc="docs/pear.md", passages=passages), cuts()[1]]
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_whole_and_sealed_but_wrong(said: dict[str, Any]) -> None:
 def test_passages_go_forward() -> None:
     """Two that change places are no cut."""
     first, second = cuts()[1].passages
-    turned = PortableCut(doc="docs/quince.md", passages=(second, first))
+    turned = PortableDocChunks(doc="docs/quince.md", passages=(second, first))
     with pytest.raises(Unparsable, match="not in its text"):
         read(archive(cuts=[cuts()[0], turned]))
 

@@ -9,17 +9,17 @@ from fakes import FakeClock
 
 from kb.errors import StoreFull, Unparsable
 from kb.intake.embed.hashing import HashingEmbedder
-from kb.knowledge.entries import Fault, parse
-from kb.knowledge.registry.front import Embedding, with_embedding, without_embedding
+from kb.knowledge.entries import EntryFault, parse
+from kb.knowledge.registry.front import EmbeddingBlock, with_embedding, without_embedding
 from kb.knowledge.registry.index import VectorSet, parse_index
-from kb.knowledge.registry.landing import land
-from kb.knowledge.registry.place import FolderPlace
 from kb.knowledge.registry.publish import publish
+from kb.knowledge.registry.pulled_file import install_file
+from kb.knowledge.registry.target import FolderTarget
 from kb.knowledge.registry.vectors import Pipeline, markdown_of, read_vectors
 from kb.model.ids import sha256_hex
 
 HEAD = "---\nzettel_id: a\ntitle: A\n"
-SAID = Embedding(model='m:"1"', dimensions=4, chunks=2, last_computed="2026-11-22T01:00:00Z")
+SAID = EmbeddingBlock(model='m:"1"', dimensions=4, chunks=2, last_computed="2026-11-22T01:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_embedding_is_filled_in_and_nothing_else(text: str) -> None:
 
 def test_an_embedding_that_cannot_be_told_apart_is_a_fault() -> None:
     """Front matter in one pair of braces has no lines of its own."""
-    assert isinstance(with_embedding("---\n{zettel_id: a, title: A}\n---\nt", SAID), Fault)
+    assert isinstance(with_embedding("---\n{zettel_id: a, title: A}\n---\nt", SAID), EntryFault)
 
 
 def pipeline() -> Pipeline:
@@ -58,7 +58,7 @@ def published(root: Path, name: str, clock: FakeClock) -> dict[str, bytes]:
     for ident in "ab":
         text = f"---\nzettel_id: {ident}\ntitle: {ident}\n---\ntext of {ident}\n"
         (source / f"{ident}.md").write_text(text)
-    publish(source, FolderPlace(to), pipeline(), clock, to=name)
+    publish(source, FolderTarget(to), pipeline(), clock, to=name)
     files = (path for path in to.rglob("*") if path.is_file())
     return {path.relative_to(to).as_posix(): path.read_bytes() for path in files}
 
@@ -148,10 +148,10 @@ def test_an_entry_lands_through_no_link(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / ".a.md.pulled").symlink_to(tmp_path / "outside")
     with pytest.raises(StoreFull):
-        land(folder / "a.md", b"theirs", expected=None, aside_ms=None)
+        install_file(folder / "a.md", b"theirs", expected=None, aside_ms=None)
     (folder / "b.md").write_text("old")
     (folder / ".mine").symlink_to(tmp_path / "aside")
     with pytest.raises(StoreFull, match="is a link"):
-        land(folder / "b.md", b"theirs", expected=sha256_hex(b"old"), aside_ms=0)
+        install_file(folder / "b.md", b"theirs", expected=sha256_hex(b"old"), aside_ms=0)
     assert (tmp_path / "outside").read_text() == "mine"
     assert list((tmp_path / "aside").iterdir()) == []

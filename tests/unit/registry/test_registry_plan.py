@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kb.knowledge.registry.index import IndexEntry, entry_path
-from kb.knowledge.registry.plan import Here, Offer, decide
+from kb.knowledge.registry.plan import LocalEntry, Offer, decide
 from kb.model.registry import PulledEntry
 
 OLD, NEW, MINE = "1" * 64, "2" * 64, "3" * 64
@@ -73,22 +73,24 @@ def test_every_state_has_its_step(
     aside: bool,
 ) -> None:
     """A file that is neither the registry's nor on its way from there is put aside, or stays."""
-    here = Here(pulled=known, path=FILE if sha256 else None, sha256=sha256, is_removed=removed)
-    step = decide(offer(), here, asked=asked, theirs=theirs, unread={}, order=1)
+    here = LocalEntry(
+        pulled=known, path=FILE if sha256 else None, sha256=sha256, is_removed=removed
+    )
+    step = decide(offer(), here, by_name=asked, take_theirs=theirs, unread={}, order=1)
     assert (step.outcome, step.takes, step.aside) == (outcome, takes, aside)
     assert (step.reason is None) == (outcome != "kept")
 
 
 def test_a_file_that_cannot_be_read_is_kept() -> None:
     """Nobody knows whether it was changed."""
-    here = Here(pulled=pulled(), path=FILE, sha256=None)
-    step = decide(offer(), here, asked=False, theirs=False, unread={}, order=1)
+    here = LocalEntry(pulled=pulled(), path=FILE, sha256=None)
+    step = decide(offer(), here, by_name=False, take_theirs=False, unread={}, order=1)
     assert (step.outcome, step.takes) == ("kept", False)
 
 
 @pytest.mark.parametrize(("asked", "outcome"), [(False, "kept"), (True, "updated")])
 def test_a_later_registry_takes_nothing_over(asked: bool, outcome: str) -> None:
     """While the first one was not read, its entries are taken from another by name only."""
-    here = Here(pulled=pulled(), path=FILE, sha256=OLD)
-    step = decide(offer(), here, asked=asked, theirs=False, unread={"team": 1}, order=2)
+    here = LocalEntry(pulled=pulled(), path=FILE, sha256=OLD)
+    step = decide(offer(), here, by_name=asked, take_theirs=False, unread={"team": 1}, order=2)
     assert step.outcome == outcome

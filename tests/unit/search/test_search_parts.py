@@ -57,7 +57,7 @@ def test_may_appear_is_status_visibility_and_filters() -> None:
 
 
 def test_allowed_sources_agree_with_may_appear(store: Store) -> None:
-    """The facets let through exactly the sources that keep_doc lets through."""
+    """The facets let through exactly the sources that may_appear lets through."""
     made = [
         make_doc(1, visibility="public", tags=("a",)),
         make_doc(2, visibility="shared", tags=("a", "b"), owner="ann"),

@@ -1,7 +1,6 @@
 """The gate and the routes without a socket: what no client can bring about."""
 
 import asyncio
-import contextlib
 import errno
 import io
 import json
@@ -15,7 +14,6 @@ from commands import Home
 
 from kb.errors import KbError, StoreBusy, StoreDamaged, StoreFull
 from kb.home.app import App
-from kb.home.spaces.asked import OpenSpace
 from kb.home.spaces.spaces import Spaces
 from kb.model.config import EmbedSettings, ServeSettings, Settings
 from kb.model.doc import OPERATOR, Scope
@@ -40,7 +38,7 @@ def app(tmp_path: Path) -> Iterator[App]:
 
 
 def spaces_of(app: App) -> Spaces:
-    return Spaces([OpenSpace(name="home", app=app)], [], contextlib.ExitStack())
+    return Spaces([app.opened("home")], apps=[app])
 
 
 def served_of(app: App, *, trouble: KbError | OSError | None = None) -> Served:

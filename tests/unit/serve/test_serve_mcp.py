@@ -14,9 +14,11 @@ from mcp import Client, MCPError, types
 from msgspec import Struct
 
 from kb.errors import KbError
+from kb.home.open_home import OpenHome
+from kb.home.spaces.spaces import Spaces
 from kb.knowledge.topics import Topic
 from kb.model.doc import OPERATOR, Scope
-from kb.operations import Tool, ToolKit
+from kb.operations.operation import Tool
 from kb.serve.crew import Crew
 from kb.serve.mcp import KNOWLEDGE_BYTES_MAX, make_server
 
@@ -32,17 +34,17 @@ class Told(Struct, frozen=True, kw_only=True):
 
 
 def tool(name: str, run: Any) -> Tool:
-    return Tool(name=name, description=name, input=Nothing, output=Told, run=run)
+    return Tool(name=name, description=name, request=Nothing, output=Told, run=run)
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> Iterator[ToolKit]:
+def kit(tmp_path: Path) -> Iterator[Spaces]:
     home = SmallHome(tmp_path / "home")
 
     def no_searcher() -> Any:
         raise RuntimeError("a secret place")
 
-    yield ToolKit(store=home.store, content=home.content, searcher=no_searcher)
+    yield Spaces([OpenHome(store=home.store, content=home.content, searcher=no_searcher)])
     home.close()
 
 
@@ -54,7 +56,7 @@ def crew() -> Iterator[Crew]:
 
 
 @pytest.mark.parametrize("user", ["ann", None])
-def test_a_server_answers_as_its_scope(kit: ToolKit, crew: Crew, user: str | None) -> None:
+def test_a_server_answers_as_its_scope(kit: Spaces, crew: Crew, user: str | None) -> None:
     """Whoever a client says it is, the tools are asked as the scope of the server."""
     asks = tool("who", lambda _, __, scope: Told(user=scope.user))
     server = make_server(kit, Scope(user=user), crew, [asks])
@@ -67,7 +69,7 @@ def test_a_server_answers_as_its_scope(kit: ToolKit, crew: Crew, user: str | Non
     assert anyio.run(main) == {"user": user}
 
 
-def test_a_surprise_costs_one_call_and_tells_nothing(kit: ToolKit, crew: Crew) -> None:
+def test_a_surprise_costs_one_call_and_tells_nothing(kit: Spaces, crew: Crew) -> None:
     """An error that is not kb's own is a defect to the client; its words stay here."""
 
     def fails(*_: object) -> Told:
@@ -87,7 +89,7 @@ def test_a_surprise_costs_one_call_and_tells_nothing(kit: ToolKit, crew: Crew) -
     assert "secret" not in error.message
 
 
-def test_a_call_that_is_cancelled_holds_up_no_other(kit: ToolKit, crew: Crew) -> None:
+def test_a_call_that_is_cancelled_holds_up_no_other(kit: Spaces, crew: Crew) -> None:
     """Its client waits no longer, others are answered meanwhile, its thread ends what it began."""
     begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
 
@@ -141,7 +143,7 @@ def _ways(folder: Path, **files: str) -> Topic:
     return Topic(id="ways", folder=folder, learned=("known*",))
 
 
-def _told(kit: ToolKit, crew: Crew, **asked: Any) -> tuple[str, Any]:
+def _told(kit: Spaces, crew: Crew, **asked: Any) -> tuple[str, Any]:
     """The instructions, and what `learn` answers."""
     server = make_server(kit, OPERATOR, crew)
 
@@ -153,10 +155,10 @@ def _told(kit: ToolKit, crew: Crew, **asked: Any) -> tuple[str, Any]:
     return anyio.run(main)
 
 
-def test_an_agent_has_what_is_learned(kit: ToolKit, crew: Crew, tmp_path: Path) -> None:
+def test_an_agent_has_what_is_learned(kit: Spaces, crew: Crew, tmp_path: Path) -> None:
     """The instructions hold its text; `learn` reads it too, should a program leave them out."""
     topic = _ways(tmp_path / "ways", known="Tests first.", other="Slowly.")
-    kit = msgspec.structs.replace(kit, topics=lambda _: (topic,))
+    kit = kit.with_topics(lambda _: (topic,))
     instructions, learned = _told(kit, crew, topic="ways", subjects="known")
     assert "Tests first." in instructions
     assert "Slowly." not in instructions
@@ -165,12 +167,12 @@ def test_an_agent_has_what_is_learned(kit: ToolKit, crew: Crew, tmp_path: Path) 
     assert listed["subjects"] == ["known", "other"]
 
 
-def test_instructions_are_bounded(kit: ToolKit, crew: Crew, tmp_path: Path) -> None:
+def test_instructions_are_bounded(kit: Spaces, crew: Crew, tmp_path: Path) -> None:
     """What does not fit is left out whole, they say so, and it can be learned."""
     long = "a" * (KNOWLEDGE_BYTES_MAX // 2)
     topic = _ways(tmp_path / "ways", known1=long, known2=long, known3="Short.")
     topic = msgspec.structs.replace(topic, description="b" * 1_000)
-    kit = msgspec.structs.replace(kit, topics=lambda _: (topic,))
+    kit = kit.with_topics(lambda _: (topic,))
     instructions, learned = _told(kit, crew, topic="ways", subjects="known2")
     assert instructions.count(long) == 1
     assert len(instructions.encode()) < KNOWLEDGE_BYTES_MAX + 1_000

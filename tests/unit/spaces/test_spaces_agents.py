@@ -16,7 +16,7 @@ from kb.intake.ingest.request import Wishes
 from kb.intake.sync.add import AddOptions
 from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR, Scope, Visibility
-from kb.operations import TOOLS, call
+from kb.operations.table import call
 
 ANYBODY = Scope(user=None)
 NOTES = {
@@ -70,12 +70,7 @@ def spaces(two: Two) -> Iterator[Spaces]:
 
 
 def told(spaces: Spaces, name: str, scope: Scope = OPERATOR, /, **arguments: Any) -> Any:
-    return msgspec.json.decode(call(name, arguments, spaces.toolkit, scope))
-
-
-def test_no_tool_asks_one_space_alone(spaces: Spaces) -> None:
-    """Whatever the catalogue gains is asked of all spaces, or this says so."""
-    assert set(spaces.toolkit.together) == {tool.name for tool in TOOLS}
+    return msgspec.json.decode(call(name, arguments, spaces, scope))
 
 
 def test_hits_of_all_spaces_say_whose_they_are(spaces: Spaces) -> None:
@@ -144,8 +139,8 @@ def test_what_an_asker_may_not_see_hides_nothing(two: Two) -> None:
         hidden = told(spaces, "kb_list_docs")["docs"]
         (rope,) = [doc["doc_id"] for doc in hidden if doc["title"] == "Rope"]
         missing = "d" + "0" * (len(rope) - 1)
-        there = call("kb_fetch", {"id": rope}, spaces.toolkit, ANYBODY)
-        gone = call("kb_fetch", {"id": missing}, spaces.toolkit, ANYBODY)
+        there = call("kb_fetch", {"id": rope}, spaces, ANYBODY)
+        gone = call("kb_fetch", {"id": missing}, spaces, ANYBODY)
         assert there.replace(rope.encode(), missing.encode()) == gone
 
 

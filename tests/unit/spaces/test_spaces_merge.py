@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from kb.home.spaces.merge import (
+from kb.model.ids import ChunkId, DocId
+from kb.model.search import EntityAlignment, Hit, KnownEntity, Legs, SpaceName
+from kb.operations.merge_hits import (
     SpaceHits,
     merged_alignments,
     merged_entities,
     merged_hits,
     merged_warnings,
 )
-from kb.model.ids import ChunkId, DocId
-from kb.model.search import EntityAlignment, Hit, KnownEntity, Legs, SpaceName
 
 
 def hit(rank: int, text: str, **fields: Any) -> Hit:

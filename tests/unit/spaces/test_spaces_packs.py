@@ -14,8 +14,8 @@ from kb.intake.sync.current import SyncOptions
 from kb.knowledge.packs.load import UnknownPack
 from kb.model.config import load
 from kb.model.doc import OPERATOR
-from kb.operations.fields import NO_BUDGET
-from kb.operations.search import SearchInput
+from kb.operations import search
+from kb.operations.search import SearchRequest
 
 SETTINGS = load([], ["embed.kind=hashing"])
 HOMES = ("project", "user")
@@ -44,10 +44,8 @@ def spaces(tmp_path: Path) -> Iterator[Spaces]:
 
 
 def ask(spaces: Spaces, *packs: str) -> list[tuple[str, str | None, bool]]:
-    request = SearchInput(
-        query="oak", mode="lexical", packs=packs, with_neighbors=True, max_tokens=NO_BUDGET
-    )
-    hits = spaces.search(request, OPERATOR).hits
+    request = SearchRequest(query="oak", mode="lexical", packs=packs, with_neighbors=True)
+    hits = search.run(spaces, request, OPERATOR).hits
     assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     return [(hit.title, hit.source_space, hit.via is not None) for hit in hits]

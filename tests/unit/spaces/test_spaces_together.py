@@ -17,13 +17,13 @@ from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR, Scope, Visibility
 from kb.model.embedder import EmbedderChoice
 from kb.model.ids import doc_id
-from kb.model.search import Filters, SearchResult
+from kb.model.search import SearchResult
 from kb.model.source import file_lsid
-from kb.operations.fields import NO_BUDGET
-from kb.operations.kept import WholeDoc
-from kb.operations.search import SearchInput
-from kb.operations.search_entities import SearchEntitiesInput
-from kb.operations.similar import SimilarInput
+from kb.operations import docs, entities, search, show, similar
+from kb.operations.entities import EntitiesRequest
+from kb.operations.search import SearchRequest
+from kb.operations.show import WholeDoc
+from kb.operations.similar import SimilarRequest
 
 SETTINGS = load([], ["embed.kind=hashing"])
 ANYBODY = Scope(user=None)
@@ -87,7 +87,7 @@ def found(result: SearchResult) -> list[tuple[str, str | None]]:
 
 def test_what_both_have_is_the_projects(spaces: Spaces) -> None:
     """A file in both stores is one hit, and the answer's own limits hold for it."""
-    result = spaces.search(SearchInput(query="harbour", max_tokens=NO_BUDGET), OPERATOR)
+    result = search.run(spaces, SearchRequest(query="harbour"), OPERATOR)
     assert sorted(found(result)) == [("Boats", "project"), ("Both", "project"), ("Rope", "user")]
     assert [hit.score for hit in result.hits] == sorted(
         (h.score for h in result.hits), reverse=True
@@ -100,9 +100,9 @@ def test_a_stale_copy_is_not_answered(pair: Pair) -> None:
     pair.write(both="# Both\n\nAnchors.")
     pair.add("project", "both.md")
     for words, expected in (("harbour", ["Boats", "Rope"]), ("anchors", ["Both"])):
-        request = SearchInput(query=words, mode="lexical", max_tokens=NO_BUDGET)
+        request = SearchRequest(query=words, mode="lexical")
         with pair.open() as spaces:
-            assert [title for title, _ in found(spaces.search(request, OPERATOR))] == expected
+            assert [title for title, _ in found(search.run(spaces, request, OPERATOR))] == expected
 
 
 def test_what_an_asker_may_not_see_hides_nothing(pair: Pair) -> None:
@@ -111,28 +111,28 @@ def test_what_an_asker_may_not_see_hides_nothing(pair: Pair) -> None:
     pair.add("project", "open.md")
     pair.add("project", "seen.md", visibility="public")
     pair.add("user", "open.md", visibility="public")
-    request = SearchInput(query="harbour", mode="lexical", max_tokens=NO_BUDGET)
+    request = SearchRequest(query="harbour", mode="lexical")
     with pair.open() as spaces:
-        shown = found(spaces.search(request, ANYBODY))
+        shown = found(search.run(spaces, request, ANYBODY))
         assert shown == [("Seen", "project"), ("Open", "user")]
-        assert ("Open", "project") in found(spaces.search(request, OPERATOR))
+        assert ("Open", "project") in found(search.run(spaces, request, OPERATOR))
 
 
 def test_an_asker_hears_of_no_cause(pair: Pair) -> None:
     """Only the operator is told where a store lies that cannot be read, and what is wrong."""
     (pair.root / "user" / "store" / "data.mdb").write_bytes(b"not a store at all" * 1000)
     with pair.open() as spaces:
-        request = SearchInput(query="harbour", mode="lexical")
-        (said,) = spaces.search(request, OPERATOR).warnings
+        request = SearchRequest(query="harbour", mode="lexical")
+        (said,) = search.run(spaces, request, OPERATOR).warnings
         assert str(pair.root) in said
         assert "--space user" in said
-        told = spaces.search(request, ANYBODY).warnings
+        told = search.run(spaces, request, ANYBODY).warnings
         assert told[0] == "the user space cannot be read at the moment"
 
 
 def test_one_model_is_loaded_for_both(spaces: Spaces) -> None:
     """Two homes with one model share it."""
-    first, second = (space.app.embedder for space in spaces._opened)
+    first, second = (app.embedder for app in spaces._apps)
     assert first is second
 
 
@@ -161,7 +161,7 @@ def test_what_is_like_a_doc_is_sought_in_both(spaces: Spaces) -> None:
     """A passage of one store is compared with those of the other, but never with its own file."""
     for title, others in (("Boats", {"Both", "Rope"}), ("Both", {"Boats", "Rope"})):
         ident = ids(spaces)[title]
-        result = spaces.similar(SimilarInput(id=ident, max_tokens=NO_BUDGET), OPERATOR)
+        result = similar.run(spaces, SimilarRequest(id=ident), OPERATOR)
         assert {hit.title for hit in result.hits} == others
         assert {hit.title for hit in result.hits if hit.source_space == "user"} == {"Rope"}
         assert (result.query, result.warnings) == (ident, ())
@@ -169,7 +169,7 @@ def test_what_is_like_a_doc_is_sought_in_both(spaces: Spaces) -> None:
 
 def test_vectors_of_two_models_are_not_compared(spaces: Spaces) -> None:
     """A store whose passages another model embedded says so, and brings nothing."""
-    searcher = spaces._opened[0].app.searcher
+    searcher = spaces._apps[0].searcher
     seed = searcher.seed(ids(spaces)["Boats"], OPERATOR)
     assert searcher.like(seed, 10, OPERATOR).hits
     other = searcher.like(msgspec.structs.replace(seed, fingerprint="other"), 10, OPERATOR)
@@ -180,29 +180,29 @@ def test_vectors_of_two_models_are_not_compared(spaces: Spaces) -> None:
 def test_an_id_is_looked_for_in_both(spaces: Spaces) -> None:
     """Docs and passages are shown from where they are; what both have, from the project."""
     for title, space in (("Boats", "project"), ("Rope", "user"), ("Both", "project")):
-        shown = spaces.show(ids(spaces)[title], OPERATOR)
+        shown = show.run(spaces, show.ShowRequest(id=ids(spaces)[title]), OPERATOR)
         assert (shown.space, shown.shown.doc.title) == (space, title)
         assert isinstance(shown.shown, WholeDoc)
-        passage = spaces.show(shown.shown.passages[0].chunk_id, OPERATOR)
+        passage = show.run(spaces, show.ShowRequest(id=shown.shown.passages[0].chunk_id), OPERATOR)
         assert (passage.space, passage.shown.doc.title) == (space, title)
     with pytest.raises(NotFound):
-        spaces.show("dffffffff", OPERATOR)
+        show.run(spaces, show.ShowRequest(id="dffffffff"), OPERATOR)
 
 
 def test_docs_that_are_named_are_searched_where_they_are(spaces: Spaces) -> None:
     """An id of either store will do, and one of none is not found."""
     known = ids(spaces)
 
-    def search(*doc_ids: str) -> SearchResult:
-        return spaces.search(SearchInput(query="harbour", doc_ids=doc_ids), OPERATOR)
+    def search_docs(*doc_ids: str) -> SearchResult:
+        return search.run(spaces, SearchRequest(query="harbour", doc_ids=doc_ids), OPERATOR)
 
-    assert found(search(known["Rope"])) == [("Rope", "user")]
-    assert sorted(found(search(known["Rope"], known["Boats"]))) == [
+    assert found(search_docs(known["Rope"])) == [("Rope", "user")]
+    assert sorted(found(search_docs(known["Rope"], known["Boats"]))) == [
         ("Boats", "project"),
         ("Rope", "user"),
     ]
     with pytest.raises(NotFound):
-        search(known["Rope"], "dffffffff")
+        search_docs(known["Rope"], "dffffffff")
 
 
 def test_a_short_id_of_two_stores_is_refused(pair: Pair) -> None:
@@ -214,14 +214,14 @@ def test_a_short_id_of_two_stores_is_refused(pair: Pair) -> None:
     one, other = (doc_id(file_lsid(pair.root / f"{name}.md"), 1) for name in (mine, theirs))
     with pair.open() as spaces:
         for call in (
-            lambda short: spaces.show(short, OPERATOR),
-            lambda short: spaces.similar(SimilarInput(id=short), OPERATOR),
-            lambda short: spaces.search(SearchInput(query="x", doc_ids=(short,)), OPERATOR),
+            lambda short: show.run(spaces, show.ShowRequest(id=short), OPERATOR),
+            lambda short: similar.run(spaces, SimilarRequest(id=short), OPERATOR),
+            lambda short: search.run(spaces, SearchRequest(query="x", doc_ids=(short,)), OPERATOR),
         ):
             with pytest.raises(AmbiguousId) as refused:
                 call(one[:4])
             assert f"{one} in the project space, {other} in the user space" in str(refused.value)
-        assert spaces.show(other[:12], OPERATOR).space == "user"
+        assert show.run(spaces, show.ShowRequest(id=other[:12]), OPERATOR).space == "user"
 
 
 def colliding(folder: Path) -> tuple[str, str]:
@@ -243,9 +243,9 @@ def test_one_budget_for_both(pair: Pair) -> None:
     pair.add("project", "long.md")
     pair.add("user", "length.md")
     with pair.open() as spaces:
-        request = SearchInput(query="harbour", max_tokens=NO_BUDGET)
-        whole = spaces.search(request, OPERATOR)
-        cut = spaces.search(msgspec.structs.replace(request, max_tokens=600), OPERATOR)
+        request = SearchRequest(query="harbour")
+        whole = search.run(spaces, request, OPERATOR)
+        cut = search.run(spaces, msgspec.structs.replace(request, max_tokens=600), OPERATOR)
         assert 0 < len(cut.hits) < len(whole.hits)
         assert {hit.source_space for hit in cut.hits} == {"project", "user"}
         assert sum(len(hit.text.split()) for hit in cut.hits) <= 600
@@ -255,16 +255,16 @@ def test_one_budget_for_both(pair: Pair) -> None:
 
 def test_entities_and_docs_of_both(spaces: Spaces) -> None:
     """Mentions are added up; docs come by their last change, each with its space."""
-    said = spaces.entities(SearchEntitiesInput(prefix="#"), OPERATOR)
+    said = entities.run(spaces, EntitiesRequest(prefix="#"), OPERATOR)
     assert [(one.surface, one.passages, one.docs) for one in said.entities] == [("#summer", 2, 2)]
     assert not said.more
-    assert spaces.entities(SearchEntitiesInput(limit=1), OPERATOR).more
-    docs = spaces.docs(Filters(), "active", 3, OPERATOR)
-    assert (len(docs.docs), docs.total) == (3, 4)
-    assert [doc.updated_ms for doc in docs.docs] == sorted(
-        (doc.updated_ms for doc in docs.docs), reverse=True
+    assert entities.run(spaces, EntitiesRequest(limit=1), OPERATOR).more
+    listed = docs.run(spaces, docs.DocsRequest(limit=3), OPERATOR)
+    assert (len(listed.docs), listed.total) == (3, 4)
+    assert [doc.updated_ms for doc in listed.docs] == sorted(
+        (doc.updated_ms for doc in listed.docs), reverse=True
     )
-    assert {doc.space for doc in docs.docs} == {"project", "user"}
+    assert {doc.space for doc in listed.docs} == {"project", "user"}
 
 
 def test_a_doc_of_both_that_one_has_not_cut_is_answered_by_the_other(pair: Pair) -> None:
@@ -273,14 +273,16 @@ def test_a_doc_of_both_that_one_has_not_cut_is_answered_by_the_other(pair: Pair)
     pair.add("user", "new.md")
     with App.open(pair.homes[0].home, SETTINGS) as app, app.parser() as parser:
         app.adder(parser, AddOptions()).add([str(pair.root / "new.md")])
-    request = SearchInput(query="anchor", mode="lexical", max_tokens=NO_BUDGET)
+    request = SearchRequest(query="anchor", mode="lexical")
     with pair.open() as spaces:
-        assert found(spaces.search(request, OPERATOR)) == [("New", "user")]
+        assert found(search.run(spaces, request, OPERATOR)) == [("New", "user")]
     pair.add("project")
     with pair.open() as spaces:
-        assert found(spaces.search(request, OPERATOR)) == [("New", "project")]
+        assert found(search.run(spaces, request, OPERATOR)) == [("New", "project")]
 
 
 def ids(spaces: Spaces) -> dict[str, str]:
     """Ids of docs by their titles."""
-    return {row.title: row.doc_id for row in spaces.docs(Filters(), "active", 0, OPERATOR).docs}
+    return {
+        row.title: row.doc_id for row in docs.run(spaces, docs.DocsRequest(limit=0), OPERATOR).docs
+    }

@@ -146,14 +146,14 @@ def test_entities_of_any_length(txn: WriteTxn) -> None:
 def test_live_is_of_an_active_doc(txn: WriteTxn) -> None:
     """A passage is live with its source's newest doc, and not once that is a tombstone."""
     put(txn, 1, (1, "one", ()))
-    assert chunks.live(txn, 1) is None
+    assert chunks.get_active(txn, 1) is None
     doc = make_doc(1)
     docs.put_new_version(txn, doc)
-    found = chunks.live(txn, 1)
+    found = chunks.get_active(txn, 1)
     assert found is not None
     assert (found[0].text, found[1]) == ("one", doc)
     docs.replace(txn, make_doc(1, status="tombstoned"))
-    assert (chunks.live(txn, 1), chunks.live(txn, 2)) == (None, None)
+    assert (chunks.get_active(txn, 1), chunks.get_active(txn, 2)) == (None, None)
 
 
 def test_a_vector_comes_back(txn: WriteTxn) -> None:

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from kb.errors import StoreDamaged
-from kb.store.codec import RECORD_VERSION, Records, from_u64, seal, u64, unseal
+from kb.store.codec import RECORD_VERSION, RecordTable, from_u64, seal, u64, unseal
 from kb.store.memory import MemoryEnvironment
-from kb.store.records import CHUNKS, DOCS, JOBS, JobRef, Setting
+from kb.store.records import CHUNKS, DOCS, JOBS, JobRef, StoredValue
 
 BODY = b"a body of some bytes"
 
@@ -31,9 +31,9 @@ def test_every_flipped_bit_is_found() -> None:
 
 def test_every_flipped_bit_of_a_typed_record_is_found() -> None:
     """The same through Records: a flipped bit never decodes to another record."""
-    words = Records("meta", Setting)
+    words = RecordTable("meta", StoredValue)
     with MemoryEnvironment().write() as txn:
-        words.put(txn, b"k", Setting(number=7, text="seven"))
+        words.put(txn, b"k", StoredValue(number=7, text="seven"))
         stored = txn.get("meta", b"k")
         assert stored is not None
         for bit in range(len(stored) * 8):
@@ -95,7 +95,7 @@ class _Wider(Struct, frozen=True, kw_only=True):
 
 def test_fields_may_be_added() -> None:
     """A field with a default may come or go: records of either shape are read by the other."""
-    narrow, wide = Records("jobs_ready", JobRef), Records("jobs_ready", _Wider)
+    narrow, wide = RecordTable("jobs_ready", JobRef), RecordTable("jobs_ready", _Wider)
     with MemoryEnvironment().write() as txn:
         narrow.put(txn, b"k", JobRef(job_id="j1"))  # type: ignore[arg-type]
         assert wide.get(txn, b"k") == _Wider(job_id="j1")
@@ -107,10 +107,10 @@ def test_fields_may_be_added() -> None:
 
 def test_scan_by_prefix_start_and_backwards() -> None:
     """A record scan keeps to its prefix, starts where asked, and goes either way."""
-    words = Records("meta", Setting)
+    words = RecordTable("meta", StoredValue)
     with MemoryEnvironment().write() as txn:
         for key in (b"a", b"b1", b"b2", b"b3", b"c"):
-            words.put(txn, key, Setting(text=key.decode()))
+            words.put(txn, key, StoredValue(text=key.decode()))
         assert [r.text for _, r in words.scan(txn, b"b")] == ["b1", "b2", "b3"]
         assert [r.text for _, r in words.scan(txn, b"b", start=b"b2")] == ["b2", "b3"]
         assert [r.text for _, r in words.scan(txn, start=b"b3")] == ["b3", "c"]

@@ -6,10 +6,11 @@ import msgspec
 from tools_home import BOB, NOBODY, OPERATOR, ToolsHome, long_text
 
 from kb.errors import ModelUnavailable
-from kb.knowledge.answers import NOTHING_FOUND, Means
+from kb.home.spaces.spaces import Spaces
+from kb.knowledge.answers import NOTHING_FOUND, AnswerResources
 from kb.knowledge.llm import Provider
 from kb.model.doc import Scope
-from kb.operations import call
+from kb.operations.table import call
 
 
 class Heard:
@@ -32,7 +33,8 @@ class Heard:
 
 
 def asked(home: ToolsHome, model: Provider, scope: Scope = OPERATOR) -> dict[str, object]:
-    kit = msgspec.structs.replace(home.kit, means=Means(provider=lambda: model))
+    resources = AnswerResources(provider=lambda: model)
+    kit = Spaces([msgspec.structs.replace(home.kit.homes[0], answer_resources=resources)])
     said: dict[str, object] = msgspec.json.decode(
         call("kb_ask", {"question": "where is green tea from?"}, kit, scope)
     )

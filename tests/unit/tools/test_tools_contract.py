@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from kb.model.doc import Scope
-from kb.operations import TOOLS, Tool, listing
+from kb.operations.operation import Tool
+from kb.operations.table import TOOLS, listing
 
 GOLDEN = Path(__file__).parent / "tools_listing.json"
 NAMES = (
@@ -94,7 +95,7 @@ def test_inputs_and_outputs_are_frozen_and_bounded(tool: Tool) -> None:
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_the_scope_is_an_argument_of_its_own(tool: Tool) -> None:
     """Each tool runs on a kit, a request and a scope."""
-    assert list(inspect.signature(tool.run).parameters) == ["kit", "request", "scope"]
+    assert list(inspect.signature(tool.run).parameters)[:3] == ["spaces", "request", "scope"]
     assert inspect.signature(tool.run).parameters["scope"].annotation is Scope
 
 

@@ -11,9 +11,29 @@ from kb.model.doc import OPERATOR, Doc, Scope, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.search import Filters
 from kb.model.source import entry_lsid
-from kb.operations.kept import PassageInPlace, Status, WholeDoc, kept, kept_docs
+from kb.operations import docs as listing
+from kb.operations import show
+from kb.operations.show import PassageInPlace, WholeDoc
 
 ALL = Filters()
+
+
+def listed_docs(
+    home: ToolsHome, filters: Filters, status: str, limit: int, scope: Scope
+) -> listing.Docs:
+    """What is listed of a home's docs."""
+    request = listing.DocsRequest(
+        tags=filters.tags,
+        kinds=filters.kinds,
+        status=status,  # type: ignore[arg-type]
+        limit=limit,
+    )
+    return listing.run(home.kit, request, scope)
+
+
+def shown_of(home: ToolsHome, ident: str, scope: Scope) -> WholeDoc | PassageInPlace:
+    """What an id shows."""
+    return show.run(home.kit, show.ShowRequest(id=ident), scope).shown
 
 
 @pytest.fixture
@@ -43,22 +63,22 @@ def docs(home: ToolsHome) -> dict[str, Doc]:
     ],
 )
 def test_docs_are_listed_by_their_state(
-    home: ToolsHome, docs: dict[str, Doc], status: Status, limits: Filters, names: list[str]
+    home: ToolsHome, docs: dict[str, Doc], status: str, limits: Filters, names: list[str]
 ) -> None:
     """Those of the status within the limits, the newest change first, then by source."""
     by_id = {str(doc.doc_id): name for name, doc in docs.items()}
-    listed = kept_docs(home.kit, limits, status, 0, OPERATOR)
+    listed = listed_docs(home, limits, status, 0, OPERATOR)
     assert sorted(by_id[row.doc_id] for row in listed.docs) == sorted(names)
     places = [(-row.updated_ms, row.source) for row in listed.docs]
     assert places == sorted(places)
     assert listed.total == len(names)
-    assert kept_docs(home.kit, limits, status, 2, OPERATOR).docs == listed.docs[:2]
-    assert kept_docs(home.kit, limits, status, 2, OPERATOR).total == listed.total
+    assert listed_docs(home, limits, status, 2, OPERATOR).docs == listed.docs[:2]
+    assert listed_docs(home, limits, status, 2, OPERATOR).total == listed.total
 
 
 def test_a_row_has_the_state_of_its_doc(home: ToolsHome, docs: dict[str, Doc]) -> None:
     """Only an active doc that was cut is indexed; an older version has no passages."""
-    rows = {row.doc_id: row for row in kept_docs(home.kit, ALL, "all", 0, OPERATOR).docs}
+    rows = {row.doc_id: row for row in listed_docs(home, ALL, "all", 0, OPERATOR).docs}
     found = {
         name: (rows[doc.doc_id].status, rows[doc.doc_id].indexed, rows[doc.doc_id].passages)
         for name, doc in docs.items()
@@ -77,7 +97,7 @@ def test_a_row_has_the_state_of_its_doc(home: ToolsHome, docs: dict[str, Doc]) -
 def test_any_version_is_shown_by_its_id(home: ToolsHome, docs: dict[str, Doc]) -> None:
     """A doc with its passages in reading order; those of an older version are gone."""
     for name, of in (("old", None), ("new", "new"), ("removed", "removed"), ("plain", "plain")):
-        shown = kept(home.kit, docs[name].doc_id[:9], OPERATOR)
+        shown = shown_of(home, docs[name].doc_id[:9], OPERATOR)
         assert isinstance(shown, WholeDoc)
         assert shown.doc == home.doc(docs[name].doc_id)
         texts = [chunk.text for chunk in home.passages(docs[of])] if of else []
@@ -88,7 +108,7 @@ def test_a_passage_is_shown_in_its_place(home: ToolsHome, docs: dict[str, Doc]) 
     """With the one before and the one after, where there are such."""
     rows = home.passages(docs["plain"])
     for place, chunk in enumerate(rows):
-        shown = kept(home.kit, chunk.chunk_id, OPERATOR)
+        shown = shown_of(home, chunk.chunk_id, OPERATOR)
         assert isinstance(shown, PassageInPlace)
         around = [
             row.chunk_id if row else None for row in (shown.before, shown.passage, shown.after)
@@ -102,13 +122,13 @@ def test_a_passage_is_shown_in_its_place(home: ToolsHome, docs: dict[str, Doc]) 
 def test_what_is_not_kept_is_not_found(home: ToolsHome, ident: str) -> None:
     """No doc and no passage has the id."""
     with pytest.raises(NotFound):
-        kept(home.kit, ident, OPERATOR)
+        shown_of(home, ident, OPERATOR)
 
 
 def test_too_short_an_id_is_several(home: ToolsHome, docs: dict[str, Doc]) -> None:
     """It names candidates, removed and older ones among them."""
     with pytest.raises(AmbiguousId):
-        kept(home.kit, "d", OPERATOR)
+        shown_of(home, "d", OPERATOR)
     assert len(docs) > 1
 
 
@@ -119,37 +139,37 @@ def test_others_see_the_newest_of_what_is_theirs(home: ToolsHome, docs: dict[str
     """By an older id the newest version; what is private to somebody, or removed, is not there."""
     shared = home.give("s.md", "# S\n\nold\n", visibility="private")
     newest = home.give("s.md", "# S\n\nnew\n", visibility="shared")
-    shown = kept(home.kit, shared.doc_id, ADA)
+    shown = shown_of(home, shared.doc_id, ADA)
     assert isinstance(shown, WholeDoc)
     assert shown.doc.doc_id == newest.doc_id
-    passage = kept(home.kit, shown.passages[0].chunk_id, ADA)
+    passage = shown_of(home, shown.passages[0].chunk_id, ADA)
     assert isinstance(passage, PassageInPlace)
     assert passage.doc.doc_id == newest.doc_id
     private = home.give("p.md", "# P\n\nmine\n", visibility="private")
     for hidden in (private.doc_id, docs["removed"].doc_id, home.passages(private)[0].chunk_id):
-        assert kept(home.kit, hidden, OPERATOR)
+        assert shown_of(home, hidden, OPERATOR)
         with pytest.raises(NotFound):
-            kept(home.kit, hidden, ADA)
+            shown_of(home, hidden, ADA)
 
 
 def test_others_list_active_docs_alone(home: ToolsHome, docs: dict[str, Doc]) -> None:
     """Older versions and removed docs are refused, whoever they were open to."""
     home.give("p.md", "# P\n\nmine\n", visibility="private")
-    listed = kept_docs(home.kit, ALL, "active", 0, ADA)
+    listed = listed_docs(home, ALL, "active", 0, ADA)
     open_ones = {docs[name].doc_id for name in ("new", "plain", "waiting")}
     assert {row.doc_id for row in listed.docs} == open_ones
     assert listed.total == len(open_ones)
-    statuses: tuple[Status, ...] = ("superseded", "tombstoned", "all")
+    statuses = ("superseded", "tombstoned", "all")
     for status in statuses:
         with pytest.raises(UsageError):
-            kept_docs(home.kit, ALL, status, 0, ADA)
+            listed_docs(home, ALL, status, 0, ADA)
 
 
 def test_an_entry_that_is_hidden_is_not_referred_to(home: ToolsHome) -> None:
     """Others see the id that an entry itself names, as one that nothing has; and no referrer."""
     seen = entry(home, "z1", references=("z2",), visibility="public")
     entry(home, "z2", references=("z1",), visibility="private")
-    mine, theirs = kept(home.kit, "z1", OPERATOR), kept(home.kit, seen.doc_id, ADA)
+    mine, theirs = shown_of(home, "z1", OPERATOR), shown_of(home, seen.doc_id, ADA)
     assert isinstance(mine, WholeDoc)
     assert isinstance(theirs, WholeDoc)
     assert [one.title for one in (*mine.references, *mine.referrers)] == ["z2", "z2"]
@@ -158,7 +178,7 @@ def test_an_entry_that_is_hidden_is_not_referred_to(home: ToolsHome) -> None:
     ]
     assert theirs.referrers == ()
     with pytest.raises(NotFound):
-        kept(home.kit, "z2", ADA)
+        shown_of(home, "z2", ADA)
 
 
 def entry(

@@ -8,9 +8,10 @@ import pytest
 from tools_home import NOBODY, OPERATOR, ToolsHome
 
 from kb.errors import ConfigError
+from kb.home.spaces.spaces import Spaces
 from kb.knowledge.topics import Topic
 from kb.model.doc import Scope, audience_of
-from kb.operations import LEARN, TOOLS, ToolKit, call, listing, tools_of
+from kb.operations.table import LEARN, TOOLS, call, listing, tools_of
 
 SCHEMA = {
     "type": "object",
@@ -34,13 +35,11 @@ def reads(scope: Scope, topic: Topic) -> bool:
     return scope.reads(audience_of(topic.visibility, "local"))
 
 
-def kit(home: ToolsHome, *topics: Topic) -> ToolKit:
-    return msgspec.structs.replace(
-        home.kit, topics=lambda scope: tuple(t for t in topics if reads(scope, t))
-    )
+def kit(home: ToolsHome, *topics: Topic) -> Spaces:
+    return home.kit.with_topics(lambda scope: tuple(t for t in topics if reads(scope, t)))
 
 
-def ask(kit: ToolKit, scope: Scope = NOBODY, /, **arguments: object) -> Any:
+def ask(kit: Spaces, scope: Scope = NOBODY, /, **arguments: object) -> Any:
     return msgspec.json.decode(call("learn", arguments, kit, scope))
 
 
@@ -139,7 +138,7 @@ def test_settings_that_are_wrong_are_for_the_operator(home: ToolsHome) -> None:
     def wrong(_: Scope) -> tuple[Topic, ...]:
         raise ConfigError("there is no folder /secret", place="config.toml:1")
 
-    broken = msgspec.structs.replace(home.kit, topics=wrong)
+    broken = home.kit.with_topics(wrong)
     assert "/secret" in ask(broken, OPERATOR, topic="x")["error"]["message"]
     stranger = ask(broken, NOBODY, topic="x")["error"]
     assert stranger == {

@@ -5,8 +5,8 @@ import pytest
 from tools_home import BOB, NOBODY, OPERATOR, ToolsHome
 
 from kb.errors import KbError, ModelMissing, StoreBusy, StoreDamaged
-from kb.operations import TOOLS, call
-from kb.operations.wrong import failed_by
+from kb.operations.failure import failed_by
+from kb.operations.table import TOOLS, call
 
 REQUIRED = {
     "kb_search": {"query": "tea"},

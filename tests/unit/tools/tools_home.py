@@ -6,11 +6,13 @@ from typing import Any, Final
 import msgspec
 from homes import SmallHome
 
+from kb.home.open_home import OpenHome
+from kb.home.spaces.spaces import Spaces
 from kb.intake.ingest.request import Wishes
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Coverage, Doc, Scope
 from kb.model.text import Chunk
-from kb.operations import ToolKit, call
+from kb.operations.table import call
 from kb.search.backends import DenseBackend, SearchBackends
 from kb.search.engine import Searcher
 from kb.store import chunks
@@ -30,7 +32,9 @@ class ToolsHome(SmallHome):
             dense=lambda: DenseBackend(embedder=self.embedder, index=self.dense),
         )
         searcher = Searcher(self.store, self.content, sources, SearchSettings(), 5.0)
-        self.kit = ToolKit(store=self.store, content=self.content, searcher=lambda: searcher)
+        self.kit = Spaces(
+            [OpenHome(store=self.store, content=self.content, searcher=lambda: searcher)]
+        )
 
     def give(self, name: str, text: str, *, work: bool = True, **wishes: Any) -> Doc:
         """Take a doc in with wishes: tags, visibility, owner, title."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from topic_folders import NO_BOUND, PROJECT, SKILLS, learned, reasons, refused, topic, write
 
-from kb.knowledge.topics import Learned, Limits, Refused, answer, learnable
+from kb.knowledge.topics import Learned, LearnLimits, LearnRefusal, answer, learnable
 from kb.knowledge.topics.records import Topic
 
 EVERY = ("code-quality", "maintainers/jean", "maintainers/ryan")
@@ -207,7 +207,7 @@ def test_large_files_are_refused(tmp_path: Path) -> None:
 def test_a_subject_that_is_too_long_is_cut(tmp_path: Path) -> None:
     """The first one, in whole characters, its fence and its tags closed; and it is said."""
     one = topic(tmp_path, {"a.md": "綠茶" * 1_000, "b.py": "x = 1\n" * 1_000, "c.md": "c\n"})
-    bound = Limits(answer_bytes_max=100)
+    bound = LearnLimits(answer_bytes_max=100)
     found = learned(one, "a", limits=bound)
     assert found.text == ("綠茶" * 17)[:33]
     assert found.truncated == "a is cut to 33 of 2000 characters"
@@ -220,13 +220,13 @@ def test_a_subject_that_is_too_long_is_cut(tmp_path: Path) -> None:
     assert many.text.endswith("\n</subject>\n")
     assert many.truncated is not None
     assert "left out for length: b, c; ask for them by name" in many.truncated
-    assert learned(one, "a", limits=Limits(answer_bytes_max=1)).text == "綠"
+    assert learned(one, "a", limits=LearnLimits(answer_bytes_max=1)).text == "綠"
 
 
 def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     """Whole subjects stand as long as they fit; of many others the first ten are named."""
     one = topic(tmp_path, {f"{n:02}.md": "x" * 80 for n in range(20)})
-    found = learned(one, "*", limits=Limits(answer_bytes_max=250))
+    found = learned(one, "*", limits=LearnLimits(answer_bytes_max=250))
     assert found.subjects == ("00", "01")
     assert found.truncated == (
         "left out for length: 02, 03, 04, 05, 06, 07, 08, 09, 10, 11 and 8 more; "
@@ -238,7 +238,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
 def test_a_long_list_is_cut(tmp_path: Path) -> None:
     """Subjects are listed as long as they fit, and how many are not is said."""
     one = topic(tmp_path, {f"{n:03}.md": "" for n in range(100)}, learned=("09*",))
-    found = learned(one, limits=Limits(answer_bytes_max=100))
+    found = learned(one, limits=LearnLimits(answer_bytes_max=100))
     assert len(found.text.split("## ")[1]) < 300
     shown = len(found.subjects)
     assert 1 < shown < 90
@@ -286,7 +286,7 @@ def test_a_topic_is_found_by_id_then_by_title(tmp_path: Path, name: str, found: 
     """The id as it is written, the title whatever its case; else the topics that there are."""
     said = answer(topics(tmp_path), name, None, NO_BOUND)
     if found is None:
-        assert isinstance(said, Refused)
+        assert isinstance(said, LearnRefusal)
         assert said.kind == "unknown_topic"
         assert "alpha (Beta), Beta, gamma (Straße der Künste)" in said.message
     else:

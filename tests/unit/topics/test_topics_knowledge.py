@@ -8,7 +8,7 @@ import pytest
 from topic_folders import PROJECT, SKILLS, topic
 
 from kb.errors import UsageError
-from kb.knowledge.topics import Limits, knowledge_section, topic_rows, with_learned
+from kb.knowledge.topics import LearnLimits, knowledge_section, topic_rows, with_learned
 
 HOW = (
     "The `learn` tool lists the subjects of a topic and reads them to you.\n"
@@ -139,7 +139,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     one = topic(tmp_path / "one", files, learned=("*", "none/*"), disabled=("off",))
     gone = topic(tmp_path / "gone", id="gone")
     gone.folder.rmdir()
-    found = knowledge_section((one, gone), Limits(answer_bytes_max=100))
+    found = knowledge_section((one, gone), LearnLimits(answer_bytes_max=100))
     assert found.text == ""
     expected = ("none/*: nothing", "b: several files", "0bin: skipped", "left out for length: a")
     for said, start in zip(found.warnings, expected, strict=False):
@@ -152,7 +152,7 @@ def test_topics_share_the_room(tmp_path: Path) -> None:
     topics = tuple(
         topic(tmp_path / name, {"a.md": "x" * 100}, id=name, learned=("a",)) for name in "abc"
     )
-    found = knowledge_section(topics, Limits(answer_bytes_max=350))
+    found = knowledge_section(topics, LearnLimits(answer_bytes_max=350))
     assert found.text.count("x" * 100) == 2
     assert found.warnings == ("c: left out for length: a; ask for them by name",)
 

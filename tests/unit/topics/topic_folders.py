@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
-from kb.knowledge.topics import Learned, LearnInput, Limits, Refused, Topic, execute
+from kb.knowledge.topics import Learned, LearnInput, LearnLimits, LearnRefusal, Topic, execute
 
 PROJECT: Final = {
     "maintainers/jean.md": "# Jean\n",
@@ -12,7 +12,7 @@ PROJECT: Final = {
     ".internal-notes.md": "# Internal\n",
 }
 SKILLS: Final = {"ast-grep.md": "# ast-grep\n", "ast-grep/.rules.md": "# Rules\n"}
-NO_BOUND: Final = Limits(answer_bytes_max=1 << 30)
+NO_BOUND: Final = LearnLimits(answer_bytes_max=1 << 30)
 
 
 def write(folder: Path, files: dict[str, str | bytes]) -> Path:
@@ -31,22 +31,22 @@ def topic(folder: Path, files: dict[str, Any] | None = None, **said: Any) -> Top
     return Topic(**{"id": "project", "folder": folder, **said})
 
 
-def ask(asked: Topic, *subjects: str, limits: Limits = NO_BOUND) -> Learned | Refused:
+def ask(asked: Topic, *subjects: str, limits: LearnLimits = NO_BOUND) -> Learned | LearnRefusal:
     """What a topic says: its list, or some subjects."""
     return execute(LearnInput(topic=asked, subjects=subjects or None, limits=limits))
 
 
-def learned(asked: Topic, *subjects: str, limits: Limits = NO_BOUND) -> Learned:
+def learned(asked: Topic, *subjects: str, limits: LearnLimits = NO_BOUND) -> Learned:
     """An answer that is none of the refusals."""
     found = ask(asked, *subjects, limits=limits)
     assert isinstance(found, Learned), found
     return found
 
 
-def refused(asked: Topic, *subjects: str, limits: Limits = NO_BOUND) -> Refused:
+def refused(asked: Topic, *subjects: str, limits: LearnLimits = NO_BOUND) -> LearnRefusal:
     """An answer that is a refusal."""
     found = ask(asked, *subjects, limits=limits)
-    assert isinstance(found, Refused), found
+    assert isinstance(found, LearnRefusal), found
     return found
 
 

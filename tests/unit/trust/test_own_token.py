@@ -8,18 +8,18 @@ import pytest
 
 from kb.client.wire import server_at, with_own_token
 from kb.errors import ReadOnlyHome
-from kb.store.trust import own_token as own_token_module
-from kb.store.trust.own_token import OwnToken
+from kb.store.trust import local_token as local_token_module
+from kb.store.trust.local_token import LocalToken
 
 
 def test_it_is_made_once(tmp_path: Path) -> None:
     """By however many at once; its folder and file are for their user alone."""
     root = tmp_path / "data" / "kb-server"
-    assert OwnToken(root).read() is None
+    assert LocalToken(root).read() is None
     with concurrent.futures.ThreadPoolExecutor(8) as crowd:
-        made = set(crowd.map(lambda _: OwnToken(root).made(), range(16)))
+        made = set(crowd.map(lambda _: LocalToken(root).read_or_create(), range(16)))
     assert len(made) == 1
-    assert OwnToken(root).read() in made
+    assert LocalToken(root).read() in made
     modes = [stat.S_IMODE(place.stat().st_mode) for place in (root, root / "token")]
     assert modes == [0o700, 0o600]
     assert [place.name for place in root.iterdir()] == ["token"]
@@ -27,21 +27,21 @@ def test_it_is_made_once(tmp_path: Path) -> None:
 
 def test_one_that_others_can_read_is_none(tmp_path: Path) -> None:
     """It is neither shown nor taken; whoever starts a server hears what to do."""
-    own = OwnToken(tmp_path)
-    own.made()
+    own = LocalToken(tmp_path)
+    own.read_or_create()
     (tmp_path / "token").chmod(0o644)
     assert own.read() is None
     with pytest.raises(ReadOnlyHome, match="remove it"):
-        own.made()
+        own.read_or_create()
 
 
 def test_it_is_shown_where_a_server_of_ours_listens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To no other program that has the port, no other machine, and not when the server ended."""
-    own = OwnToken(tmp_path)
-    secret = own.made()
-    monkeypatch.setattr(own_token_module, "own_token", lambda: own)
+    own = LocalToken(tmp_path)
+    secret = own.read_or_create()
+    monkeypatch.setattr(local_token_module, "local_token", lambda: own)
 
     def shown(address: str) -> tuple[str, str]:
         found = with_own_token(server_at(address, ""))

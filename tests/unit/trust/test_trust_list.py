@@ -9,7 +9,13 @@ import pytest
 from kb.errors import ReadOnlyHome
 from kb.store.content.layout import HomePaths
 from kb.store.store import Store
-from kb.store.trust import TrustedHome, TrustList, making, replacing, verdict_of
+from kb.store.trust import (
+    TrustedHome,
+    TrustList,
+    decide_trust,
+    trusting_new_store,
+    trusting_replaced_store,
+)
 from kb.store.trust.identity import identity_of
 
 
@@ -31,12 +37,12 @@ def made(home: Path) -> Path:
 
 
 def counts(home: Path, known: TrustList, mine: Path | None = None) -> bool:
-    return verdict_of(home, known, mine).store
+    return decide_trust(home, known, mine).store
 
 
 def test_a_store_that_came_along_does_not_count(home: Path, known: TrustList) -> None:
     """Its texts do, and the reason names the command that lets it count."""
-    verdict = verdict_of(home, known, None)
+    verdict = decide_trust(home, known, None)
     assert (verdict.folder, verdict.store) == (True, False)
     assert f"`kb trust {home.parent}`" in verdict.why
 
@@ -52,7 +58,7 @@ def test_a_home_that_kb_makes_is_on_the_list(tmp_path: Path, known: TrustList) -
     """From the moment its store is there, wherever it is moved to."""
     home = tmp_path / "work/.kb"
     assert counts(home, known)
-    with making(home, known):
+    with trusting_new_store(home, known):
         made(home)
         assert counts(home, known)
     assert known.listed() == (TrustedHome(home=str(home), how="made"),)
@@ -128,14 +134,14 @@ def test_a_home_that_others_write_to_is_refused(home: Path, known: TrustList, na
     """Nothing of it counts, its texts neither, until this very folder was accepted."""
     known.put_store(home, "made")
     (home / name).chmod(0o777 if (home / name).is_dir() else 0o666)
-    verdict = verdict_of(home, known, home)
+    verdict = decide_trust(home, known, home)
     assert (verdict.folder, verdict.store) == (False, False)
     assert "others may write" in verdict.why
     known.put_folder(home, [])
     assert counts(home, known)
     os.rename(home, home.with_name("before"))
     shutil.copytree(home.with_name("before"), home)
-    assert not verdict_of(home, known, None).folder
+    assert not decide_trust(home, known, None).folder
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -143,7 +149,7 @@ def test_a_home_of_another_user_is_refused(home: Path, known: TrustList) -> None
     """Whoever made it, and wherever it lies above the working directory."""
     known.put_store(home, "made")
     os.chown(home, 12_345, 12_345)
-    verdict = verdict_of(home, known, None)
+    verdict = decide_trust(home, known, None)
     assert (verdict.folder, verdict.store) == (False, False)
     assert "belongs to another user" in verdict.why
 
@@ -174,7 +180,7 @@ def test_a_link_out_is_refused(tmp_path: Path, known: TrustList, name: str) -> N
     (tmp_path / "outside").mkdir()
     (home / name).symlink_to(tmp_path / "outside")
     known.put_folder(home, [])
-    verdict = verdict_of(home, known, None)
+    verdict = decide_trust(home, known, None)
     assert (verdict.folder, verdict.store) == (False, False)
     assert str(home / name) in verdict.why
 
@@ -187,7 +193,7 @@ def test_a_link_further_down_keeps_a_store_from_being_made(
     home = tmp_path / "clone/.kb"
     (home / name).parent.mkdir(parents=True)
     (home / name).symlink_to(tmp_path)
-    verdict = verdict_of(home, known, None)
+    verdict = decide_trust(home, known, None)
     assert (verdict.folder, verdict.store) == (True, False)
     assert str(home / name) in verdict.why
 
@@ -197,7 +203,7 @@ def test_a_home_that_is_a_link_is_named_by_its_place(home: Path, known: TrustLis
     known.put_store(home, "made")
     alias = home.parent / "alias"
     alias.symlink_to(home)
-    verdict = verdict_of(alias, known, None)
+    verdict = decide_trust(alias, known, None)
     assert not verdict.folder
     assert "is a link" in verdict.why
 
@@ -239,7 +245,7 @@ def test_a_store_may_be_put_in_the_place_of_one_that_counts(home: Path, known: T
     """What kb made of it counts, also where it was killed before it could say so."""
     known.put_store(home, "made")
     file = HomePaths(home).data_file
-    with replacing(home, known):
+    with trusting_replaced_store(home, known):
         shutil.copy(file, home / "other")
         os.replace(home / "other", file)
         assert counts(home, known)

@@ -1,0 +1,110 @@
+"""List docs of any state, as `kb ls` does."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.errors import UsageError
+from kb.model.doc import Doc, DocStatus, LedgerState, Scope, Visibility
+from kb.model.search import Filters, SpaceName
+from kb.operations.list_docs import ListedDoc, listed, matching
+from kb.operations.operation import Operation
+from kb.search.filters import matches_filters
+from kb.store import chunks, docs
+from kb.store.kv import ReadTxn
+from kb.store.records import LEDGER
+
+if TYPE_CHECKING:
+    from kb.home.open_home import OpenHome
+    from kb.home.spaces.spaces import Spaces
+
+
+class DocsRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which docs are to be listed."""
+
+    status: DocStatus | Literal["all"] = "active"
+    limit: Annotated[int, Meta(ge=0, description="How many are wanted; 0 for all.")] = 50
+
+
+class DocRow(ListedDoc, frozen=True, kw_only=True):
+    """A doc as it is listed, with its state and where it is."""
+
+    visibility: Visibility
+    status: DocStatus
+    ledger: LedgerState
+    passages: int
+    space: SpaceName | None
+
+
+class Docs(Struct, frozen=True, kw_only=True):
+    """Docs of every space, the newest change first and then by source, and how many match."""
+
+    docs: tuple[DocRow, ...]
+    total: int
+    warnings: tuple[str, ...]
+
+
+def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
+    """The docs of a state that pass the filters and that a scope sees.
+
+    A source that two spaces have is listed in both. Raises UsageError where a scope that is no
+    operator's asks for others than active docs: an older version may have been open to others than
+    its doc is now. Raises a space's own error where none can be read.
+    """
+    from kb.home.spaces.each import ask_each, warnings_of
+    from kb.operations.locate import locate_filters
+
+    if request.status != "active" and not scope.operator:
+        raise UsageError("older versions and removed docs are for the person at the machine")
+    failed = list(spaces.failed)
+    located = locate_filters(spaces.homes, request.filters, scope, failed)
+
+    def rows_of(home: "OpenHome") -> tuple[list[DocRow], int]:
+        with home.store.read() as txn:
+            found = sorted(
+                _docs(txn, located.of(home), request.status, scope),
+                key=lambda doc: (-doc.updated_ms, doc.source),
+            )
+            shown = found[: request.limit or None]
+            return [_row(txn, doc, home.name) for doc in shown], len(found)
+
+    each = ask_each(located.homes(spaces.homes) or spaces.homes[:1], rows_of, failed)
+    rows = [row for _, (rows, _) in each for row in rows]
+    rows.sort(key=lambda row: (-row.updated_ms, row.source))
+    return Docs(
+        docs=tuple(rows[: request.limit or None]),
+        total=sum(total for _, (_, total) in each),
+        warnings=warnings_of(failed, scope),
+    )
+
+
+def _docs(txn: ReadTxn, filters: Filters, status: str, scope: Scope) -> Iterator[Doc]:
+    if status == "active":
+        return matching(txn, filters, scope)
+    pool = docs.all_latest(txn) if status == "tombstoned" else docs.all_docs(txn)
+    return (doc for doc in pool if status in ("all", doc.status) and matches_filters(doc, filters))
+
+
+def _row(txn: ReadTxn, doc: Doc, space: SpaceName | None) -> DocRow:
+    entry = LEDGER.get(txn, doc.doc_id.encode())
+    is_older = doc.status == "superseded"
+    return DocRow(
+        **msgspec.structs.asdict(listed(txn, doc)),
+        visibility=doc.visibility,
+        status=doc.status,
+        ledger=entry.state if entry else "done",
+        # The passages of its source are those of a newer version.
+        passages=0 if is_older else len(chunks.numbers_of(txn, doc.source_no)),
+        space=space,
+    )
+
+
+DOCS: Final = Operation(
+    name="ls",
+    summary="List docs, as `kb ls` does.",
+    request=DocsRequest,
+    results=(Docs,),
+    run=run,
+)

@@ -1,0 +1,152 @@
+"""Which home has what an id names?"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import AmbiguousId, NotFound
+from kb.home.open_home import OpenHome
+from kb.home.spaces.each import FailedSpace, ask_each
+from kb.knowledge.packs.load import UnknownPack
+from kb.knowledge.packs.register import resolve
+from kb.model.doc import Scope
+from kb.model.ids import DocId
+from kb.model.search import Filters, SpaceName
+from kb.operations.entries import entry_doc
+from kb.search.resolve import ResolvedId, resolve_doc, resolve_id
+from kb.store.kv import ReadTxn
+
+Finds = Callable[[OpenHome], str]
+"""The full id of what is sought in a space. Raises NotFound, and AmbiguousId for a short one."""
+
+
+def locate(
+    homes: Sequence[OpenHome], ident: str, finds: Finds, failed: list[FailedSpace]
+) -> Mapping[SpaceName | None, str]:
+    """The full id that `finds` finds for an id, by the homes that have it, in their order.
+
+    Raises AmbiguousId where it is short for one thing here and for another there, NotFound
+    where it names nothing, and a space's own error where only that one could tell.
+    """
+
+    def look(home: OpenHome) -> str | None:
+        try:
+            return finds(home)
+        except NotFound:
+            return None
+
+    answers = ask_each(homes, look, failed)
+    found = {home.name: full for home, full in answers if full is not None}
+    if len({full for full in found.values() if full.startswith(ident)}) > 1:
+        each = (f"{full} in the {name} space" for name, full in found.items())
+        raise AmbiguousId(id=ident, candidates=", ".join(each))
+    if not found:
+        raise failed[0].error if failed else NotFound(id=ident)
+    return found
+
+
+def locate_pack(
+    homes: Sequence[OpenHome], name: str, scope: Scope, failed: list[FailedSpace]
+) -> Mapping[SpaceName | None, str]:
+    """The id of the pack that a name means, by space. Raises UnknownPack, SharedSelector."""
+
+    def look(home: OpenHome) -> str:
+        with home.store.read() as txn:
+            return resolve(txn, name, scope).pack_id
+
+    try:
+        return locate(homes, name, look, failed)
+    except NotFound as error:
+        raise UnknownPack(id=name) from error
+
+
+def doc_named(ident: str, scope: Scope) -> Finds:
+    """Finds the doc that an id names for a scope."""
+
+    def finds(home: OpenHome) -> str:
+        with home.store.read() as txn:
+            return resolve_doc(txn, ident, scope).doc_id
+
+    return finds
+
+
+def doc_or_passage(ident: str, scope: Scope) -> Finds:
+    """Finds the doc or the passage that an id names for a scope."""
+
+    def finds(home: OpenHome) -> str:
+        with home.store.read() as txn:
+            return _full(resolve_id(txn, ident, scope))
+
+    return finds
+
+
+def text_named(ident: str, scope: Scope) -> Finds:
+    """Finds the doc, passage or entry that an id names for a scope."""
+
+    def finds(home: OpenHome) -> str:
+        with home.store.read() as txn:
+            return _full(open_text(txn, ident, scope))
+
+    return finds
+
+
+def open_text(txn: ReadTxn, ident: str, scope: Scope) -> ResolvedId:
+    """The entry that a scope sees by its whole id, or else what `resolve_id` opens and raises."""
+    entry = entry_doc(txn, ident)
+    if entry is not None and entry.visible_to(scope):
+        return ResolvedId(doc=entry, chunk=None, is_older=False)
+    return resolve_id(txn, ident, scope)
+
+
+def home_with(homes: Sequence[OpenHome], located: Mapping[SpaceName | None, str]) -> OpenHome:
+    """The first home in which something was located."""
+    return next(home for home in homes if home.name in located)
+
+
+def _full(opened: ResolvedId) -> str:
+    return opened.chunk.chunk_id if opened.chunk else opened.doc.doc_id
+
+
+class LocatedFilters(Struct, frozen=True, kw_only=True):
+    """Filters whose docs and packs are named by what each home calls them."""
+
+    filters: Filters
+    docs: tuple[Mapping[SpaceName | None, str], ...]
+    packs: tuple[Mapping[SpaceName | None, str], ...]
+
+    def homes(self, homes: Sequence[OpenHome]) -> list[OpenHome]:
+        """The homes that have one of the docs, and one of the packs, where some are named."""
+        return [
+            home
+            for home in homes
+            if all(
+                not some or any(home.name in ids for ids in some)
+                for some in (self.docs, self.packs)
+            )
+        ]
+
+    def of(self, home: OpenHome) -> Filters:
+        """The filters as one home takes them: with whole ids."""
+        return msgspec.structs.replace(
+            self.filters,
+            doc_ids=tuple(DocId(ids[home.name]) for ids in self.docs if home.name in ids),
+            packs=tuple(ids[home.name] for ids in self.packs if home.name in ids),
+        )
+
+    @property
+    def of_all(self) -> Filters:
+        """The filters with the packs of every home and without docs."""
+        packs = dict.fromkeys(ident for ids in self.packs for ident in ids.values())
+        return msgspec.structs.replace(self.filters, doc_ids=(), packs=tuple(packs))
+
+
+def locate_filters(
+    homes: Sequence[OpenHome], filters: Filters, scope: Scope, failed: list[FailedSpace]
+) -> LocatedFilters:
+    """Look for the docs and packs that filters name. Raises as `locate` and `locate_pack` do."""
+    return LocatedFilters(
+        filters=filters,
+        docs=tuple(locate(homes, one, doc_named(one, scope), failed) for one in filters.doc_ids),
+        packs=tuple(locate_pack(homes, one, scope, failed) for one in filters.packs),
+    )

@@ -1,0 +1,220 @@
+"""One answer of several: what each home found, merged by rank, in which nothing stands twice.
+
+The lists are in the order of precedence: of what two have, that of the earlier one is answered.
+Scores of two stores do not compare, for each knows its own words and passages alone.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.home.open_home import OpenHome
+from kb.home.spaces.each import FAILURES, FailedSpace, warnings_of
+from kb.intake.entities import extract, fold_key
+from kb.model.doc import Scope
+from kb.model.ids import Lsid
+from kb.model.search import (
+    EntityAlignment,
+    Filters,
+    Hit,
+    KnownEntity,
+    SearchResult,
+    SpaceName,
+)
+from kb.operations.budget import hits_fitting, tokens_of
+from kb.search.filters import may_appear
+from kb.store import chunks, docs
+from kb.store.kv import ReadTxn
+
+_DIGITS: Final = 6
+
+
+class SpaceHits(Struct, frozen=True, kw_only=True):
+    """What one store found, best first."""
+
+    name: SpaceName | None
+    hits: tuple[Hit, ...]
+    held: frozenset[str] = frozenset()
+    """Ids of docs whose source an earlier store has too, so that they are not answered here."""
+
+    @property
+    def weight(self) -> float:
+        """1, or how near the best of hits that all are weak comes to fitting."""
+        if any(not hit.weak for hit in self.hits):
+            return 1.0
+        return max((hit.score for hit in self.hits), default=1.0)
+
+
+class _Row(Struct, kw_only=True):
+    score: float
+    place: int
+    name: SpaceName | None
+    hit: Hit
+
+
+def merged_hits(lists: Sequence[SpaceHits], k: int) -> tuple[Hit, ...]:
+    """The best k by their rank in their own list, at equal rank those of the earlier list first.
+
+    A passage that two lists hold, by its id or its text, is answered once, at the better of its
+    ranks. Scores are reciprocal ranks: 1, 1/2, 1/3. Where a list holds weak hits alone, they have
+    less, and come after those of a list that holds better ones.
+    """
+    rows: list[_Row] = []
+    known: dict[str, _Row] = {}
+    for place, one in enumerate(lists):
+        weight = one.weight
+        fresh: list[_Row] = []
+        for hit in one.hits:
+            same = known.get(hit.chunk_id) or known.get(hit.text)
+            score = weight / hit.rank
+            if same is not None:
+                same.score = max(same.score, score)
+                if same.hit.weak and not hit.weak:
+                    same.hit = msgspec.structs.replace(same.hit, weak=False)
+            elif hit.doc_id not in one.held:
+                fresh.append(_Row(score=score, place=place, name=one.name, hit=hit))
+        # Only now: equal passages within one store are for that store to judge.
+        for row in fresh:
+            known.setdefault(row.hit.chunk_id, row)
+            known.setdefault(row.hit.text, row)
+        rows += fresh
+    rows.sort(key=lambda row: (-row.score, row.place, row.hit.rank))
+    return tuple(_answered(row, rank) for rank, row in enumerate(rows[:k], 1))
+
+
+def _answered(row: _Row, rank: int) -> Hit:
+    hit = row.hit
+    said = hit.explain
+    if said is not None:
+        said = {**said, "space_score": hit.score, "space_rank": hit.rank}
+    score = round(row.score, _DIGITS)
+    return msgspec.structs.replace(hit, rank=rank, score=score, source_space=row.name, explain=said)
+
+
+def merged_warnings(each: Sequence[tuple[SpaceName | None, Iterable[str]]]) -> tuple[str, ...]:
+    """Every warning once: as it is where all stores say it, else after the name of its space."""
+    said = [(name, tuple(warnings)) for name, warnings in each]
+    shared = set.intersection(*(set(warnings) for _, warnings in said)) if said else set()
+    lines = (
+        line if line in shared else f"{name}: {line}" for name, lines in said for line in lines
+    )
+    return tuple(dict.fromkeys(lines))
+
+
+def merged_alignments(
+    each: Iterable[Sequence[EntityAlignment]], hits: Sequence[Hit]
+) -> tuple[EntityAlignment, ...]:
+    """The entities that the query names: known where any store knows them, counted in `hits`."""
+    known: dict[tuple[str, str], bool] = {}
+    for alignments in each:
+        for one in alignments:
+            name = (one.kind, one.entity)
+            known[name] = known.get(name, False) or one.known
+    if not known:
+        return ()
+    mentioned = [{mention.key for mention in extract(hit.text)} for hit in hits]
+    return tuple(
+        EntityAlignment(entity=entity, kind=kind, known=any_knows, in_hits=in_hits)
+        for (kind, entity), any_knows in known.items()
+        for keys in ({mention.key for mention in extract(entity)},)
+        for in_hits in (sum(not keys.isdisjoint(said) for said in mentioned),)
+    )
+
+
+def merged_entities(each: Iterable[Iterable[KnownEntity]]) -> Iterator[KnownEntity]:
+    """Entities by kind and name, counts added up, written as the earliest store writes them."""
+    found: dict[str, KnownEntity] = {}
+    for entities in each:
+        for entity in entities:
+            key = fold_key(entity.kind, entity.surface)
+            first = found.get(key)
+            if first is not None:
+                passages, docs = first.passages + entity.passages, first.docs + entity.docs
+                found[key] = msgspec.structs.replace(first, passages=passages, docs=docs)
+            else:
+                found[key] = entity
+    return (found[key] for key in sorted(found))
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """How much is answered of what was found, and to whom."""
+
+    k: int
+    max_tokens: int | None
+    scope: Scope
+    min_score: float = 0.0
+    filters: Filters | None
+    """Which docs may be answered; None where they were named one by one."""
+
+
+HomeResults = Sequence[tuple[OpenHome, SearchResult]]
+
+
+def merged(each: HomeResults, failed: Sequence[FailedSpace], limits: Limits) -> SearchResult:
+    """One answer, `each` being in the order of precedence; that of one space stays as it is."""
+    home, first = each[0]
+    left_out = warnings_of(failed, limits.scope)
+    if len(each) == 1:
+        hits = tuple(msgspec.structs.replace(hit, source_space=home.name) for hit in first.hits)
+        return msgspec.structs.replace(first, hits=hits, warnings=(*left_out, *first.warnings))
+    lists = [
+        SpaceHits(name=space.name, hits=result.hits, held=_held(each, place, limits))
+        for place, (space, result) in enumerate(each)
+    ]
+    kept = tuple(hit for hit in merged_hits(lists, limits.k) if hit.score >= limits.min_score)
+    hits, cut = _fitting(each, kept, limits.max_tokens)
+    cuts = merged_warnings([(one.name, filter(None, [each.truncated])) for one, each in each])
+    said = merged_warnings([(home.name, answer.warnings) for home, answer in each])
+    return SearchResult(
+        query=first.query,
+        mode=first.mode,
+        hits=hits,
+        entity_alignment=merged_alignments([answer.entity_alignment for _, answer in each], hits),
+        warnings=(*left_out, *said),
+        truncated="; ".join(filter(None, (*cuts, cut))) or None,
+    )
+
+
+def _held(each: HomeResults, place: int, limits: Limits) -> frozenset[str]:
+    """The docs found in one space whose source an earlier space has, and may answer, too."""
+    if limits.filters is None:
+        return frozenset()
+    space, result = each[place]
+    held: set[str] = set()
+    for earlier, _ in each[:place]:
+        # Where it cannot be told, the passage is shown.
+        with (
+            contextlib.suppress(*FAILURES),
+            space.store.read() as mine,
+            earlier.store.read() as txn,
+        ):
+            for doc_id in {hit.doc_id for hit in result.hits}:
+                doc = docs.get(mine, doc_id)
+                if doc is not None and _answers(txn, doc.place, limits.filters, limits.scope):
+                    held.add(doc_id)
+    return frozenset(held)
+
+
+def _answers(txn: ReadTxn, place: Lsid, filters: Filters, scope: Scope) -> bool:
+    """Whether a source is here, may be answered, and has passages: before that none can be."""
+    doc = docs.latest_of(txn, place)
+    if doc is None or not may_appear(doc, filters, scope):
+        return False
+    return bool(chunks.numbers_of(txn, doc.source_no))
+
+
+def _fitting(
+    each: HomeResults, hits: tuple[Hit, ...], max_tokens: int | None
+) -> tuple[tuple[Hit, ...], str | None]:
+    """The first hits that fit the budget together: each store has filled one of its own."""
+    if max_tokens is None:
+        return hits, None
+    counts: dict[int, int] = {}
+    for space, _ in each:
+        with space.store.read() as txn:
+            mine = (hit for hit in hits if hit.source_space == space.name)
+            counts |= {hit.rank: tokens_of(txn, hit) for hit in mine}
+    return hits_fitting(hits, [counts[hit.rank] for hit in hits], max_tokens)

@@ -1,0 +1,196 @@
+"""What is an operation? One thing to ask: its request, its result, and the names it goes by.
+
+Surfaces derive from it: MCP tools and their schemas, HTTP routes and their description, the remote
+client, and the options of a command.
+"""
+
+import contextlib
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kb.model.doc import OPERATOR, Scope
+from kb.model.token import Role
+
+if TYPE_CHECKING:
+    from kb.home.spaces.spaces import Spaces
+
+Run = Callable[["Spaces", Any, Scope], Any]
+_BY_AGENTS: Final = "ByAgents"
+LOCAL: Final = OPERATOR
+"""Who asks at the machine."""
+_BOUNDS: Final = ("gt", "ge", "lt", "le", "pattern", "min_length", "max_length")
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """How a field of a request is held in by one kind of caller."""
+
+    meta: Meta | None = None
+    items: Meta | None = None
+    """Of each item, of a field that holds several."""
+    default: Any = ...
+    """Where it is not that of the request."""
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """An operation as agents know it."""
+
+    name: str
+    description: str
+    request: type[Struct]
+    output: type[Struct]
+    run: Run
+    bounds: Mapping[str, Bounds] = {}
+    """Of fields that agents are held to more closely than people."""
+    schema: bytes | None = None
+    """What its arguments look like to an agent, where that is not what `input` says."""
+    reads_only: bool = True
+
+    @property
+    def input(self) -> type[Struct]:
+        """The request, with the bounds of agents."""
+        return narrowed(self.request, _BY_AGENTS, self.bounds) if self.bounds else self.request
+
+    @property
+    def input_schema(self) -> bytes:
+        """The JSON Schema of its arguments, the same bytes on every run."""
+        return self.schema or schema_of(self.input)
+
+    @property
+    def output_schema(self) -> bytes:
+        """The JSON Schema of its answer, the same bytes on every run."""
+        return schema_of(self.output)
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """Where an operation is read with GET, by whoever has its address."""
+
+    path: str
+    """Parts in braces are ids, as fields of the request."""
+    summary: str
+    request: type[Struct]
+    result: type[Struct]
+    """What comes back, and with `tells_spaces` which spaces the reader reads."""
+    run: Run
+    tells_spaces: bool = True
+    by_space: bool = True
+    """Whether a reader may ask one of the spaces alone."""
+    others: tuple[type[Struct], ...] = ()
+    """What may come back instead, as it is."""
+    bounds: Mapping[str, Bounds] = {}
+
+    @property
+    def input(self) -> type[Struct]:
+        """The request, with the bounds of agents."""
+        return narrowed(self.request, "ByAddress", self.bounds) if self.bounds else self.request
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """One thing that people, programs and agents ask."""
+
+    name: str
+    """Of its command, and of its address after `/v1/`."""
+    summary: str
+    request: type[Struct]
+    """As the command line may ask: the widest bounds."""
+    results: tuple[Any, ...]
+    """The types of what comes back, which is one of them; first those that say more."""
+    run: Run
+    role: Role = "reader"
+    asks_model: bool = False
+    """Whether it may wait for a language model."""
+    tool: Tool | None = None
+    addresses: tuple[Address, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Where it is asked with POST."""
+        return f"/v1/{self.name}"
+
+    def decoded(self, answer: bytes) -> Any:
+        """A result from JSON. Raises ValueError for what is none of this operation's."""
+        for kind in self.results:
+            with contextlib.suppress(msgspec.ValidationError):
+                return msgspec.json.decode(answer, type=kind)
+        raise ValueError("no result of this operation")
+
+
+_Key = tuple[type[Struct], str]
+_NARROWED: Final[dict[_Key, type[Struct]]] = {}
+
+
+def narrowed(record: type[Struct], suffix: str, bounds: Mapping[str, Bounds]) -> type[Struct]:
+    """A request whose fields have closer bounds or other defaults; made once for each suffix."""
+    known = _NARROWED.get((record, suffix))
+    if known is not None:
+        return known
+    hints = get_type_hints(record, include_extras=True)
+    defaults = {field.name: field.default for field in msgspec.structs.fields(record)}
+    fields: list[tuple[str, Any, Any]] = []
+    for name, bound in bounds.items():
+        default = defaults[name] if bound.default is ... else bound.default
+        fields.append((name, _bounded(hints[name], bound), default))
+    made = msgspec.defstruct(
+        f"{record.__name__}{suffix}",
+        [field if field[2] is not msgspec.NODEFAULT else field[:2] for field in fields],
+        bases=(record,),
+        namespace={"__doc__": record.__doc__},
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+    return _NARROWED.setdefault((record, suffix), made)
+
+
+def _bounded(hint: Any, bound: Bounds) -> Any:
+    """A field's type with other bounds and the description that it has."""
+    from typing import Annotated
+
+    inner, description = hint, None
+    for meta in getattr(hint, "__metadata__", ()):
+        description = meta.description or description
+        inner = hint.__origin__
+    while getattr(inner, "__metadata__", ()):
+        inner = inner.__origin__
+    if bound.default is not None and type(None) in get_args(inner):
+        (inner,) = (part for part in get_args(inner) if part is not type(None))
+        while getattr(inner, "__metadata__", ()):
+            inner = inner.__origin__
+    if bound.items is not None:
+        item = get_args(inner)[0]
+        inner = tuple[Annotated[item, bound.items], ...]  # type: ignore[valid-type]
+    said = {name: getattr(bound.meta, name) for name in _BOUNDS} if bound.meta else {}
+    kept = {name: value for name, value in said.items() if value is not None}
+    if description:
+        kept["description"] = description
+    return Annotated[inner, Meta(**kept)] if kept else inner
+
+
+@functools.cache
+def schema_of(record: type[Struct]) -> bytes:
+    """A record's JSON Schema, the record itself at its top and what it refers to beside it."""
+    schema = msgspec.json.schema(record)
+    others = schema["$defs"]
+    top = others.pop(record.__name__)
+    top["title"] = record.__name__.removesuffix(_BY_AGENTS)
+    return msgspec.json.encode({**top, **({"$defs": others} if others else {})}, order="sorted")
+
+
+def parameter_of(hint: Any, name: str) -> str:
+    """What a field is called in an address: a list of `tags` is given as `tag`."""
+    for meta in getattr(hint, "__metadata__", ()):
+        extra = getattr(meta, "extra", None)
+        if extra and "parameter" in extra:
+            return str(extra["parameter"])
+    return name
+
+
+@functools.cache
+def parameters(record: type[Struct]) -> tuple[tuple[str, str], ...]:
+    """Names in an address and the fields they stand for, of those that differ."""
+    hints = get_type_hints(record, include_extras=True)
+    pairs = ((parameter_of(hint, name), name) for name, hint in hints.items())
+    return tuple((shown, name) for shown, name in pairs if shown != name)

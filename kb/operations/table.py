@@ -1,0 +1,152 @@
+"""Every operation that is asked, and the one way in which agents call them."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import KbError
+from kb.model.doc import Scope
+from kb.operations import (
+    ask,
+    docs,
+    entities,
+    facets,
+    fetch,
+    guide,
+    help,  # noqa: A004  it is called so
+    learn,
+    list_docs,
+    pack_list,
+    pack_neighbors,
+    pack_read,
+    pack_search,
+    search,
+    show,
+    similar,
+    topics,
+)
+from kb.operations.failure import Failed, failed, failed_by
+from kb.operations.operation import Operation, Tool
+
+if TYPE_CHECKING:
+    from kb.home.spaces.spaces import Spaces
+
+_ARGUMENTS_BYTES_MAX: Final = 256 * 1024
+_NAME_CHARS_MAX: Final = 64
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    search.SEARCH,
+    ask.ASK,
+    ask.SOURCES,
+    fetch.FETCH,
+    list_docs.LIST_DOCS,
+    similar.SIMILAR,
+    entities.ENTITIES,
+    pack_list.PACK_LIST,
+    pack_read.PACK_READ,
+    pack_search.PACK_SEARCH,
+    pack_neighbors.PACK_NEIGHBORS,
+    docs.DOCS,
+    show.SHOW,
+    facets.FACETS,
+    topics.TOPICS,
+    guide.GUIDE,
+    help.HELP,
+    learn.LEARN,
+)
+
+
+def _tool_of(operation: Operation) -> Tool:
+    assert operation.tool is not None
+    return operation.tool
+
+
+HELP: Final = _tool_of(help.HELP)
+"""Not every caller has it: it needs entries to answer from, and writes."""
+LEARN: Final = _tool_of(learn.LEARN)
+"""Not every home has it; `tools_of` says what its topics are."""
+TOOLS: Final[tuple[Tool, ...]] = tuple(
+    operation.tool
+    for operation in OPERATIONS
+    if operation.tool is not None and operation.tool not in (HELP, LEARN)
+)
+_BY_NAME: Final[Mapping[str, Tool]] = {tool.name: tool for tool in TOOLS}
+
+
+def tools_of(spaces: "Spaces", scope: Scope) -> tuple[Tool, ...]:
+    """The tools that homes have for a scope.
+
+    TOOLS, `help` where there is a guide, and `learn` where there is something for the scope to
+    learn. Raises ConfigError where a topic's folder is not there.
+    """
+    description = learn.description(spaces.topics(scope))
+    tools = TOOLS if spaces.guide is None else (*TOOLS, HELP)
+    if not description:
+        return tools
+    return (*tools, msgspec.structs.replace(LEARN, description=description))
+
+
+def listing(tools: Iterable[Tool] = TOOLS) -> bytes:
+    """Each tool with its description and the schemas of input and output, as one JSON array."""
+    rows = [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "inputSchema": msgspec.Raw(tool.input_schema),
+            "outputSchema": msgspec.Raw(tool.output_schema),
+        }
+        for tool in tools
+    ]
+    return msgspec.json.encode(rows)
+
+
+def call(
+    name: str, arguments: Mapping[str, object] | bytes, spaces: "Spaces", scope: Scope
+) -> bytes:
+    """What `answer` says, as JSON: equal calls on an equal store give equal bytes."""
+    return msgspec.json.encode(answer(name, arguments, spaces, scope), order="deterministic")
+
+
+def answer(
+    name: str, arguments: Mapping[str, object] | bytes, spaces: "Spaces", scope: Scope
+) -> Struct:
+    """The tool's output, or `Failed`. `arguments` come from the agent, `scope` never does.
+
+    Every error of kb's own becomes a `Failed`; others are faults of the code and go to the caller.
+    """
+    others = {LEARN.name: LEARN} if spaces.guide is None else {LEARN.name: LEARN, HELP.name: HELP}
+    tool = others.get(name) or _BY_NAME.get(name)
+    if tool is None:
+        names = ", ".join(_BY_NAME)
+        return failed("unknown_tool", f"no tool is called {name[:_NAME_CHARS_MAX]!r}; try {names}")
+    return answer_by(tool, arguments, spaces, scope)
+
+
+def answer_by(
+    tool: Tool, arguments: Mapping[str, object] | bytes, spaces: "Spaces", scope: Scope
+) -> Struct:
+    """As `answer`, by a tool that is at hand."""
+    request = _decoded(tool, arguments)
+    if isinstance(request, Failed):
+        return request
+    try:
+        result: Struct = tool.run(spaces, request, scope)
+    except KbError as error:
+        return failed_by(error, scope)
+    return result
+
+
+def _decoded(tool: Tool, arguments: Mapping[str, object] | bytes) -> Struct:
+    """The typed input; `Failed`, naming the field, where the arguments are not one."""
+    try:
+        # What comes as objects is held to the same rules as what comes as text.
+        text = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
+        if len(text) > _ARGUMENTS_BYTES_MAX:
+            return failed("invalid_input", f"the arguments are over {_ARGUMENTS_BYTES_MAX} bytes")
+        return msgspec.json.decode(text, type=tool.input)
+    except msgspec.ValidationError as error:
+        return failed("invalid_input", str(error))
+    except (msgspec.MsgspecError, UnicodeError, TypeError, RecursionError):
+        return failed("invalid_input", "the arguments are not a JSON object in UTF-8")

@@ -1,0 +1,107 @@
+"""Does a home count? Looked at before its store is opened and its settings are read."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from kb.store.content.layout import PROJECT_FOLDER, HomePaths, is_project_home
+from kb.store.trust.folder import escaping_link, inner_link, ownership_problem
+from kb.store.trust.trusted_homes import TrustList
+
+
+class TrustDecision(Struct, frozen=True, kw_only=True):
+    """What may be used of a home; `why` says what keeps the rest from it."""
+
+    folder: bool = True
+    """Its settings and texts may be read."""
+    store: bool = True
+    """Its store may be opened, or made where there is none."""
+    why: str = ""
+    can_be_trusted: bool = False
+    """`kb trust` would let it."""
+
+
+def decide_trust(home: Path, trusted: TrustList, own_space: Path | None) -> TrustDecision:
+    """What may be used of a home; `mine` is the user's own space, which counts unless others write.
+
+    Costs a look at each name and opens nothing. Raises OSError where nobody may look.
+    """
+    problem = escaping_link(home)
+    if problem is not None:
+        return TrustDecision(folder=False, store=False, why=problem)
+    problem = ownership_problem(home)
+    if problem is not None and not trusted.has_folder(home):
+        return TrustDecision(
+            folder=False, store=False, why=f"{problem}; {_trust_hint(home)}", can_be_trusted=True
+        )
+    if not HomePaths(home).has_store:
+        foreign = _foreign_content(home)
+        # Looked at again: another process may have made all of it meanwhile.
+        if not HomePaths(home).has_store:
+            return TrustDecision(store=not foreign, why=foreign)
+    if (own_space is not None and _is_same(home, own_space)) or _is_store_listed(home, trusted):
+        return TrustDecision()
+    why = f"this user's kb did not make the store in {home}, so it is not opened"
+    return TrustDecision(store=False, why=f"{why}; {_trust_hint(home)}", can_be_trusted=True)
+
+
+def _is_store_listed(home: Path, trusted: TrustList) -> bool:
+    if trusted.has_store(home):
+        return True
+    if trusted.is_begun(home):
+        # Whoever made it was killed before it could say so, or is about to.
+        trusted.put_store(home, "made")
+        trusted.end(home)
+    # Whoever made it may have said so just now.
+    return trusted.has_store(home)
+
+
+@contextmanager
+def trusting_new_store(home: Path, trusted: TrustList) -> Iterator[None]:
+    """Put a home on the list whose store the block makes. Raises ReadOnlyHome before it does."""
+    if HomePaths(home).has_store:
+        yield
+        return
+    with trusting_replaced_store(home, trusted):
+        yield
+
+
+@contextmanager
+def trusting_replaced_store(home: Path, trusted: TrustList) -> Iterator[None]:
+    """As `making`, where the block puts another store in the place of one that counts."""
+    trusted.begin(home)
+    try:
+        yield
+        trusted.put_store(home, "made")
+    finally:
+        trusted.end(home)
+
+
+def _foreign_content(home: Path) -> str:
+    """What lies in a project without a store, and is not of this kb's making; empty for nothing."""
+    if not is_project_home(home):
+        return ""
+    problem = inner_link(home)
+    if problem is not None:
+        return problem
+    index = HomePaths(home).index
+    try:
+        has_files = any(any(place.iterdir()) for place in index.iterdir() if place.is_dir())
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    # A home that has lost its store is refused as such.
+    if not has_files or HomePaths(home).leftover_folders():
+        return ""
+    return f"{index} came with the folder, without the store that it is of; remove it"
+
+
+def _trust_hint(home: Path) -> str:
+    place = home.parent if home.name == PROJECT_FOLDER else home
+    return f"`kb trust {place}` lets it count, once you have made sure whose it is"
+
+
+def _is_same(left: Path, right: Path) -> bool:
+    return os.path.realpath(left) == os.path.realpath(right)

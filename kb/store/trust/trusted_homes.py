@@ -1,0 +1,226 @@
+"""The user's list of homes that count: a small file for each, so that no two processes collide."""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import ReadOnlyHome
+from kb.store.content.layout import HomePaths
+from kb.store.trust.identity import identity_of, mark
+
+TrustOrigin = Literal["made", "trusted"]
+_T = TypeVar("_T")
+_FOLDER: Final = "kb-trust"
+_NAME_HEX: Final = 40
+
+
+class TrustedHome(Struct, frozen=True, kw_only=True):
+    """A home on the list."""
+
+    home: str
+    """Where it was then."""
+    how: TrustOrigin
+    """Made by this user's kb, or accepted by `kb trust`."""
+
+
+class _AcceptedFolder(Struct, frozen=True, kw_only=True):
+    """What was accepted of a folder beside its store."""
+
+    home: str
+    owner: int
+    inode: int
+    settings: tuple[str, ...]
+    """SHA-256 of the settings files that count in full."""
+
+
+class TrustList:
+    """The list of one user. Reading it never fails: what cannot be read is not on it.
+
+    A store is named by its data file, so that a home which is moved stays on the list and one
+    that takes its place is not.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def has_store(self, home: Path) -> bool:
+        """Whether the store of a home is on the list."""
+        place = self._store_entry(home)
+        return place is not None and place.exists()
+
+    def has_folder(self, home: Path) -> bool:
+        """Whether the user accepted this very folder, whoever owns it or may write to it."""
+        accepted = self._accepted_folder(home)
+        if accepted is None:
+            return False
+        status = os.stat(home)
+        return (accepted.owner, accepted.inode) == (status.st_uid, status.st_ino)
+
+    def has_settings(self, home: Path, data: bytes) -> bool:
+        """Whether the user accepted a settings file of a home that holds these bytes."""
+        accepted = self._accepted_folder(home)
+        return accepted is not None and _digest(data) in accepted.settings
+
+    def put_store(self, home: Path, how: TrustOrigin) -> None:
+        """Put a home's store on the list. Raises ReadOnlyHome where that cannot be written."""
+        mark(HomePaths(home).data_file)
+        place = self._store_entry(home)
+        if place is not None:
+            self._write(place, msgspec.json.encode(TrustedHome(home=_real_path(home), how=how)))
+
+    def put_folder(self, home: Path, settings: Collection[bytes]) -> None:
+        """Accept a folder with these settings files and no others. Raises ReadOnlyHome."""
+        status = os.stat(home)
+        accepted = _AcceptedFolder(
+            home=_real_path(home),
+            owner=status.st_uid,
+            inode=status.st_ino,
+            settings=tuple(sorted(map(_digest, settings))),
+        )
+        self._write(self._entry("folders", home), msgspec.json.encode(accepted))
+
+    def put_backup(self, home: Path) -> None:
+        """Note that this user's kb made the backup whose copy of a home lies here.
+
+        Those that are gone are forgotten. Raises ReadOnlyHome.
+        """
+        for place in _files(self.root / "backups"):
+            backup = _read_json(place, TrustedHome)
+            if backup is None or self._store_entry(Path(backup.home), "backups") != place:
+                place.unlink(missing_ok=True)
+        mark(HomePaths(home).data_file)
+        entry = self._store_entry(home, "backups")
+        if entry is not None:
+            self._write(entry, msgspec.json.encode(TrustedHome(home=_real_path(home), how="made")))
+
+    def has_backup(self, home: Path) -> bool:
+        """Whether this user's kb made the backup whose copy of a home lies here."""
+        place = self._store_entry(home, "backups")
+        return place is not None and place.exists()
+
+    def decline(self, home: Path, settings: Collection[bytes]) -> None:
+        """Note that the user was asked about a home as it is now, and said no."""
+        with contextlib.suppress(ReadOnlyHome):
+            self._write(self._entry("declined", home), self._state_digest(home, settings))
+
+    def is_declined(self, home: Path, settings: Collection[bytes]) -> bool:
+        """Whether the user was asked about a home that was as it is now, and said no."""
+        try:
+            return self._entry("declined", home).read_bytes() == self._state_digest(home, settings)
+        except OSError:
+            return False
+
+    def remove(self, home: Path) -> bool:
+        """Take a home off the list, by its store and by its place; whether it was on it."""
+        places = {self._entry("folders", home), self._store_entry(home)}
+        places |= {
+            place for place, trusted in self._store_entries() if trusted.home == _real_path(home)
+        }
+        existing = [place for place in places if place is not None and place.exists()]
+        for place in existing:
+            place.unlink(missing_ok=True)
+        return bool(existing)
+
+    def listed(self) -> tuple[TrustedHome, ...]:
+        """Every home on the list, by its place."""
+        homes = {trusted.home: trusted for _, trusted in self._store_entries()}
+        for place in _files(self.root / "folders"):
+            accepted = _read_json(place, _AcceptedFolder)
+            if accepted is not None:
+                homes[accepted.home] = TrustedHome(home=accepted.home, how="trusted")
+        return tuple(homes[home] for home in sorted(homes))
+
+    def begin(self, home: Path) -> None:
+        """Note that a store is about to be made in a home, whose folder is made here.
+
+        Raises ReadOnlyHome.
+        """
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ReadOnlyHome(error.strerror or "", place=home) from error
+        mark(home)
+        self._write(self._entry("making", home), (identity_of(home) or "").encode())
+
+    def is_begun(self, home: Path) -> bool:
+        """Whether a store was about to be made in a home, by a process that may be dead."""
+        try:
+            identity = self._entry("making", home).read_bytes()
+        except OSError:
+            return False
+        return identity == (identity_of(home) or "").encode()
+
+    def end(self, home: Path) -> None:
+        """Forget what `begin` noted."""
+        self._entry("making", home).unlink(missing_ok=True)
+
+    def _store_entry(self, home: Path, kind: str = "stores") -> Path | None:
+        identity = identity_of(HomePaths(home).data_file)
+        return self.root / kind / identity if identity else None
+
+    def _state_digest(self, home: Path, settings: Collection[bytes]) -> bytes:
+        identity = identity_of(HomePaths(home).data_file) or ""
+        return " ".join((identity, *sorted(map(_digest, settings)))).encode()
+
+    def _store_entries(self) -> Iterator[tuple[Path, TrustedHome]]:
+        for place in _files(self.root / "stores"):
+            trusted = _read_json(place, TrustedHome)
+            if trusted is not None:
+                yield place, trusted
+
+    def _accepted_folder(self, home: Path) -> _AcceptedFolder | None:
+        return _read_json(self._entry("folders", home), _AcceptedFolder)
+
+    def _entry(self, kind: str, home: Path) -> Path:
+        return self.root / kind / _digest(os.fsencode(_real_path(home)))[:_NAME_HEX]
+
+    def _write(self, place: Path, data: bytes) -> None:
+        part = place.with_name(f".{os.urandom(8).hex()}")
+        try:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, place)
+        except OSError as error:
+            detail = f"{error.strerror}; kb notes there which homes are yours (see XDG_DATA_HOME)"
+            raise ReadOnlyHome(detail, place=self.root) from error
+
+
+def trust_list() -> TrustList:
+    """This user's own; for a user without a data folder one that is empty and stays so."""
+    import platformdirs
+
+    data = Path(platformdirs.user_data_dir("kb", appauthor=False))
+    # A place that starts nowhere would lie in the working directory, which may be a stranger's.
+    return TrustList(data.with_name(_FOLDER) if data.is_absolute() else Path(os.devnull))
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(place for place in folder.iterdir() if not place.name.startswith("."))
+    except OSError:
+        return []
+
+
+def _read_json(place: Path, kind: type[_T]) -> _T | None:
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _real_path(home: Path) -> str:
+    return os.path.realpath(home)
