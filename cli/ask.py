@@ -7,7 +7,7 @@ import click
 
 from cli.answering import answer as answer_of
 from cli.filters import which_docs, with_places
-from cli.options import request_options
+from cli.options import request_of, request_options
 from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.operations.ask import ASK, SOURCES, Answer, AskRequest, Source
@@ -32,7 +32,9 @@ def command(
     **options: Any,
 ) -> None:
     """Answer a question from what is here, each sentence with its sources."""
-    request = AskRequest(**with_places(options), with_text=True, with_model=not no_model)
+    request = request_of(
+        AskRequest, **with_places(options), with_text=True, with_model=not no_model
+    )
     if raw:
         print_json(answer_of(ctx, SOURCES, request)[0])
         return

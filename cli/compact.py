@@ -5,7 +5,8 @@ import msgspec
 
 from cli.home import open_app
 from cli.output import print_json, size, warn
-from kb.upkeep.compactor.report import CompactReport
+from kb.operations import compact
+from kb.operations.compact import CompactRequest
 
 
 @click.command(name="compact")
@@ -15,12 +16,8 @@ from kb.upkeep.compactor.report import CompactReport
 @click.pass_context
 def command(ctx: click.Context, grace_min: int | None, dry_run: bool, as_json: bool) -> None:
     """Remove what nothing needs any more: marked in one run, removed in a later one."""
-    app = open_app(ctx, create=False)
-    grace = app.settings.compact.grace_min if grace_min is None else grace_min
-    if app.is_made:
-        report = app.compactor.run(grace_min=grace, dry_run=dry_run)
-    else:
-        report = CompactReport(dry_run=dry_run)
+    request = CompactRequest(grace_min=grace_min, dry_run=dry_run)
+    report = compact.run(open_app(ctx, create=False), request)
     if as_json:
         print_json(report)
         return

@@ -9,8 +9,8 @@ import click
 from cli.home import open_to_read
 from cli.output import clean
 from kb.errors import UsageError
-from kb.operations.entries import doc_named
-from kb.store.content.layout import slug
+from kb.operations import export
+from kb.operations.export import ExportRequest
 
 
 @click.command(name="export")
@@ -21,21 +21,15 @@ from kb.store.content.layout import slug
 @click.pass_context
 def command(ctx: click.Context, ident: str, target: str, raw: bool, force: bool) -> None:
     """Write what a doc says, as markdown, to a file."""
-    app = open_to_read(ctx)
-    with app.store.read() as txn:
-        doc = doc_named(txn, ident)
-    if raw:
-        data, suffix = app.content.read(doc.raw_path, doc.raw_sha256), Path(doc.raw_path).suffix
-    else:
-        data, suffix = app.content.read(doc.md_path, doc.md_sha256), ".md"
+    result = export.run(open_to_read(ctx), ExportRequest(ident=ident, raw=raw))
     if target == "-":
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(result.data)
         sys.stdout.buffer.flush()
         return
     path = Path(target)
     if path.is_dir():
-        path = path / f"{slug(doc.title)}{suffix}"
-    _write(path, data, force=force)
+        path = path / result.file_name
+    _write(path, result.data, force=force)
     click.echo(clean(str(path)))
 
 

@@ -2,25 +2,26 @@
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.home import here, make_home, user_space
 from cli.output import clean, warn
-from kb.errors import ReadOnlyHome, UsageError
-from kb.home.app import App
-from kb.home.core import FOLDER, put_core
+from kb.errors import UsageError
 from kb.home.spaces.homes import enclosing_project
-from kb.knowledge.guide.install import Installed
-from kb.store.content.layout import PROJECT_FOLDER, HomePaths
+from kb.operations import init
+from kb.operations.init import OUTCOMES
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+    from kb.operations.init import InstallResult
 
 _NEXT: Final = (
     "kb add --recursive FOLDER   takes a folder in",
     'kb search "a question"      finds passages',
     'kb guide "how do I ..."     says how things are done',
 )
-_OUTCOMES: Final = ("written", "updated", "unchanged", "edited", "removed")
 
 
 @click.command(name="init")
@@ -34,40 +35,36 @@ def command(ctx: click.Context, project: bool) -> None:
     if ctx.obj["space"] is not None or (project and ctx.obj["home"] is not None):
         raise UsageError("--project says which home is made, in this folder; give no other")
     mine = user_space(ctx)
-    home = here() / PROJECT_FOLDER if project else mine
-    was_there = HomePaths(home).has_store
+    home = init.project_home(here()) if project else mine
+    was_there = init.is_made(home)
     app = _made(ctx, home)
     if os.path.realpath(home) != os.path.realpath(mine):
         app = _made(ctx, mine)
-    done = put_core(app)
+    installed = init.install_guide(app)
     click.echo(clean(f"{home}: {'was there already' if was_there else 'made'}"))
-    click.echo(clean(f"{app.paths.knowledge / FOLDER}: {_counts(done)}"))
+    click.echo(clean(f"{init.guide_folder(app)}: {_counts(installed)}"))
     for line in _NEXT:
         click.echo(line)
-    _warn(home, done, project=project)
+    _warn(home, installed, project=project)
 
 
-def _made(ctx: click.Context, home: Path) -> App:
+def _made(ctx: click.Context, home: Path) -> "App":
     app = make_home(ctx, home)
-    folder = app.paths.knowledge
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise ReadOnlyHome(error.strerror or "", place=folder) from error
+    init.make_knowledge_folder(app)
     return app
 
 
-def _counts(done: Installed) -> str:
-    each = {name: len(getattr(done, name)) for name in _OUTCOMES}
-    said = ", ".join(f"{count} {name}" for name, count in each.items() if count)
-    return f"{sum(each.values())} entries about kb: {said}"
+def _counts(installed: "InstallResult") -> str:
+    each = {name: len(getattr(installed, name)) for name in OUTCOMES}
+    counts = ", ".join(f"{count} {name}" for name, count in each.items() if count)
+    return f"{sum(each.values())} entries about kb: {counts}"
 
 
-def _warn(home: Path, done: Installed, *, project: bool) -> None:
-    if done.edited:
-        warn(f"edited here, so left as they are: {', '.join(done.edited)}")
-    if done.removed:
-        warn(f"removed here, so not written again: {', '.join(done.removed)}")
+def _warn(home: Path, installed: "InstallResult", *, project: bool) -> None:
+    if installed.edited:
+        warn(f"edited here, so left as they are: {', '.join(installed.edited)}")
+    if installed.removed:
+        warn(f"removed here, so not written again: {', '.join(installed.removed)}")
     outer = enclosing_project(home)
     if outer is not None:
         warn(f"it lies in another project, whose docs are not searched here: {outer}")

@@ -3,23 +3,18 @@
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from cli.answering import server_of
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from kb.errors import UsageError
-from kb.home.app import App
-from kb.knowledge.notebook import JobReport, report, reports, retry
+from kb.operations import jobs
+from kb.operations.jobs import JobList
 
 if TYPE_CHECKING:
     from kb.client.wire import Wire
-
-
-class Jobs(Struct, frozen=True, kw_only=True):
-    """Jobs that are not done, and the newest notes that are."""
-
-    jobs: list[JobReport]
+    from kb.home.app import App
+    from kb.operations.jobs import JobInfo
 
 
 @click.command(name="job")
@@ -43,33 +38,32 @@ def command(ctx: click.Context, ident: str, again: str | None, limit: int, as_js
         raise UsageError("say `kb job ID`, `kb job ls` or `kb job retry ID`")
     wire = server_of(ctx)
     if wire is not None:
-        found = _found_there(wire, ident, again, limit)
+        rows = _asked_of_server(wire, ident, again, limit)
     else:
         app = open_to_read(ctx) if again is None else open_app(ctx, create=False)
-        found = _found(app, ident, again, limit)
+        rows = _asked_of_home(app, ident, again, limit)
     if as_json:
-        print_json(Jobs(jobs=found) if ident == "ls" else found[0])
+        print_json(JobList(jobs=rows) if ident == "ls" else rows[0])
         return
-    for one in found:
-        said = one.path or one.subject
-        click.echo(f"{click.style(one.job_id, fg='cyan')}  {one.kind} {one.status}  {clean(said)}")
-        if one.reason:
-            click.echo(f"{'':15}{clean(one.reason)}")
-    if not found:
+    for row in rows:
+        subject = row.path or row.subject
+        job_id = click.style(row.job_id, fg="cyan")
+        click.echo(f"{job_id}  {row.kind} {row.status}  {clean(subject)}")
+        if row.reason:
+            click.echo(f"{'':15}{clean(row.reason)}")
+    if not rows:
         warn("no jobs; kb note add TEXT hands in a note")
 
 
-def _found_there(wire: "Wire", ident: str, again: str | None, limit: int) -> list[JobReport]:
-    from kb.client.notebook import job, jobs, tried_again
+def _asked_of_server(wire: "Wire", ident: str, again: str | None, limit: int) -> "list[JobInfo]":
+    from kb.client import notebook
 
     if again is not None:
-        return [tried_again(wire, again)]
-    return jobs(wire, limit) if ident == "ls" else [job(wire, ident)]
+        return [notebook.tried_again(wire, again)]
+    return notebook.jobs(wire, limit) if ident == "ls" else [notebook.job(wire, ident)]
 
 
-def _found(app: App, ident: str, again: str | None, limit: int) -> list[JobReport]:
+def _asked_of_home(app: "App", ident: str, again: str | None, limit: int) -> "list[JobInfo]":
     if again is not None:
-        with app.store.write() as writing:
-            return [retry(writing, again)]
-    with app.store.read() as txn:
-        return reports(txn, limit) if ident == "ls" else [report(txn, ident)]
+        return [jobs.retry_job(app, again)]
+    return jobs.list_jobs(app, limit).jobs if ident == "ls" else [jobs.show_job(app, ident)]

@@ -6,7 +6,7 @@ import click
 
 from cli.answering import answer
 from cli.filters import which_docs, with_places
-from cli.options import request_options
+from cli.options import request_of, request_options
 from cli.output import clean, many, print_json, warn
 from kb.operations.docs import DOCS, DocRow, DocsRequest
 from kb.operations.filters import Filters
@@ -19,7 +19,7 @@ from kb.operations.filters import Filters
 @click.pass_context
 def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     """List docs, the newest change first."""
-    request = DocsRequest(**with_places(options))
+    request = request_of(DocsRequest, **with_places(options))
     page, has_several = answer(ctx, DOCS, request)
     for warning in page.warnings:
         warn(warning)

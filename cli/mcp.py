@@ -11,9 +11,9 @@ import click
 from cli.home import open_spaces
 from cli.output import warn
 from cli.words import text
-from cli.work import HURRY_S
 from kb.errors import UsageError
 from kb.model.doc import OPERATOR, Scope
+from kb.operations.work import HURRY_S
 
 if TYPE_CHECKING:
     from kb.operations.operation import Tool

@@ -1,24 +1,27 @@
 """`kb new`: write a new entry, and take it in."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.home import open_app
 from cli.output import clean, warn
 from cli.words import text
-from cli.work import drain, progress_bar, working
+from cli.work import drain, progress_bar
 from kb.errors import ItemsFailed
-from kb.home.app import App
-from kb.home.services.entries import write_new
-from kb.intake.sync.add import AddOptions
-from kb.knowledge.entries import draft, text_of
+from kb.operations import new_entry
+from kb.operations.new_entry import TYPE_DEFAULT, NewEntryRequest
+from kb.operations.work import workers_if
+
+if TYPE_CHECKING:
+    from kb.home.app import App
 
 
 @click.command(name="new")
 @click.argument("title", type=text)
 @click.option("--id", "zettel_id", type=text, help="Its id; else one is made from the title.")
-@click.option("--type", "entry_type", type=text, default="note", show_default=True)
+@click.option("--type", "entry_type", type=text, default=TYPE_DEFAULT, show_default=True)
 @click.option("--tag", "tags", type=text, multiple=True, metavar="T", help="A tag.")
 @click.option("--ref", "references", type=text, multiple=True, metavar="ID", help="A reference.")
 @click.option("--print", "only_print", is_flag=True, help="Print the file, and write nothing.")
@@ -39,27 +42,26 @@ def command(
     It can be found from then on. A file that is there is left as it is.
     """
     app = open_app(ctx, create=not only_print)
-    entry = draft(
-        title,
-        app.store.clock.now_ms(),
+    request = NewEntryRequest(
+        title=title,
         zettel_id=zettel_id,
         entry_type=entry_type,
         tags=tags,
         references=references,
     )
     if only_print:
-        click.echo(text_of(entry), nl=False)
+        click.echo(new_entry.entry_text(app, request), nl=False)
         return
-    path = write_new(app.store, app.paths.knowledge, entry)
+    path = new_entry.write_entry(app, request)
     click.echo(clean(str(path)))
     _take_in(app, path, wait=wait)
 
 
-def _take_in(app: App, path: Path, *, wait: bool) -> None:
-    with app.parser() as parser, progress_bar() as progress, working(app, wait=wait) as pool:
-        report = app.adder(parser, AddOptions()).add([str(path)])
-        if pool is not None:
-            drain(app, pool, progress)
+def _take_in(app: "App", path: Path, *, wait: bool) -> None:
+    with progress_bar() as progress, workers_if(app, wanted=wait) as workers:
+        report = new_entry.take_in(app, path)
+        if workers is not None:
+            drain(workers, progress)
     for problem in report.problems:
         warn(f"{problem.source}: {problem.reason}")
     if report.failed:

@@ -9,18 +9,21 @@ import click
 
 from cli.answering import server_of
 from cli.home import open_app, open_to_read
-from cli.output import clean, many, print_json, warn
-from cli.pushes import said_of
+from cli.output import clean, confirm, many, print_json, warn
+from cli.pushes import push_line
 from cli.tidiness import Untidy, findings_of, print_tidy
 from cli.words import text as as_text
-from cli.work import drain, progress_bar, working
-from kb.errors import HeldBack, KbError, NotPushed
-from kb.home.app import App
-from kb.knowledge.notebook import JobReport, PushReport, read_note, report
-from kb.knowledge.notebook.notes import TEXT_BYTES_MAX
+from cli.work import drain, progress_bar
+from kb.errors import KbError, NotPushed
+from kb.operations import jobs, notes
+from kb.operations.notes import NOTE_BYTES_MAX, AddNoteRequest
+from kb.operations.work import Workers
 
 if TYPE_CHECKING:
     from kb.client.wire import Wire
+    from kb.home.app import App
+    from kb.operations.jobs import JobInfo
+    from kb.operations.notes import PushResult
 
 _LOG_MAX = 10_000
 
@@ -49,40 +52,37 @@ def add(
 
     `kb worker` places it, or whatever works next.
     """
-    data = sys.stdin.buffer.read(TEXT_BYTES_MAX + 1) if text == "-" else os.fsencode(text)
+    data = sys.stdin.buffer.read(NOTE_BYTES_MAX + 1) if text == "-" else os.fsencode(text)
     wire = server_of(ctx)
     if wire is not None:
-        found = _handed_in_there(wire, data, hint, tags, wait=wait)
+        job = _add_by_server(wire, data, hint, tags, wait=wait)
     else:
-        found = _handed_in(open_app(ctx, create=True), data, hint, tags, wait=wait)
+        request = AddNoteRequest(data=data, hint=hint, tags=tags)
+        job = _add_here(open_app(ctx, create=True), request, wait=wait)
     if as_json:
-        print_json(found)
+        print_json(job)
     else:
-        click.echo(clean(found.path or found.job_id))
+        click.echo(clean(job.path or job.job_id))
     if wait:
-        _judge(found)
+        _check_placed(job)
 
 
-def _handed_in_there(
+def _add_by_server(
     wire: "Wire", data: bytes, hint: str | None, tags: tuple[str, ...], *, wait: bool
-) -> JobReport:
+) -> "JobInfo":
     from kb.client.notebook import hand_in, job
     from kb.client.waiting import job_done
 
-    handed_in = hand_in(wire, data, hint, tags)
-    return job_done(wire, handed_in) if wait else job(wire, handed_in)
+    job_id = hand_in(wire, data, hint, tags)
+    return job_done(wire, job_id) if wait else job(wire, job_id)
 
 
-def _handed_in(
-    app: App, data: bytes, hint: str | None, tags: tuple[str, ...], *, wait: bool
-) -> JobReport:
-    job = app.notebook.hand_in(data, hint, tags)
+def _add_here(app: "App", request: AddNoteRequest, *, wait: bool) -> "JobInfo":
+    job_id = notes.add_note(app, request)
     if wait:
-        with progress_bar() as progress, working(app, wait=True) as pool:
-            assert pool is not None
-            drain(app, pool, progress)
-    with app.store.read() as txn:
-        return report(txn, job)
+        with progress_bar() as progress, Workers(app) as workers:
+            drain(workers, progress)
+    return jobs.show_job(app, job_id)
 
 
 @command.command(name="get")
@@ -96,7 +96,7 @@ def get(ctx: click.Context, path: str) -> None:
 
         data = note(wire, path)
     else:
-        data = read_note(open_to_read(ctx).notebook.root, path)
+        data = notes.read_note(open_to_read(ctx), path)
     if sys.stdout.isatty():
         from cli.learn import print_text
 
@@ -118,7 +118,7 @@ def get(ctx: click.Context, path: str) -> None:
 @click.pass_context
 def show_log(ctx: click.Context, limit: int) -> None:
     """List what was done in the notebook, the newest first."""
-    pushed: PushReport | None = None
+    pushed: PushResult | None = None
     wire = server_of(ctx)
     if wire is not None:
         from kb.client.notebook import commits_of
@@ -126,14 +126,15 @@ def show_log(ctx: click.Context, limit: int) -> None:
         commits = commits_of(wire, limit)
     else:
         app = open_to_read(ctx)
-        commits, pushed = app.notebook.commits(limit), app.notebook.push_report()
-    for one in commits:
-        when = dt.datetime.fromtimestamp(one.committed_s).astimezone().isoformat(" ", "minutes")
-        click.echo(f"{click.style(one.commit[:10], fg='cyan')}  {when}  {clean(one.subject)}")
+        commits, pushed = notes.list_commits(app, limit), notes.push_report(app)
+    for commit in commits:
+        when = dt.datetime.fromtimestamp(commit.committed_s).astimezone().isoformat(" ", "minutes")
+        short = click.style(commit.commit[:10], fg="cyan")
+        click.echo(f"{short}  {when}  {clean(commit.subject)}")
     if not commits:
         warn("no notes yet; kb note add TEXT makes the first")
     if pushed is not None:
-        warn(clean(said_of(pushed)))
+        warn(clean(push_line(pushed)))
 
 
 @command.command(name="push")
@@ -147,20 +148,21 @@ def push(ctx: click.Context, yes: bool, as_json: bool) -> None:
     project's notebook may have come with the project: the first push there asks.
     """
     app = open_app(ctx, create=True)
-    strange = None if yes else app.notebook.strange_remote()
-    if strange is not None:
-        told = clean(f"{strange} may have come with the project")
-        if not sys.stdin.isatty():
-            raise HeldBack(f"{told}; if you mean it, say --yes")
-        if not click.confirm(f"{told}. Push the notes there?", err=True):
-            raise HeldBack("nothing was pushed")
-    found = app.notebook.push()
+    remote = None if yes else notes.unconfirmed_remote(app)
+    if remote is not None:
+        what = clean(f"{remote} may have come with the project")
+        confirm(
+            f"{what}. Push the notes there?",
+            unasked=f"{what}; if you mean it, say --yes",
+            declined="nothing was pushed",
+        )
+    report = notes.push(app)
     if as_json:
-        print_json(found)
-    if found.state != "pushed":
-        raise NotPushed(f"{found.state}: {found.last_error}", place=found.remote)
+        print_json(report)
+    if report.state != "pushed":
+        raise NotPushed(f"{report.state}: {report.last_error}", place=report.remote)
     if not as_json:
-        click.echo(clean(said_of(found)))
+        click.echo(clean(push_line(report)))
 
 
 @command.command(name="undo")
@@ -174,7 +176,7 @@ def undo(ctx: click.Context, job: str) -> None:
     Nothing is changed where later commits or edits stand on what it did.
     """
     app = open_app(ctx, create=True)
-    undone = app.notebook.undo(job)
+    undone = notes.undo(app, job)
     _catch_up(app)
     click.echo(clean(f"{undone.path}: taken back by {undone.commit[:10]}"))
 
@@ -190,27 +192,28 @@ def tidy(ctx: click.Context, apply: bool, as_json: bool) -> None:
     notes, strikes entries without a file, and merges notes that say nearly the same.
     """
     app = open_app(ctx, create=apply)
-    found = app.notebook.tidy(apply=apply)
-    if found.commit is not None:
+    report = notes.tidy(app, apply=apply)
+    if report.commit is not None:
         _catch_up(app)
     if as_json:
-        print_json(found)
+        print_json(report)
     else:
-        print_tidy(found, applied=apply)
-    count = findings_of(found)
+        print_tidy(report, applied=apply)
+    count = findings_of(report)
     if count and not apply:
         raise Untidy(f"{many(count, 'finding')}; `kb note tidy --apply` mends what it can")
 
 
-def _catch_up(app: App) -> None:
+def _catch_up(app: "App") -> None:
     for problem in app.catch_up():
         warn(problem)
 
 
-def _judge(found: JobReport) -> None:
-    if found.status != "done":
-        why = found.reason or "another process has it"
-        detail = f"the note of {found.job_id} is not placed yet: {why}"
-        raise KbError(f"{detail}; `kb job {found.job_id}` says how it stands")
-    if found.reason:
-        warn(found.reason)
+def _check_placed(job: "JobInfo") -> None:
+    """Raise KbError where the note is not placed."""
+    if job.status != "done":
+        why = job.reason or "another process has it"
+        detail = f"the note of {job.job_id} is not placed yet: {why}"
+        raise KbError(f"{detail}; `kb job {job.job_id}` says how it stands")
+    if job.reason:
+        warn(job.reason)

@@ -1,5 +1,6 @@
 """The options of a command, as the request of its operation has them."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -8,8 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from cli.words import text
+from kb.errors import UsageError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_R = TypeVar("_R", bound=Struct)
 
 
 def request_options(
@@ -36,16 +39,36 @@ def request_options(
     return give
 
 
+def request_of(request: type[_R], **values: Any) -> _R:
+    """A request of what options say. Raises UsageError for what its fields do not take."""
+    try:
+        return msgspec.convert(values, request)
+    except msgspec.ValidationError as error:
+        from typing import get_type_hints
+
+        what, _, path = str(error).partition(" - at `$.")
+        name = re.split(r"[^a-z_]", path)[0]
+        hint = get_type_hints(request, include_extras=True).get(name)
+        extras = [meta.extra or {} for meta in _plain(hint)[1]] if hint else []
+        what = next((extra["expects"] for extra in extras if "expects" in extra), what)
+        raise UsageError(f"--{_flag(name, extras)}: {what}" if name else what) from error
+
+
+def _flag(name: str, extras: Sequence[dict[str, Any]]) -> str:
+    for extra in extras:
+        name = extra.get("option") or extra.get("parameter") or name
+    return str(name).replace("_", "-")
+
+
 def _option(
     name: str, hint: Any, default: Any, metavar: str | None
 ) -> Callable[[Callable[..., Any]], Any]:
-    flag, help_text = name, ""
+    help_text = ""
     bounds: dict[str, Any] = {}
     kind, metas = _plain(hint)
     for meta in metas:
         extra = meta.extra or {}
         help_text = extra.get("help") or meta.description or help_text
-        flag = extra.get("option") or extra.get("parameter") or flag
         bounds |= {key: value for key in ("ge", "le") if (value := getattr(meta, key)) is not None}
     said: dict[str, Any] = {"help": help_text}
     if metavar is not None:
@@ -57,8 +80,9 @@ def _option(
     else:
         said |= {"type": _type_of(kind, bounds), "default": default}
         said["show_default"] = default not in (None, 0.0)
+    flag = _flag(name, [meta.extra or {} for meta in metas])
     dashes = "-" if len(flag) == 1 else "--"
-    return click.option(f"{dashes}{flag.replace('_', '-')}", name, **said)
+    return click.option(f"{dashes}{flag}", name, **said)
 
 
 def _plain(hint: Any) -> tuple[Any, list[Any]]:

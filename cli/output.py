@@ -7,6 +7,8 @@ from typing import Any, Final
 import click
 import msgspec
 
+from kb.errors import HeldBack
+
 # Turn the direction of what follows on a line, or end the line.
 _TURNING: Final = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -23,6 +25,20 @@ def print_json(value: Any) -> None:
 def warn(text: str) -> None:
     """A line on standard error."""
     click.echo(f"kb: {clean(text)}", err=True)
+
+
+def confirm(question: str, *, unasked: str, declined: str, preface: str = "") -> None:
+    """Ask before something is done; `preface` is a line in front of the question.
+
+    Raises HeldBack: with `unasked` where there is no terminal to ask on, with `declined` where the
+    answer is no.
+    """
+    if not sys.stdin.isatty():
+        raise HeldBack(unasked)
+    if preface:
+        click.echo(preface, err=True)
+    if not click.confirm(question, err=True):
+        raise HeldBack(declined)
 
 
 def clean(text: str) -> str:

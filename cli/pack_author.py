@@ -1,59 +1,17 @@
 """`kb pack check`, `graph` and `build`: for whoever writes a pack."""
 
-import os
 import sys
-from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
 import click
-from msgspec import Struct
 
 from cli.output import clean, many, print_json
 from cli.pack_register import opened, tell
 from cli.words import text
 from kb.errors import ItemsFailed, UsageError
-from kb.knowledge.packs.brief import warnings_of
-from kb.knowledge.packs.check import check as findings_of
-from kb.knowledge.packs.graph import GraphFormat
-from kb.knowledge.packs.graph import graph as drawn
-from kb.knowledge.packs.load import MANIFEST_JSON
-from kb.knowledge.packs.manifest import PackFinding
-from kb.knowledge.packs.query import dangling
-from kb.model.source import display_name
-from kb.store.content.layout import slug
-
-_MARKDOWN: Final = ("md", "markdown")
-_STDOUT: Final = "-"
-
-
-class CheckedPack(Struct, frozen=True, kw_only=True):
-    """What the author of a pack would want to mend."""
-
-    pack_id: str
-    sound: bool
-    findings: list[PackFinding]
-
-
-class DrawnPack(Struct, frozen=True, kw_only=True):
-    """A pack's graph as the source of a drawing."""
-
-    pack_id: str
-    format: GraphFormat
-    graph: str
-    warnings: tuple[str, ...]
-
-
-class BuiltPack(Struct, frozen=True, kw_only=True):
-    """A manifest that was made of a folder."""
-
-    pack_id: str
-    manifest: str
-    written: bool
-    """False where it was there already, byte for byte."""
-    docs: int
-    edges: int
-    content_hash: str
-    warnings: tuple[str, ...]
+from kb.operations import pack_build, pack_check
+from kb.operations.pack_build import STDOUT, BuildPackRequest
+from kb.operations.pack_check import GRAPH_FORMATS, GraphFormat
 
 
 @click.command(name="check")
@@ -63,18 +21,16 @@ class BuiltPack(Struct, frozen=True, kw_only=True):
 def check(ctx: click.Context, name: str, as_json: bool) -> None:
     """Look for links and names that lead nowhere, cycles, and bodies that cannot be read."""
     pack = opened(ctx, name)
-    findings = findings_of(pack)
+    result = pack_check.check(pack)
     if as_json:
-        print_json(
-            CheckedPack(pack_id=pack.manifest.pack_id, sound=not findings, findings=findings)
-        )
+        print_json(result)
     else:
-        for finding in findings:
+        for finding in result.findings:
             click.echo(f"{click.style(finding.code, fg='yellow')}  {clean(finding.line)}")
-        if not findings:
+        if result.sound:
             click.echo(f"nothing to mend in {many(len(pack.manifest.docs), 'doc')}")
-    if findings:
-        raise ItemsFailed(many(len(findings), "finding"))
+    if result.findings:
+        raise ItemsFailed(many(len(result.findings), "finding"))
 
 
 @click.command(name="graph")
@@ -82,7 +38,7 @@ def check(ctx: click.Context, name: str, as_json: bool) -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(get_args(GraphFormat)),
+    type=click.Choice(GRAPH_FORMATS),
     default="mermaid",
     show_default=True,
     help="The language of the drawing.",
@@ -91,14 +47,12 @@ def check(ctx: click.Context, name: str, as_json: bool) -> None:
 @click.pass_context
 def graph(ctx: click.Context, name: str, form: GraphFormat, as_json: bool) -> None:
     """Print the docs of a pack and their links as a drawing."""
-    pack = opened(ctx, name)
-    drawing, warnings = drawn(pack, form), warnings_of((*pack.findings, *dangling(pack)))
+    drawing = pack_check.draw(opened(ctx, name), form)
     if as_json:
-        pack_id = pack.manifest.pack_id
-        print_json(DrawnPack(pack_id=pack_id, format=form, graph=drawing, warnings=warnings))
+        print_json(drawing)
         return
-    click.echo(drawing, nl=False)
-    tell(warnings)
+    click.echo(drawing.graph, nl=False)
+    tell(drawing.warnings)
 
 
 @click.command(name="build")
@@ -112,58 +66,22 @@ def build(folder: str, pack_id: str | None, out: str | None, force: bool, as_jso
 
     Names in it are relative to the manifest, so FILE lies in DIR or in a folder above it.
     """
-    from kb.intake.sync.walk import Found, Passed, walk
-    from kb.knowledge.packs.build import build as built_of
-    from kb.knowledge.packs.build import write_manifest
-
-    if as_json and out == _STDOUT:
+    if as_json and out == STDOUT:
         raise UsageError("--json goes with a file, as the manifest itself is JSON")
-    top = Path(os.path.realpath(folder))
-    path = _place(top, out)
-    seen = list(walk(top, _MARKDOWN))
-    files = [found.path for found in seen if isinstance(found, Found)]
-    built = built_of(path.parent, files, pack_id or slug(top.name))
-    unread = [
-        f"{display_name(passed.path)}: {passed.reason}"
-        for passed in seen
-        if isinstance(passed, Passed) and passed.failed
-    ]
-    is_written = out != _STDOUT and write_manifest(path, built.data, force=force)
-    warnings = (*unread, *built.warnings)
-    docs = built.manifest.docs
+    built = pack_build.run(BuildPackRequest(folder=folder, pack_id=pack_id, out=out, force=force))
+    result = built.result
     if as_json:
-        print_json(
-            BuiltPack(
-                pack_id=built.manifest.pack_id,
-                manifest=display_name(path),
-                written=is_written,
-                docs=len(docs),
-                edges=sum(len(doc.related) for doc in docs),
-                content_hash=built.manifest.content_hash,
-                warnings=warnings,
-            )
-        )
-    elif out == _STDOUT:
+        print_json(result)
+    elif out == STDOUT:
         sys.stdout.buffer.write(built.data)
         sys.stdout.buffer.flush()
     else:
-        done = "written" if is_written else "unchanged"
-        click.echo(f"{clean(display_name(path))} {done}, {many(len(docs), 'doc')}")
+        done = "written" if result.written else "unchanged"
+        click.echo(f"{clean(result.manifest)} {done}, {many(result.docs, 'doc')}")
     if not as_json:
-        tell(warnings)
-    if built.failed or unread:
+        tell(result.warnings)
+    if not built.is_whole:
         raise ItemsFailed
-
-
-def _place(top: Path, out: str | None) -> Path:
-    if out in (None, _STDOUT):
-        return top / MANIFEST_JSON
-    path = Path(os.path.realpath(os.path.dirname(out) or "."), os.path.basename(out))
-    if path.suffix != ".json":
-        raise UsageError(f"{out}: a built manifest is JSON, and its name ends in .json")
-    if not top.is_relative_to(path.parent):
-        raise UsageError(f"{out} is neither in {display_name(top)} nor above it")
-    return path
 
 
 COMMANDS: Final = (check, graph, build)

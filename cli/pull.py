@@ -1,20 +1,22 @@
 """`kb pull`: take entries from registries."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.home import homes_of, make_home, open_app
 from cli.output import clean, many, print_json, warn
-from cli.sync_all import has_jobs
 from cli.words import text
-from cli.work import drain, progress_bar, working
+from cli.work import drain, progress_bar
 from kb.errors import ItemsFailed, KbError
-from kb.home.app import App
-from kb.intake.sync.add import AddOptions
-from kb.knowledge.registry.report import PulledLine, PullReport, PullSelection, combined
-from kb.model.search import SpaceName
-from kb.store.content.layout import HomePaths
+from kb.operations import pull
+from kb.operations.jobs import jobs_left
+from kb.operations.pull import PullRequest
+from kb.operations.work import Workers
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+    from kb.operations.pull import PulledEntryResult, PullResult, SpacePull
 
 _SHADOWED_SHOWN: Final = 5
 
@@ -39,37 +41,35 @@ def command(
     A file that was changed here is left as it is, and said. What was deleted or removed here comes
     back when it is named. Exit 3 where an entry or a registry failed, 1 where none could be read.
     """
-    wanted = PullSelection(names=names, registry=registry, theirs=theirs)
-    run(ctx, wanted, wait=wait, as_json=as_json)
+    request = PullRequest(names=names, registry=registry, theirs=theirs)
+    run(ctx, request, wait=wait, as_json=as_json)
 
 
-def run(ctx: click.Context, wanted: PullSelection, *, wait: bool, as_json: bool) -> None:
+def run(ctx: click.Context, request: PullRequest, *, wait: bool, as_json: bool) -> None:
     """Pull, say what became of it, and judge."""
-    _say(_pulled(open_app(ctx, create=True), wanted, wait=wait), as_json=as_json)
+    _say(_pull(open_app(ctx, create=True), request, wait=wait), as_json=as_json)
 
 
 def run_everywhere(ctx: click.Context, *, wait: bool, as_json: bool) -> None:
     """As `run`, of all registries of every space that is there; one that fails stops no other."""
-    spaces = homes_of(ctx)
-    spaces = tuple(one for one in spaces if HomePaths(one.home).has_store) or spaces[:1]
-    reports: list[tuple[SpaceName, PullReport]] = []
+    reports: list[SpacePull] = []
     errors: list[KbError] = []
-    for one in spaces:
+    for space in pull.made_homes(homes_of(ctx)):
         try:
-            reports.append(
-                (one.name, _pulled(make_home(ctx, one.home), PullSelection(), wait=wait))
-            )
+            report = _pull(make_home(ctx, space.home), PullRequest(), wait=wait)
         except KbError as error:
             errors.append(error)
-            warn(f"{one.name}: {error}")
+            warn(f"{space.name}: {error}")
+        else:
+            reports.append((space.name, report))
     if not reports:
         raise errors[0]
-    _say(combined(reports), as_json=as_json)
+    _say(pull.merged(reports), as_json=as_json)
     if errors:
         raise ItemsFailed(f"failed: {many(len(errors), 'space')}")
 
 
-def _say(report: PullReport, *, as_json: bool) -> None:
+def _say(report: "PullResult", *, as_json: bool) -> None:
     """Print the report. Raises ItemsFailed where a registry or an entry failed."""
     if as_json:
         print_json(report)
@@ -82,35 +82,27 @@ def _say(report: PullReport, *, as_json: bool) -> None:
         raise ItemsFailed(f"failed: {' and '.join(said)}")
 
 
-def _pulled(app: App, wanted: PullSelection, *, wait: bool) -> PullReport:
-    asked = AddOptions(
-        file_bytes_max=app.settings.ingest.file_bytes_max,
-        keep_current=False,
-        # What a person removed comes back when it is named, and only then.
-        revive=bool(wanted.names),
-    )
-    with app.parser() as parser:
-        report = app.registries.pull(wanted, lambda: app.adder(parser, asked))
-    if wait and has_jobs(app):
-        with progress_bar() as progress, working(app, wait=True) as pool:
-            assert pool is not None
-            drain(app, pool, progress)
+def _pull(app: "App", request: PullRequest, *, wait: bool) -> "PullResult":
+    report = pull.run(app, request)
+    if wait and jobs_left(app):
+        with progress_bar() as progress, Workers(app) as workers:
+            drain(workers, progress)
     elif wait and (report.new or report.updated):
         for problem in app.catch_up():
             warn(problem)
     return report
 
 
-def _tell(report: PullReport) -> None:
+def _tell(report: "PullResult") -> None:
     for line in report.entries:
         click.echo(clean(_entry(line)))
-    for one in report.registries:
-        name = f"{one.space}: {one.name}" if one.space else one.name
-        if one.reason:
-            warn(f"{name}: {one.reason}")
-        if one.shadowed:
-            shown = ", ".join(one.shadowed[:_SHADOWED_SHOWN])
-            more = ", …" if len(one.shadowed) > _SHADOWED_SHOWN else ""
+    for registry in report.registries:
+        name = f"{registry.space}: {registry.name}" if registry.space else registry.name
+        if registry.reason:
+            warn(f"{name}: {registry.reason}")
+        if registry.shadowed:
+            shown = ", ".join(registry.shadowed[:_SHADOWED_SHOWN])
+            more = ", …" if len(registry.shadowed) > _SHADOWED_SHOWN else ""
             first = "a registry that was added before it has them, too"
             warn(f"{name}: not taken, for {first}: {shown}{more}")
     if not report.registries:
@@ -121,7 +113,7 @@ def _tell(report: PullReport) -> None:
     click.echo(f"{', '.join(parts) or 'nothing'} of {many(report.seen, 'offer')}")
 
 
-def _entry(line: PulledLine) -> str:
+def _entry(line: "PulledEntryResult") -> str:
     step = f"{line.before} to {line.version}" if line.outcome == "updated" else line.version
     place = f"({line.space}: {line.registry})" if line.space else f"({line.registry})"
     said = " ".join(filter(None, (f"{line.outcome}:", line.zettel_id, step, place)))

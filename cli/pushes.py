@@ -1,12 +1,15 @@
 """How it is told how far the notebook's remote has come."""
 
 import datetime as dt
+from typing import TYPE_CHECKING
 
 from cli.output import many
-from kb.knowledge.notebook import PushReport
+
+if TYPE_CHECKING:
+    from kb.operations.notes import PushResult
 
 
-def said_of(report: PushReport) -> str:
+def push_line(report: "PushResult") -> str:
     """The state in one line: how far behind, why, and when it is tried again."""
     if not report.behind:
         return f"{report.remote} has every commit"

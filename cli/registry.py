@@ -1,35 +1,18 @@
 """`kb registry`: publish entries for others, and say whose are pulled."""
 
-import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from cli.home import open_app, open_to_read
 from cli.output import clean, many, print_json, warn
 from cli.words import text
-from kb.errors import ItemsFailed, UsageError
-from kb.knowledge.packs.keys import read_key
-from kb.knowledge.registry import register
-from kb.knowledge.registry.publish import NotPublished, Published, PublishProblem, publish
-from kb.knowledge.registry.target import target_at
-from kb.model.registry import RegistryRecord
-from kb.model.source import display_name
+from kb.errors import ItemsFailed
+from kb.operations import registries, signing
 
-
-class RegistryList(Struct, frozen=True, kw_only=True):
-    """The registries, in the order in which they were added."""
-
-    registries: list[RegistryRecord]
-
-
-class RemovedRegistry(Struct, frozen=True, kw_only=True):
-    """A registry that is not known any more."""
-
-    removed: str
-    entries: int
-    """Those that were pulled from it, which stay."""
+if TYPE_CHECKING:
+    from kb.operations.registries import Problem, PublishResult
 
 
 @click.group(name="registry")
@@ -57,45 +40,31 @@ def publish_entries(
     They are cut and embedded by this home's model. Over a registry that is there only what
     changed is written, and a text may change with its version only.
     """
-    source, to = Path(os.path.realpath(folder)), Path(os.path.realpath(target))
-    if to.is_relative_to(source):
-        raise UsageError("--to lies in the folder that is published; name another place")
-    key = read_key(Path(key_file)) if key_file else None
+    request = registries.publish_request(folder, target, skip_bad=skip_bad)
+    key = signing.read_key(Path(key_file)) if key_file else None
     app = open_app(ctx, create=False)
-    try:
-        done = publish(
-            source,
-            target_at(to),
-            app.registries.pipeline(),
-            app.store.clock,
-            to=display_name(to),
-            key=key,
-            skip_bad=skip_bad,
-        )
-    except NotPublished as error:
-        _tell(error.problems)
-        raise
+    result = registries.publish(app, request, key=key, on_refusal=_tell)
     if as_json:
-        print_json(done)
+        print_json(result)
     else:
-        click.echo(clean(_said(done)))
-        _tell(done.problems)
-    if done.problems:
-        raise ItemsFailed(f"{many(len(done.problems), 'problem')} found; the rest is published")
+        click.echo(clean(_line(result)))
+        _tell(result.problems)
+    if result.problems:
+        raise ItemsFailed(f"{many(len(result.problems), 'problem')} found; the rest is published")
 
 
-def _said(done: Published) -> str:
-    counts = (done.new, done.updated, done.unchanged, done.removed)
+def _line(result: "PublishResult") -> str:
+    counts = (result.new, result.updated, result.unchanged, result.removed)
     names = ("new", "updated", "unchanged", "removed")
     parts = [f"{count:,} {name}" for count, name in zip(counts, names, strict=True) if count]
-    signed = f", signed by {done.signed_by}" if done.signed_by else ""
-    return f"{done.to}: {', '.join(parts)}; {many(done.embedded, 'passage')} embedded{signed}"
+    signed = f", signed by {result.signed_by}" if result.signed_by else ""
+    return f"{result.to}: {', '.join(parts)}; {many(result.embedded, 'passage')} embedded{signed}"
 
 
-def _tell(problems: tuple[PublishProblem, ...]) -> None:
-    for one in problems:
-        place = f"{one.file}:{one.line}" if one.line else one.file
-        warn(f"{place}: {one.detail}")
+def _tell(problems: "tuple[Problem, ...]") -> None:
+    for problem in problems:
+        place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+        warn(f"{place}: {problem.detail}")
 
 
 @command.command(name="add")
@@ -109,9 +78,9 @@ def add(ctx: click.Context, name: str, place: str, trust: str | None, as_json: b
 
     Of two registries with one entry the one that was added first gives it.
     """
-    location = register.located(place)
+    location = registries.locate(place)
     app = open_app(ctx, create=True)
-    record = register.add(app.store, name, location, trust)
+    record = registries.add_registry(app, name, location, trust)
     if as_json:
         print_json(record)
     else:
@@ -123,15 +92,14 @@ def add(ctx: click.Context, name: str, place: str, trust: str | None, as_json: b
 @click.pass_context
 def ls(ctx: click.Context, as_json: bool) -> None:
     """List the registries in the order in which they were added."""
-    with open_to_read(ctx).store.read() as txn:
-        records = register.listed(txn)
+    result = registries.list_registries(open_to_read(ctx))
     if as_json:
-        print_json(RegistryList(registries=records))
+        print_json(result)
         return
-    for record in records:
+    for record in result.registries:
         trust = f"  trusted: {record.trust}" if record.trust else ""
         click.echo(f"{click.style(record.name, fg='cyan')}  {clean(record.location)}{trust}")
-    if not records:
+    if not result.registries:
         warn("no registries yet; `kb registry add` names them")
 
 
@@ -141,10 +109,8 @@ def ls(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def rm(ctx: click.Context, name: str, as_json: bool) -> None:
     """Know a registry no longer; what was pulled from it stays."""
-    app = open_app(ctx, create=False)
-    record, entries = register.remove(app.store, name)
-    app.registries.forget(record.name)
+    result = registries.remove_registry(open_app(ctx, create=False), name)
     if as_json:
-        print_json(RemovedRegistry(removed=record.name, entries=entries))
+        print_json(result)
     else:
-        click.echo(f"{record.name} is not known any more; what was pulled from it stays")
+        click.echo(f"{result.removed} is not known any more; what was pulled from it stays")

@@ -1,33 +1,15 @@
 """`kb rm`: remove docs."""
 
-import sys
-
 import click
-from msgspec import Struct
 
 from cli.home import open_app
-from cli.output import clean, many, print_json
+from cli.output import clean, confirm, many, print_json
 from cli.words import text
-from kb.errors import HeldBack, NotFound, UsageError
-from kb.home.app import App
-from kb.intake.ingest.changes import tombstone
-from kb.model.doc import Doc
-from kb.operations.entries import doc_named
-from kb.store import docs
+from kb.errors import UsageError
+from kb.operations import remove
+from kb.operations.remove import RemovableDoc
 
 _SHOWN_MAX = 10
-
-
-class NoSuchTag(NotFound):
-    """No doc has this tag."""
-
-    template = "no doc has the tag {id}; `kb ls` lists what there is"
-
-
-class Removed(Struct, frozen=True, kw_only=True):
-    """What was removed."""
-
-    removed: list[str]
 
 
 @click.command(name="rm")
@@ -47,37 +29,24 @@ def command(
     if bool(idents) == (tag is not None):
         raise UsageError("give either IDs or --tag; `kb ls` lists the ids")
     app = open_app(ctx, create=False)
-    found = _found(app, idents, tag)
+    docs = remove.chosen(app, idents, tag)
     if not yes:
-        _ask(found)
-    removed = tombstone(app.store, [doc.doc_id for doc in found])
+        _ask(docs)
+    result = remove.run(app, docs)
     if as_json:
-        print_json(Removed(removed=list(removed)))
+        print_json(result)
     else:
-        click.echo(f"{many(len(removed), 'doc')} removed")
+        click.echo(f"{many(len(result.removed), 'doc')} removed")
 
 
-def _found(app: App, idents: tuple[str, ...], tag: str | None) -> list[Doc]:
-    with app.store.read() as txn:
-        if tag is None:
-            found = [doc_named(txn, ident) for ident in idents]
-            gone = [doc for doc in found if doc.status == "tombstoned"]
-            if gone:
-                raise NotFound(id=gone[0].doc_id)
-            return found
-        sources = docs.with_facet(txn, "tag", tag)
-        tagged = [doc for no in sources if (doc := docs.latest(txn, no)) is not None]
-    if not tagged:
-        raise NoSuchTag(id=tag)
-    return tagged
-
-
-def _ask(found: list[Doc]) -> None:
-    for doc in found[:_SHOWN_MAX]:
+def _ask(docs: tuple[RemovableDoc, ...]) -> None:
+    for doc in docs[:_SHOWN_MAX]:
         click.echo(f"{doc.doc_id[:9]}  {clean(doc.title)}  {clean(doc.source)}", err=True)
-    if len(found) > _SHOWN_MAX:
-        click.echo(f"... and {len(found) - _SHOWN_MAX} more", err=True)
-    if not sys.stdin.isatty():
-        raise HeldBack(f"{many(len(found), 'doc')} would be removed; say --yes to do it")
-    if not click.confirm(f"Remove {many(len(found), 'doc')}?", err=True):
-        raise HeldBack("nothing was removed")
+    if len(docs) > _SHOWN_MAX:
+        click.echo(f"... and {len(docs) - _SHOWN_MAX} more", err=True)
+    count = many(len(docs), "doc")
+    confirm(
+        f"Remove {count}?",
+        unasked=f"{count} would be removed; say --yes to do it",
+        declined="nothing was removed",
+    )

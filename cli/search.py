@@ -12,7 +12,7 @@ import msgspec
 from cli.answering import asker, quick_answer
 from cli.filters import which_docs, with_places
 from cli.hits import print_hits
-from cli.options import request_options
+from cli.options import request_of, request_options
 from cli.output import many, print_json, warn
 from cli.words import text
 from kb.errors import ItemsFailed, UsageError
@@ -49,7 +49,7 @@ def command(
     if (query is None) == (batch is None):
         raise UsageError("give either a QUERY or --batch FILE")
     marks = not as_json and batch is None
-    request = ShownSearch(query=query or "", marks=marks, **with_places(options))
+    request = request_of(ShownSearch, query=query or "", marks=marks, **with_places(options))
     if batch is not None:
         _run_batch(ctx, request, batch)
         return

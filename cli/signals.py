@@ -3,18 +3,11 @@
 import datetime as dt
 
 import click
-from msgspec import Struct
 
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
-from kb.knowledge.guide import signals
-from kb.model.signal import Signal
-
-
-class Signals(Struct, frozen=True, kw_only=True):
-    """Signals, the oldest first."""
-
-    signals: list[Signal]
+from kb.operations import signals
+from kb.operations.signals import AgentSignal
 
 
 @click.group(name="signals", invoke_without_command=True)
@@ -25,15 +18,13 @@ def command(ctx: click.Context, with_done: bool, as_json: bool) -> None:
     """List what agents left for a person: where they are stuck, and what they want decided."""
     if ctx.invoked_subcommand is not None:
         return
-    app = open_to_read(ctx)
-    with app.store.read() as txn:
-        found = signals.listed(txn, with_done=with_done)
+    result = signals.list_signals(open_to_read(ctx), with_closed=with_done)
     if as_json:
-        print_json(Signals(signals=found))
+        print_json(result)
         return
-    for signal in found:
+    for signal in result.signals:
         _print(signal)
-    if not found:
+    if not result.signals:
         warn("no signals" if with_done else "no open signals; --all shows those that are closed")
 
 
@@ -42,11 +33,11 @@ def command(ctx: click.Context, with_done: bool, as_json: bool) -> None:
 @click.pass_context
 def done(ctx: click.Context, ident: str) -> None:
     """Close a signal."""
-    signal = signals.close(open_app(ctx, create=False).store, ident)
+    signal = signals.close_signal(open_app(ctx, create=False), ident)
     click.echo(f"{signal.signal_id} is closed")
 
 
-def _print(signal: Signal) -> None:
+def _print(signal: AgentSignal) -> None:
     moment = dt.datetime.fromtimestamp(signal.added_ms / 1000).astimezone()
     user = signal.user or "anonymous"
     notes = [moment.isoformat(" ", "minutes"), user]

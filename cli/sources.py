@@ -3,18 +3,11 @@
 import datetime as dt
 
 import click
-from msgspec import Struct
 
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
-from kb.intake.sync.origins import listed, unregister
-from kb.model.origin import Origin
-
-
-class Sources(Struct, frozen=True, kw_only=True):
-    """Every source that is kept current."""
-
-    sources: list[Origin]
+from kb.operations import sources
+from kb.operations.sources import CurrentSource
 
 
 @click.group(name="sources", invoke_without_command=True)
@@ -24,17 +17,15 @@ def command(ctx: click.Context, as_json: bool) -> None:
     """List the folders and pages that `kb sync-all` keeps current."""
     if ctx.invoked_subcommand is not None:
         return
-    app = open_to_read(ctx)
-    with app.store.read() as txn:
-        origins = listed(txn)
+    result = sources.list_sources(open_to_read(ctx))
     if as_json:
-        print_json(Sources(sources=origins))
+        print_json(result)
         return
-    for origin in origins:
-        state = _state(origin)
-        click.echo(f"{click.style(origin.origin_id[:9], fg='cyan')}  {clean(origin.location)}")
-        click.echo(f"           {origin.kind}, {clean(state)}")
-    if not origins:
+    for source in result.sources:
+        state = _state(source)
+        click.echo(f"{click.style(source.origin_id[:9], fg='cyan')}  {clean(source.location)}")
+        click.echo(f"           {source.kind}, {clean(state)}")
+    if not result.sources:
         warn("no sources yet; kb add --recursive FOLDER and kb add URL register them")
 
 
@@ -43,18 +34,17 @@ def command(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def remove(ctx: click.Context, ident: str) -> None:
     """Leave a source alone from now on; its docs stay."""
-    app = open_app(ctx, create=False)
-    origin = unregister(app.store, ident)
-    click.echo(f"{clean(origin.location)} is not kept current any more; its docs stay")
+    source = sources.remove_source(open_app(ctx, create=False), ident)
+    click.echo(f"{clean(source.location)} is not kept current any more; its docs stay")
 
 
-def _state(origin: Origin) -> str:
-    if origin.gone_since_ms:
-        return f"gone since {_moment(origin.gone_since_ms)}"
-    if origin.last_error:
-        again = f"; next try {_moment(origin.next_try_ms)}" if origin.next_try_ms else ""
-        return f"failed: {origin.last_error}{again}"
-    return f"synced {_moment(origin.synced_ms)}" if origin.synced_ms else "never synced"
+def _state(source: CurrentSource) -> str:
+    if source.gone_since_ms:
+        return f"gone since {_moment(source.gone_since_ms)}"
+    if source.last_error:
+        again = f"; next try {_moment(source.next_try_ms)}" if source.next_try_ms else ""
+        return f"failed: {source.last_error}{again}"
+    return f"synced {_moment(source.synced_ms)}" if source.synced_ms else "never synced"
 
 
 def _moment(at_ms: int) -> str:

@@ -6,7 +6,7 @@ import click
 
 from cli.home import open_to_read
 from cli.output import clean, print_json, size, warn
-from cli.pushes import said_of
+from cli.pushes import push_line
 from kb.errors import ModelMissing
 from kb.home.stats import counted
 
@@ -38,7 +38,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if stats.pages_without_text:
         rows.append(("pages without text", f"{stats.pages_without_text:,}"))
     if stats.push is not None:
-        rows.append(("notebook", said_of(stats.push)))
+        rows.append(("notebook", push_line(stats.push)))
     for name, value in rows:
         click.echo(f"{name:>18}  {clean(value)}")
     for letter in stats.dead_letters:

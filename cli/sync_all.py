@@ -1,18 +1,21 @@
 """`kb sync-all`: bring folders and pages level with what was added."""
 
-import os
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from cli.home import open_app
 from cli.output import clean, many, print_json, warn
-from cli.work import drain, progress_bar, working
+from cli.work import drain, progress_bar
 from kb.errors import HeldBack, ItemsFailed
-from kb.home.app import App
-from kb.intake.sync.current import SourceLine, SyncOptions, SyncReport
-from kb.store.jobs import queue
+from kb.operations import sync
+from kb.operations.jobs import jobs_left
+from kb.operations.sync import SyncRequest
+from kb.operations.work import workers_if
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+    from kb.operations.sync import SourceResult, SyncResult
 
 _COUNTS: Final = (
     "added",
@@ -47,7 +50,7 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     until --accept-deletions says that it was meant: exit 6. Exit 3 where a source failed.
     """
     app = open_app(ctx, create=not options["dry_run"])
-    report = _run(app, options, loud=not as_json)
+    report = _run(app, SyncRequest(**options), loud=not as_json)
     if as_json:
         print_json(report)
     elif not report.sources:
@@ -55,32 +58,16 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     judge(report)
 
 
-def _run(app: App, options: dict[str, Any], *, loud: bool) -> SyncReport:
-    asked = SyncOptions(
-        home=Path(os.path.realpath(app.paths.root)),
-        file_bytes_max=app.settings.ingest.file_bytes_max,
-        **options,
-    )
-    with (
-        app.parser() as parser,
-        progress_bar() as progress,
-        working(app, wait=not asked.dry_run) as pool,
-    ):
-        report = app.syncer(parser, asked).run(on_line=tell if loud else None)
+def _run(app: "App", request: SyncRequest, *, loud: bool) -> "SyncResult":
+    with progress_bar() as progress, workers_if(app, wanted=not request.dry_run) as workers:
+        report = sync.run(app, request, on_source=tell if loud else None)
         changed = report.added + report.updated + report.resurrected + report.moved
-        if pool is not None and (changed or report.removed or has_jobs(app)):
-            drain(app, pool, progress)
+        if workers is not None and (changed or report.removed or jobs_left(app)):
+            drain(workers, progress)
     return report
 
 
-def has_jobs(app: App) -> bool:
-    """Whether work waits, such as a run that was cut short has left."""
-    with app.store.read() as txn:
-        counts = queue.counts(txn)
-    return bool(counts.ready or counts.running)
-
-
-def tell(line: SourceLine) -> None:
+def tell(line: "SourceResult") -> None:
     """What became of one source, in a line, and what went wrong in it."""
     parts = [f"{getattr(line, name):,} {name}" for name in _COUNTS if getattr(line, name)]
     outcome = line.outcome.replace("_", " ")
@@ -92,7 +79,7 @@ def tell(line: SourceLine) -> None:
             warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
 
 
-def judge(report: SyncReport) -> None:
+def judge(report: "SyncResult") -> None:
     """Raise HeldBack or ItemsFailed where some source did not come level."""
     held = [line for line in report.sources if line.outcome == "held_back"]
     failed = [line for line in report.sources if line.outcome == "failed"]

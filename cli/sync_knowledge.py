@@ -3,7 +3,7 @@
 import click
 
 from cli.pull import run, run_everywhere
-from kb.knowledge.registry.report import PullSelection
+from kb.operations.pull import PullRequest
 
 
 @click.command(name="sync-knowledge")
@@ -20,4 +20,4 @@ def command(ctx: click.Context, wait: bool, as_json: bool) -> None:
     if ctx.obj["space"] == "all":
         run_everywhere(ctx, wait=wait, as_json=as_json)
     else:
-        run(ctx, PullSelection(), wait=wait, as_json=as_json)
+        run(ctx, PullRequest(), wait=wait, as_json=as_json)

@@ -1,12 +1,15 @@
 """How what is out of order in the notebook is shown."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.output import clean, warn
 from kb.errors import ItemsFailed
-from kb.knowledge.notebook import TidyReport
+
+if TYPE_CHECKING:
+    from kb.operations.notes import TidyResult
 
 _ADDS_SHOWN_MAX = 3
 _ADD_CHARS_MAX = 80
@@ -16,7 +19,7 @@ class Untidy(ItemsFailed):
     """The notebook is not in order."""
 
 
-def findings_of(report: TidyReport) -> int:
+def findings_of(report: "TidyResult") -> int:
     """How much is out of order."""
     lists = (
         report.broken_links,
@@ -29,7 +32,7 @@ def findings_of(report: TidyReport) -> int:
     return sum(map(len, lists))
 
 
-def print_tidy(report: TidyReport, *, applied: bool) -> None:
+def print_tidy(report: "TidyResult", *, applied: bool) -> None:
     """What was done where something was to be, else what is out of order, a line to each."""
     if report.commit is not None:
         commit = click.style(report.commit[:10], fg="cyan")
@@ -46,7 +49,7 @@ def print_tidy(report: TidyReport, *, applied: bool) -> None:
         click.echo("nothing that kb can put in order; `kb note tidy` lists what is left")
 
 
-def _lines(report: TidyReport) -> Iterator[str]:
+def _lines(report: "TidyResult") -> Iterator[str]:
     for link in report.broken_links:
         said = f"has moved to {link.moved_to}" if link.moved_to else "is no one file"
         yield f"{link.path}:{link.line}: the link to {link.target} leads nowhere: it {said}"

@@ -1,41 +1,16 @@
 """`kb token`: who may ask the server."""
 
-import secrets
 import sys
 
 import click
-from msgspec import Struct
 
 from cli.answering import own_server
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.client.wire import Body
-from kb.model.doc import LOCAL_USER
-from kb.model.token import ROLES, Role
-from kb.serve import tokens
-from kb.store.trust.local_token import local_token
-
-
-class ListedToken(Struct, frozen=True, kw_only=True):
-    """A token as it is listed."""
-
-    name: str
-    user: str
-    role: Role
-    added_ms: int
-
-
-class Link(Struct, frozen=True, kw_only=True):
-    """What opens the page once."""
-
-    path: str
-
-
-class Tokens(Struct, frozen=True, kw_only=True):
-    """Every token, by name."""
-
-    tokens: list[ListedToken]
+from kb.operations import tokens
+from kb.operations.tokens import TOKEN_ROLES, USER_DEFAULT, AddTokenRequest, Link, TokenRole
 
 
 @click.group(name="token")
@@ -48,20 +23,24 @@ def command() -> None:
 @click.option(
     "--user",
     type=text,
-    default=LOCAL_USER,
+    default=USER_DEFAULT,
     show_default=True,
     metavar="U",
     help="Whose private docs it sees.",
 )
 @click.option(
-    "--role", type=click.Choice(ROLES), default="reader", show_default=True, help="What it may do."
+    "--role",
+    type=click.Choice(TOKEN_ROLES),
+    default="reader",
+    show_default=True,
+    help="What it may do.",
 )
 @click.pass_context
-def add(ctx: click.Context, name: str, user: str, role: Role) -> None:
+def add(ctx: click.Context, name: str, user: str, role: TokenRole) -> None:
     """Make a token, and print it. It is shown this once."""
-    store = open_app(ctx, create=True).store
-    secret = tokens.add(store, name, user, role, secrets.token_bytes)
-    click.echo(secret)
+    app = open_app(ctx, create=True)
+    request = AddTokenRequest(name=name, user=user, role=role)
+    click.echo(tokens.add_token(app, request))
     if sys.stdout.isatty():
         warn("keep it well: it is not shown again")
 
@@ -71,25 +50,20 @@ def add(ctx: click.Context, name: str, user: str, role: Role) -> None:
 @click.pass_context
 def show_all(ctx: click.Context, as_json: bool) -> None:
     """List the tokens that there are, without what they are."""
-    with open_to_read(ctx).store.read() as txn:
-        found = tokens.listed(txn)
+    found = tokens.list_tokens(open_to_read(ctx))
     if as_json:
-        rows = [
-            ListedToken(name=one.name, user=one.user, role=one.role, added_ms=one.added_ms)
-            for one in found
-        ]
-        print_json(Tokens(tokens=rows))
+        print_json(found)
         return
-    for one in found:
-        click.echo(f"{click.style(one.name, fg='cyan')}  {one.role}  {clean(one.user)}")
-    if not found:
+    for token in found.tokens:
+        click.echo(f"{click.style(token.name, fg='cyan')}  {token.role}  {clean(token.user)}")
+    if not found.tokens:
         warn("no tokens; kb token add NAME makes one")
 
 
 @command.command(name="own")
 def own() -> None:
     """Print your own token, which every server that you start on this machine takes from you."""
-    click.echo(local_token().read_or_create())
+    click.echo(tokens.own_token())
 
 
 @command.command(name="link")
@@ -108,5 +82,5 @@ def link(ctx: click.Context, port: int | None) -> None:
 @click.pass_context
 def remove(ctx: click.Context, name: str) -> None:
     """Forget a token: whoever shows it is refused from now on."""
-    gone = tokens.remove(open_app(ctx, create=False).store, name)
-    click.echo(f"{clean(gone.name)} is no token any more")
+    removed = tokens.remove_token(open_app(ctx, create=False), name)
+    click.echo(f"{clean(removed)} is no token any more")

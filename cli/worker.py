@@ -2,16 +2,19 @@
 
 import signal
 import threading
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.home import open_app
 from cli.output import clean, many, warn
-from cli.pushes import said_of
-from cli.work import HURRY_S
+from cli.pushes import push_line
 from kb.errors import NotebookUnfit
-from kb.home.app import App
-from kb.store.jobs import queue
+from kb.operations import jobs, notes
+from kb.operations.work import Workers
+
+if TYPE_CHECKING:
+    from kb.home.app import App
 
 
 @click.command(name="worker")
@@ -22,41 +25,32 @@ def command(ctx: click.Context, drain: bool, retry_failed: bool) -> None:
     """Work on jobs until stopped (Ctrl-C or SIGTERM), or until none is left."""
     app = open_app(ctx, create=True)
     if retry_failed:
-        with app.store.write() as txn:
-            count = queue.retry_failed(txn)
-        click.echo(f"{many(count, 'job')} will be tried again")
-    pool = app.pool()
+        click.echo(f"{many(jobs.retry_failed(app), 'job')} will be tried again")
+    workers = Workers(app)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    pool.start()
-    if not drain:
-        warn("at work; Ctrl-C stops it")
-    try:
+    with workers:
         if drain:
-            pool.drain()
+            workers.drain()
         else:
-            with app.notebook.pushing():
-                pool.serve(stop)
-    except BaseException:
-        pool.shutdown(wait_s=HURRY_S)
-        raise
-    if not pool.shutdown():
+            warn("at work; Ctrl-C stops it")
+            workers.serve(stop)
+    if not workers.are_idle:
         warn("a worker was still busy; its job is done again by the next one")
-    for problem in app.catch_up():
+    for problem in workers.catch_up().problems:
         warn(problem)
     if drain:
         _push(app)
-    with app.store.read() as txn:
-        left = queue.counts(txn)
+    left = jobs.count_jobs(app)
     click.echo(f"{many(left.ready + left.running, 'job')} left, {left.failed:,} failed")
 
 
-def _push(app: App) -> None:
+def _push(app: "App") -> None:
     """Push the notebook if that is due; the work is done, however it goes."""
     try:
-        report = app.notebook.push_if_due()
+        report = notes.push_if_due(app)
     except NotebookUnfit as error:
         warn(str(error))
         return
     if report is not None and report.state != "pushed":
-        warn(clean(said_of(report)))
+        warn(clean(push_line(report)))

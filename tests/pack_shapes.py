@@ -2,23 +2,21 @@
 
 from typing import Any
 
-from cli import pack_archive as archive
-from cli import pack_author as author
 from cli import pack_query as asked
-from cli import pack_register as register
-from kb.intake.sync.current import SourceLine
+from kb.intake.sync.report import SourceLine
 from kb.knowledge.packs import manifest, query
 from kb.model.pack import PackRecord
+from kb.operations import pack_add, pack_build, pack_check, pack_export, pack_registered, signing
 
 
 def pack_shapes() -> list[tuple[str, Any]]:
     """Under each command's name, the records of its document: where, and of which class."""
     return [
-        ("add", register.AddedPack),
+        ("add", pack_add.AddPackResult),
         ("add.sync", SourceLine),
-        ("ls", register.PackList),
+        ("ls", pack_registered.PackList),
         ("ls.packs", PackRecord),
-        ("rm", register.RemovedPack),
+        ("rm", pack_registered.RemovePackResult),
         ("list", asked.PackDocs),
         ("list.docs", manifest.PackDoc),
         ("list.docs.related", manifest.PackEdge),
@@ -28,10 +26,10 @@ def pack_shapes() -> list[tuple[str, Any]]:
         ("neighbors", asked.PackNeighbors),
         ("neighbors.edges", query.NeighborEdge),
         ("vars", asked.PackVariables),
-        ("check", author.CheckedPack),
+        ("check", pack_check.CheckPackResult),
         ("check.findings", manifest.PackFinding),
-        ("graph", author.DrawnPack),
-        ("build", author.BuiltPack),
-        ("export", archive.ExportedPack),
-        ("keygen", archive.NewKey),
+        ("graph", pack_check.PackGraph),
+        ("build", pack_build.BuildPackResult),
+        ("export", pack_export.ExportPackResult),
+        ("keygen", signing.NewKey),
     ]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from cli import registry
 from kb.knowledge.registry.publish import Published, PublishProblem
 from kb.model.registry import RegistryRecord
+from kb.operations import registries
 
 
 def registry_shapes() -> list[tuple[str, Any]]:
@@ -13,7 +13,7 @@ def registry_shapes() -> list[tuple[str, Any]]:
         ("publish", Published),
         ("publish.problems", PublishProblem),
         ("add", RegistryRecord),
-        ("ls", registry.RegistryList),
+        ("ls", registries.RegistryList),
         ("ls.registries", RegistryRecord),
-        ("rm", registry.RemovedRegistry),
+        ("rm", registries.RemoveRegistryResult),
     ]

@@ -25,7 +25,6 @@ from kb.knowledge.packs.register import register
 from kb.model.config import ServeSettings, load
 from kb.model.doc import VISIBILITIES, Scope, Visibility
 from kb.model.token import Role
-from kb.serve import tokens
 from kb.serve.crew import Crew, Crews
 from kb.serve.http_changes import Changes
 from kb.serve.http_gate import Doors, Gate
@@ -35,7 +34,7 @@ from kb.serve.http_routes import Served
 from kb.serve.http_server import all_routes
 from kb.serve.http_streams import Streams
 from kb.serve.sessions import Sessions
-from kb.store import chunks, docs
+from kb.store import chunks, docs, tokens
 from kb.store.records import NOTES
 
 EVE: Final = "eve"

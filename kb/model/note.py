@@ -1,10 +1,13 @@
 """Notes: what a person hands in for the notebook, and what became of it."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from kb.model.ids import DocId, JobId
+
+NOTE_BYTES_MAX: Final = 1 << 20
+"""A text that has more is no note."""
 
 NoteStatus = Literal["queued", "processing", "done", "failed"]
 

@@ -8,6 +8,8 @@ from kb.model.doc import LOCAL_USER, Audience, Visibility, audience_of
 
 PackForm = Literal["package", "filesystem"]
 """By its manifest: `manifest.yaml` of a package, or `manifest.json` of a folder of docs."""
+GraphFormat = Literal["mermaid", "dot"]
+"""The language of a drawing of a pack."""
 
 
 class PackRecord(Struct, frozen=True, kw_only=True):

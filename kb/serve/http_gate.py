@@ -17,7 +17,6 @@ from kb.errors import KbError, StoreBusy
 from kb.model.config import ServeSettings
 from kb.model.doc import OPERATOR, Scope
 from kb.model.token import may
-from kb.serve import tokens
 from kb.serve.crew import Crews
 from kb.serve.http_body import Bodies, check_length
 from kb.serve.http_lines import Line, Lines
@@ -28,6 +27,7 @@ from kb.serve.http_routes import Caller, Message, Route, Served, Upload, run
 from kb.serve.http_streams import Receive, Send, Streams
 from kb.serve.own_socket import OWN
 from kb.serve.sessions import cookie_named
+from kb.store import tokens
 
 _LOCAL_HOSTS: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
 # A name or an address and a port, and nothing that a browser would read otherwise.

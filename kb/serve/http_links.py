@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
+from kb.operations.tokens import Link
 from kb.serve.http_page import PAGE, PAGE_HEADERS
 from kb.serve.http_reply import Refusal, Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served
@@ -15,12 +16,6 @@ class OpenInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which link it is."""
 
     link: Annotated[str, Meta(min_length=1, max_length=128)]
-
-
-class Link(Struct, frozen=True, kw_only=True):
-    """A way into the page that opens once, within an hour."""
-
-    path: str
 
 
 def link_routes() -> tuple[Route, ...]:

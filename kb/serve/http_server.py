@@ -18,7 +18,6 @@ from msgspec import Struct
 from kb.errors import KbError, UsageError
 from kb.home.spaces.spaces import Spaces
 from kb.model.config import ServeSettings
-from kb.serve import tokens
 from kb.serve.crew import Crew, Crews
 from kb.serve.http_changes import Changes
 from kb.serve.http_content import content_routes
@@ -38,6 +37,7 @@ from kb.serve.http_streams import Streams
 from kb.serve.http_writes import write_routes
 from kb.serve.own_socket import own_socket
 from kb.serve.sessions import Sessions
+from kb.store import tokens
 from kb.store.trust.local_token import LocalToken
 
 # Together under ten seconds: requests that are answered, workers, threads that still answer.

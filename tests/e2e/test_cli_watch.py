@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from commands import Home, surroundings
 
-from cli import watch
 from kb.model.origin import Origin
+from kb.operations import watch
 
 SOON_S = 120.0
 STEP_S = 0.05
@@ -127,7 +127,7 @@ def test_a_burst_is_taken_in_whole(home: Watched, folder: Path) -> None:
 def test_what_sets_a_sync_off(path: str, is_seen: bool) -> None:
     """What a walk could see does; kb's own home, which each sync writes to, does not."""
     folder = Origin(origin_id="s1", kind="folder", location="/n", added_ms=1)
-    assert watch._concerns(path, [folder], "/n/home") == is_seen
+    assert watch.concerns(path, [folder], "/n/home") == is_seen
 
 
 def test_without_a_folder_there_is_nothing_to_watch(tmp_path: Path) -> None:

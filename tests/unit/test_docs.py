@@ -148,10 +148,9 @@ def test_the_readme_has_the_exit_codes_of_the_error_tree() -> None:
 # Long because it is one table, with an entry for each command.
 def shapes() -> dict[str, list[tuple[str, Any]]]:
     """For each document in the README, the records it shows: where, and of which class."""
-    from cli import doctor, embedder, job, rm, signals, sources, token, trust, visibility
+    from cli import doctor, trust
     from kb.home.spaces import answers
     from kb.home.stats import DeadLetter, Stats
-    from kb.intake.sync import current
     from kb.intake.sync import report as added
     from kb.knowledge.answers import Answer, Sentence, Source
     from kb.knowledge.guide import Guidance, GuideChunk
@@ -160,7 +159,18 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
     from kb.knowledge.topics import Knowledge, Learned, LeftOut
     from kb.model import doc, origin, search
     from kb.model.signal import Signal
-    from kb.operations import entries, kept, search_entities
+    from kb.operations import (
+        embedder,
+        entries,
+        jobs,
+        kept,
+        remove,
+        search_entities,
+        signals,
+        sources,
+        tokens,
+        visibility,
+    )
     from kb.store.trust import TrustedHome
     from kb.upkeep.check import report as checked
     from kb.upkeep.check.doctor import Advice
@@ -186,7 +196,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         "embedder": [("", embedder.Embedders)],
         "learn": [("", Learned), ("left_out", LeftOut)],
         "prompt": [("", Knowledge)],
-        "rm": [("", rm.Removed)],
+        "rm": [("", remove.RemoveResult)],
         "entities": [
             ("", search_entities.SearchEntitiesOutput),
             ("entities", search.KnownEntity),
@@ -196,19 +206,19 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         "registry": registry_shapes(),
         "pull": [("", PullReport), ("registries", ReadLine), ("entries", PulledLine)],
         "guide": [("", Guidance), ("chunks", GuideChunk)],
-        "signals": [("", signals.Signals), ("signals", Signal)],
+        "signals": [("", signals.SignalList), ("signals", Signal)],
         "sync-all": [
-            ("", current.SyncReport),
-            ("sources", current.SourceLine),
+            ("", added.SyncReport),
+            ("sources", added.SourceLine),
             ("sources.problems", added.Problem),
         ],
-        "token": [("", token.Tokens), ("tokens", token.ListedToken)],
+        "token": [("", tokens.TokenList), ("tokens", tokens.ListedToken)],
         "trust": [("", trust.Trusted), ("homes", TrustedHome)],
-        "sources": [("", sources.Sources), ("sources", origin.Origin)],
+        "sources": [("", sources.SourceList), ("sources", origin.Origin)],
         "note": note_shapes(),
-        "job": [("", job.Jobs), ("jobs", JobReport)],
+        "job": [("", jobs.JobList), ("jobs", JobReport)],
         "doctor": [("", doctor.Health), ("findings", Advice)],
-        "visibility": [("", visibility.Shown)],
+        "visibility": [("", visibility.SetVisibilityResult)],
         "compact": [("", CompactReport)],
         "backup": backup_shapes(),
         "check": [
@@ -230,7 +240,7 @@ def test_the_readme_shows_the_fields_that_json_has(name: str) -> None:
         for step in filter(None, path.split(".")):
             part = part[step]
             part = part[0] if isinstance(part, list) else part
-        assert set(part) == {field.encode_name for field in msgspec.structs.fields(record)}
+        assert set(part) == set(record.__struct_encode_fields__)
 
 
 def test_every_json_option_has_its_document() -> None:

@@ -336,3 +336,18 @@ def test_there_are_at_most_ten_wings() -> None:
     """What lies in kb/ fits a look."""
     wings = [path.parent.name for path in (ROOT / "kb").glob("*/__init__.py")]
     assert len(wings) <= 10
+
+
+def test_no_command_opens_a_transaction() -> None:
+    """A command asks an operation of the home; no `with` in cli/ reads or writes a store."""
+    found = [
+        f"{name}:{node.lineno}: {ast.unparse(item.context_expr)}"
+        for name, _, tree in modules("cli")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.With)
+        for item in node.items
+        if isinstance(item.context_expr, ast.Call)
+        and isinstance(item.context_expr.func, ast.Attribute)
+        and item.context_expr.func.attr in ("read", "write")
+    ]
+    assert found == []

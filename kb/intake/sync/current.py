@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -22,7 +22,7 @@ from kb.intake.sync.origins import (
     resolve,
     unregister,
 )
-from kb.intake.sync.report import AddReport, Problem, Tally
+from kb.intake.sync.report import AddReport, SourceLine, SyncOutcome, SyncReport, Tally
 from kb.intake.sync.url import next_try_ms
 from kb.intake.sync.walk import Found, Passed
 from kb.model.doc import Doc
@@ -30,8 +30,6 @@ from kb.model.failpoints import failpoint
 from kb.model.ids import DocId
 from kb.model.origin import FOLDERS, Origin
 from kb.store.store import Store
-
-SyncOutcome = Literal["synced", "failed", "gone", "held_back", "busy"]
 
 _MINUTE_MS: Final = 60_000
 
@@ -47,43 +45,6 @@ class SyncOptions(Struct, frozen=True, kw_only=True):
     accept_deletions: bool = False
     file_bytes_max: int = 64 << 20
     home: Path | None = None
-
-
-class SourceLine(Struct, frozen=True, kw_only=True):
-    """What became of one source; scanned is the sum of the six outcomes behind it."""
-
-    origin_id: str
-    kind: str
-    location: str
-    outcome: SyncOutcome
-    scanned: int = 0
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    resurrected: int = 0
-    skipped: int = 0
-    failed: int = 0
-    moved: int = 0
-    """Of those scanned: recognised in a new place."""
-    removed: int = 0
-    """Docs whose source is gone; not among those scanned."""
-    reason: str | None = None
-    problems: tuple[Problem, ...] = ()
-
-
-class SyncReport(Struct, frozen=True, kw_only=True):
-    """The sources' lines, and their sums."""
-
-    sources: tuple[SourceLine, ...]
-    scanned: int
-    added: int
-    updated: int
-    unchanged: int
-    resurrected: int
-    skipped: int
-    failed: int
-    moved: int
-    removed: int
 
 
 class Reach(Protocol):

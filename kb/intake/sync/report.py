@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kb.model.ids import DocId
 
+SyncOutcome = Literal["synced", "failed", "gone", "held_back", "busy"]
 Outcome = Literal["added", "updated", "unchanged", "resurrected", "skipped", "failed"]
 
 
@@ -39,6 +40,43 @@ class AddReport(Struct, frozen=True, kw_only=True):
     failed: int
     docs: tuple[DocLine, ...]
     problems: tuple[Problem, ...]
+
+
+class SourceLine(Struct, frozen=True, kw_only=True):
+    """What became of one source; scanned is the sum of the six outcomes behind it."""
+
+    origin_id: str
+    kind: str
+    location: str
+    outcome: SyncOutcome
+    scanned: int = 0
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    resurrected: int = 0
+    skipped: int = 0
+    failed: int = 0
+    moved: int = 0
+    """Of those scanned: recognised in a new place."""
+    removed: int = 0
+    """Docs whose source is gone; not among those scanned."""
+    reason: str | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+class SyncReport(Struct, frozen=True, kw_only=True):
+    """The sources' lines, and their sums."""
+
+    sources: tuple[SourceLine, ...]
+    scanned: int
+    added: int
+    updated: int
+    unchanged: int
+    resurrected: int
+    skipped: int
+    failed: int
+    moved: int
+    removed: int
 
 
 class Tally:

@@ -11,12 +11,11 @@ from kb.errors import NoJob, UsageError
 from kb.model.clock import Clock
 from kb.model.ids import DocId, JobId, sha256_hex
 from kb.model.job import Job, JobKind, JobState
-from kb.model.note import Note, NoteStatus, NoteText
+from kb.model.note import NOTE_BYTES_MAX, Note, NoteStatus, NoteText
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import JOBS, NOTE_TEXTS, NOTES
 
-TEXT_BYTES_MAX: Final = 1 << 20
 _HINT_CHARS_MAX: Final = 1_000
 _TAG_CHARS_MAX: Final = 100
 _TAGS_MAX: Final = 32
@@ -51,8 +50,8 @@ class JobReport(Struct, frozen=True, kw_only=True):
 
 def checked_text(data: bytes) -> str:
     """The text of a note, ending in a newline. Raises UsageError, which says what is wrong."""
-    if len(data) > TEXT_BYTES_MAX:
-        raise UsageError(f"the note is over {TEXT_BYTES_MAX:,} bytes; `kb add` takes long texts")
+    if len(data) > NOTE_BYTES_MAX:
+        raise UsageError(f"the note is over {NOTE_BYTES_MAX:,} bytes; `kb add` takes long texts")
     if b"\0" in data:
         raise UsageError("the note has NUL bytes; is it text?")
     try:

@@ -60,7 +60,7 @@ class NothingToExport(NotFound):
     template = "{detail}"
 
 
-class ExportRequest(Struct, frozen=True, kw_only=True):
+class ArchiveSelection(Struct, frozen=True, kw_only=True):
     """The docs of an archive, and its id, title and version."""
 
     pack_id: str
@@ -98,7 +98,7 @@ class _ExportDoc(Struct, frozen=True, kw_only=True):
 def export(
     store: Store,
     content: ContentStore,
-    request: ExportRequest,
+    request: ArchiveSelection,
     target: Path,
     *,
     key: "Ed25519PrivateKey | None" = None,
@@ -144,7 +144,7 @@ def export(
 
 
 def _gather(
-    txn: ReadTxn, content: ContentStore, request: ExportRequest
+    txn: ReadTxn, content: ContentStore, request: ArchiveSelection
 ) -> tuple[PortableManifest, list[_ExportDoc], tuple[str, ...]]:
     embedder_set = embedders.in_use(txn)
     if embedder_set is None:
@@ -205,7 +205,7 @@ class _ArchiveDoc(Struct, frozen=True, kw_only=True):
     selector: str
 
 
-def _archive_docs(request: ExportRequest) -> list[_ArchiveDoc]:
+def _archive_docs(request: ArchiveSelection) -> list[_ArchiveDoc]:
     names = {doc.doc_id: _name(doc) for doc in request.docs}
     counted = Counter(names.values())
     places = []
@@ -231,7 +231,7 @@ def _export_doc(
     txn: ReadTxn,
     content: ContentStore,
     archive_doc: _ArchiveDoc,
-    request: ExportRequest,
+    request: ArchiveSelection,
     model: EmbedderSpec,
 ) -> _ExportDoc | None:
     """A doc with its chunks and vectors; None where some of them are still to be made."""
@@ -265,7 +265,7 @@ def _guarded(markdown: str, path: str) -> bytes:
     return data if is_itself else GUARD.encode() + data
 
 
-def _pack_doc(archive_doc: _ArchiveDoc, markdown: str, request: ExportRequest) -> PackDoc:
+def _pack_doc(archive_doc: _ArchiveDoc, markdown: str, request: ArchiveSelection) -> PackDoc:
     doc, described = archive_doc.doc, request.described.get(archive_doc.doc.doc_id)
     return PackDoc(
         id=described.id if described else derived_id(request.pack_id, archive_doc.selector),

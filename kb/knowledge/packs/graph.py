@@ -1,12 +1,11 @@
 """A pack's docs and links as a graph, in the languages of Mermaid and Graphviz. Pure."""
 
 from collections.abc import Iterator
-from typing import Final, Literal, assert_never
+from typing import Final, assert_never
 
 from kb.knowledge.packs.load import Pack
 from kb.knowledge.packs.manifest import EdgeType, PackDoc
-
-GraphFormat = Literal["mermaid", "dot"]
+from kb.model.pack import GraphFormat
 
 # Mermaid reads markup and quotes inside a label; its own codes for characters are inert.
 _MERMAID_SAFE: Final = frozenset(" _-.,:()/+'!?")

@@ -8,8 +8,8 @@ from notebooks import NoteHome, commit_file, git, needs_git
 
 from kb.errors import CannotUndo, NoJob, UsageError
 from kb.knowledge.notebook import Arrival, checked_text, reports
-from kb.knowledge.notebook.notes import TEXT_BYTES_MAX
 from kb.model.ids import JobId
+from kb.model.note import NOTE_BYTES_MAX
 from kb.store.jobs import queue
 
 
@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> Iterator[NoteHome]:
         (b" \n\t\n", "empty"),
         (b"a\0b", "NUL"),
         (b"a\xffb", "from byte 1"),
-        (b"a" * (TEXT_BYTES_MAX + 1), "over 1,048,576"),
+        (b"a" * (NOTE_BYTES_MAX + 1), "over 1,048,576"),
     ],
 )
 def test_what_is_no_note(data: bytes, words: str) -> None:
@@ -39,7 +39,7 @@ def test_what_is_no_note(data: bytes, words: str) -> None:
 def test_a_note_ends_its_last_line() -> None:
     """A newline is added where there is none, a byte order mark goes; the rest is as it came."""
     assert checked_text(b"\xef\xbb\xbfa\r\nb") == "a\r\nb\n"
-    assert len(checked_text(b"a" * TEXT_BYTES_MAX)) == TEXT_BYTES_MAX + 1
+    assert len(checked_text(b"a" * NOTE_BYTES_MAX)) == NOTE_BYTES_MAX + 1
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from fakes import FakeClock
 
 from kb.errors import UsageError
 from kb.model.token import ROLES, may
-from kb.serve import tokens
+from kb.store import tokens
 from kb.store.memory import MemoryEnvironment
 from kb.store.store import Store
 

@@ -12,9 +12,9 @@ from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.embed.protocol import FloatMatrix
 from kb.intake.ingest.request import Wishes
 from kb.intake.sync.add import AddOptions
-from kb.intake.sync.current import SourceLine, SyncOptions, SyncReport
+from kb.intake.sync.current import SyncOptions
 from kb.intake.sync.origins import listed, resolve
-from kb.intake.sync.report import AddReport
+from kb.intake.sync.report import AddReport, SourceLine, SyncReport
 from kb.intake.worker.chunking import Chunking
 from kb.intake.worker.embedding import Embedding
 from kb.model.config import EmbedSettings, FetchSettings, Settings

@@ -1,0 +1,97 @@
+"""Files, folders, pages and standard input, taken into an open home."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
+
+from kb.intake.sync.report import AddReport
+from kb.model import doc
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+    from kb.intake.ingest.request import Wishes
+    from kb.intake.sync.named import Naming
+
+Visibility = doc.Visibility
+VISIBILITIES: Final = doc.VISIBILITIES
+AddResult = AddReport
+"""What became of every source that was seen."""
+
+
+class AddRequest(Struct, frozen=True, kw_only=True):
+    """How sources are taken in, and what is said of them; None leaves what was said before."""
+
+    recursive: bool = False
+    """Take in whole folders."""
+    extensions: tuple[str, ...] = ()
+    """What is taken from folders; none leaves that to the settings."""
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    visibility: Visibility | None = None
+    dry_run: bool = False
+    """Say what would be done, and do nothing."""
+
+
+class SourceAdder(Protocol):
+    """Takes the sources of one call in."""
+
+    def add(
+        self, sources: Iterable[str], *, on_progress: Callable[[int, int], None] | None = None
+    ) -> AddResult:
+        """Take every source in; `on_progress` hears (done, total).
+
+        What is committed stays if this is interrupted: `report` says what became of it so far. A
+        source that fails is counted, and stops no other. Raises what keeps the home or the server
+        from taking anything in, as StoreFull.
+        """
+        ...
+
+    def report(self) -> AddResult:
+        """What became of the sources so far."""
+        ...
+
+
+@contextlib.contextmanager
+def adder(app: "App", request: AddRequest) -> Iterator[SourceAdder]:
+    """What takes sources into the home, inside the block; to be found they still need workers."""
+    from kb.intake.sync.add import AddOptions
+
+    settings = app.settings.ingest
+    options = AddOptions(
+        recursive=request.recursive,
+        extensions=request.extensions or settings.extensions,
+        wishes=wishes_of(request),
+        dry_run=request.dry_run,
+        file_bytes_max=settings.file_bytes_max,
+        home=Path(os.path.realpath(app.paths.root)),
+    )
+    with app.parser() as parser:
+        yield app.adder(parser, options)
+
+
+def with_failed_jobs(app: "App", report: AddResult) -> AddResult:
+    """The report with the docs that went in, but whose jobs ended for good, as failures."""
+    from kb.intake.sync.report import with_failed
+    from kb.store.jobs import queue
+
+    with app.store.read() as txn:
+        reasons = {job.doc_id: job.last_error or "unknown" for job in queue.failed(txn)}
+    return with_failed(report, reasons)
+
+
+def wishes_of(request: AddRequest) -> "Wishes":
+    """What the request says of its sources, for whoever takes them in."""
+    from kb.intake.ingest.request import Wishes
+
+    return Wishes(title=request.title, tags=request.tags, visibility=request.visibility)
+
+
+def naming_of(request: AddRequest, extensions: tuple[str, ...]) -> "Naming":
+    """Makes sources of what is named; of folders `extensions`, where the request names none."""
+    from kb.intake.sync.named import Naming
+
+    return Naming(recursive=request.recursive, extensions=request.extensions or extensions)

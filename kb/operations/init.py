@@ -1,0 +1,57 @@
+"""A home's own folders, and the entries about kb in it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kb.errors import ReadOnlyHome
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+    from kb.knowledge.guide.install import Installed
+
+    InstallResult = Installed
+    """The entries about kb that were written, and those that were left as they are."""
+
+OUTCOMES: Final = ("written", "updated", "unchanged", "edited", "removed")
+"""The fields of an InstallResult: what became of the entries."""
+
+
+def project_home(folder: Path) -> Path:
+    """Where the home of a project in a folder lies."""
+    from kb.store.content.layout import PROJECT_FOLDER
+
+    return folder / PROJECT_FOLDER
+
+
+def is_made(home: Path) -> bool:
+    """Whether a home was made there."""
+    from kb.store.content.layout import HomePaths
+
+    return HomePaths(home).has_store
+
+
+def make_knowledge_folder(app: "App") -> None:
+    """Make the folder for entries, for its owner only. Raises ReadOnlyHome."""
+    folder = app.paths.knowledge
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise ReadOnlyHome(error.strerror or "", place=folder) from error
+
+
+def install_guide(app: "App") -> "InstallResult":
+    """Bring kb's own entries into a home, and have them findable.
+
+    What was edited or removed there stays so. Raises ReadOnlyHome or StoreFull, and ItemsFailed
+    where one could not be taken in.
+    """
+    from kb.home.core import put_core
+
+    return put_core(app)
+
+
+def guide_folder(app: "App") -> Path:
+    """Where kb's own entries lie in a home."""
+    from kb.home.core import FOLDER
+
+    return app.paths.knowledge / FOLDER

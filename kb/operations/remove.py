@@ -1,0 +1,77 @@
+"""Docs, removed from an open home: hidden from every reader at once, freed later."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kb.errors import NotFound
+from kb.model.doc import Doc
+from kb.model.ids import DocId
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+
+
+class NoSuchTag(NotFound):
+    """No doc has this tag."""
+
+    template = "no doc has the tag {id}; `kb ls` lists what there is"
+
+
+class RemovableDoc(Struct, frozen=True, kw_only=True):
+    """A doc that can be removed."""
+
+    doc_id: DocId
+    title: str
+    source: str
+
+
+class RemoveResult(Struct, frozen=True, kw_only=True):
+    """What was removed."""
+
+    removed: list[DocId]
+
+
+def chosen(
+    app: "App", idents: tuple[str, ...] = (), tag: str | None = None
+) -> tuple[RemovableDoc, ...]:
+    """The docs that ids, whole or short, or the ids of entries name, or else all with a tag.
+
+    Raises NotFound, also for a doc that is removed already, AmbiguousId, and NoSuchTag.
+    """
+    rows = _named(app, idents) if tag is None else _tagged(app, tag)
+    return tuple(
+        RemovableDoc(doc_id=doc.doc_id, title=doc.title, source=doc.source) for doc in rows
+    )
+
+
+def run(app: "App", docs: tuple[RemovableDoc, ...]) -> RemoveResult:
+    """Remove docs in one transaction; the result has those that were removed by this.
+
+    Compaction frees them later; added again before, they come back. Raises ReadOnlyHome, StoreFull.
+    """
+    from kb.intake.ingest.changes import tombstone
+
+    return RemoveResult(removed=tombstone(app.store, [doc.doc_id for doc in docs]))
+
+
+def _named(app: "App", idents: tuple[str, ...]) -> list[Doc]:
+    from kb.operations.entries import doc_named
+
+    with app.store.read() as txn:
+        found = [doc_named(txn, ident) for ident in idents]
+    for doc in found:
+        if doc.status == "tombstoned":
+            raise NotFound(id=doc.doc_id)
+    return found
+
+
+def _tagged(app: "App", tag: str) -> list[Doc]:
+    from kb.store import docs
+
+    with app.store.read() as txn:
+        numbers = docs.with_facet(txn, "tag", tag)
+        found = [doc for number in numbers if (doc := docs.latest(txn, number)) is not None]
+    if not found:
+        raise NoSuchTag(id=tag)
+    return found

@@ -1,0 +1,36 @@
+"""Sources of an open home: the folders and pages that are kept current."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kb.model.origin import Origin
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+
+CurrentSource = Origin
+
+
+class SourceList(Struct, frozen=True, kw_only=True):
+    """Every source that is kept current."""
+
+    sources: list[CurrentSource]
+
+
+def list_sources(app: "App") -> SourceList:
+    """The sources, in the order of kind and place."""
+    from kb.intake.sync.origins import listed
+
+    with app.store.read() as txn:
+        return SourceList(sources=listed(txn))
+
+
+def remove_source(app: "App", ident: str) -> CurrentSource:
+    """Leave a source alone from now on, by its id or place; its docs stay.
+
+    Raises UnknownSource, AmbiguousId, ReadOnlyHome.
+    """
+    from kb.intake.sync.origins import unregister
+
+    return unregister(app.store, ident)

@@ -1,0 +1,90 @@
+"""Tokens, by which callers from outside ask the server: made, listed, taken away."""
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kb.model.doc import LOCAL_USER
+from kb.model.token import ROLES, Role
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+
+TokenRole = Role
+TOKEN_ROLES: Final = ROLES
+"""Each may do what the ones before it may."""
+USER_DEFAULT: Final = LOCAL_USER
+
+
+class AddTokenRequest(Struct, frozen=True, kw_only=True):
+    """The token that is wanted."""
+
+    name: str
+    user: str = USER_DEFAULT
+    """Whose private docs it sees."""
+    role: TokenRole = "reader"
+
+
+class ListedToken(Struct, frozen=True, kw_only=True):
+    """A token as it is listed."""
+
+    name: str
+    user: str
+    role: TokenRole
+    added_ms: int
+
+
+class TokenList(Struct, frozen=True, kw_only=True):
+    """Every token, by name."""
+
+    tokens: list[ListedToken]
+
+
+class Link(Struct, frozen=True, kw_only=True):
+    """A way into the page that opens once, within an hour."""
+
+    path: str
+
+
+def add_token(app: "App", request: AddTokenRequest) -> str:
+    """Make a token, and return its secret, which cannot be had again.
+
+    Raises UsageError for a name that is taken or cannot be one, for a user that cannot be one, and
+    where there are too many already.
+    """
+    import secrets
+
+    from kb.store import tokens
+
+    return tokens.add(app.store, request.name, request.user, request.role, secrets.token_bytes)
+
+
+def list_tokens(app: "App") -> TokenList:
+    """The tokens that there are, without their secrets."""
+    from kb.store import tokens
+
+    with app.store.read() as txn:
+        rows = tokens.listed(txn)
+    return TokenList(
+        tokens=[
+            ListedToken(name=row.name, user=row.user, role=row.role, added_ms=row.added_ms)
+            for row in rows
+        ]
+    )
+
+
+def remove_token(app: "App", name: str) -> str:
+    """Take a token away, from the next request on; its name. Raises UnknownToken."""
+    from kb.store import tokens
+
+    return tokens.remove(app.store, name).name
+
+
+def own_token() -> str:
+    """The token of the person at this machine, which every server that they start takes.
+
+    It is made where there is none. Raises ReadOnlyHome.
+    """
+    from kb.store.trust.local_token import local_token
+
+    return local_token().read_or_create()

@@ -1,0 +1,86 @@
+"""The workers of an open home: started for one call, drained, and stopped in bounded time."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+    from kb.intake.worker.pool import WorkerPool
+
+HURRY_S: Final = 1.0
+"""How long an interrupted call waits for a worker: what it has in hand is otherwise done again."""
+
+
+class CaughtUp(Struct, frozen=True, kw_only=True):
+    """What is left to tell after a drain."""
+
+    problems: tuple[str, ...]
+    """What kept the caches from coming level with the store, in words."""
+    retrying: int
+    """Jobs that failed and wait for another try."""
+
+
+class Workers:
+    """Workers of one home, at work inside a `with` block.
+
+    Leaving the block stops them: what is in hand is committed or given back. An error or an
+    interrupt waits HURRY_S for that, a normal end longer.
+    """
+
+    def __init__(self, app: "App") -> None:
+        self._app = app
+        self._pool: WorkerPool = app.pool()
+        self.are_idle = True
+        """After the block: False where one was still busy; its job comes back with its lease."""
+
+    def __enter__(self) -> Self:
+        self._pool.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._pool.shutdown(wait_s=HURRY_S)
+        else:
+            self.are_idle = self._pool.shutdown()
+
+    def drain(self, on_left: Callable[[int], None] | None = None) -> None:
+        """Return when nothing is ready and nobody is at work; `on_left` hears the jobs left.
+
+        Jobs that wait for another try are left for later. Raises what stopped a worker for good:
+        a full disk, a damaged store.
+        """
+        from kb.operations.jobs import jobs_left
+
+        if on_left is None:
+            self._pool.drain()
+        else:
+            self._pool.drain(on_tick=lambda: on_left(jobs_left(self._app)))
+
+    def serve(self, stop: threading.Event) -> None:
+        """Work until `stop` is set, and push the notebook when that is due, if settings say so.
+
+        Raises what stopped a worker for good, and NotebookUnfit.
+        """
+        with self._app.notebook.pushing():
+            self._pool.serve(stop)
+
+    def catch_up(self) -> CaughtUp:
+        """Bring the caches level with the store, for searches to find what was drained."""
+        from kb.operations.jobs import jobs_retrying
+
+        problems = tuple(self._app.catch_up())
+        return CaughtUp(problems=problems, retrying=jobs_retrying(self._app))
+
+
+@contextlib.contextmanager
+def workers_if(app: "App", *, wanted: bool) -> "Iterator[Workers | None]":
+    """Workers inside the block where they are wanted, else None."""
+    if not wanted:
+        yield None
+        return
+    with Workers(app) as workers:
+        yield workers
