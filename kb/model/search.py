@@ -22,6 +22,10 @@ _Idents = Annotated[tuple[DocId, ...], Meta(max_length=1_000)]
 _Kinds = Annotated[tuple[Kind, ...], Meta(max_length=1_000)]
 
 
+DATE_FORM: Final = "a date is written as 2026-11-22, 2026-11 or 2026"
+Date = Annotated[str, Meta(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", max_length=10)]
+
+
 class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which docs are wanted; a doc passes that meets every one of these."""
 
@@ -55,6 +59,21 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             },
         ),
     ] = ()
+
+    since: Annotated[
+        Date | None,
+        Meta(
+            description="Only docs whose own date is this day, month or year, or later.",
+            extra={"expects": DATE_FORM},
+        ),
+    ] = None
+    until: Annotated[
+        Date | None,
+        Meta(
+            description="Only docs whose own date is this day, month or year, or earlier.",
+            extra={"expects": DATE_FORM},
+        ),
+    ] = None
 
     @property
     def filters(self) -> "Filters":

@@ -18,12 +18,13 @@ def may_appear(doc: Doc, filters: Filters, scope: Scope) -> bool:
 
 
 def matches_filters(doc: Doc, filters: Filters) -> bool:
-    """Whether a doc has all the tags, and one of the kinds, packs and sources of the filters."""
+    """Whether a doc meets every filter but the one of doc ids."""
     return (
         all(tag in doc.tags for tag in filters.tags)
         and (not filters.kinds or doc.kind in filters.kinds)
         and (not filters.packs or (doc.pack is not None and doc.pack.pack_id in filters.packs))
         and (not filters.sources or any(is_within(doc.source, place) for place in filters.sources))
+        and (not (filters.since or filters.until) or docs.is_dated(doc.date, filters))
     )
 
 
@@ -87,6 +88,8 @@ def allowed_sources(
         limits.append({no for pack in filters.packs for no in docs.with_facet(txn, "pack", pack)})
     if filters.sources:
         limits.append(set().union(*(docs.within(txn, place) for place in filters.sources)))
+    if filters.since or filters.until:
+        limits.append(docs.dated(txn, filters))
     if filters.doc_ids:
         wanted = (docs.get(txn, doc_id) for doc_id in filters.doc_ids)
         limits.append({doc.source_no for doc in wanted if doc is not None})

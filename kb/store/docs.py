@@ -8,6 +8,7 @@ import msgspec
 from kb.errors import AmbiguousId, NotFound, StoreDamaged
 from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
+from kb.model.search import Filters
 from kb.model.source import is_within
 from kb.store.codec import from_u64, u64
 from kb.store.keys import facet_key, facet_prefix, lsid_key, text_key, text_of
@@ -26,6 +27,7 @@ from kb.store.records import (
 )
 
 _CANDIDATES_SHOWN: Final = 4
+_YEAR: Final = 4
 
 
 def get(txn: ReadTxn, doc_id: str) -> Doc | None:
@@ -164,6 +166,30 @@ def within(txn: ReadTxn, place: str) -> set[SourceNo]:
     return numbers
 
 
+def is_dated(date: str | None, filters: Filters) -> bool:
+    """Whether a doc's own date is, or may be, between those of the filters.
+
+    A date of a year or a month alone may be any day of it; a doc without a date has none of them.
+    """
+    if date is None:
+        return False
+    since, until = filters.since or "", filters.until or ""
+    from_start = date[: len(since)] >= since[: len(date)]
+    return from_start and (not until or date[: len(until)] <= until[: len(date)])
+
+
+def dated(txn: ReadTxn, filters: Filters) -> set[SourceNo]:
+    """Numbers of the active sources whose own date `is_dated` lets through."""
+    head = b"date\0"
+    start = head + (filters.since or "")[:_YEAR].encode()
+    stop = prefix_stop(head + filters.until[:_YEAR].encode()) if filters.until else None
+    return {
+        SourceNo(from_u64(key[-8:]))
+        for key, _ in txn.scan("facets", start, stop or prefix_stop(head))
+        if is_dated(text_of(key[len(head) : -9]), filters)
+    }
+
+
 def audiences(txn: ReadTxn) -> tuple[Audience, ...]:
     """Every audience that an active doc has, sorted; a look-up to each."""
     values: list[Audience] = []
@@ -186,6 +212,7 @@ def facet_keys(doc: Doc) -> list[bytes]:
         return []
     pairs = [("kind", doc.kind), ("audience", doc.audience), ("source", doc.source)]
     pairs += [("tag", tag) for tag in doc.tags]
+    pairs += [("date", doc.date)] if doc.date else []
     pairs += [("pack", doc.pack.pack_id)] if doc.pack else []
     pairs += [("reference", target) for target in (doc.entry.references if doc.entry else ())]
     return [facet_key(name, value, doc.source_no) for name, value in pairs]
