@@ -89,7 +89,7 @@ def allowed_sources(
     if filters.sources:
         limits.append(set().union(*(docs.within(txn, place) for place in filters.sources)))
     if filters.since or filters.until:
-        limits.append(docs.dated(txn, filters))
+        limits.append({*docs.dated(txn, filters)})
     if filters.doc_ids:
         wanted = (docs.get(txn, doc_id) for doc_id in filters.doc_ids)
         limits.append({doc.source_no for doc in wanted if doc is not None})

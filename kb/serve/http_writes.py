@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from kb.errors import SourceError, TooLarge
 from kb.intake.ingest.changes import tombstone
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.knowledge.notebook import retry
 from kb.model.doc import Visibility
 from kb.model.ids import DocId
@@ -143,7 +143,7 @@ def _add(served: Served, request: DocInput, caller: Caller) -> Reply:
 
 def _add_file(served: Served, upload: Upload, caller: Caller) -> Reply:
     said: FileQuery = upload.said
-    wishes = Wishes(
+    wishes = IngestOptions(
         title=said.title,
         tags=said.tags or None,
         visibility=said.visibility,

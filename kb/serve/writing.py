@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from kb.errors import EmptySource, SourceError
 from kb.home.app import App
 from kb.home.spaces.spaces import Spaces
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.add import AddOptions
 from kb.intake.sync.report import Outcome
 from kb.knowledge.notebook import JobReport, report
@@ -151,14 +151,14 @@ def add(
     with tempfile.TemporaryFile() as text:
         text.write((request.text or "").encode())
         text.seek(0)
-        wishes = Wishes(
+        wishes = IngestOptions(
             title=request.title, tags=request.tags or None, visibility=visibility, owner=owner
         )
         return _taken_in(app, request.url or STDIN_NAME, text, wishes)
 
 
 def add_file(
-    app: App, file: IO[bytes], name: str | None, wishes: Wishes, place: str = ""
+    app: App, file: IO[bytes], name: str | None, wishes: IngestOptions, place: str = ""
 ) -> AddOutput:
     """Take in the bytes of a file of this name, as the owner's that `wishes` names; else as `add`.
 
@@ -177,7 +177,7 @@ def _taken_in(
     app: App,
     source: str,
     file: IO[bytes],
-    wishes: Wishes,
+    wishes: IngestOptions,
     file_name: str | None = None,
     file_place: str = "",
 ) -> AddOutput:

@@ -56,7 +56,7 @@ HEAVY = frozenset((*OWNERS, "numpy", "cryptography")) - {"click"}
 # Modules that are about the library at their top, and are imported themselves when needed.
 HEAVY_AT_TOP = {
     ("kb/store/lmdb_env.py", "lmdb"),
-    ("kb/intake/sync/wire.py", "httpcore"),
+    ("kb/intake/sync/http_exchange.py", "httpcore"),
     ("kb/serve/http_wire.py", "uvicorn"),
     ("kb/serve/http_wire.py", "h11"),
     ("cli/progress.py", "rich"),

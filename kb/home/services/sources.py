@@ -10,12 +10,12 @@ from msgspec import structs
 from kb.errors import ConfigError, HeldBack, NotFound, Refused, SourceError, UsageError
 from kb.home.services import entries as home_entries
 from kb.home.services import notebook as home_notebook
-from kb.intake.ingest.request import Wishes
-from kb.intake.passages import Ready
+from kb.intake.ingest.request import IngestOptions
+from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.collection import Collection
-from kb.intake.sync.items import Member
+from kb.intake.sync.items import CollectionMember
 from kb.intake.sync.report import AddReport
-from kb.intake.sync.walk import Found, Passed
+from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.config import Settings
 from kb.model.doc import OPERATOR, Doc, Kind, PackPart, Visibility
 from kb.model.ids import Lsid
@@ -51,7 +51,7 @@ def learn_call(settings: Settings, doc: Doc) -> LearnCall | None:
 
 
 class HomeSources:
-    """Reads the sources of one home for one sync; see kb.intake.sync.current.Reach."""
+    """Reads the sources of one home for one sync; see kb.intake.sync.sync_all.Reach."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class HomeSources:
         paths: HomePaths,
         adder: "Callable[[AddOptions], Adder]",
         options: "AddOptions",
-        ready: Mapping[Lsid, Ready],
+        ready: Mapping[Lsid, PrecomputedChunks],
     ) -> None:
         self._store = store
         self._settings = settings
@@ -71,9 +71,13 @@ class HomeSources:
         self._options = options
         self._ready = ready
 
-    def take_in(self, origin: Origin, seen: Sequence[Found | Passed]) -> tuple[AddReport, Origin]:
+    def take_in(
+        self, origin: Origin, seen: Sequence[WalkedFile | SkippedFile]
+    ) -> tuple[AddReport, Origin]:
         """Take in a page, or what a walk brought of a folder; with what was asked for it once."""
-        wishes = Wishes(tags=origin.tags, visibility_first=origin.visibility, owner=origin.owner)
+        wishes = IngestOptions(
+            tags=origin.tags, visibility_first=origin.visibility, owner=origin.owner
+        )
         asked = structs.replace(self._options, extensions=origin.extensions, wishes=wishes)
         adder = self._adder(asked)
         if origin.kind in FOLDERS:
@@ -130,7 +134,7 @@ class HomeSources:
 
         contents = read_contents(topic, _ENTRIES_MAX)
         found = [subject for subject in contents.subjects if not subject.is_hidden]
-        shown = Wishes(visibility=topic.visibility)
+        shown = IngestOptions(visibility=topic.visibility)
         sound = [(subject.path, shown) for subject in found if not subject.problem]
         unsure = [subject.path for subject in found if subject.problem]
         folder = Path(os.path.realpath(topic.folder))
@@ -157,13 +161,13 @@ class HomeSources:
         members = [structs.replace(one, ready=self._ready.get(lsid)) for lsid, one in found.items()]
         paths = {member_lsid("pack", record.pack_id, path): path for path, _ in named}
         lost = [path for lsid, path in paths.items() if lsid not in found]
-        passed = [Passed(folder / path, _NO_BODY, failed=True) for path in lost]
+        passed = [SkippedFile(folder / path, _NO_BODY, failed=True) for path in lost]
         unsure = _unsure("pack", record.pack_id, lost)
         return _collection(origin, tuple(members), unsure, passed=tuple(passed))
 
 
-def _wishes(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> Wishes:
-    return Wishes(
+def _wishes(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> IngestOptions:
+    return IngestOptions(
         title=doc.title or None,
         tags=doc.tags,
         visibility=asked,
@@ -175,10 +179,10 @@ def _wishes(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> Wis
 
 def _collection(
     origin: Origin,
-    members: tuple[Member, ...] = (),
+    members: tuple[CollectionMember, ...] = (),
     unsure: frozenset[Lsid] = frozenset(),
     *,
-    passed: tuple[Passed, ...] = (),
+    passed: tuple[SkippedFile, ...] = (),
     amiss: str | None = None,
     is_gone: bool = False,
 ) -> Collection:
@@ -196,8 +200,8 @@ def _collection(
 
 
 def _members(
-    kind: Kind, name: str, folder: Path, named: Sequence[tuple[str, Wishes]]
-) -> Iterator[Member]:
+    kind: Kind, name: str, folder: Path, named: Sequence[tuple[str, IngestOptions]]
+) -> Iterator[CollectionMember]:
     """Those that lie inside the folder; no link leads out of it."""
     for path, wishes in named:
         try:
@@ -206,7 +210,9 @@ def _members(
         except Refused:
             continue
         if os.path.isfile(at):
-            yield Member(lsid=member_lsid(kind, name, path), kind=kind, path=at, wishes=wishes)
+            yield CollectionMember(
+                lsid=member_lsid(kind, name, path), kind=kind, path=at, wishes=wishes
+            )
 
 
 def _unsure(kind: Kind, name: str, paths: Sequence[str]) -> frozenset[Lsid]:

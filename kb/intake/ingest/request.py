@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kb.intake.passages import Ready
+from kb.intake.passages import PrecomputedChunks
 from kb.model.doc import Kind, PackPart, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid
@@ -24,7 +24,7 @@ class FileStamp(Struct, frozen=True, kw_only=True):
     """When it was taken, by the wall clock."""
 
 
-class Wishes(Struct, frozen=True, kw_only=True):
+class IngestOptions(Struct, frozen=True, kw_only=True):
     """What the caller says about a source; None leaves what was said before."""
 
     title: str | None = None
@@ -48,7 +48,7 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     raw_sha256: str
     extension: str
     canonicalizer: str
-    wishes: Wishes
+    wishes: IngestOptions
     stamp: FileStamp | None = None
     read_after: DocId | None = None
     """The source's newest doc before the bytes were read, empty where there was none: if another
@@ -57,11 +57,11 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     """Whether what a person removed comes back by this."""
     charset: str | None = None
     """As the server that the bytes are from declares it."""
-    ready: Ready | None = None
+    ready: PrecomputedChunks | None = None
     """Its passages and their vectors, where they came with it."""
 
 
-class Staged(Struct, frozen=True, kw_only=True):
+class StagedDoc(Struct, frozen=True, kw_only=True):
     """A request whose files lie in the home; only the transaction is missing."""
 
     request: IngestRequest

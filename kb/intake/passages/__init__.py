@@ -4,17 +4,23 @@ Useful for whoever has a doc's passages, from a chunker or from an archive. Not 
 cut, and not for making vectors.
 """
 
-from kb.intake.passages.cut import Cut, Ready, cut_of, is_of, text_hash
-from kb.intake.passages.write import is_usable, put_vectors, set_ledger, write_cut
+from kb.intake.passages.cut import (
+    ChunkedDoc,
+    PrecomputedChunks,
+    build_chunks,
+    has_current_title,
+    text_hash,
+)
+from kb.intake.passages.write import is_usable, put_vectors, set_ledger, write_chunks
 
 __all__ = [
-    "Cut",
-    "Ready",
-    "cut_of",
-    "is_of",
+    "ChunkedDoc",
+    "PrecomputedChunks",
+    "build_chunks",
+    "has_current_title",
     "is_usable",
     "put_vectors",
     "set_ledger",
     "text_hash",
-    "write_cut",
+    "write_chunks",
 ]

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from kb.intake.sync.folder import held_back
-from kb.intake.sync.items import Member
-from kb.intake.sync.walk import Passed
+from kb.intake.sync.folder import hold_back_reason
+from kb.intake.sync.items import CollectionMember
+from kb.intake.sync.walk import SkippedFile
 from kb.model.doc import Doc, Kind
 from kb.model.ids import Lsid
 from kb.model.source import display_name
@@ -24,8 +24,8 @@ class Collection(Struct, frozen=True, kw_only=True):
     """The logical source ids of its members start so, and no others do."""
     texts: str | None = None
     """Those of files of its folder that are no more than text, of the kind `file`, start so."""
-    members: tuple[Member, ...] = ()
-    passed: tuple[Passed, ...] = ()
+    members: tuple[CollectionMember, ...] = ()
+    passed: tuple[SkippedFile, ...] = ()
     """Files that were seen and left out."""
     unsure: frozenset[Lsid] = frozenset()
     """Members that cannot be read now: their docs stay as they are."""
@@ -35,15 +35,15 @@ class Collection(Struct, frozen=True, kw_only=True):
     """Its owner has taken it off: its docs go, however many they are."""
 
 
-class Gap(Struct, frozen=True, kw_only=True):
+class CollectionDiff(Struct, frozen=True, kw_only=True):
     """Docs that a collection no longer names."""
 
     vanished: list[Doc]
-    held_back: str | None
+    hold_back_reason: str | None
     """Why none may be removed without a confirmation."""
 
 
-def gap(store: Store, collection: Collection) -> Gap:
+def diff_collection(store: Store, collection: Collection) -> CollectionDiff:
     """Compare a collection with its docs, by their names alone.
 
     A doc whose file is there under another name has not been lost, and goes for sure.
@@ -51,22 +51,22 @@ def gap(store: Store, collection: Collection) -> Gap:
     kept = {member.lsid for member in collection.members} | collection.unsure
     here = {display_name(member.path) for member in collection.members}
     with store.read() as txn:
-        known = list(_known(txn, collection))
+        known = list(_collection_docs(txn, collection))
     vanished = [doc for doc in known if doc.place not in kept]
     if collection.is_gone:
-        return Gap(vanished=vanished, held_back=None)
+        return CollectionDiff(vanished=vanished, hold_back_reason=None)
     lost = sum(doc.source not in here for doc in vanished)
-    why = held_back(collection.name, collection.amiss, len(here), lost, len(known))
-    return Gap(vanished=[] if collection.amiss else vanished, held_back=why)
+    why = hold_back_reason(collection.name, collection.amiss, len(here), lost, len(known))
+    return CollectionDiff(vanished=[] if collection.amiss else vanished, hold_back_reason=why)
 
 
-def _known(txn: ReadTxn, collection: Collection) -> Iterator[Doc]:
-    yield from _starting(txn, collection.kind, collection.start)
+def _collection_docs(txn: ReadTxn, collection: Collection) -> Iterator[Doc]:
+    yield from _docs_with_prefix(txn, collection.kind, collection.start)
     if collection.texts is not None:
-        yield from _starting(txn, "file", collection.texts)
+        yield from _docs_with_prefix(txn, "file", collection.texts)
 
 
-def _starting(txn: ReadTxn, kind: Kind, start: str) -> Iterator[Doc]:
+def _docs_with_prefix(txn: ReadTxn, kind: Kind, start: str) -> Iterator[Doc]:
     for number in docs.with_facet(txn, "kind", kind):
         doc = docs.latest(txn, number)
         if doc is not None and doc.place.startswith(start):

@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from kb.intake.ingest.request import FileStamp, Wishes
-from kb.intake.passages import Ready
-from kb.intake.sync.walk import Found, Passed
+from kb.intake.ingest.request import FileStamp, IngestOptions
+from kb.intake.passages import PrecomputedChunks
+from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Kind
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.source import owned_lsid
@@ -17,33 +17,33 @@ from kb.model.source import owned_lsid
 _EXTENSIONS: Final = {"text/html": "html", "application/pdf": "pdf", "text/markdown": "md"}
 
 
-class Member(Struct, frozen=True, kw_only=True):
+class CollectionMember(Struct, frozen=True, kw_only=True):
     """A file as a collection names it: a subject of a topic, say, or a doc of a pack."""
 
     lsid: Lsid
     kind: Kind
     path: Path
-    wishes: Wishes
+    wishes: IngestOptions
     remark: str | None = None
     """What is to be said of it, although it is taken in."""
-    ready: Ready | None = None
+    ready: PrecomputedChunks | None = None
     """Its passages, where they came with it."""
 
 
-class Item(Struct, frozen=True):
+class SourceItem(Struct, frozen=True):
     """One source to take in; `named` where the person named it itself, not its folder."""
 
     name: str
     path: Path | None
-    named: bool
+    is_explicit: bool
     url: str | None = None
-    member: Member | None = None
+    member: CollectionMember | None = None
     """What it is to a collection, where it is of one."""
-    listed: bool = False
+    is_walked: bool = False
     """A walk found it, behind no link."""
 
 
-class Left(Struct, frozen=True):
+class SkippedItem(Struct, frozen=True):
     """One source that is left out, and why."""
 
     name: str
@@ -51,10 +51,10 @@ class Left(Struct, frozen=True):
     failed: bool
 
 
-class Bytes(Struct, frozen=True, kw_only=True):
+class SourceBytes(Struct, frozen=True, kw_only=True):
     """A source's bytes and where they came from."""
 
-    item: Item
+    item: SourceItem
     lsid: Lsid
     kind: Kind
     data: bytes
@@ -70,7 +70,9 @@ class Bytes(Struct, frozen=True, kw_only=True):
     """How to ask next time whether a page has changed."""
 
 
-def as_member(item: Item, member_at: Callable[[Path], Member | None], wishes: Wishes) -> Item:
+def as_member(
+    item: SourceItem, member_at: Callable[[Path], CollectionMember | None], wishes: IngestOptions
+) -> SourceItem:
     """A file by what it is to a collection, if `member_at` says so of its path.
 
     Who may see it is as is wished for here; its title and tags are what the collection says.
@@ -89,7 +91,9 @@ def extension_of(path: Path | None, mime: str) -> str:
     return path.suffix.lstrip(".") if path else _EXTENSIONS.get(mime, "txt")
 
 
-def of_stdin(item: Item, data: bytes, wishes: Wishes, file_name: str | None) -> Bytes:
+def stdin_bytes(
+    item: SourceItem, data: bytes, wishes: IngestOptions, file_name: str | None
+) -> SourceBytes:
     """What came on standard input: a file's bytes, where it has a name, and else a text.
 
     A file of a name is one thing across edits, and so is a text with a title; one without is what
@@ -97,7 +101,7 @@ def of_stdin(item: Item, data: bytes, wishes: Wishes, file_name: str | None) -> 
     """
     digest = sha256_hex(data)
     named = f"upload:{item.name}" if file_name else f"stdin:{wishes.title or digest}"
-    return Bytes(
+    return SourceBytes(
         item=item,
         lsid=owned_lsid(wishes.owner, named),
         kind="file" if file_name else "stdin",
@@ -108,10 +112,10 @@ def of_stdin(item: Item, data: bytes, wishes: Wishes, file_name: str | None) -> 
     )
 
 
-def of_walk(seen: Found | Passed, name: str) -> Item | Left:
+def walked_item(seen: WalkedFile | SkippedFile, name: str) -> SourceItem | SkippedItem:
     """What a walk brought, as an item under this name."""
     match seen:
-        case Found(path=path):
-            return Item(name, path, named=False, listed=True)
-        case Passed(reason=reason, failed=failed):
-            return Left(name, reason, failed)
+        case WalkedFile(path=path):
+            return SourceItem(name, path, is_explicit=False, is_walked=True)
+        case SkippedFile(reason=reason, failed=failed):
+            return SkippedItem(name, reason, failed)

@@ -18,13 +18,13 @@ _IGNORE_BYTES_MAX: Final = 1 << 20
 _Rules = tuple[tuple[Path, "GitIgnoreSpec"], ...]
 
 
-class Found(Struct, frozen=True):
+class WalkedFile(Struct, frozen=True):
     """A file to take in."""
 
     path: Path
 
 
-class Passed(Struct, frozen=True):
+class SkippedFile(Struct, frozen=True):
     """A file that was seen and left out, and why; `failed` where it should have been readable."""
 
     path: Path
@@ -32,18 +32,18 @@ class Passed(Struct, frozen=True):
     failed: bool = False
 
 
-class _Refused(Exception):
+class _BadIgnoreFile(Exception):
     """A folder's .kbignore cannot be followed."""
 
 
-def wanted_extensions(extensions: Iterable[str]) -> frozenset[str]:
+def normalize_extensions(extensions: Iterable[str]) -> frozenset[str]:
     """Extensions as they are compared: lower-case, without a dot; `*` stands for all."""
     return frozenset(extension.lower().lstrip(".") for extension in extensions)
 
 
 def walk(
     root: Path, extensions: tuple[str, ...], *, home: Path | None = None
-) -> Iterator[Found | Passed]:
+) -> Iterator[WalkedFile | SkippedFile]:
     """Yield every file under `root` once, in name order, however deep it lies.
 
     Folders and files whose name starts with a dot, and what a .kbignore (gitignore syntax)
@@ -52,23 +52,23 @@ def walk(
     A folder that cannot be listed, or whose .kbignore cannot be followed, has failed: taking in
     what its owner may have meant to keep out would be worse. `home` is not gone into.
     """
-    wanted = wanted_extensions(extensions)
+    wanted = normalize_extensions(extensions)
     # A stack of listings and not of calls: folders may lie deeper than calls may.
-    start: Iterator[Found | Passed | _Folder] = iter((_Folder(root, ()),))
+    start: Iterator[WalkedFile | SkippedFile | _Folder] = iter((_Folder(root, ()),))
     open_folders = [start]
     while open_folders:
         for seen in open_folders[-1]:
-            if isinstance(seen, Passed):
+            if isinstance(seen, SkippedFile):
                 yield seen
             elif seen.path == home:
-                yield Passed(seen.path, "kb's own home")
+                yield SkippedFile(seen.path, "kb's own home")
             elif isinstance(seen, _Folder):
                 open_folders.append(_listing(seen.path, seen.rules))
                 break
             elif "*" in wanted or _extension(seen.path) in wanted:
                 yield seen
             else:
-                yield Passed(seen.path, _other_extension(seen.path))
+                yield SkippedFile(seen.path, _other_extension(seen.path))
         else:
             open_folders.pop()
 
@@ -80,42 +80,44 @@ class _Folder(Struct, frozen=True):
     rules: _Rules
 
 
-def _listing(folder: Path, outer: _Rules) -> "Iterator[Found | Passed | _Folder]":
+def _listing(folder: Path, outer: _Rules) -> "Iterator[WalkedFile | SkippedFile | _Folder]":
     try:
         with os.scandir(folder) as entries:
             listed = sorted(entries, key=lambda entry: os.fsencode(entry.name))
         here = _ignore_spec(folder, listed)
     except OSError as error:
-        yield Passed(folder, f"the folder cannot be listed ({error.strerror})", failed=True)
+        yield SkippedFile(folder, f"the folder cannot be listed ({error.strerror})", failed=True)
         return
-    except _Refused as refusal:
-        yield Passed(folder, f"left out, for its {IGNORE_FILE} {refusal}", failed=True)
+    except _BadIgnoreFile as refusal:
+        yield SkippedFile(folder, f"left out, for its {IGNORE_FILE} {refusal}", failed=True)
         return
     rules = (*outer, (folder, here)) if here is not None else outer
     for entry in listed:
         if not entry.name.startswith("."):
-            yield from _looked_at(entry, rules)
+            yield from _classify(entry, rules)
 
 
-def _looked_at(entry: "os.DirEntry[str]", rules: _Rules) -> "Iterator[Found | Passed | _Folder]":
+def _classify(
+    entry: "os.DirEntry[str]", rules: _Rules
+) -> "Iterator[WalkedFile | SkippedFile | _Folder]":
     path = Path(entry.path)
     try:
         is_link = entry.is_symlink()
         is_folder = entry.is_dir(follow_symlinks=False)
         is_file = entry.is_file(follow_symlinks=False)
     except OSError as error:
-        yield Passed(path, f"cannot be read ({error.strerror})", failed=True)
+        yield SkippedFile(path, f"cannot be read ({error.strerror})", failed=True)
         return
     if rules and _is_ignored(path, rules, is_folder=is_folder):
         return
     if is_link:
-        yield Passed(path, "a symbolic link; links are not followed")
+        yield SkippedFile(path, "a symbolic link; links are not followed")
     elif is_folder:
         yield _Folder(path, rules)
     elif is_file:
-        yield Found(path)
+        yield WalkedFile(path)
     else:
-        yield Passed(path, "not a regular file")
+        yield SkippedFile(path, "not a regular file")
 
 
 def _extension(path: Path) -> str:
@@ -134,18 +136,18 @@ def _ignore_spec(folder: Path, listed: "list[os.DirEntry[str]]") -> "GitIgnoreSp
     try:
         # A FIFO of this name would hold us for ever, and a link may lead to what is not for us.
         if not entry.is_file(follow_symlinks=False):
-            raise _Refused("is not a regular file")
+            raise _BadIgnoreFile("is not a regular file")
         if entry.stat().st_size > _IGNORE_BYTES_MAX:
-            raise _Refused(f"is over {_IGNORE_BYTES_MAX:,} bytes")
+            raise _BadIgnoreFile(f"is over {_IGNORE_BYTES_MAX:,} bytes")
         lines = (folder / IGNORE_FILE).read_text("utf-8", "surrogateescape").splitlines()
     except OSError as error:
-        raise _Refused(f"cannot be read ({error.strerror})") from error
+        raise _BadIgnoreFile(f"cannot be read ({error.strerror})") from error
     from pathspec import GitIgnoreSpec
 
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
-        raise _Refused(f"has a line that is not gitignore syntax ({error})") from error
+        raise _BadIgnoreFile(f"has a line that is not gitignore syntax ({error})") from error
 
 
 def _is_ignored(path: Path, rules: _Rules, *, is_folder: bool) -> bool:

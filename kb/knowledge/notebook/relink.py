@@ -6,7 +6,7 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Final
 
-from kb.intake.chunker.links import Link, Placed, placed_links
+from kb.intake.chunker.links import Link, LinkSpan, link_spans
 
 _SUFFIX: Final = ".md"
 
@@ -25,7 +25,7 @@ def target_from(source: str, link: Link) -> str | None:
 def relinked(
     text: str,
     source: str,
-    wanted: Callable[[Placed], str | None],
+    wanted: Callable[[LinkSpan], str | None],
     *,
     seen_from: str | None = None,
 ) -> str:
@@ -34,14 +34,14 @@ def relinked(
     None leaves a link as it is. The text is to stand at `seen_from`, where that is another path.
     """
     stands = seen_from or source
-    for one in sorted(placed_links(text), key=lambda one: -one.start):
+    for one in sorted(link_spans(text), key=lambda one: -one.start):
         path = wanted(one)
         if path is not None:
             text = text[: one.start] + _written(text, one, path, stands) + text[one.end :]
     return text
 
 
-def _written(text: str, one: Placed, path: str, stands: str) -> str:
+def _written(text: str, one: LinkSpan, path: str, stands: str) -> str:
     if one.link.kind == "wiki":
         return path.removesuffix(_SUFFIX)
     if one.link.target.startswith("/"):

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.intake.chunker.links import FileNames, Link, Placed, placed_links
+from kb.intake.chunker.links import FileNames, Link, LinkSpan, link_spans
 from kb.knowledge.notebook.likeness import lowest, pairs
 from kb.knowledge.notebook.listing import Listing
 from kb.knowledge.notebook.merging import body_of, parts_only_in
@@ -161,7 +161,7 @@ class Surveyor:
         for new in ways.values():
             self._referring.setdefault(new, set()).add(source)
 
-        def wanted(one: Placed) -> str | None:
+        def wanted(one: LinkSpan) -> str | None:
             is_broken = self.leads_to(source, one.link) is None
             return ways.get(one.link.target) if is_broken else None
 
@@ -170,7 +170,7 @@ class Surveyor:
     def without_links_to(self, source: str, text: str, drop: str, keep: str) -> str:
         """The text of `source` with its links to one note leading to another."""
 
-        def wanted(one: Placed) -> str | None:
+        def wanted(one: LinkSpan) -> str | None:
             return keep if self.leads_to(source, one.link) == drop else None
 
         return relinked(text, source, wanted)
@@ -178,7 +178,7 @@ class Surveyor:
     def as_part_of(self, drop: str, keep: str) -> str:
         """The text of `drop` as it is to stand in `keep`, its links leading where they led."""
 
-        def wanted(one: Placed) -> str | None:
+        def wanted(one: LinkSpan) -> str | None:
             found = self.leads_to(drop, one.link)
             if found == drop:
                 return keep
@@ -189,15 +189,15 @@ class Surveyor:
 
         return relinked(self.text(drop) or "", drop, wanted, seen_from=keep)
 
-    def _astray(self, source: str, text: str) -> Iterator[Placed]:
-        for one in placed_links(text):
+    def _astray(self, source: str, text: str) -> Iterator[LinkSpan]:
+        for one in link_spans(text):
             found = self.leads_to(source, one.link)
             if found is not None:
                 self._referring.setdefault(found, set()).add(source)
             elif self._leads_astray(source, one):
                 yield one
 
-    def _leads_astray(self, source: str, one: Placed) -> bool:
+    def _leads_astray(self, source: str, one: LinkSpan) -> bool:
         if one.link.kind == "wiki":
             name = one.link.target
             return name not in self._basenames and not self._is_there(name)
@@ -267,7 +267,7 @@ def _is_note(path: str) -> bool:
     return path.endswith(_SUFFIX) and not hidden and not is_index(path)
 
 
-def _broken(path: str, text: str, one: Placed, moved_to: str | None) -> BrokenLink:
+def _broken(path: str, text: str, one: LinkSpan, moved_to: str | None) -> BrokenLink:
     line = text.count("\n", 0, one.start) + 1
     return BrokenLink(path=path, line=line, target=one.link.target, moved_to=moved_to)
 

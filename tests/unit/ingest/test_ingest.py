@@ -10,7 +10,7 @@ from homes import SmallHome
 
 from kb.intake.ingest.changes import set_visibility, tombstone
 from kb.intake.ingest.ingest import Ingestor
-from kb.intake.ingest.request import IngestOutcome, Wishes
+from kb.intake.ingest.request import IngestOptions, IngestOutcome
 from kb.model.doc import Doc
 from kb.model.ids import Lsid, doc_id
 from kb.store import docs
@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Iterator[SmallHome]:
 
 def give(home: SmallHome, text: str = "# Tea\n\nwords", **wishes: object) -> IngestOutcome:
     """Take `text` in as one file, wished for so."""
-    asked = Wishes(**wishes)  # type: ignore[arg-type]
+    asked = IngestOptions(**wishes)  # type: ignore[arg-type]
     request = msgspec.structs.replace(home.request("a.md", text), wishes=asked)
     return home.ingestor.commit([home.ingestor.stage(request)])[0]
 

@@ -7,7 +7,7 @@ import msgspec
 from homes import SmallHome
 
 from kb.intake.embed.protocol import Embedder
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Doc, Scope
 from kb.model.search import SearchMode, SearchRequest, SearchResult
@@ -27,7 +27,7 @@ class SearchHome(SmallHome):
 
     def give(self, name: str, text: str, *, work: bool = True, **wishes: Any) -> Doc:
         """Take a doc in with wishes: tags, visibility, owner, title."""
-        request = msgspec.structs.replace(self.request(name, text), wishes=Wishes(**wishes))
+        request = msgspec.structs.replace(self.request(name, text), wishes=IngestOptions(**wishes))
         doc_id = self.commit(self.ingestor.stage(request))
         if work:
             self.work()

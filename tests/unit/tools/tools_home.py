@@ -8,7 +8,7 @@ from homes import SmallHome
 
 from kb.home.open_home import OpenHome
 from kb.home.spaces.spaces import Spaces
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Coverage, Doc, Scope
 from kb.model.text import Chunk
@@ -39,7 +39,7 @@ class ToolsHome(SmallHome):
     def give(self, name: str, text: str, *, work: bool = True, **wishes: Any) -> Doc:
         """Take a doc in with wishes: tags, visibility, owner, title."""
         wishes.setdefault("visibility", "public")
-        request = msgspec.structs.replace(self.request(name, text), wishes=Wishes(**wishes))
+        request = msgspec.structs.replace(self.request(name, text), wishes=IngestOptions(**wishes))
         return self._taken(request, work=work)
 
     def give_pages(self, name: str, pages: list[str]) -> Doc:
@@ -50,7 +50,7 @@ class ToolsHome(SmallHome):
             markdown="\n\f\n".join(pages) + "\n",
             coverage=Coverage(pages=len(pages), pages_with_text=len(pages)),
         )
-        wishes = Wishes(visibility="public")
+        wishes = IngestOptions(visibility="public")
         request = msgspec.structs.replace(request, canonical=canonical, wishes=wishes)
         return self._taken(request, work=True)
 

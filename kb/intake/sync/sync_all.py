@@ -9,22 +9,22 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import Gone, NotFound, RateLimited, SourceError
-from kb.intake.sync.collection import Collection, gap
+from kb.intake.sync.collection import Collection, diff_collection
 from kb.intake.sync.fetch import RETRY_AFTER_S_MAX
-from kb.intake.sync.folder import Survey, not_there, remove, survey
-from kb.intake.sync.moves import Move, follow, moves
+from kb.intake.sync.folder import FolderDiff, diff_folder, tombstone_vanished, unavailable_reason
+from kb.intake.sync.moves import DetectedMove, apply_moves, detect_moves
 from kb.intake.sync.origins import (
-    folder_of,
-    give_back,
-    hold,
-    listed,
+    acquire,
+    list_origins,
+    origin_folder,
     register,
-    resolve,
+    release,
+    resolve_origin,
     unregister,
 )
 from kb.intake.sync.report import AddReport, SourceLine, SyncOutcome, SyncReport, Tally
 from kb.intake.sync.url import next_try_ms
-from kb.intake.sync.walk import Found, Passed
+from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId
@@ -47,10 +47,12 @@ class SyncOptions(Struct, frozen=True, kw_only=True):
     home: Path | None = None
 
 
-class Reach(Protocol):
+class SourceReader(Protocol):
     """How sources are read into the store."""
 
-    def take_in(self, origin: Origin, seen: Sequence[Found | Passed]) -> tuple[AddReport, Origin]:
+    def take_in(
+        self, origin: Origin, seen: Sequence[WalkedFile | SkippedFile]
+    ) -> tuple[AddReport, Origin]:
         """Take in a page, or what a walk brought of a folder, as `add` does.
 
         Returns what became of it, and what the source is known by now.
@@ -74,12 +76,12 @@ class Reach(Protocol):
         ...
 
 
-class _Begun(Struct, frozen=True, kw_only=True):
+class _OpenFolderSync(Struct, frozen=True, kw_only=True):
     """A folder that is held: all that is there was taken in, and nothing has been removed yet."""
 
     held: Origin
     after: Origin
-    found: Survey
+    found: FolderDiff
     moved: int
     report: AddReport
 
@@ -87,7 +89,7 @@ class _Begun(Struct, frozen=True, kw_only=True):
 class Syncer:
     """Brings sources level."""
 
-    def __init__(self, store: Store, reach: Reach, options: SyncOptions) -> None:
+    def __init__(self, store: Store, reach: SourceReader, options: SyncOptions) -> None:
         self._store = store
         self._reach = reach
         self._options = options
@@ -101,7 +103,7 @@ class Syncer:
         before all of them were gone through.
         """
         lines: list[SourceLine] = []
-        begun: list[_Begun] = []
+        begun: list[_OpenFolderSync] = []
 
         def say(line: SourceLine) -> None:
             lines.append(line)
@@ -123,19 +125,19 @@ class Syncer:
         finally:
             if not self._options.dry_run:
                 for one in begun:
-                    give_back(self._store, one.after)
-        return summed(lines)
+                    release(self._store, one.after)
+        return total_report(lines)
 
-    def _end(self, begun: list[_Begun], number: int) -> SourceLine:
+    def _end(self, begun: list[_OpenFolderSync], number: int) -> SourceLine:
         line, after = self._end_folder(begun[number])
         begun.pop(number)
         if not self._options.dry_run:
-            give_back(self._store, after)
+            release(self._store, after)
         return line
 
     def _register_declared(self) -> None:
         with self._store.read() as txn:
-            known = {origin.origin_id for origin in listed(txn)}
+            known = {origin.origin_id for origin in list_origins(txn)}
         for origin in self._reach.declared():
             if origin.origin_id not in known and not self._options.dry_run:
                 register(self._store, origin)
@@ -144,16 +146,16 @@ class Syncer:
         now_ms = self._store.clock.now_ms()
         with self._store.read() as txn:
             if self._options.only is not None:
-                return [resolve(txn, self._options.only)]
-            origins = listed(txn)
+                return [resolve_origin(txn, self._options.only)]
+            origins = list_origins(txn)
         wait_ms = self._options.interval_min * _MINUTE_MS
         due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
         # The longest unseen first, so that --max serves all of them in turn.
         due.sort(key=lambda origin: (origin.tried_ms or 0, origin.location))
         return due[: self._options.sources_max]
 
-    def _sync(self, origin: Origin) -> "SourceLine | _Begun":
-        held = hold(self._store, origin)
+    def _sync(self, origin: Origin) -> "SourceLine | _OpenFolderSync":
+        held = acquire(self._store, origin)
         if held is None:
             return _line(origin, "busy", reason="another process is syncing it, or just has")
         after: Origin | None = held
@@ -174,7 +176,7 @@ class Syncer:
             line = _line(held, "failed", reason=error.reason)
         finally:
             if after is not None:
-                give_back(self._store, after)
+                release(self._store, after)
         return line
 
     def _level_one(self, origin: Origin) -> tuple[SourceLine, Origin]:
@@ -183,9 +185,9 @@ class Syncer:
     def _collection(self, origin: Origin) -> tuple[SourceLine, Origin]:
         named = self._reach.collect(origin)
         report = self._reach.take_members(named)
-        found = gap(self._store, named)
-        held = found.held_back if named.amiss or not self._options.accept_deletions else None
-        removed = [] if held else remove(self._store, found.vanished)
+        found = diff_collection(self._store, named)
+        held = found.hold_back_reason if named.amiss or not self._options.accept_deletions else None
+        removed = [] if held else tombstone_vanished(self._store, found.vanished)
         outcome: SyncOutcome = "held_back" if held else "synced"
         line = _line(origin, outcome, report, removed=len(removed), reason=held)
         if named.is_gone:
@@ -195,10 +197,10 @@ class Syncer:
             return line, msgspec.structs.replace(origin, last_error=held)
         return line, self._level(origin)
 
-    def _begin_folder(self, origin: Origin) -> _Begun:
+    def _begin_folder(self, origin: Origin) -> _OpenFolderSync:
         """Take in what is there, or with a dry run say what would be."""
         found = self._survey(origin)
-        recognised = moves(
+        recognised = detect_moves(
             self._store,
             found.fresh,
             found.lost,
@@ -216,19 +218,21 @@ class Syncer:
                 added=report.added - len(moved),
                 unchanged=report.unchanged + len(moved),
             )
-        return _Begun(held=origin, after=after, found=found, moved=len(moved), report=report)
+        return _OpenFolderSync(
+            held=origin, after=after, found=found, moved=len(moved), report=report
+        )
 
-    def _follow(self, recognised: list[Move]) -> list[DocId]:
+    def _follow(self, recognised: list[DetectedMove]) -> list[DocId]:
         if self._options.dry_run:
             return [one.doc.doc_id for one in recognised]
-        return follow(self._store, recognised)
+        return apply_moves(self._store, recognised)
 
-    def _end_folder(self, begun: _Begun) -> tuple[SourceLine, Origin]:
+    def _end_folder(self, begun: _OpenFolderSync) -> tuple[SourceLine, Origin]:
         """Remove what is nowhere any more, unless so much is gone that it must be an accident."""
         left, held_back = self._left_over(begun)
         removed = 0 if held_back or not left else len(left)
         if removed and not self._options.dry_run:
-            removed = len(remove(self._store, left))
+            removed = len(tombstone_vanished(self._store, left))
         line = _line(
             begun.held,
             "held_back" if held_back else "synced",
@@ -241,23 +245,23 @@ class Syncer:
             return line, msgspec.structs.replace(begun.after, last_error=held_back)
         return line, self._level(begun.after)
 
-    def _left_over(self, begun: _Begun) -> tuple[list[Doc], str | None]:
+    def _left_over(self, begun: _OpenFolderSync) -> tuple[list[Doc], str | None]:
         """Docs whose files are gone and nowhere else, and why they may not be removed."""
         found = begun.found
         left = [doc for doc in found.vanished if doc.doc_id not in self._moved]
         if self._options.dry_run:
-            held_back = found.held_back if left or not found.seen else None
+            held_back = found.hold_back_reason if left or not found.seen else None
             return left, None if self._options.accept_deletions else held_back
         if not left:
-            return left, not_there(folder_of(begun.held))
+            return left, unavailable_reason(origin_folder(begun.held))
         # Looked at again: what has come back since, or was never gone, stays.
         again = self._survey(begun.held, found.known)
         still = {doc.doc_id for doc in again.vanished}
         left = [doc for doc in left if doc.doc_id in still]
-        return left, None if self._options.accept_deletions else again.held_back
+        return left, None if self._options.accept_deletions else again.hold_back_reason
 
-    def _survey(self, origin: Origin, known_before: int | None = None) -> Survey:
-        return survey(self._store, origin, self._options.home, known_before)
+    def _survey(self, origin: Origin, known_before: int | None = None) -> FolderDiff:
+        return diff_folder(self._store, origin, self._options.home, known_before)
 
     def _url(self, origin: Origin) -> tuple[SourceLine, Origin]:
         report, after = self._reach.take_in(origin, ())
@@ -284,15 +288,15 @@ class Syncer:
             next_try_ms=next_try_ms(failures, wait_s, self._store.clock.now_ms()),
         )
 
-    def _foresee(self, origin: Origin) -> "SourceLine | _Begun":
+    def _foresee(self, origin: Origin) -> "SourceLine | _OpenFolderSync":
         if origin.kind == "url":
             return _line(origin, "synced", reason="would be asked whether it changed")
         if origin.kind in FOLDERS:
             return self._begin_folder(origin)
         named = self._reach.collect(origin)
         report = self._reach.take_members(named)
-        found = gap(self._store, named)
-        held = found.held_back if named.amiss or not self._options.accept_deletions else None
+        found = diff_collection(self._store, named)
+        held = found.hold_back_reason if named.amiss or not self._options.accept_deletions else None
         outcome: SyncOutcome = "held_back" if held else "synced"
         removed = 0 if held else len(found.vanished)
         return _line(origin, outcome, report, removed=removed, reason=held)
@@ -335,7 +339,7 @@ def _line(
     )
 
 
-def summed(lines: list[SourceLine]) -> SyncReport:
+def total_report(lines: list[SourceLine]) -> SyncReport:
     """The report over all sources."""
     names = [name for name in SyncReport.__struct_fields__ if name != "sources"]
     sums = {name: sum(getattr(line, name) for line in lines) for name in names}

@@ -12,7 +12,7 @@ CHARS_PER_TOKEN_MAX: Final = 12
 _VISIBLE = re.compile(r"\S")
 
 
-class Ruler:
+class TokenCounter:
     """Lengths and reaches in one text; a token belongs to the range that holds its last character.
 
     That makes a token with its leading space, as some tokenizers have it, belong to the word.

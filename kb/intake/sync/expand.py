@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kb.errors import SourceError
-from kb.intake.sync.items import Item, Left, of_walk
+from kb.intake.sync.items import SkippedItem, SourceItem, walked_item
 from kb.intake.sync.walk import walk
 from kb.model.source import STDIN_NAME, display_name
 
 
-class Naming:
+class SourceExpander:
     """Makes items of what was named in one call."""
 
     def __init__(
@@ -32,9 +32,9 @@ class Naming:
         self.folders: list[Path] = []
         """Those that were named, once `items` has been gone through."""
 
-    def items(self, sources: Iterable[str]) -> Iterator[Item | Left]:
+    def items(self, sources: Iterable[str]) -> Iterator[SourceItem | SkippedItem]:
         """Every source once: one that is named twice, or named and in a folder, is one source."""
-        named: dict[str, Item | Left] = {}
+        named: dict[str, SourceItem | SkippedItem] = {}
         for source in sources:
             item = self._named(source)
             if isinstance(item, Path):
@@ -50,30 +50,30 @@ class Naming:
                 if name in known:
                     continue
                 known.add(name)
-                yield of_walk(seen, name)
+                yield walked_item(seen, name)
 
-    def _named(self, source: str) -> Item | Left | Path:
+    def _named(self, source: str) -> SourceItem | SkippedItem | Path:
         """What a person named; a path where it is a folder to walk."""
         if source == STDIN_NAME:
-            return Item(self._stdin_name, None, named=True)
+            return SourceItem(self._stdin_name, None, is_explicit=True)
         if "://" in source[:12]:
-            return _named_url(source)
+            return _url_item(source)
         if not source:
-            return Left(source, "an empty name", failed=True)
+            return SkippedItem(source, "an empty name", failed=True)
         # The real path, so that a file has one name however it was typed.
         path = Path(os.path.realpath(os.path.expanduser(source)))
         if not os.path.isdir(path):
-            return Item(display_name(path), path, named=True)
+            return SourceItem(display_name(path), path, is_explicit=True)
         if not self._recursive:
-            return Left(display_name(path), "a folder; add it with --recursive", failed=True)
+            return SkippedItem(display_name(path), "a folder; add it with --recursive", failed=True)
         return path
 
 
-def _named_url(source: str) -> Item | Left:
+def _url_item(source: str) -> SourceItem | SkippedItem:
     from kb.intake.sync.url import url_lsid
 
     try:
         url = url_lsid(source).removeprefix("url:")
     except SourceError as error:
-        return Left(source, error.reason, failed=True)
-    return Item(url, None, named=True, url=url)
+        return SkippedItem(source, error.reason, failed=True)
+    return SourceItem(url, None, is_explicit=True, url=url)

@@ -16,7 +16,7 @@ from kb.intake.sync.weburl import WebUrl
 from kb.model.deadline import Deadline
 
 _ADDRESSES_MAX: Final = 8
-_RAISED: Final = (
+_NETWORK_ERRORS: Final = (
     httpcore.TimeoutException,
     httpcore.NetworkError,
     httpcore.ProtocolError,
@@ -27,7 +27,7 @@ _RAISED: Final = (
 )
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class HttpResponse(Struct, frozen=True, kw_only=True):
     """A response whose body is still to be read."""
 
     status: int
@@ -46,7 +46,7 @@ def exchange(
     deadline: Deadline,
     tls: ssl.SSLContext | None,
     source: str,
-) -> Iterator[Answer]:
+) -> Iterator[HttpResponse]:
     """GET the URL from one of `addresses`; the connection lives as long as the context.
 
     The URL's host only names: in the Host header and in the check of the certificate. Proxies,
@@ -54,7 +54,7 @@ def exchange(
     come out as SourceErrors, also those met while the body is read; none of them quotes what the
     server sent.
     """
-    backend = _Pinned(addresses, connect_s, deadline, source)
+    backend = _PinnedBackend(addresses, connect_s, deadline, source)
     raw_url = httpcore.URL(
         scheme=url.scheme.encode(),
         host=url.host.encode(),
@@ -67,16 +67,16 @@ def exchange(
             httpcore.ConnectionPool(ssl_context=tls, network_backend=backend, retries=0) as pool,
             pool.stream("GET", raw_url, headers=sent) as response,
         ):
-            yield Answer(
+            yield HttpResponse(
                 status=response.status,
                 headers=_by_name(response.headers),
                 parts=response.iter_stream(),
             )
-    except _RAISED as error:
-        raise told(error, deadline, source) from error
+    except _NETWORK_ERRORS as error:
+        raise source_error_of(error, deadline, source) from error
 
 
-def told(error: BaseException, deadline: Deadline, source: str) -> SourceError:
+def source_error_of(error: BaseException, deadline: Deadline, source: str) -> SourceError:
     """What an error of the network or the library means for a person."""
     match error:
         case _ if deadline.is_over:
@@ -94,7 +94,7 @@ def told(error: BaseException, deadline: Deadline, source: str) -> SourceError:
     return Transient(detail, source=source)
 
 
-def _untrusted(error: BaseException | None, source: str) -> SourceError | None:
+def _tls_error(error: BaseException | None, source: str) -> SourceError | None:
     """What an error of the handshake means; None where it is one of the network."""
     match error:
         case ssl.SSLCertVerificationError():
@@ -122,7 +122,7 @@ def _text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-class _Pinned(httpcore.NetworkBackend):
+class _PinnedBackend(httpcore.NetworkBackend):
     """Connects to the given addresses, in their order, and to nothing else."""
 
     def __init__(
@@ -147,16 +147,16 @@ class _Pinned(httpcore.NetworkBackend):
         share_s = self._connect_s / len(self._addresses)
         errors: list[Exception] = []
         for address in self._addresses:
-            timeout_s = _left(self._deadline, httpcore.ConnectTimeout, share_s)
+            timeout_s = _remaining_s(self._deadline, httpcore.ConnectTimeout, share_s)
             try:
                 stream = self._inner.connect_tcp(address, port, timeout_s, local_address, options)
-                return _Timed(stream, self._connect_s, self._deadline, self._source)
+                return _DeadlineStream(stream, self._connect_s, self._deadline, self._source)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 errors.append(error)
         raise errors[-1]
 
 
-class _Timed(httpcore.NetworkStream):
+class _DeadlineStream(httpcore.NetworkStream):
     """A stream whose every step ends at the deadline, however often a byte comes in."""
 
     def __init__(
@@ -169,11 +169,11 @@ class _Timed(httpcore.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
         """Read what is there, at most `max_bytes`."""
-        return self._inner.read(max_bytes, _left(self._deadline, httpcore.ReadTimeout))
+        return self._inner.read(max_bytes, _remaining_s(self._deadline, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
         """Write all of it."""
-        self._inner.write(buffer, _left(self._deadline, httpcore.WriteTimeout))
+        self._inner.write(buffer, _remaining_s(self._deadline, httpcore.WriteTimeout))
 
     def close(self) -> None:
         """Close the connection."""
@@ -186,20 +186,20 @@ class _Timed(httpcore.NetworkStream):
         timeout: float | None = None,  # noqa: ARG002
     ) -> httpcore.NetworkStream:
         """Encrypt, with the certificate checked against `server_hostname`."""
-        timeout_s = _left(self._deadline, httpcore.ConnectTimeout, self._connect_s)
+        timeout_s = _remaining_s(self._deadline, httpcore.ConnectTimeout, self._connect_s)
         try:
             stream = self._inner.start_tls(ssl_context, server_hostname, timeout_s)
         except httpcore.ConnectError as error:
             # Told here: on its way up the library drops what caused the error.
-            raise _untrusted(error.__cause__, self._source) or error from error.__cause__
-        return _Timed(stream, self._connect_s, self._deadline, self._source)
+            raise _tls_error(error.__cause__, self._source) or error from error.__cause__
+        return _DeadlineStream(stream, self._connect_s, self._deadline, self._source)
 
     def get_extra_info(self, info: str) -> Any:
         """What the stream below says."""
         return self._inner.get_extra_info(info)
 
 
-def _left(
+def _remaining_s(
     deadline: Deadline, late: Callable[[], Exception], at_most_s: float | None = None
 ) -> float:
     try:
