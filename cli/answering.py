@@ -15,11 +15,11 @@ from kb.model.config import Settings
 from kb.store.content.layout import HomePaths
 
 if TYPE_CHECKING:
-    from kb.client.wire import Wire
+    from kb.client.http_client import ServerClient
     from kb.operations.operation import Operation
 
 
-def server_of(ctx: click.Context) -> "Wire | None":
+def server_of(ctx: click.Context) -> "ServerClient | None":
     """The server that is to be asked; None where it is the homes here.
 
     Raises UsageError for an address that cannot be one.
@@ -31,22 +31,22 @@ def server_of(ctx: click.Context) -> "Wire | None":
     return _wire(named, settings)
 
 
-def own_server(ctx: click.Context, port: int | None) -> "Wire":
+def own_server(ctx: click.Context, port: int | None) -> "ServerClient":
     """The server on this machine that the settings name, at another port where one is said."""
     settings = settings_of(ctx, homes_of(ctx)[0].home)
     host, port = settings.serve.host, settings.serve.port if port is None else port
     return _wire(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", settings)
 
 
-def _wire(named: str, settings: Settings) -> "Wire":
-    from kb.client.wire import Wire, server_at, with_own_token
+def _wire(named: str, settings: Settings) -> "ServerClient":
+    from kb.client.http_client import ServerClient, server_at, with_own_token
 
     said = settings.client
     # The token that is set is for the server that is set, and for no other.
     own = said.token if named == said.server else ""
     token = os.environ.get("KB_TOKEN") or own
     server = server_at(named, token, is_insecure=said.insecure)
-    return Wire(server if token else with_own_token(server), said.timeout_s)
+    return ServerClient(server if token else with_own_token(server), said.timeout_s)
 
 
 def answer(
@@ -56,11 +56,11 @@ def answer(
 
     `options` are for what is asked here alone. Spaces are closed when the command ends.
     """
-    wire = server_of(ctx)
-    if wire is not None:
+    client = server_of(ctx)
+    if client is not None:
         from kb.client.remote import run_remote
 
-        return run_remote(wire, operation, request), False
+        return run_remote(client, operation, request), False
     from kb.operations.operation import LOCAL
 
     spaces = open_spaces(ctx)
@@ -69,11 +69,11 @@ def answer(
 
 def asker(ctx: click.Context, operation: "Operation") -> Callable[[Any], Any]:
     """Asks an operation again and again, of the spaces here or of a server."""
-    wire = server_of(ctx)
-    if wire is not None:
+    client = server_of(ctx)
+    if client is not None:
         from kb.client.remote import run_remote
 
-        return functools.partial(run_remote, wire, operation)
+        return functools.partial(run_remote, client, operation)
     from kb.operations.operation import LOCAL
 
     spaces = open_spaces(ctx)

@@ -100,7 +100,7 @@ def _judged(home: Path) -> TrustDecision:
     known, mine = trust_list(), user_home()
     verdict = decide_trust(home, known, mine)
     if verdict.can_be_trusted and sys.stdin.isatty():
-        from cli.stranger import is_let_in_now
+        from cli.trust_prompt import is_let_in_now
 
         if is_let_in_now(home, known):
             return decide_trust(home, known, mine)
@@ -162,7 +162,7 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
 
     settings, left_out = loaded()
     if left_out and sys.stdin.isatty():
-        from cli.stranger import is_let_in_now
+        from cli.trust_prompt import is_let_in_now
 
         if is_let_in_now(home, trust_list()):
             settings, left_out = loaded()

@@ -8,7 +8,7 @@ from cli.answering import own_server
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from cli.words import text
-from kb.client.wire import Body
+from kb.client.http_client import Body
 from kb.operations import tokens
 from kb.operations.tokens import TOKEN_ROLES, USER_DEFAULT, AddTokenRequest, Link, TokenRole
 
@@ -73,8 +73,8 @@ def own() -> None:
 @click.pass_context
 def link(ctx: click.Context, port: int | None) -> None:
     """Print a link that opens the page of your running server in a browser, once."""
-    wire = own_server(ctx, port)
-    click.echo(clean(wire.server.url + wire.post("/v1/links", Body(data=b"{}"), Link).path))
+    client = own_server(ctx, port)
+    click.echo(clean(client.server.url + client.post("/v1/links", Body(data=b"{}"), Link).path))
 
 
 @command.command(name="rm")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cli.home import here
 from cli.output import clean, print_json, warn
-from cli.stranger import let_in, settings_in, what_it_says
+from cli.trust_prompt import let_in, settings_in, what_it_says
 from kb.errors import HeldBack, NotFound, UsageError
 from kb.store.content.layout import PROJECT_FOLDER
 from kb.store.trust import TrustedHome, TrustList, escaping_link, trust_list

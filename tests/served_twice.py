@@ -25,10 +25,10 @@ from kb.knowledge.packs.register import register
 from kb.model.config import ServeSettings, load
 from kb.model.doc import VISIBILITIES, Scope, Visibility
 from kb.model.token import Role
-from kb.serve.crew import Crew, Crews
+from kb.serve.access_log import AccessLog
+from kb.serve.executor import CallExecutor, CallExecutors
 from kb.serve.http_changes import Changes
-from kb.serve.http_gate import Doors, Gate
-from kb.serve.http_lines import Lines
+from kb.serve.http_gate import Gate, GateOptions
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_routes import Served
 from kb.serve.http_server import all_routes
@@ -177,7 +177,7 @@ class Asked:
         self.app = spaces.first
         self.twice = twice
         metrics = Metrics()
-        self._lines = Lines(io.StringIO(), "text", twice.clock)
+        self._lines = AccessLog(io.StringIO(), "text", twice.clock)
         self.served = Served(
             app=self.app,
             spaces=spaces,
@@ -188,10 +188,12 @@ class Asked:
             counters=metrics.lines,
         )
         said = ServeSettings(stream_s=0.5)
-        doors = Doors(settings=said, host="127.0.0.1", is_loopback=True, draw=bytes)
-        crews = Crews(short=Crew(1, 8), long=Crew(1, 8))
+        options = GateOptions(settings=said, host="127.0.0.1", is_loopback=True, draw=bytes)
+        executors = CallExecutors(short=CallExecutor(1, 8), long=CallExecutor(1, 8))
         streams = Streams(8, metrics)
-        self._gate = Gate(all_routes(), self.served, doors, metrics, crews, self._lines, streams)
+        self._gate = Gate(
+            all_routes(), self.served, options, metrics, executors, self._lines, streams
+        )
 
     def ask(
         self, role: Role, method: str, address: str, body: bytes = b"", media: str = ""

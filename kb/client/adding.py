@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from kb.client.http_client import Body, Query, ServerClient
 from kb.client.problems import NotTaken, ServerBusy, TooMuch
 from kb.client.waiting import docs_done
-from kb.client.wire import Body, Query, Wire
 from kb.errors import SourceError, TooLarge
 from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.expand import SourceExpander
@@ -49,7 +49,7 @@ class RemoteAdder:
 
     def __init__(
         self,
-        wire: Wire,
+        client: ServerClient,
         naming: SourceExpander,
         wishes: IngestOptions,
         *,
@@ -57,7 +57,7 @@ class RemoteAdder:
         host: str,
     ) -> None:
         """`host` is what this machine is called: files are known by it and their path again."""
-        self._wire = wire
+        self._wire = client
         self._naming = naming
         self._wishes = wishes
         self._file_bytes_max = file_bytes_max
@@ -147,7 +147,7 @@ class RemoteAdder:
         return self._patient("/v1/files", body, query)
 
     def _patient(self, path: str, body: Struct | Body, query: Query = ()) -> _Taken:
-        """What the server says once it has a place for this. Raises as `Wire.post` does."""
+        """What the server says once it has a place for this. Raises as `ServerClient.post` does."""
         for _ in range(_BUSY_TRIES):
             try:
                 return self._wire.post(path, body, _Taken, query, wait_s=_TAKE_S)

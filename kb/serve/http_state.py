@@ -60,6 +60,7 @@ class Jobs(Struct, frozen=True, kw_only=True):
     jobs: tuple[JobReport, ...]
 
 
+# Long because it is a list of routes, which are data.
 def state_routes() -> tuple[Route, ...]:
     """What is kept current, what is to do, and how much there is."""
     return (

@@ -15,7 +15,7 @@ from served_twice import EVE, Answer, Asked, Hidden, Twice
 from kb.model.doc import Scope
 from kb.model.token import Role
 from kb.operations.table import HELP, LEARN, OPERATIONS, TOOLS
-from kb.serve.crew import InPlace
+from kb.serve.executor import InlineExecutor
 from kb.serve.http_server import all_routes
 from kb.serve.mcp import make_server
 from kb.serve.writing import writers
@@ -88,7 +88,7 @@ def arguments_of(tool: str, known: Known) -> list[dict[str, Any]]:
 def messages(asked: Asked, known: Known) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is sent to /mcp: every method that a server of ours takes."""
     app = asked.app
-    server = make_server(asked.served.spaces, Scope(user=EVE), InPlace(), writers(app))
+    server = make_server(asked.served.spaces, Scope(user=EVE), InlineExecutor(), writers(app))
     uris = [
         *(f"kb://doc/{one}" for one in known.docs),
         *(f"kb://topic/{one}/{slug}" for one in known.topics for slug in ("first", "known", "x")),

@@ -149,7 +149,6 @@ def test_the_readme_has_the_exit_codes_of_the_error_tree() -> None:
 def shapes() -> dict[str, list[tuple[str, Any]]]:
     """For each document in the README, the records it shows: where, and of which class."""
     from cli import doctor, trust
-    from kb.home.spaces import answers
     from kb.home.stats import DeadLetter, Stats
     from kb.intake.sync import report as added
     from kb.knowledge.answers import Answer, Sentence, Source
@@ -160,12 +159,13 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
     from kb.model import doc, origin, search
     from kb.model.signal import Signal
     from kb.operations import (
+        docs,
         embedder,
+        entities,
         entries,
         jobs,
-        kept,
         remove,
-        search_entities,
+        show,
         signals,
         sources,
         tokens,
@@ -185,11 +185,11 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
             ("entity_alignment", search.EntityAlignment),
         ],
         "ask": [("", Answer), ("sentences", Sentence), ("sources", Source)],
-        "ls": [("", answers.SpaceDocs), ("docs", answers.SpaceDoc)],
+        "ls": [("", docs.Docs), ("docs", docs.DocRow)],
         "show": [
-            ("", kept.WholeDoc),
+            ("", show.WholeDoc),
             ("doc", doc.Doc),
-            ("passages", kept.Passage),
+            ("passages", show.Passage),
             ("references", entries.Reference),
         ],
         "stats": [("", Stats), ("dead_letters", DeadLetter)],
@@ -198,7 +198,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         "prompt": [("", Knowledge)],
         "rm": [("", remove.RemoveResult)],
         "entities": [
-            ("", search_entities.SearchEntitiesOutput),
+            ("", entities.EntitiesPage),
             ("entities", search.KnownEntity),
         ],
         "pack": pack_shapes(),

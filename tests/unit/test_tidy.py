@@ -57,8 +57,8 @@ HEAVY = frozenset((*OWNERS, "numpy", "cryptography")) - {"click"}
 HEAVY_AT_TOP = {
     ("kb/store/lmdb_env.py", "lmdb"),
     ("kb/intake/sync/http_exchange.py", "httpcore"),
-    ("kb/serve/http_wire.py", "uvicorn"),
-    ("kb/serve/http_wire.py", "h11"),
+    ("kb/serve/http_protocol.py", "uvicorn"),
+    ("kb/serve/http_protocol.py", "h11"),
     ("cli/progress.py", "rich"),
 }
 

@@ -45,7 +45,7 @@ def test_rename_while_embedding_leaves_no_gap(
     assert home.check().checked.dense_rows == 1
 
 
-class Crew:
+class CallExecutor:
     """Threads that each repeat one thing on a home until told to stop, and what went wrong."""
 
     def __init__(self, home: SmallHome) -> None:
@@ -88,7 +88,7 @@ class Crew:
 
 def test_adders_workers_and_compactors_at_once(home: SmallHome) -> None:
     """Adds, edits, deletions, jobs and compaction without grace, all at once: the home is sound."""
-    crew = Crew(home)
+    crew = CallExecutor(home)
     adders = [crew.start(crew.add) for _ in range(2)]
     others = [crew.start(job) for job in (crew.compact, crew.compact, crew.work, crew.work)]
     for thread in adders:

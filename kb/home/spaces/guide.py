@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kb.search.engine import Searcher
 
 
-class Once:
+class LazyHome:
     """A home that is opened when it is first needed, by one of the threads that need it."""
 
     def __init__(self, opened: Callable[[], App]) -> None:

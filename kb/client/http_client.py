@@ -117,7 +117,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class Wire:
+class ServerClient:
     """Asks one server, each time on a connection of its own; follows nothing, keeps nothing."""
 
     def __init__(self, server: Server, timeout_s: float) -> None:

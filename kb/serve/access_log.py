@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from kb.model.clock import Clock
 
-LineFormat = Literal["json", "text"]
+LogFormat = Literal["json", "text"]
 _NONE: Final = "-"
 _WAITING_MAX: Final = 10_000
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class AccessEntry(Struct, frozen=True, kw_only=True):
     """A request that has ended: the route and not the address, for that may hold what was asked."""
 
     request_id: str
@@ -29,7 +29,7 @@ class Line(Struct, frozen=True, kw_only=True):
     user: str | None
 
 
-class _LeftOut(Struct, frozen=True, kw_only=True):
+class _DroppedEntries(Struct, frozen=True, kw_only=True):
     left_out: int
 
 
@@ -38,14 +38,14 @@ class _Fault(Struct, frozen=True, kw_only=True):
     error: str
 
 
-class Lines:
+class AccessLog:
     """Writes lines, each whole, however many threads write; close it.
 
     A thread of its own writes them, so that no answer waits for whoever reads the log. Of those
     that wait there are at most 10,000: what comes then is left out, and how much is said later.
     """
 
-    def __init__(self, stream: TextIO, form: LineFormat, clock: Clock) -> None:
+    def __init__(self, stream: TextIO, form: LogFormat, clock: Clock) -> None:
         self._stream = stream
         self._form = form
         self._clock = clock
@@ -55,7 +55,7 @@ class Lines:
         self._writer = threading.Thread(target=self._write_all, name="kb-lines", daemon=True)
         self._writer.start()
 
-    def write(self, line: Line) -> None:
+    def write(self, line: AccessEntry) -> None:
         """A request that has ended."""
         user = (line.user or _NONE).replace(" ", "_")
         self._put(
@@ -97,7 +97,7 @@ class Lines:
             with self._lock:
                 count, self._left_out = self._left_out, 0
             if count:
-                left_out = _LeftOut(left_out=count)
+                left_out = _DroppedEntries(left_out=count)
                 self._write_one(self._formed(left_out, f"{count} lines were left out"))
 
     def _write_one(self, text: str) -> None:

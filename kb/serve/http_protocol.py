@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from kb.serve.http_reply import PROBLEM, Refusal, problem_of
-from kb.serve.own_socket import OWN
+from kb.serve.local_socket import OWN
 from kb.store.content.peer import is_same_user
 
 _HINTED: Final = frozenset((400, 431, 501))

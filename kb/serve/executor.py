@@ -23,7 +23,7 @@ class Calls(Protocol):
         ...
 
 
-class InPlace:
+class InlineExecutor:
     """Does it where it is asked: for a thread that has a loop of its own."""
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -31,7 +31,7 @@ class InPlace:
         return work()
 
 
-class Crew:
+class CallExecutor:
     """A bounded number of threads before which a bounded number of calls may wait; close it."""
 
     def __init__(self, threads: int = _THREADS, calls_max: int = _WAITING_MAX) -> None:
@@ -64,14 +64,14 @@ class Crew:
         return not wait(list(self._calls), wait_s).not_done
 
 
-class Crews(Struct, frozen=True, kw_only=True):
+class CallExecutors(Struct, frozen=True, kw_only=True):
     """The threads of a server: whoever waits for others takes none from those who do not."""
 
-    short: Crew
-    long: Crew
+    short: CallExecutor
+    long: CallExecutor
 
     def close(self, wait_s: float) -> bool:
-        """As `Crew.close`, of both."""
+        """As `CallExecutor.close`, of both."""
         end_s = time.monotonic() + wait_s
         is_quiet = self.short.close(wait_s)
         return self.long.close(max(0.0, end_s - time.monotonic())) and is_quiet
