@@ -56,7 +56,7 @@ def take_in(app: App, rows: Iterable[tuple[str, str, str]]) -> None:
             raw_sha256=sha256_hex(raw),
             extension="txt",
             canonicalizer="eval",
-            wishes=IngestOptions(),
+            ingest_options=IngestOptions(),
         )
         batch.append(app.ingestor.stage(request))
         if len(batch) == BATCH:

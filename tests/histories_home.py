@@ -196,7 +196,7 @@ class InProcess:
         if not (self.disk.root / place).exists():
             return
         options = AddOptions(
-            recursive=True, home=self._home, wishes=IngestOptions(visibility=visibility)
+            recursive=True, home=self._home, ingest_options=IngestOptions(visibility=visibility)
         )
         with self.app.parser() as parser:
             report = self.app.adder(parser, options).add([str(self.disk.root / place)])

@@ -65,7 +65,7 @@ class SmallHome:
             raw_sha256=sha256_hex(raw),
             extension="md",
             canonicalizer=FINGERPRINT,
-            wishes=IngestOptions(title=title),
+            ingest_options=IngestOptions(title=title),
             stamp=FileStamp(size_bytes=len(raw), mtime_ns=1, ctime_ns=1, inode=1, taken_ms=now_ms),
         )
 

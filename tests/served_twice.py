@@ -137,10 +137,10 @@ class Twice:
             app.syncer(parser, SyncOptions(home=self.home)).run()
 
     def _add(self, app: App, kind: Visibility, owner: str) -> None:
-        wishes = IngestOptions(visibility=kind, owner=owner, tags=(f"{kind}-{owner}",))
+        ingest_options = IngestOptions(visibility=kind, owner=owner, tags=(f"{kind}-{owner}",))
         paths = [str(path) for path in sorted((self.root / f"{kind}-{owner}").iterdir())]
         with app.parser() as parser:
-            app.adder(parser, AddOptions(wishes=wishes)).add(paths)
+            app.adder(parser, AddOptions(ingest_options=ingest_options)).add(paths)
 
     def work(self, app: App) -> None:
         """Do all that is to do."""

@@ -51,7 +51,7 @@ class RemoteAdder:
         self,
         client: ServerClient,
         naming: SourceExpander,
-        wishes: IngestOptions,
+        ingest_options: IngestOptions,
         *,
         file_bytes_max: int,
         host: str,
@@ -59,7 +59,7 @@ class RemoteAdder:
         """`host` is what this machine is called: files are known by it and their path again."""
         self._wire = client
         self._naming = naming
-        self._wishes = wishes
+        self._ingest_options = ingest_options
         self._file_bytes_max = file_bytes_max
         self._host = host
         self._tally = Tally()
@@ -115,13 +115,13 @@ class RemoteAdder:
 
     def _taken(self, item: SourceItem, stdin_fd: int) -> _Taken | None:
         """What became of a source; None where it is accounted for without the server."""
-        wishes = self._wishes
+        ingest_options = self._ingest_options
         if item.url is not None:
             asked = _PageAsked(
                 url=item.url,
-                tags=wishes.tags or (),
-                visibility=wishes.visibility,
-                title=wishes.title,
+                tags=ingest_options.tags or (),
+                visibility=ingest_options.visibility,
+                title=ingest_options.title,
             )
             return self._patient("/v1/docs", asked)
         if item.path is None:
@@ -139,9 +139,9 @@ class RemoteAdder:
         return ("name", plain), ("place", f"{self._host}:{shown}")
 
     def _handed_in(self, data: bytes, place: Query) -> _Taken:
-        wishes = self._wishes
-        said = (("title", wishes.title), ("visibility", wishes.visibility))
-        tags = (("tag", tag) for tag in wishes.tags or ())
+        ingest_options = self._ingest_options
+        said = (("title", ingest_options.title), ("visibility", ingest_options.visibility))
+        tags = (("tag", tag) for tag in ingest_options.tags or ())
         query = (*place, *tags, *((name, value) for name, value in said if value))
         body = Body(data=data, media=_BINARY)
         return self._patient("/v1/files", body, query)

@@ -264,7 +264,7 @@ class App:
             home=options.home,
             keep_current=False,
             revive=revive,
-            wishes=IngestOptions(visibility=visibility),
+            ingest_options=IngestOptions(visibility=visibility),
         )
         if ready:
             # They can be used where they are cut and embedded as the home does it.

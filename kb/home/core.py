@@ -43,7 +43,7 @@ def put_core(app: App, visibility: Visibility | None = None) -> Installed:
     """
     done = install(app.store, app.paths.knowledge / FOLDER)
     if done.to_take_in:
-        options = AddOptions(wishes=IngestOptions(visibility=visibility))
+        options = AddOptions(ingest_options=IngestOptions(visibility=visibility))
         with app.parser() as parser:
             report = app.adder(parser, options).add([str(path) for path in done.to_take_in])
         _work(app)

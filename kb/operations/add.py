@@ -64,7 +64,7 @@ def adder(app: "App", request: AddRequest) -> Iterator[SourceAdder]:
     options = AddOptions(
         recursive=request.recursive,
         extensions=request.extensions or settings.extensions,
-        wishes=wishes_of(request),
+        ingest_options=ingest_options_of(request),
         dry_run=request.dry_run,
         file_bytes_max=settings.file_bytes_max,
         home=Path(os.path.realpath(app.paths.root)),
@@ -83,7 +83,7 @@ def with_failed_jobs(app: "App", report: AddResult) -> AddResult:
     return with_failed(report, reasons)
 
 
-def wishes_of(request: AddRequest) -> "IngestOptions":
+def ingest_options_of(request: AddRequest) -> "IngestOptions":
     """What the request says of its sources, for whoever takes them in."""
     from kb.intake.ingest.request import IngestOptions
 

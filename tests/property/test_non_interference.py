@@ -105,10 +105,12 @@ class Home(SmallHome):
         """Take a doc in; its jobs wait."""
         self.names += 1
         visibility, owner = shown
-        wishes = IngestOptions(visibility=visibility, owner=owner, tags=("drink",))
+        ingest_options = IngestOptions(visibility=visibility, owner=owner, tags=("drink",))
         request = self.request(name or f"{visibility}-{owner}-{self.names}.md", text)
         found = self.doc(
-            self.commit(self.ingestor.stage(msgspec.structs.replace(request, wishes=wishes)))
+            self.commit(
+                self.ingestor.stage(msgspec.structs.replace(request, ingest_options=ingest_options))
+            )
         )
         assert found is not None
         return found

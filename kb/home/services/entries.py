@@ -41,7 +41,9 @@ def collect(store: Store, origin: Origin, folder: Path, file_bytes_max: int) -> 
     """
     place = origin_folder(origin)
     if place != folder:
-        return Collection(name=display_name(place), kind="file", start=_below(place), is_gone=True)
+        return Collection(
+            name=display_name(place), kind="file", lsid_prefix=_below(place), is_removed=True
+        )
     root = Path(os.path.realpath(folder))
     seen = list(walk(root, _EXTENSIONS)) if root.is_dir() else []
     found = [one.path for one in seen if isinstance(one, WalkedFile)]
@@ -61,12 +63,12 @@ def collect(store: Store, origin: Origin, folder: Path, file_bytes_max: int) -> 
     return Collection(
         name=display_name(folder),
         kind="entry",
-        start=entry_lsid(""),
-        texts=_below(root),
+        lsid_prefix=entry_lsid(""),
+        text_prefix=_below(root),
         members=tuple(members.values()),
-        passed=passed,
-        unsure=_docs_at(store, lost) | {file_lsid(one.path) for one in passed},
-        amiss=f"over {_FILES_MAX:,} files in {root}" if len(found) > _FILES_MAX else None,
+        skipped=passed,
+        unreadable=_docs_at(store, lost) | {file_lsid(one.path) for one in passed},
+        problem=f"over {_FILES_MAX:,} files in {root}" if len(found) > _FILES_MAX else None,
     )
 
 
@@ -143,15 +145,17 @@ def _member(path: Path, text: str, members: dict[Lsid, CollectionMember]) -> Col
 
 def of_entry(path: Path, entry: Entry, ready: PrecomputedChunks | None = None) -> CollectionMember:
     """The file of an entry, as its folder names it; `ready` where its passages came with it."""
-    wishes = IngestOptions(title=entry.title, tags=entry.tags, entry=entry.meta)
+    ingest_options = IngestOptions(title=entry.title, tags=entry.tags, entry=entry.meta)
     lsid = entry_lsid(entry.meta.zettel_id)
-    return CollectionMember(lsid=lsid, kind="entry", path=path, wishes=wishes, ready=ready)
+    return CollectionMember(
+        lsid=lsid, kind="entry", path=path, ingest_options=ingest_options, ready=ready
+    )
 
 
 def _text(path: Path, wrong: str | None = None) -> CollectionMember:
     remark = f"{wrong}; taken in as text until that is mended" if wrong else None
     return CollectionMember(
-        lsid=file_lsid(path), kind="file", path=path, wishes=IngestOptions(), remark=remark
+        lsid=file_lsid(path), kind="file", path=path, ingest_options=IngestOptions(), remark=remark
     )
 
 

@@ -103,7 +103,7 @@ def member_at(folder: Path | None, path: Path) -> CollectionMember | None:
     if not is_note or not path.is_relative_to(folder):
         return None
     return CollectionMember(
-        lsid=file_lsid(path), kind="notebook", path=path, wishes=IngestOptions()
+        lsid=file_lsid(path), kind="notebook", path=path, ingest_options=IngestOptions()
     )
 
 
@@ -275,7 +275,7 @@ class HomeNotebook:
                 lsid=file_lsid(root / path),
                 kind="notebook",
                 path=root / path,
-                wishes=self._wishes(root / path, tags, arrival.owners.get(path)),
+                ingest_options=self._ingest_options(root / path, tags, arrival.owners.get(path)),
             )
             for path, tags in arrival.added.items()
         ]
@@ -288,7 +288,9 @@ class HomeNotebook:
         names = {path: display_name(root / path) for path in arrival.added}
         return {path: found[name] for path, name in names.items() if name in found}
 
-    def _wishes(self, path: Path, tags: tuple[str, ...], owner: str | None) -> IngestOptions:
+    def _ingest_options(
+        self, path: Path, tags: tuple[str, ...], owner: str | None
+    ) -> IngestOptions:
         with self._store.read() as txn:
             before = docs.latest_of(txn, file_lsid(path))
         # What stood here before and was somebody else's says nothing of who may see this.

@@ -75,10 +75,12 @@ class HomeSources:
         self, origin: Origin, seen: Sequence[WalkedFile | SkippedFile]
     ) -> tuple[AddReport, Origin]:
         """Take in a page, or what a walk brought of a folder; with what was asked for it once."""
-        wishes = IngestOptions(
+        ingest_options = IngestOptions(
             tags=origin.tags, visibility_first=origin.visibility, owner=origin.owner
         )
-        asked = structs.replace(self._options, extensions=origin.extensions, wishes=wishes)
+        asked = structs.replace(
+            self._options, extensions=origin.extensions, ingest_options=ingest_options
+        )
         adder = self._adder(asked)
         if origin.kind in FOLDERS:
             return adder.add_walked(seen), origin
@@ -113,7 +115,7 @@ class HomeSources:
 
     def take_members(self, collection: Collection) -> AddReport:
         """Take in what a collection names."""
-        return self._adder(self._options).add_members(collection.members, collection.passed)
+        return self._adder(self._options).add_members(collection.members, collection.skipped)
 
     def _topic(self, origin: Origin) -> Collection:
         from kb.knowledge.topics import resolved
@@ -122,12 +124,12 @@ class HomeSources:
         name = origin.location
         said = self._settings.kb.topic.get(name)
         if said is None or not (said.enable and said.index):
-            return _collection(origin, is_gone=True)
+            return _collection(origin, is_removed=True)
         try:
             (topic,) = resolved(KbSettings(topic={name: said}), self._topics_root, OPERATOR)
             return self._subjects(origin, topic)
         except (ConfigError, SourceError) as error:
-            return _collection(origin, amiss=str(error))
+            return _collection(origin, problem=str(error))
 
     def _subjects(self, origin: Origin, topic: "Topic") -> Collection:
         from kb.knowledge.topics import read_contents
@@ -148,14 +150,16 @@ class HomeSources:
             records = listed(txn, OPERATOR)
         record = next((one for one in records if one.pack_id == origin.location), None)
         if record is None:
-            return _collection(origin, is_gone=True)
+            return _collection(origin, is_removed=True)
         try:
             pack = open_registered(record, self._paths.root)
             follow_version(self._store, record, pack, dry_run=self._options.dry_run)
         except (HeldBack, SourceError, NotFound, UsageError) as error:
-            return _collection(origin, amiss=str(error))
-        asked = self._options.wishes.visibility
-        named = [(doc.source_path, _wishes(record, doc, asked)) for doc in pack.manifest.docs]
+            return _collection(origin, problem=str(error))
+        asked = self._options.ingest_options.visibility
+        named = [
+            (doc.source_path, _ingest_options(record, doc, asked)) for doc in pack.manifest.docs
+        ]
         folder = place_of(record, self._paths.root).parent
         found = {one.lsid: one for one in _members("pack", record.pack_id, folder, named)}
         members = [structs.replace(one, ready=self._ready.get(lsid)) for lsid, one in found.items()]
@@ -163,10 +167,10 @@ class HomeSources:
         lost = [path for lsid, path in paths.items() if lsid not in found]
         passed = [SkippedFile(folder / path, _NO_BODY, failed=True) for path in lost]
         unsure = _unsure("pack", record.pack_id, lost)
-        return _collection(origin, tuple(members), unsure, passed=tuple(passed))
+        return _collection(origin, tuple(members), unsure, skipped=tuple(passed))
 
 
-def _wishes(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> IngestOptions:
+def _ingest_options(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> IngestOptions:
     return IngestOptions(
         title=doc.title or None,
         tags=doc.tags,
@@ -180,22 +184,22 @@ def _wishes(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> Ing
 def _collection(
     origin: Origin,
     members: tuple[CollectionMember, ...] = (),
-    unsure: frozenset[Lsid] = frozenset(),
+    unreadable: frozenset[Lsid] = frozenset(),
     *,
-    passed: tuple[SkippedFile, ...] = (),
-    amiss: str | None = None,
-    is_gone: bool = False,
+    skipped: tuple[SkippedFile, ...] = (),
+    problem: str | None = None,
+    is_removed: bool = False,
 ) -> Collection:
     kind: Kind = "topic" if origin.kind == "topic" else "pack"
     return Collection(
         name=f"the {kind} {origin.location}",
         kind=kind,
-        start=member_lsid(kind, origin.location, ""),
+        lsid_prefix=member_lsid(kind, origin.location, ""),
         members=members,
-        passed=passed,
-        unsure=unsure,
-        amiss=amiss,
-        is_gone=is_gone,
+        skipped=skipped,
+        unreadable=unreadable,
+        problem=problem,
+        is_removed=is_removed,
     )
 
 
@@ -203,7 +207,7 @@ def _members(
     kind: Kind, name: str, folder: Path, named: Sequence[tuple[str, IngestOptions]]
 ) -> Iterator[CollectionMember]:
     """Those that lie inside the folder; no link leads out of it."""
-    for path, wishes in named:
+    for path, ingest_options in named:
         try:
             # Under the folder's own name, which stays when another version takes its place.
             at = folder / resolve_inside(folder, path)
@@ -211,7 +215,10 @@ def _members(
             continue
         if os.path.isfile(at):
             yield CollectionMember(
-                lsid=member_lsid(kind, name, path), kind=kind, path=at, wishes=wishes
+                lsid=member_lsid(kind, name, path),
+                kind=kind,
+                path=at,
+                ingest_options=ingest_options,
             )
 
 

@@ -37,7 +37,12 @@ class Ingestor:
         self._content = content
 
     def unchanged(
-        self, txn: ReadTxn, lsid: Lsid, stamp: FileStamp, wishes: IngestOptions, canonicalizer: str
+        self,
+        txn: ReadTxn,
+        lsid: Lsid,
+        stamp: FileStamp,
+        ingest_options: IngestOptions,
+        canonicalizer: str,
     ) -> Doc | None:
         """The doc of a file that need not be read again: same stamp, same wishes, still active."""
         seen = SEEN.get(txn, lsid_key(lsid))
@@ -46,21 +51,29 @@ class Ingestor:
         doc = docs.get(txn, seen.doc_id)
         if doc is None or doc.status != "active" or doc.place != lsid:
             return None
-        return doc if doc.canonicalizer == canonicalizer and _matches_options(doc, wishes) else None
+        return (
+            doc
+            if doc.canonicalizer == canonicalizer and _matches_options(doc, ingest_options)
+            else None
+        )
 
     def same_bytes(
         self,
         txn: ReadTxn,
         request_lsid: Lsid,
         raw_sha256: str,
-        wishes: IngestOptions,
+        ingest_options: IngestOptions,
         canonicalizer: str,
     ) -> Doc | None:
         """The doc that already says these bytes, as wished: nothing to parse."""
         doc = docs.latest_of(txn, request_lsid)
         if doc is None or doc.status != "active" or doc.raw_sha256 != raw_sha256:
             return None
-        return doc if doc.canonicalizer == canonicalizer and _matches_options(doc, wishes) else None
+        return (
+            doc
+            if doc.canonicalizer == canonicalizer and _matches_options(doc, ingest_options)
+            else None
+        )
 
     def stage(self, request: IngestRequest) -> StagedDoc:
         """Write the raw bytes and the markdown, durably; nothing else changes.
@@ -68,7 +81,7 @@ class Ingestor:
         Raises StoreFull, ReadOnlyHome or StoreDamaged.
         """
         markdown = request.canonical.markdown.encode()
-        title = request.wishes.title or request.canonical.title
+        title = request.ingest_options.title or request.canonical.title
         staged = StagedDoc(
             request=request,
             raw_path=raw_path(request.raw_sha256, request.extension),
@@ -137,10 +150,10 @@ class Ingestor:
     ) -> Doc:
         """The doc as it would be as the next version; a new source's birth is counted."""
         request, said = staged.request, staged.request.canonical
-        wishes = _merge_options(request.wishes, current)
+        ingest_options = _merge_options(request.ingest_options, current)
         version = current.version + 1 if current else 1
         now_ms = self._store.clock.now_ms()
-        given = wishes.tags or ()
+        given = ingest_options.tags or ()
         # A thing that moved keeps its name, and so do its passages.
         lsid = (
             current.lsid
@@ -153,14 +166,14 @@ class Ingestor:
             moved_to=None if lsid == request.lsid else request.lsid,
             source_no=source_no,
             version=version,
-            title=wishes.title or said.title,
+            title=ingest_options.title or said.title,
             source=request.source,
             kind=request.kind,
             mime=said.mime,
             tags=tuple(dict.fromkeys((*said.tags, *given))),
             date=said.date,
-            visibility=wishes.visibility or wishes.visibility_first or "private",
-            owner=wishes.owner or LOCAL_USER,
+            visibility=ingest_options.visibility or ingest_options.visibility_first or "private",
+            owner=ingest_options.owner or LOCAL_USER,
             status="active",
             raw_sha256=request.raw_sha256,
             raw_path=staged.raw_path,
@@ -174,10 +187,10 @@ class Ingestor:
             updated_ms=now_ms,
             front_lines=said.front_lines,
             tags_given=given,
-            title_given=wishes.title,
+            title_given=ingest_options.title,
             charset=request.charset,
-            entry=wishes.entry,
-            pack=wishes.pack,
+            entry=ingest_options.entry,
+            pack=ingest_options.pack,
         )
 
     def _put_version(
@@ -263,27 +276,27 @@ def _same_stamp(seen: Seen, stamp: FileStamp) -> bool:
     )
 
 
-def _matches_options(doc: Doc, wishes: IngestOptions) -> bool:
+def _matches_options(doc: Doc, ingest_options: IngestOptions) -> bool:
     return (
-        (wishes.title is None or wishes.title == doc.title_given)
-        and (wishes.tags is None or wishes.tags == doc.tags_given)
-        and (wishes.visibility is None or wishes.visibility == doc.visibility)
-        and (wishes.owner is None or wishes.owner == doc.owner)
-        and (wishes.entry is None or wishes.entry == doc.entry)
-        and (wishes.pack is None or wishes.pack == doc.pack)
+        (ingest_options.title is None or ingest_options.title == doc.title_given)
+        and (ingest_options.tags is None or ingest_options.tags == doc.tags_given)
+        and (ingest_options.visibility is None or ingest_options.visibility == doc.visibility)
+        and (ingest_options.owner is None or ingest_options.owner == doc.owner)
+        and (ingest_options.entry is None or ingest_options.entry == doc.entry)
+        and (ingest_options.pack is None or ingest_options.pack == doc.pack)
     )
 
 
-def _merge_options(wishes: IngestOptions, current: Doc | None) -> IngestOptions:
+def _merge_options(ingest_options: IngestOptions, current: Doc | None) -> IngestOptions:
     if current is None:
-        return wishes
+        return ingest_options
     return IngestOptions(
-        title=current.title_given if wishes.title is None else wishes.title,
-        tags=current.tags_given if wishes.tags is None else wishes.tags,
-        visibility=wishes.visibility or current.visibility,
-        owner=wishes.owner or current.owner,
-        entry=wishes.entry or current.entry,
-        pack=wishes.pack or current.pack,
+        title=current.title_given if ingest_options.title is None else ingest_options.title,
+        tags=current.tags_given if ingest_options.tags is None else ingest_options.tags,
+        visibility=ingest_options.visibility or current.visibility,
+        owner=ingest_options.owner or current.owner,
+        entry=ingest_options.entry or current.entry,
+        pack=ingest_options.pack or current.pack,
     )
 
 

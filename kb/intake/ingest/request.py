@@ -48,7 +48,7 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     raw_sha256: str
     extension: str
     canonicalizer: str
-    wishes: IngestOptions
+    ingest_options: IngestOptions
     stamp: FileStamp | None = None
     read_after: DocId | None = None
     """The source's newest doc before the bytes were read, empty where there was none: if another

@@ -48,7 +48,7 @@ class AddOptions(Struct, frozen=True, kw_only=True):
 
     recursive: bool = False
     extensions: tuple[str, ...] = DEFAULT_EXTENSIONS
-    wishes: IngestOptions = IngestOptions()
+    ingest_options: IngestOptions = IngestOptions()
     dry_run: bool = False
     file_bytes_max: int = 64 << 20
     home: Path | None = None
@@ -141,8 +141,8 @@ class Adder:
             self._member_at,
             IngestOptions(),
         )
-        if item.member and item.member.wishes.title:
-            return item.member.wishes.title
+        if item.member and item.member.ingest_options.title:
+            return item.member.ingest_options.title
         mime = detect_mime(data, path.name)
         try:
             said = self._parser.parse(CanonicalizeInput(data=data, mime=mime, name=path.name))
@@ -161,7 +161,7 @@ class Adder:
                 if isinstance(item, SkippedItem):
                     self._tally.left(item.name, "failed" if item.failed else "skipped", item.reason)
                 else:
-                    known = as_member(item, self._member_at, self._options.wishes)
+                    known = as_member(item, self._member_at, self._options.ingest_options)
                     self._add_one(known, stdin_fd)
                 if on_progress:
                     on_progress(done + 1, len(items))
@@ -177,13 +177,13 @@ class Adder:
         places += [("folder", display_name(folder)) for folder in folders]
         for kind, location in places:
             origin = Origin(
-                origin_id=origin_id(kind, location, options.wishes.owner),
+                origin_id=origin_id(kind, location, options.ingest_options.owner),
                 kind=kind,
                 location=location,
                 extensions=options.extensions if kind == "folder" else (),
-                tags=options.wishes.tags,
-                visibility=options.wishes.visibility,
-                owner=options.wishes.owner,
+                tags=options.ingest_options.tags,
+                visibility=options.ingest_options.visibility,
+                owner=options.ingest_options.owner,
                 cursor=self.cursors.get(location, ""),
                 added_ms=self._store.clock.now_ms(),
                 synced_ms=self._store.clock.now_ms(),
@@ -214,7 +214,7 @@ class Adder:
             return self._read_url(item, item.url)
         if item.path is None:
             data = read_stream(stdin_fd, limit, item.name)
-            return stdin_bytes(item, data, self._options.wishes, self._options.file_name)
+            return stdin_bytes(item, data, self._options.ingest_options, self._options.file_name)
         lsid = item.member.lsid if item.member else file_lsid(item.path)
         if self._is_unchanged(item, item.path, lsid, now_ms) or self._stays_out(item, lsid):
             return None
@@ -237,16 +237,16 @@ class Adder:
 
         if self._urls is None:
             raise Refused("nothing is fetched here", source=url)
-        wishes = self._options.wishes
-        lsid = owned_lsid(wishes.owner, f"url:{url}")
+        ingest_options = self._options.ingest_options
+        lsid = owned_lsid(ingest_options.owner, f"url:{url}")
         if self._stays_out(item, lsid):
             return None
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
-            origin = SOURCES.get(txn, origin_id("url", url, wishes.owner).encode())
+            origin = SOURCES.get(txn, origin_id("url", url, ingest_options.owner).encode())
             # Bytes are needed where something else than the page is to be different.
             same = newest and self._ingestor.same_bytes(
-                txn, lsid, newest.raw_sha256, wishes, FINGERPRINT
+                txn, lsid, newest.raw_sha256, ingest_options, FINGERPRINT
             )
         cursor = origin.cursor if origin else ""
         state = self._urls().check(url, cursor, same.raw_sha256 if same else None)
@@ -287,20 +287,24 @@ class Adder:
         except OSError:
             return False
         with self._store.read() as txn:
-            doc = self._ingestor.unchanged(txn, lsid, stamp, self._wishes(item), FINGERPRINT)
+            doc = self._ingestor.unchanged(
+                txn, lsid, stamp, self._ingest_options(item), FINGERPRINT
+            )
         # A member keeps its name when its file gets another.
         if doc is None or doc.source != item.name:
             return False
         self._tally.took(item.name, doc.doc_id, "unchanged")
         return True
 
-    def _wishes(self, item: SourceItem) -> IngestOptions:
-        return item.member.wishes if item.member else self._options.wishes
+    def _ingest_options(self, item: SourceItem) -> IngestOptions:
+        return item.member.ingest_options if item.member else self._options.ingest_options
 
     def _take(self, read: SourceBytes) -> None:
-        wishes = self._wishes(read.item)
+        ingest_options = self._ingest_options(read.item)
         with self._store.read() as txn:
-            same = self._ingestor.same_bytes(txn, read.lsid, read.raw_sha256, wishes, FINGERPRINT)
+            same = self._ingestor.same_bytes(
+                txn, read.lsid, read.raw_sha256, ingest_options, FINGERPRINT
+            )
         if same is not None and same.source == read.item.name:
             self._tally.took(read.item.name, same.doc_id, "unchanged")
             if read.stamp is not None:
@@ -326,7 +330,7 @@ class Adder:
         if read.kind == "stdin" and mime == "text/plain":
             # What people pipe in is markdown more often than not, and plain text reads the same.
             mime = "text/markdown"
-        name = file_name or self._options.wishes.title or STDIN_NAME
+        name = file_name or self._options.ingest_options.title or STDIN_NAME
         canonical = self._parser.parse(
             CanonicalizeInput(data=read.data, mime=mime, name=name, charset=read.charset)
         )
@@ -341,7 +345,7 @@ class Adder:
             raw_sha256=read.raw_sha256,
             extension=extension_of(path, mime),
             canonicalizer=FINGERPRINT,
-            wishes=self._wishes(read.item),
+            ingest_options=self._ingest_options(read.item),
             stamp=read.stamp,
             read_after=read.read_after,
             revive=self._options.revive,

@@ -1,4 +1,4 @@
-"""Which sources did a person name? Files, folders to walk, pages and standard input, each once."""
+"""Expands source arguments (files, folders, URLs, standard input) to distinct items."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from kb.model.source import STDIN_NAME, display_name
 
 
 class SourceExpander:
-    """Makes items of what was named in one call."""
+    """Expands the source arguments of one call."""
 
     def __init__(
         self,
@@ -21,46 +21,46 @@ class SourceExpander:
         home: Path | None = None,
         stdin_name: str = STDIN_NAME,
     ) -> None:
-        """`recursive` takes folders, `extensions` what of them; `home` is not gone into.
+        """`recursive` accepts folders, of which files with `extensions` count; `home` is skipped.
 
-        Standard input is called `stdin_name`.
+        `stdin_name` is the name of standard input.
         """
         self._recursive = recursive
         self._extensions = extensions
         self._home = home
         self._stdin_name = stdin_name
         self.folders: list[Path] = []
-        """Those that were named, once `items` has been gone through."""
+        """The folders among the arguments; complete after `items` has been consumed."""
 
     def items(self, sources: Iterable[str]) -> Iterator[SourceItem | SkippedItem]:
-        """Every source once: one that is named twice, or named and in a folder, is one source."""
-        named: dict[str, SourceItem | SkippedItem] = {}
+        """Every source once, even if it is named twice, or named and in a folder."""
+        explicit: dict[str, SourceItem | SkippedItem] = {}
         for source in sources:
-            item = self._named(source)
+            item = self._expand_one(source)
             if isinstance(item, Path):
                 self.folders.append(item)
             else:
-                named.setdefault(item.name, item)
-        yield from named.values()
-        # What is named itself is that, and not what its folder's rules would make of it.
-        known = set(named)
+                explicit.setdefault(item.name, item)
+        yield from explicit.values()
+        # A file that is named itself is not subject to the rules of its folder.
+        yielded = set(explicit)
         for folder in self.folders:
-            for seen in walk(folder, self._extensions, home=self._home):
-                name = display_name(seen.path)
-                if name in known:
+            for entry in walk(folder, self._extensions, home=self._home):
+                name = display_name(entry.path)
+                if name in yielded:
                     continue
-                known.add(name)
-                yield walked_item(seen, name)
+                yielded.add(name)
+                yield walked_item(entry, name)
 
-    def _named(self, source: str) -> SourceItem | SkippedItem | Path:
-        """What a person named; a path where it is a folder to walk."""
+    def _expand_one(self, source: str) -> SourceItem | SkippedItem | Path:
+        """The item of an argument; a path if it is a folder to walk."""
         if source == STDIN_NAME:
             return SourceItem(self._stdin_name, None, is_explicit=True)
         if "://" in source[:12]:
             return _url_item(source)
         if not source:
             return SkippedItem(source, "an empty name", failed=True)
-        # The real path, so that a file has one name however it was typed.
+        # The real path, so that a file has one name for all spellings.
         path = Path(os.path.realpath(os.path.expanduser(source)))
         if not os.path.isdir(path):
             return SourceItem(display_name(path), path, is_explicit=True)

@@ -1,4 +1,4 @@
-"""One source on its way in: named, left out with a reason, or read."""
+"""The stages of a source before the ingest: an item, skipped with a reason, or its bytes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,33 +18,33 @@ _EXTENSIONS: Final = {"text/html": "html", "application/pdf": "pdf", "text/markd
 
 
 class CollectionMember(Struct, frozen=True, kw_only=True):
-    """A file as a collection names it: a subject of a topic, say, or a doc of a pack."""
+    """A file of a collection, such as a subject of a topic or a doc of a pack."""
 
     lsid: Lsid
     kind: Kind
     path: Path
-    wishes: IngestOptions
+    ingest_options: IngestOptions
     remark: str | None = None
-    """What is to be said of it, although it is taken in."""
+    """A warning about it, although it is ingested."""
     ready: PrecomputedChunks | None = None
-    """Its passages, where they came with it."""
+    """Its chunks, if they came with it."""
 
 
 class SourceItem(Struct, frozen=True):
-    """One source to take in; `named` where the person named it itself, not its folder."""
+    """A source to ingest; `is_explicit` if the user named it itself and not its folder."""
 
     name: str
     path: Path | None
     is_explicit: bool
     url: str | None = None
     member: CollectionMember | None = None
-    """What it is to a collection, where it is of one."""
+    """Set if it belongs to a collection."""
     is_walked: bool = False
-    """A walk found it, behind no link."""
+    """A walk found it, and no symbolic link leads to it."""
 
 
 class SkippedItem(Struct, frozen=True):
-    """One source that is left out, and why."""
+    """A source that is left out, and why."""
 
     name: str
     reason: str
@@ -52,7 +52,7 @@ class SkippedItem(Struct, frozen=True):
 
 
 class SourceBytes(Struct, frozen=True, kw_only=True):
-    """A source's bytes and where they came from."""
+    """The bytes of a source, and their origin."""
 
     item: SourceItem
     lsid: Lsid
@@ -61,49 +61,55 @@ class SourceBytes(Struct, frozen=True, kw_only=True):
     raw_sha256: str
     stamp: FileStamp | None
     mime: str | None = None
-    """As the server says; None where the bytes have to tell."""
+    """As the server declares; None to detect it from the bytes."""
     charset: str | None = None
-    """As the server says; None where it does not, or there is none."""
+    """As the server declares; None where it does not, or there is no server."""
     file_name: str | None = None
     read_after: DocId | None = None
     cursor: str | None = None
-    """How to ask next time whether a page has changed."""
+    """For the next conditional request of a page."""
 
 
 def as_member(
-    item: SourceItem, member_at: Callable[[Path], CollectionMember | None], wishes: IngestOptions
+    item: SourceItem,
+    member_at: Callable[[Path], CollectionMember | None],
+    ingest_options: IngestOptions,
 ) -> SourceItem:
-    """A file by what it is to a collection, if `member_at` says so of its path.
+    """The item as a collection's member, if `member_at` returns one for its path.
 
-    Who may see it is as is wished for here; its title and tags are what the collection says.
+    Visibility and owner come from `ingest_options`; title and tags come from the collection.
     """
     if item.path is None or item.member is not None:
         return item
     member = member_at(item.path)
     if member is None:
         return item
-    said = msgspec.structs.replace(member.wishes, visibility=wishes.visibility, owner=wishes.owner)
-    return msgspec.structs.replace(item, member=msgspec.structs.replace(member, wishes=said))
+    options = msgspec.structs.replace(
+        member.ingest_options, visibility=ingest_options.visibility, owner=ingest_options.owner
+    )
+    return msgspec.structs.replace(
+        item, member=msgspec.structs.replace(member, ingest_options=options)
+    )
 
 
 def extension_of(path: Path | None, mime: str) -> str:
-    """The extension under which the bytes of a source are kept."""
+    """The file extension under which the bytes of a source are stored."""
     return path.suffix.lstrip(".") if path else _EXTENSIONS.get(mime, "txt")
 
 
 def stdin_bytes(
-    item: SourceItem, data: bytes, wishes: IngestOptions, file_name: str | None
+    item: SourceItem, data: bytes, ingest_options: IngestOptions, file_name: str | None
 ) -> SourceBytes:
-    """What came on standard input: a file's bytes, where it has a name, and else a text.
+    """The bytes from standard input: a file if there is a name, otherwise a text.
 
-    A file of a name is one thing across edits, and so is a text with a title; one without is what
-    it says.
+    A file's name or a text's title identifies the source over edits; a text without a title is
+    identified by its content.
     """
     digest = sha256_hex(data)
-    named = f"upload:{item.name}" if file_name else f"stdin:{wishes.title or digest}"
+    key = f"upload:{item.name}" if file_name else f"stdin:{ingest_options.title or digest}"
     return SourceBytes(
         item=item,
-        lsid=owned_lsid(wishes.owner, named),
+        lsid=owned_lsid(ingest_options.owner, key),
         kind="file" if file_name else "stdin",
         data=data,
         raw_sha256=digest,
@@ -112,9 +118,9 @@ def stdin_bytes(
     )
 
 
-def walked_item(seen: WalkedFile | SkippedFile, name: str) -> SourceItem | SkippedItem:
-    """What a walk brought, as an item under this name."""
-    match seen:
+def walked_item(entry: WalkedFile | SkippedFile, name: str) -> SourceItem | SkippedItem:
+    """An entry of a walk as an item with this name."""
+    match entry:
         case WalkedFile(path=path):
             return SourceItem(name, path, is_explicit=False, is_walked=True)
         case SkippedFile(reason=reason, failed=failed):

@@ -124,5 +124,5 @@ def request_from_raw(raw_file: Path, parser: Parser, place: Lsid, source: str) -
         raw_sha256=digest,
         extension=raw_file.suffix.lstrip("."),
         canonicalizer=FINGERPRINT,
-        wishes=IngestOptions(visibility="private", tags=(RECOVERED,)),
+        ingest_options=IngestOptions(visibility="private", tags=(RECOVERED,)),
     )

@@ -98,7 +98,7 @@ def test_unchanged_is_still_known_after_versions_went(home: SmallHome) -> None:
     home.compact()
     with home.store.read() as txn:
         known = home.ingestor.unchanged(
-            txn, request.lsid, request.stamp, request.wishes, request.canonicalizer
+            txn, request.lsid, request.stamp, request.ingest_options, request.canonicalizer
         )
     assert known is None
 

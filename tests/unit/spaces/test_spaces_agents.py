@@ -47,7 +47,7 @@ class Two:
     def add(self, space: str, *names: str, visibility: Visibility = "private") -> None:
         home = self.root / space
         with App.open(home, self.settings(home)) as app, app.parser() as parser:
-            options = AddOptions(wishes=IngestOptions(visibility=visibility))
+            options = AddOptions(ingest_options=IngestOptions(visibility=visibility))
             app.adder(parser, options).add([str(self.root / f"{name}.md") for name in names])
             pool = app.pool()
             pool.start()

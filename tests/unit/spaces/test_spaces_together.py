@@ -45,7 +45,9 @@ class Pair:
         home = next(one.home for one in self.homes if one.name == name)
         paths = [str(self.root / note) for note in notes]
         with App.open(home, SETTINGS) as app, app.parser() as parser:
-            app.adder(parser, AddOptions(wishes=IngestOptions(visibility=visibility))).add(paths)
+            app.adder(parser, AddOptions(ingest_options=IngestOptions(visibility=visibility))).add(
+                paths
+            )
             pool = app.pool()
             pool.start()
             pool.drain()

@@ -63,10 +63,10 @@ class SyncHome:
         self,
         *sources: object,
         ext: tuple[str, ...] = ("md", "txt"),
-        wishes: IngestOptions = IngestOptions(),  # noqa: B008  frozen
+        ingest_options: IngestOptions = IngestOptions(),  # noqa: B008  frozen
     ) -> AddReport:
         options = AddOptions(
-            recursive=True, extensions=ext, wishes=wishes, home=self.app.paths.root
+            recursive=True, extensions=ext, ingest_options=ingest_options, home=self.app.paths.root
         )
         report = self.app.adder(self.parser, options).add([str(source) for source in sources])
         self.work()

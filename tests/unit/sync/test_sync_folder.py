@@ -220,8 +220,8 @@ def test_overlapping_folders_agree(kept: SyncHome, folder: Path) -> None:
 
     put(folder, "a.md", "in/b.md", "in/c.txt")
     (folder / ".kbignore").write_text("in/\n")
-    kept.add(folder, wishes=IngestOptions(tags=("outer",)))
-    kept.add(folder / "in", ext=("md",), wishes=IngestOptions(tags=("inner",)))
+    kept.add(folder, ingest_options=IngestOptions(tags=("outer",)))
+    kept.add(folder / "in", ext=("md",), ingest_options=IngestOptions(tags=("inner",)))
     (folder / ".kbignore").unlink()
     for n in range(2):
         report = kept.sync()

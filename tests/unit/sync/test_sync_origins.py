@@ -45,7 +45,7 @@ def test_a_folder_is_registered_with_what_was_asked_for(kept: SyncHome, tmp_path
     """Filters, tags and visibility are kept, and hold for what a sync finds."""
     folder = tmp_path / "n"
     folder.mkdir()
-    kept.add(folder, ext=("org",), wishes=IngestOptions(tags=("t",), visibility="shared"))
+    kept.add(folder, ext=("org",), ingest_options=IngestOptions(tags=("t",), visibility="shared"))
     known = kept.origin(folder)
     assert (known.kind, known.extensions, known.tags) == ("folder", ("org",), ("t",))
     assert known.synced_ms == kept.clock.now_ms()
@@ -62,8 +62,8 @@ def test_what_was_asked_for_last_holds(kept: SyncHome, tmp_path: Path) -> None:
     folder = tmp_path / "n"
     folder.mkdir()
     (folder / "a.md").write_text("A note.")
-    kept.add(folder, wishes=IngestOptions(tags=("t",), visibility="shared"))
-    kept.add(folder, ext=("md", "org"), wishes=IngestOptions(visibility="public"))
+    kept.add(folder, ingest_options=IngestOptions(tags=("t",), visibility="shared"))
+    kept.add(folder, ext=("md", "org"), ingest_options=IngestOptions(visibility="public"))
     (known,) = kept.origins()
     assert (known.extensions, known.tags, known.visibility) == (("md", "org"), ("t",), "public")
     (doc,) = kept.docs().values()

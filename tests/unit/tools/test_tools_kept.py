@@ -189,7 +189,7 @@ def entry(
         home.request(f"{ident}.md", f"# {ident}\n\ntext\n"),
         lsid=entry_lsid(ident),
         kind="entry",
-        wishes=IngestOptions(entry=meta, visibility=visibility),
+        ingest_options=IngestOptions(entry=meta, visibility=visibility),
     )
     doc = home.doc(home.commit(home.ingestor.stage(request)))
     assert doc is not None
