@@ -10,9 +10,8 @@ import click
 from msgspec import Struct
 
 from cli.home import homes_of, open_spaces, server_named, settings_of
+from kb.home.opening import HomePaths, Settings
 from kb.home.spaces.homes import SpaceHome
-from kb.model.config import Settings
-from kb.store.content.layout import HomePaths
 
 if TYPE_CHECKING:
     from kb.client.http_client import ServerClient
@@ -50,12 +49,21 @@ def _wire(named: str, settings: Settings) -> "ServerClient":
 
 
 def answer(
-    ctx: click.Context, operation: "Operation", request: Struct, **options: Any
+    ctx: click.Context,
+    operation: "Operation",
+    request: Struct,
+    *,
+    by_socket: bool = False,
+    **options: Any,
 ) -> "tuple[Any, bool]":
     """What an operation answers, and whether several spaces do: those here, or a server.
 
-    `options` are for what is asked here alone. Spaces are closed when the command ends.
+    With `by_socket` the server that works in the home answers where there is one: it has loaded
+    already what a search needs. It is asked only where its answer is the one that would be given
+    here. `options` are for what is asked here alone. Spaces are closed when the command ends.
     """
+    if by_socket and (result := _by_socket(ctx, operation, request)) is not None:
+        return result, False
     client = server_of(ctx)
     if client is not None:
         from kb.client.remote import run_remote
@@ -80,16 +88,6 @@ def asker(ctx: click.Context, operation: "Operation") -> Callable[[Any], Any]:
     return lambda request: operation.run(spaces, request, LOCAL)
 
 
-def quick_answer(ctx: click.Context, operation: "Operation", request: Struct) -> "tuple[Any, bool]":
-    """As `answer`, by the server that works in the home where there is one.
-
-    It has loaded already what a search needs. It is asked only where its answer is the one that
-    would be given here.
-    """
-    result = _by_socket(ctx, operation, request)
-    return (result, False) if result is not None else answer(ctx, operation, request)
-
-
 def _by_socket(ctx: click.Context, operation: "Operation", request: Struct) -> Any:
     options: dict[str, Any] = ctx.obj
     if options["server"] or options["verbose"]:
@@ -98,7 +96,7 @@ def _by_socket(ctx: click.Context, operation: "Operation", request: Struct) -> A
     if home is None:
         return None
     from kb.client.local_socket import answer_by_socket
-    from kb.model.config.fingerprint import search_fingerprint
+    from kb.home.opening import search_fingerprint
 
     settings = settings_of(ctx, home.home)
     if server_named(ctx, settings):

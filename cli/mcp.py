@@ -12,7 +12,7 @@ from cli.home import open_spaces
 from cli.output import warn
 from cli.words import text
 from kb.errors import UsageError
-from kb.model.doc import OPERATOR, Scope
+from kb.operations.scopes import scope_of
 from kb.operations.work import HURRY_S
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def command(ctx: click.Context, write: bool, user: str | None) -> None:
     from kb.serve.stdio import StdioServer
 
     check_installed()
-    scope = OPERATOR if user is None else Scope(user=user)
+    scope = scope_of(user)
     spaces = open_spaces(ctx, create=True, leads=write)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

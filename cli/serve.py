@@ -10,8 +10,8 @@ import msgspec
 
 from cli.home import open_spaces
 from cli.output import warn
+from kb.operations.tokens import local_token
 from kb.serve.access_log import LogFormat
-from kb.store.trust.local_token import local_token
 
 
 @click.command(name="serve")

@@ -49,7 +49,7 @@ def add(ctx: click.Context, name: str, user: str, role: TokenRole) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def show_all(ctx: click.Context, as_json: bool) -> None:
-    """List the tokens that there are, without what they are."""
+    """List the tokens, without their secrets."""
     found = tokens.list_tokens(open_to_read(ctx))
     if as_json:
         print_json(found)
@@ -63,7 +63,7 @@ def show_all(ctx: click.Context, as_json: bool) -> None:
 @command.command(name="own")
 def own() -> None:
     """Print your own token, which every server that you start on this machine takes from you."""
-    click.echo(tokens.own_token())
+    click.echo(tokens.local_token().read_or_create())
 
 
 @command.command(name="link")
@@ -81,6 +81,6 @@ def link(ctx: click.Context, port: int | None) -> None:
 @click.argument("name", type=text)
 @click.pass_context
 def remove(ctx: click.Context, name: str) -> None:
-    """Forget a token: whoever shows it is refused from now on."""
+    """Remove a token: requests that show it are refused from now on."""
     removed = tokens.remove_token(open_app(ctx, create=False), name)
     click.echo(f"{clean(removed)} is no token any more")

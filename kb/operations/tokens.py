@@ -9,6 +9,7 @@ from kb.model.token import ROLES, Role
 
 if TYPE_CHECKING:
     from kb.home.app import App
+    from kb.store.trust.local_token import LocalToken
 
 TokenRole = Role
 TOKEN_ROLES: Final = ROLES
@@ -80,11 +81,8 @@ def remove_token(app: "App", name: str) -> str:
     return tokens.remove(app.store, name).name
 
 
-def own_token() -> str:
-    """The token of the person at this machine, which every server that they start takes.
+def local_token() -> "LocalToken":
+    """The token of the person at this machine, which every server that they start takes."""
+    from kb.store.trust import local_token as local
 
-    It is made where there is none. Raises ReadOnlyHome.
-    """
-    from kb.store.trust.local_token import local_token
-
-    return local_token().read_or_create()
+    return local.local_token()

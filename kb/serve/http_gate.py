@@ -16,7 +16,7 @@ from msgspec import Struct
 from kb.errors import KbError, StoreBusy
 from kb.model.config import ServeSettings
 from kb.model.doc import OPERATOR, Scope
-from kb.model.token import may
+from kb.model.token import role_allows
 from kb.serve.access_log import AccessEntry, AccessLog
 from kb.serve.executor import CallExecutors
 from kb.serve.http_body import Bodies, check_length
@@ -172,7 +172,7 @@ class Gate:
         anybody = self._open_route(request)
         caller = anybody or self._caller(request)
         route, ids = self._route(request)
-        if route.role is not None and not may(caller.role, route.role):
+        if route.role is not None and not role_allows(caller.role, route.role):
             raise Refusal(403, "forbidden", f"this wants a token of a {route.role}")
         takes_file = route.method == "POST" and route.takes == "file"
         said_max = self._said.upload_bytes_max if takes_file else self._said.body_bytes_max

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import KbError
-from kb.model.token import may
+from kb.model.token import role_allows
 from kb.operations.operation import Tool
 from kb.operations.table import HELP, LEARN, TOOLS
 from kb.serve.executor import InlineExecutor
@@ -107,7 +107,7 @@ def _answered(served: Served, message: Message, caller: Caller) -> Reply:
 
 
 def _writers(served: Served, caller: Caller) -> tuple[Tool, ...]:
-    if not may(caller.role, "writer"):
+    if not role_allows(caller.role, "writer"):
         return ()
     from kb.serve.writing import writers
 

@@ -1,7 +1,7 @@
 """Are the answers still the same? Asks two revisions the same on one home, and compares bytes.
 
-The home is made by the older revision of `examples/` and made-up notes; then each revision serves it
-in turn and runs commands on it. What differs is printed, first the fields that only one side has.
+The older revision makes the home, of `examples/` and made-up notes; then each revision serves it in
+turn and runs commands on it. What differs is printed, first the fields that only one side has.
 Run with `make compare-answers BEFORE=REVISION`.
 """
 
@@ -40,6 +40,14 @@ _QUERIES: Final = (
     "zebra quantum",
     "#house",
     "waipo",
+    "what is the rent",
+    "how long does the train take",
+    "salt and flour",
+    "glossary of terms",
+    "market school river",
+    "Who attended in March?",
+    "packing list for the mountains",
+    "the",
 )
 _TOOLS: Final = (
     "kb_search",

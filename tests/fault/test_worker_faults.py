@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from children import finished
+from child_processes import finished
 from crash_rig import Rig
 from fakes import FakeClock
 from homes import SmallHome

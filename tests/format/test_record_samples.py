@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from kb.errors import StoreDamaged
-from kb.model.doc import Coverage, Doc, LedgerEntry, PackPart, Seen, VersionPointer
+from kb.model.doc import Coverage, Doc, LedgerEntry, PackPart, SourceStamp, VersionPointer
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.entry import EntryMeta
 from kb.model.ids import ChunkId, ChunkNo, DocId, JobId, Lsid, SourceNo
@@ -138,7 +138,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     ),
     "SEEN": (
         lsid_key(LSID),
-        Seen(
+        SourceStamp(
             lsid=LSID,
             doc_id=DOC,
             raw_sha256="0" * 64,

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from kb.intake.sync.add import Adder
     from kb.knowledge.llm import Provider
     from kb.knowledge.notebook import (
-        Arrival,
         Logged,
+        NotebookChanges,
         Organizer,
         Pusher,
         PushReport,
         Sender,
         TidyReport,
-        Undone,
+        UndoResult,
     )
     from kb.search.engine import Searcher
 
@@ -185,7 +185,7 @@ class HomeNotebook:
     def _complete(self, system: str, user: str) -> str:
         return self._engine.llm().complete(system, user)
 
-    def undo(self, ident: str) -> "Undone":
+    def undo(self, ident: str) -> "UndoResult":
         """Take a job's note back, or what a commit tidied. Raises NoJob or CannotUndo."""
         from kb.knowledge.notebook import undo
 
@@ -260,7 +260,7 @@ class HomeNotebook:
         with pushing(*self._pusher) if self.pushes else nullcontext():
             yield
 
-    def take_in(self, arrival: "Arrival") -> dict[str, DocId]:
+    def take_in(self, arrival: "NotebookChanges") -> dict[str, DocId]:
         """Take in what commits have changed; returns the docs of what was added, by path.
 
         A moved note keeps its doc, its passages and their vectors. May be repeated.

@@ -7,7 +7,7 @@ from typing import Final
 from kb.intake.chunker.blocks import Block, parse_blocks
 from kb.intake.chunker.pack import Packer, Piece
 from kb.intake.chunker.token_counter import TokenCounter
-from kb.model.text import Passage
+from kb.model.text import ChunkDraft
 
 SpansOf = Callable[[list[str]], list[list[tuple[int, int]]]]
 """Texts to the character spans of their tokens, without special ones."""
@@ -42,7 +42,7 @@ def chunk(
     overlap_tokens: int = OVERLAP_TOKENS,
     section_level: int | None = None,
     title: str = "",
-) -> list[Passage]:
+) -> list[ChunkDraft]:
     """The passages of one markdown, in order of their starts.
 
     Each passage's text is markdown[start:end], without blank lines or trailing white space at its
@@ -74,11 +74,11 @@ def chunk_many(
     tokens_max: int = TOKENS_MAX,
     overlap_tokens: int = OVERLAP_TOKENS,
     section_level: int | None = None,
-) -> list[list[Passage]]:
+) -> list[list[ChunkDraft]]:
     """What `chunk` says of each, with few calls of `spans_of`: many texts in each of them."""
     if tokens_max < _TOKENS_MAX_MIN or not 0 <= overlap_tokens <= tokens_max // 4:
         raise ValueError(f"cannot cut to {tokens_max} tokens with {overlap_tokens} of overlap")
-    found: list[list[Passage]] = []
+    found: list[list[ChunkDraft]] = []
     for first, last in _batches(markdowns):
         texts = list(markdowns[first:last])
         names = list(titles[first:last])
@@ -109,7 +109,7 @@ def _passages(
     tokens_max: int,
     overlap: int,
     section_level: int | None,
-) -> list[Passage]:
+) -> list[ChunkDraft]:
     markdown = ruler.text
     parsed = parse_blocks(markdown)
     packer = Packer(
@@ -153,13 +153,13 @@ def _page_marks(markdown: str) -> list[int]:
     return marks
 
 
-def _passage(ruler: TokenCounter, piece: Piece, marks: Sequence[int]) -> Passage:
+def _passage(ruler: TokenCounter, piece: Piece, marks: Sequence[int]) -> ChunkDraft:
     text = ruler.text[piece.start : piece.end].rstrip()
     end = piece.start + len(text)
     page = None
     if marks:
         page = 1 + bisect_left(marks, ruler.visible(piece.start, end))
-    return Passage(
+    return ChunkDraft(
         text=text,
         start=piece.start,
         end=end,

@@ -3,7 +3,7 @@
 import msgspec
 
 from kb.errors import UsageError
-from kb.model.doc import Doc, LedgerEntry, Seen, Visibility
+from kb.model.doc import Doc, LedgerEntry, SourceStamp, Visibility
 from kb.model.ids import DocId, Lsid
 from kb.model.source import member_of
 from kb.store import chunks, docs, log
@@ -105,7 +105,7 @@ def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
     return docs.latest(txn, doc.source_no) if doc else None
 
 
-def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: Seen) -> Doc:
+def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceStamp) -> Doc:
     """Say that a doc's source is somewhere else now: the same doc, the same passages.
 
     `doc` is as it is to be there: its `source` names the place, and with another title or

@@ -13,7 +13,7 @@ from kb.intake.ingest.request import (
     StagedDoc,
 )
 from kb.intake.passages import build_chunks, is_usable, put_vectors, write_chunks
-from kb.model.doc import LOCAL_USER, Doc, Seen
+from kb.model.doc import LOCAL_USER, Doc, SourceStamp
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, Lsid, SourceNo, doc_id, generation_lsid, sha256_hex
 from kb.store import chunks, docs, log
@@ -237,7 +237,7 @@ class Ingestor:
             seen = seen_record(request.lsid, outcome.doc_id, request.raw_sha256, request.stamp)
             SEEN.put(txn, lsid_key(request.lsid), seen)
 
-    def refresh_seen(self, records: list[Seen]) -> None:
+    def refresh_seen(self, records: list[SourceStamp]) -> None:
         """Keep new stamps of files whose bytes turned out to be the same, in one transaction.
 
         Of a doc that was hidden or moved since, none is kept: it would say that a person did it.
@@ -251,9 +251,9 @@ class Ingestor:
                     SEEN.put(txn, lsid_key(seen.lsid), seen)
 
 
-def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> Seen:
+def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> SourceStamp:
     """What is kept of a file that was taken in or found unchanged."""
-    return Seen(
+    return SourceStamp(
         lsid=lsid,
         doc_id=doc,
         raw_sha256=raw_sha256,
@@ -265,7 +265,7 @@ def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> Se
     )
 
 
-def _same_stamp(seen: Seen, stamp: FileStamp) -> bool:
+def _same_stamp(seen: SourceStamp, stamp: FileStamp) -> bool:
     if seen.seen_ms * 1_000_000 - max(seen.mtime_ns, seen.ctime_ns) < _SETTLED_NS:
         return False
     return (seen.size_bytes, seen.mtime_ns, seen.ctime_ns, seen.inode) == (

@@ -1,4 +1,4 @@
-"""How does a cut come to rest? As passages with ids and numbers, with their mentions and log.
+"""How are chunks stored? With ids, numbers, mentions and log entries.
 
 Useful for whoever has a doc's passages, from a chunker or from an archive. Not for finding where to
 cut, and not for making vectors.

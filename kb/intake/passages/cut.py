@@ -8,7 +8,7 @@ from msgspec import Struct
 from kb.intake.entities import extract
 from kb.model.doc import Doc
 from kb.model.ids import ChunkId, chunk_id, sha256_hex
-from kb.model.text import Chunk, Mention, Passage, indexed_text
+from kb.model.text import Chunk, ChunkDraft, Mention, indexed_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,7 @@ class ChunkedDoc(Struct, frozen=True, kw_only=True):
     """A doc's passages as they will be stored; numbers are given in the transaction."""
 
     doc: Doc
-    passages: list[Passage]
+    passages: list[ChunkDraft]
     mentions: list[list[Mention]]
     lines: list[int]
     text_hashes: list[str]
@@ -34,13 +34,13 @@ class PrecomputedChunks(Struct, frozen=True, kw_only=True):
     markdown: str
     """What they were cut from: of any other text they say nothing."""
     chunker: str
-    passages: tuple[Passage, ...]
+    passages: tuple[ChunkDraft, ...]
     model: str
     vectors: "NDArray[np.float32]"
     """Shape (passages, dim); unit vectors, in the order of the passages."""
 
 
-def build_chunks(doc: Doc, markdown: str, passages: list[Passage]) -> ChunkedDoc:
+def build_chunks(doc: Doc, markdown: str, passages: list[ChunkDraft]) -> ChunkedDoc:
     """The passages of a doc's markdown with their ids, lines, mentions and text hashes."""
     occurrences: Counter[str] = Counter()
     ids: list[ChunkId] = []

@@ -26,7 +26,7 @@ from kb.intake.sync.origins import register
 from kb.intake.sync.read import read_file, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
 from kb.intake.sync.walk import DEFAULT_EXTENSIONS, SkippedFile, WalkedFile
-from kb.model.doc import Seen
+from kb.model.doc import SourceStamp
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.origin import Origin, OriginKind, origin_id
 from kb.model.source import STDIN_NAME, display_name, file_lsid, owned_lsid
@@ -87,7 +87,7 @@ class Adder:
         self._options = options
         self._tally = Tally()
         self._batch: list[tuple[SourceItem, StagedDoc]] = []
-        self._refreshed: list[Seen] = []
+        self._refreshed: list[SourceStamp] = []
         self._overtaken: list[SourceItem] = []
 
     def add(

@@ -13,7 +13,7 @@ from kb.intake.ingest.changes import move_doc, was_removed
 from kb.intake.ingest.ingest import seen_record
 from kb.intake.sync.origins import covers, origin_folder
 from kb.intake.sync.read import read_file
-from kb.model.doc import LOCAL_USER, Doc, Seen, Visibility
+from kb.model.doc import LOCAL_USER, Doc, SourceStamp, Visibility
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId
 from kb.model.origin import Origin
@@ -39,7 +39,7 @@ class DetectedMove(Struct, frozen=True, kw_only=True):
 
     doc: Doc
     path: Path
-    seen: Seen
+    seen: SourceStamp
     title: str | None = None
     """What it is called now; None where its title stays."""
     visibility: Visibility | None = None

@@ -1,4 +1,4 @@
-"""What do the sources say? Passages that were found become sentences with their citations.
+"""How is a question answered? The passages that a search found become cited sentences.
 
 Useful with a language model, whose sentences are checked against what they cite, and without one,
 where the best sentences of the passages are quoted. Not for finding passages: they are handed in.

@@ -1,4 +1,4 @@
-"""How is it done here? Entries answer, those that ship with kb among them.
+"""How is something done here? Entries answer, those that ship with kb among them.
 
 Useful for guidance with a minimum of sureness, and for what an agent leaves for a person where
 there is none. Not for opening homes: it is given the stores that it asks.

@@ -1,4 +1,4 @@
-"""Two notes that say nearly the same become one: what only the other says goes below. Pure."""
+"""Merge two near-duplicate notes: the parts that only the other has go below. Pure."""
 
 from collections.abc import Iterator
 
@@ -19,19 +19,19 @@ def parts_only_in(other: str, kept: str) -> tuple[str, ...]:
 
     White space makes no difference. A heading comes along where one of its own parts does.
     """
-    known = {_key(part) for _, part in _parts(kept)}
-    found: list[str] = []
+    kept_keys = {_key(part) for _, part in _parts(kept)}
+    parts: list[str] = []
     heading: str | None = None
     for block, part in _parts(other):
-        is_known = _key(part) in known
+        is_known = _key(part) in kept_keys
         if block.kind == "heading":
             is_title = block.level == 1
             level = "#" * max(_LEVEL_MIN, block.level)
             heading = None if is_known or is_title else f"{level} {block.title}"
         elif not is_known:
-            found += [heading, part] if heading else [part]
+            parts += [heading, part] if heading else [part]
             heading = None
-    return tuple(found)
+    return tuple(parts)
 
 
 def merged(kept: str, title: str, parts: tuple[str, ...]) -> str:
@@ -39,8 +39,8 @@ def merged(kept: str, title: str, parts: tuple[str, ...]) -> str:
     if not parts:
         return kept
     end = "\r\n" if kept.partition("\n")[0].endswith("\r") else "\n"
-    said = f"\n\n## From {one_line(title)}\n\n" + "\n\n".join(parts) + "\n"
-    return kept.rstrip() + said.replace("\r\n", "\n").replace("\n", end)
+    section = f"\n\n## From {one_line(title)}\n\n" + "\n\n".join(parts) + "\n"
+    return kept.rstrip() + section.replace("\r\n", "\n").replace("\n", end)
 
 
 def _parts(text: str) -> Iterator[tuple[Block, str]]:

@@ -1,4 +1,4 @@
-"""Where a note goes by rule: its hint, its tags, the notes it is like; named after its title."""
+"""Place a note by rule: by its hint, its tags, or similar notes. Its title names the file."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -27,7 +27,7 @@ from kb.knowledge.packs.load import (
 from kb.knowledge.packs.manifest import PackManifest
 from kb.knowledge.packs.tar import TarMember, is_plain, unpacked
 from kb.model.ids import sha256_hex
-from kb.model.text import Passage
+from kb.model.text import ChunkDraft
 
 if TYPE_CHECKING:
     import numpy as np
@@ -287,7 +287,7 @@ def _text(data: bytes, name: str, source: str) -> str:
         raise Unparsable(f"{name} is not UTF-8", source=source) from error
 
 
-def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[Passage, ...]:
+def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[ChunkDraft, ...]:
     """The passages of a text by their places in it. Raises Unparsable where they are not in it."""
     previous_start = 0
     for chunk in cut.passages:
@@ -297,7 +297,7 @@ def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[Passa
     if sum(chunk.end - chunk.start for chunk in cut.passages) > _OVERLAP_FACTOR_MAX * len(markdown):
         raise Unparsable(f"the passages of {cut.doc} repeat its text", source=source)
     return tuple(
-        Passage(
+        ChunkDraft(
             text=markdown[chunk.start : chunk.end],
             start=chunk.start,
             end=chunk.end,

@@ -16,7 +16,7 @@ from kb.knowledge.entries import Entry
 from kb.knowledge.packs.portable import PortableChunk, PortableDocChunks, chunks_of
 from kb.knowledge.registry.index import VectorSet
 from kb.model.ids import sha256_hex
-from kb.model.text import Passage, indexed_text
+from kb.model.text import ChunkDraft, indexed_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,7 +97,7 @@ def embedded(entries: list[tuple[Entry, str]], pipeline: Pipeline) -> list[Embed
 def _file(
     entry: Entry,
     markdown: str,
-    chunks: list[Passage],
+    chunks: list[ChunkDraft],
     vectors: "NDArray[np.float32]",
     made_by: VectorSet,
 ) -> bytes:
@@ -114,7 +114,7 @@ def _file(
     return msgspec.json.encode(header) + b"\n" + vectors.astype("<f4").tobytes()
 
 
-def _portable(chunk: Passage, markdown: str) -> PortableChunk:
+def _portable(chunk: ChunkDraft, markdown: str) -> PortableChunk:
     return PortableChunk(
         start=chunk.start,
         end=chunk.end,

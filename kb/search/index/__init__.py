@@ -1,4 +1,4 @@
-"""Where might it be? The lexical and the dense indexes, which follow the store's log."""
+"""How are candidates found fast? In the lexical and the dense indexes, which follow the log."""
 
 from kb.search.index.analysis import highlight_spans, normalize, terms
 from kb.search.index.dense import DenseIndex

@@ -1,4 +1,4 @@
-"""How do we get back to how it was? Whole copies of a home, made beside its writers.
+"""How is a home backed up and restored? By whole copies, made beside its writers.
 
 Useful before something that cannot be undone, and against a disk that fails, where the copy lies
 on another one. Not for the history of a doc: versions are the store's business.

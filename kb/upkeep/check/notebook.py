@@ -11,8 +11,8 @@ from msgspec import Struct
 from kb.errors import NotebookUnfit, StoreBusy
 from kb.intake.sync.origins import list_origins
 from kb.intake.sync.walk import WalkedFile, walk
-from kb.knowledge.notebook.fsck import Damage, Examined, examine, examined
-from kb.knowledge.notebook.mending import put_back, renew_index
+from kb.knowledge.notebook.fsck import Damage, Examination, examine, examine_in_child
+from kb.knowledge.notebook.repair import put_back, renew_index
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.model.source import display_name, file_lsid, path_of
 from kb.store import docs
@@ -63,7 +63,7 @@ def check_notebook(store: Store, collector: FindingCollector, root: Path) -> Non
             collector.add(_NAME, _gone_problem(root), ManualRepair(_RESTORE_ADVICE))
             return
         case "there":
-            repository = examined(root)
+            repository = examine_in_child(root)
     for damage in repository.damages:
         collector.add(_place(damage), damage.problem, _repair_of(damage))
     if not repository.damages:
@@ -117,7 +117,7 @@ def _repair_of(damage: Damage) -> Repair:
 
 
 def _check_docs(
-    txn: ReadTxn, collector: FindingCollector, root: Path, repository: Examined
+    txn: ReadTxn, collector: FindingCollector, root: Path, repository: Examination
 ) -> None:
     """Report notes without a doc, and docs whose note is missing."""
     if not _was_synced(txn, root):

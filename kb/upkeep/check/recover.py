@@ -11,7 +11,7 @@ from kb.errors import KbError, StoreDamaged
 from kb.intake.canonicalize import FINGERPRINT, CanonicalizeInput, Parser, detect_mime
 from kb.intake.ingest.ingest import Ingestor
 from kb.intake.ingest.request import IngestOptions, IngestRequest
-from kb.model.doc import Seen
+from kb.model.doc import SourceStamp
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.source import display_name, path_of
 from kb.store import chunks, log
@@ -31,7 +31,7 @@ class SourceLocation(Struct, frozen=True):
     """A place of a source, and the stamp of its file when it was ingested."""
 
     place: Lsid
-    seen: Seen | None
+    seen: SourceStamp | None
 
 
 def is_overwritten(txn: ReadTxn, source_no: int) -> bool:

@@ -1,4 +1,4 @@
-"""How is it kept small? What nothing needs any more is marked, and in a later run removed.
+"""How is a home kept small? What nothing needs is marked, and removed in a later run.
 
 Useful for giving back the room of old versions, deleted docs, stray files and read log entries.
 Not for mending: a record that cannot be read stops it before it removes a file.

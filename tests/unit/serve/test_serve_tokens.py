@@ -6,7 +6,7 @@ import pytest
 from fakes import FakeClock
 
 from kb.errors import UsageError
-from kb.model.token import ROLES, may
+from kb.model.token import ROLES, role_allows
 from kb.store import tokens
 from kb.store.memory import MemoryEnvironment
 from kb.store.store import Store
@@ -76,7 +76,7 @@ def test_there_are_only_so_many(store: Store) -> None:
 
 def test_roles_are_in_a_row() -> None:
     """Each role may do what those before it may, and no more."""
-    assert [[may(one, other) for other in ROLES] for one in ROLES] == [
+    assert [[role_allows(one, other) for other in ROLES] for one in ROLES] == [
         [True, False, False],
         [True, True, False],
         [True, True, True],

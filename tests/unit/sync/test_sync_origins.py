@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from children import finished
+from child_processes import finished
 from sync_home import SyncHome
 
 from kb.errors import AmbiguousId, NotFound

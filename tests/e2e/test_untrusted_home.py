@@ -10,10 +10,10 @@ import pytest
 from commands import HASHING, KB, Ran, run, surroundings
 from loopback import LoopbackServer, serving
 from mcp import Client
-from mcp_talk import by_stdio
+from mcp_clients import by_stdio
 from msgspec import Struct
-from strangers import NOTE, SECRET, Clone
 from test_cli_terminal import on_terminal
+from untrusted_homes import NOTE, SECRET, HostileClone
 
 from kb.store.trust import TrustList
 
@@ -99,7 +99,7 @@ print(json.dumps({"said": said, "touched": touched, "sent": sent, "code": code})
 class Visit(Struct, frozen=True, kw_only=True):
     """Somebody who stands in a clone, and what commands did there."""
 
-    clone: Clone
+    clone: HostileClone
     server: LoopbackServer
     env: dict[str, str]
     said: dict[tuple[str, ...], Ran]
@@ -115,7 +115,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def visit(root: Path, server: LoopbackServer, kind: str) -> Visit:
-    clone = Clone(root, f"http://127.0.0.1:{server.server_port}")
+    clone = HostileClone(root, f"http://127.0.0.1:{server.server_port}")
     clone.with_trap() if kind == "trap" else clone.with_store()
     env = surroundings(
         HOME=str(root / "me"),
@@ -258,7 +258,7 @@ def test_an_agent_is_told_no_more(visited: Visit, tmp_path: Path) -> None:
 @pytest.mark.parametrize("subjects", ["/OUTSIDE", "~/outside", "../outside", ".kb/link", ".kb"])
 def test_a_topic_lies_in_its_project(tmp_path: Path, subjects: str) -> None:
     """Absolute, from a home folder, upward or by a link: refused, and nothing of it is shown."""
-    clone = Clone(tmp_path, "http://127.0.0.1:1")
+    clone = HostileClone(tmp_path, "http://127.0.0.1:1")
     clone.link(".kb/link", clone.outside)
     clone.topic(subjects.replace("/OUTSIDE", str(clone.outside)))
     env = surroundings(
@@ -274,7 +274,7 @@ def test_a_topic_lies_in_its_project(tmp_path: Path, subjects: str) -> None:
 
 def test_trust_shows_what_it_lets_in(tmp_path: Path) -> None:
     """Settings, sources and models; then all of it counts, until it is taken off the list."""
-    clone = Clone(tmp_path, "http://127.0.0.1:1")
+    clone = HostileClone(tmp_path, "http://127.0.0.1:1")
     clone.with_store()
     env = surroundings(
         HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "d"), XDG_CONFIG_HOME=str(tmp_path / "c")
@@ -311,7 +311,7 @@ def test_trust_shows_what_it_lets_in(tmp_path: Path) -> None:
 
 def test_a_person_is_asked_once(tmp_path: Path) -> None:
     """On a terminal; no is kept for the home as it is then, and yes is what `kb trust` does."""
-    clone = Clone(tmp_path, "http://127.0.0.1:1")
+    clone = HostileClone(tmp_path, "http://127.0.0.1:1")
     clone.with_store()
     (clone.home / "config.d/local.toml").unlink()
     line = f"cd {clone.root} && exec {KB} {' '.join(HASHING)} --cfg client.server= sources"
@@ -338,7 +338,7 @@ def test_a_person_is_asked_once(tmp_path: Path) -> None:
 
 def test_a_trap_cannot_be_trusted(tmp_path: Path) -> None:
     """Its pages are read by another process before LMDB sees the file."""
-    clone = Clone(tmp_path, "http://127.0.0.1:1")
+    clone = HostileClone(tmp_path, "http://127.0.0.1:1")
     clone.with_trap()
     data = tmp_path / "d"
     env = surroundings(HOME=str(tmp_path), XDG_DATA_HOME=str(data))
@@ -351,7 +351,7 @@ def test_a_trap_cannot_be_trusted(tmp_path: Path) -> None:
 
 def test_what_leads_out_is_not_entered(tmp_path: Path) -> None:
     """Where a folder of kb's own is a link out of the clone, nothing of it counts."""
-    clone = Clone(tmp_path, "http://127.0.0.1:1")
+    clone = HostileClone(tmp_path, "http://127.0.0.1:1")
     clone.link(".kb/run", clone.outside)
     before = clone.seen()
     env = surroundings(

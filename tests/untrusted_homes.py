@@ -1,4 +1,4 @@
-"""Homes that commands did not make: let to count, or crafted by an attacker."""
+"""Homes that no command of this user made: trusted by hand, or crafted by an attacker."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from kb.store.trust import TrustList
 _PAGE_BYTES: Final = 4096
 
 
-def let_count(home: Path, data: Path) -> None:
+def trust_home(home: Path, data: Path) -> None:
     """Put a home on the list that lies in the user's data folder, as `kb trust` would."""
     TrustList(data / "kb-trust").put_store(home, "trusted")
 
@@ -47,7 +47,7 @@ learned = ["**"]
 _CODE: Final = "import pathlib\npathlib.Path({mark!r}).touch()\n"
 
 
-class Clone:
+class HostileClone:
     """A folder that an attacker made, and what lies beside it on the victim's disk."""
 
     def __init__(self, root: Path, url: str) -> None:

@@ -1,4 +1,4 @@
-"""Processes to be killed: forked, with everything imported, from one that does nothing else.
+"""Processes for crash tests: forked from a zygote that has everything imported, then killed.
 
 Run as a script with the root of a rig. Each line on standard input starts a child (`role seed
 log`) or waits for one (`reap pid`); the answer is a line with its number or its exit status. What

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from served_twice import EVE, Answer, Asked, Hidden, Twice
+from compared_servers import EVE, Answer, Asked, Hidden, ServerVariant
 
 from kb.model.doc import Scope
 from kb.model.token import Role
@@ -259,7 +259,7 @@ def different(one: Told, other: Told) -> list[Any]:
 def test_what_is_hidden_is_told_nowhere(tmp_path: Path) -> None:
     """To a reader and a writer not a byte differs, before what was written is found and after."""
     root = tmp_path / "r"
-    more = Twice(root, secret=True)
+    more = ServerVariant(root, secret=True)
     hidden = more.hidden(Scope(user=EVE))
     assert len(hidden.docs) > 10
     with more.serving() as asked:
@@ -267,7 +267,7 @@ def test_what_is_hidden_is_told_nowhere(tmp_path: Path) -> None:
         more.work(asked.app)
         after = told(asked, hidden)
     root.rename(tmp_path / "more")
-    less = Twice(root, secret=False)
+    less = ServerVariant(root, secret=False)
     assert less.hidden(Scope(user=EVE)).docs == ()
     with less.serving() as asked:
         assert different(first, told(asked, hidden)) == []
@@ -280,7 +280,7 @@ def test_what_is_hidden_is_told_nowhere(tmp_path: Path) -> None:
 
 def test_an_admin_hears_of_work_and_not_of_what_it_is_about(tmp_path: Path) -> None:
     """Jobs, the notebook's log, sources and dead letters of others have no path, title or cause."""
-    twice = Twice(tmp_path / "r", secret=True)
+    twice = ServerVariant(tmp_path / "r", secret=True)
     jobs = twice.hidden(Scope(user=EVE)).jobs
     with twice.serving() as asked:
         asked.app.notebook.hand_in(b"# A waiting secret\n", None, ("hush",))

@@ -1,4 +1,4 @@
-"""What of a damaged notebook can be mended without losing anything of a person's."""
+"""Repair a damaged notebook without losing anything that a person wrote."""
 
 import os
 import time
@@ -28,10 +28,10 @@ def renew_index(root: Path, wait_s: float) -> None:
         repository.git.free_stale_locks()
         with repository.git.locked("index", time.monotonic() + wait_s) as lock:
             index = GitIndex(None)
-            for path, held in repository.snapshot(repository.head().commit).files():
+            for path, entry in repository.snapshot(repository.head().commit).files():
                 # Without what the file system says of it git looks at the file itself.
-                is_level = repository.tree.has(path, held)
-                index.put(path, held, repository.tree.stat(path) if is_level else _NO_STAT)
+                is_level = repository.tree.has(path, entry)
+                index.put(path, entry, repository.tree.stat(path) if is_level else _NO_STAT)
             fill(lock, index.data())
             if place.exists():
                 os.rename(place, place.with_name(ASIDE))
@@ -47,9 +47,9 @@ def put_back(root: Path, paths: Sequence[str], now_ms: int, wait_s: float) -> No
     with at_work(root, now_ms, wait_s) as repository:
         files = repository.snapshot(repository.head().commit)
         for path in paths:
-            held = files.get(path)
-            if held is not None and held.is_file and not repository.tree.is_there(path):
+            entry = files.get(path)
+            if entry is not None and entry.is_file and not repository.tree.is_there(path):
                 temporary = repository.git.temporary()
                 temporary.parent.mkdir(mode=0o700, exist_ok=True)
-                data = repository.blob(held.sha)
-                repository.tree.place(path, data, held.mode, temporary, replace=False)
+                data = repository.blob(entry.sha)
+                repository.tree.place(path, data, entry.mode, temporary, replace=False)

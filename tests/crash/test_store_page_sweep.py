@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from crash_rig import Rig
-from page_sweep import DOCS, filled, misplaced, pages_of, sweep, zeroed
+from store_page_sweep import DOCS, filled, misplaced, pages_of, sweep, zeroed
 
 pytestmark = pytest.mark.slow
 SHARES = 16

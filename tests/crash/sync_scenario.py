@@ -1,11 +1,11 @@
-"""The story of a sync: two folders and a page, which since were edited, moved and deleted."""
+"""The scenario of a sync: two folders and a page, edited, moved and deleted since the last one."""
 
 from pathlib import Path
 from typing import Any, Final
 
+from crash_processes import text
 from crash_rig import CFG, Called, Rig, assert_adds_up
 from loopback import LoopbackServer, conditional
-from mortals import text
 from msgspec import Struct
 
 from kb.model import failpoints
@@ -62,7 +62,7 @@ FIGURES: Final = {
 LEVEL: Final = dict.fromkeys(FIGURES, 0) | {"scanned": 10, "unchanged": 9, "skipped": 1}
 
 
-class Story(Struct, frozen=True):
+class SyncScenario(Struct, frozen=True):
     """A home that is behind its sources, and what it comes to."""
 
     behind: Rig
@@ -74,7 +74,7 @@ class Story(Struct, frozen=True):
     """What an uninterrupted sync leaves: counts of docs, ledger, passages, vectors, jobs."""
 
 
-def make(root: Path, site: LoopbackServer) -> Story:
+def make(root: Path, site: LoopbackServer) -> SyncScenario:
     rig = Rig(root / "behind", root / "src", (*CFG, 'fetch.allow=["127.0.0.1"]'))
     _publish(site, BEFORE[PAGE], '"1"')
     rig.write({**_files(BEFORE), WITHDRAWN: text(WITHDRAWN_WORD)})
@@ -87,7 +87,7 @@ def make(root: Path, site: LoopbackServer) -> Story:
     passages = {doc_id: _passages(rig, doc_id) for doc_id in docs.values()}
     control = rig.copied(root / "control")
     assert figures(control.call(*SYNC)) == FIGURES
-    story = Story(rig, docs, passages, _counts(control))
+    story = SyncScenario(rig, docs, passages, _counts(control))
     assert_level(story, control)
     return story
 
@@ -120,7 +120,7 @@ def assert_nothing_is_lost(rig: Rig) -> None:
             assert len([hit for one in said for hit in found[one]]) == 1, (name, said)
 
 
-def assert_level(story: Story, rig: Rig) -> None:
+def assert_level(story: SyncScenario, rig: Rig) -> None:
     """After a sync that came to its end nothing is left to do, and all is as it had to be."""
     docs = rig.docs()
     assert set(docs) == set(AFTER)
@@ -141,7 +141,7 @@ def assert_level(story: Story, rig: Rig) -> None:
     assert rig.found(WORDS) == found
 
 
-def assert_goes_on(story: Story, rig: Rig) -> None:
+def assert_goes_on(story: SyncScenario, rig: Rig) -> None:
     """Whatever was interrupted: nothing is lost, and the next sync brings all of it level."""
     assert_nothing_is_lost(rig)
     synced = rig.call(*SYNC)

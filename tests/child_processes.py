@@ -1,4 +1,4 @@
-"""Other processes that a test starts, with the package and the fakes to import."""
+"""Start child processes of a test, with the package and the fakes on their path."""
 
 import os
 import subprocess

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import forked
+import forked_commands
 import pytest
 from commands import KB, run, surroundings
 
@@ -35,7 +35,7 @@ def test_a_fork_takes_signals_as_a_new_process_does(tmp_path: Path) -> None:
     """A worker ends by SIGTERM with 0, by SIGINT with 130, and by SIGKILL at once."""
     argv = [KB, "--home", str(tmp_path / "home"), "--cfg", "embed.kind=hashing", "worker"]
     for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGKILL, -9)):
-        worker = forked.Process(argv, env=surroundings())
+        worker = forked_commands.Process(argv, env=surroundings())
         assert "at work" in worker.stderr.readline()
         assert worker.poll() is None
         worker.send_signal(number)
@@ -47,11 +47,11 @@ def test_a_fork_that_does_not_end_is_killed(tmp_path: Path) -> None:
     """Past its time there is no process any more."""
     argv = [KB, "--home", str(tmp_path / "home"), "--cfg", "embed.kind=hashing", "worker"]
     with pytest.raises(subprocess.TimeoutExpired):
-        forked.run(argv, env=surroundings(), timeout_s=0.5)
+        forked_commands.run(argv, env=surroundings(), timeout_s=0.5)
 
 
 def test_an_environment_that_is_read_at_the_start_does_not_fork() -> None:
     """What the interpreter looks at when it starts needs one that starts."""
-    assert forked.can_fork(surroundings())
-    assert not forked.can_fork(surroundings(LC_ALL="C"))
-    assert not forked.can_fork(surroundings(PYTHONUTF8="0"))
+    assert forked_commands.can_fork(surroundings())
+    assert not forked_commands.can_fork(surroundings(LC_ALL="C"))
+    assert not forked_commands.can_fork(surroundings(PYTHONUTF8="0"))

@@ -1,4 +1,4 @@
-"""One server in this process, of a home that has more or less to hide; asked without a socket."""
+"""In-process servers of one home with and without hidden docs, called without a socket."""
 
 import asyncio
 import contextlib
@@ -74,7 +74,7 @@ class Hidden(Struct, frozen=True, kw_only=True):
     jobs: tuple[str, ...]
 
 
-class Twice:
+class ServerVariant:
     """A folder in which the same home is made with what is to be hidden, and without."""
 
     def __init__(self, root: Path, *, secret: bool) -> None:
@@ -173,7 +173,7 @@ class Twice:
 class Asked:
     """Asks a gate, and keeps what came back."""
 
-    def __init__(self, twice: Twice, spaces: Spaces) -> None:
+    def __init__(self, twice: ServerVariant, spaces: Spaces) -> None:
         self.app = spaces.first
         self.twice = twice
         metrics = Metrics()
