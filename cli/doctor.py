@@ -6,7 +6,7 @@ from cli.home import home_of, open_app
 from cli.output import clean, many, print_json
 from kb.errors import ConfigError, HeldBack, ItemsFailed
 from kb.operations import doctor
-from kb.operations.doctor import Health
+from kb.operations.doctor import DoctorReport
 
 
 class NeedsAttention(ItemsFailed):
@@ -33,7 +33,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         raise NeedsAttention(f"{many(len(health.findings), 'finding')}; each says what mends it")
 
 
-def _health(ctx: click.Context) -> Health:
+def _health(ctx: click.Context) -> DoctorReport:
     try:
         home_of(ctx)
     except (ConfigError, HeldBack) as error:

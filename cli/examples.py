@@ -68,7 +68,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "backup list": "kb backup list",
     "backup verify": "kb backup verify",
     "backup restore": "kb backup restore ~/kb/backups/2026-11-22 --to ~/kb-restored",
-    "trust": "kb trust ~/work/project",
+    "trust": "kb trust ~/project",
     "check": "kb check --repair",
     "doctor": "kb doctor",
 }

@@ -8,7 +8,7 @@ from cli.home import texts_of
 from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.errors import ItemsFailed
-from kb.operations.topics_here import Topics, learn, list_topics, topic_bullet
+from kb.operations.topics_here import TopicList, learn, list_topics, topic_bullet
 
 
 @click.command(name="learn")
@@ -51,7 +51,7 @@ def print_text(text: str) -> None:
     click.echo(text, nl=bool(text) and not text.endswith("\n"))
 
 
-def _print_topics(topics: Topics, *, as_json: bool) -> None:
+def _print_topics(topics: TopicList, *, as_json: bool) -> None:
     if as_json:
         print_json(topics)
         return

@@ -10,7 +10,7 @@ from cli.output import clean, print_json, warn
 from cli.words import text
 from kb.client.http_client import Body
 from kb.operations import tokens
-from kb.operations.tokens import TOKEN_ROLES, USER_DEFAULT, AddTokenRequest, Link, TokenRole
+from kb.operations.tokens import TOKEN_ROLES, USER_DEFAULT, AddTokenRequest, PageLink, TokenRole
 
 
 @click.group(name="token")
@@ -74,7 +74,7 @@ def own() -> None:
 def link(ctx: click.Context, port: int | None) -> None:
     """Print a link that opens the page of your running server in a browser, once."""
     client = own_server(ctx, port)
-    click.echo(clean(client.server.url + client.post("/v1/links", Body(data=b"{}"), Link).path))
+    click.echo(clean(client.server.url + client.post("/v1/links", Body(data=b"{}"), PageLink).path))
 
 
 @command.command(name="rm")

@@ -56,7 +56,7 @@ class Body(Struct, frozen=True, kw_only=True):
     media: str = JSON
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ServerReply(Struct, frozen=True, kw_only=True):
     """A body that came whole."""
 
     media: str
@@ -145,7 +145,7 @@ class ServerClient:
             raise self.unreadable()
         return found.data
 
-    def _decoded(self, answer: Answer, kind: type[T]) -> T:
+    def _decoded(self, answer: ServerReply, kind: type[T]) -> T:
         if answer.media == JSON:
             with suppress(ValueError, RecursionError):
                 return msgspec.json.decode(answer.data, type=kind)
@@ -164,7 +164,7 @@ class ServerClient:
         query: Query = (),
         body: Body | None = None,
         wait_s: float = 0,
-    ) -> Answer:
+    ) -> ServerReply:
         """The body of a good answer, at most ANSWER_BYTES_MAX.
 
         It has `wait_s` or, where that is longer, the setting's time, and more for a body as large
@@ -175,7 +175,7 @@ class ServerClient:
         total_s += len(body.data) / _UPLOAD_BYTES_S if body else 0
         with self.opened(method, path, query=query, body=body, total_s=total_s) as response:
             data = self._read(response, ANSWER_BYTES_MAX)
-            return Answer(media=_media(response), data=data)
+            return ServerReply(media=_media(response), data=data)
 
     @contextmanager
     def opened(

@@ -43,4 +43,4 @@ class EmbedderSet(Struct, frozen=True, kw_only=True):
     @property
     def retained(self) -> tuple[EmbedderSpec, ...]:
         """The models whose vectors are kept."""
-        return tuple(one for one in (self.active, self.next, self.previous) if one is not None)
+        return tuple(spec for spec in (self.active, self.next, self.previous) if spec is not None)

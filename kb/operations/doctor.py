@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from kb.upkeep.check.doctor import Advice
 
 
-class Health(Struct, frozen=True, kw_only=True):
+class DoctorReport(Struct, frozen=True, kw_only=True):
     """Whether all is well, and if not, what to do."""
 
     well: bool
     findings: "tuple[Advice, ...]"
 
 
-def refused(error: ConfigError | HeldBack) -> Health:
+def refused(error: ConfigError | HeldBack) -> DoctorReport:
     """The health of a home that cannot be opened, for its settings or because it is held back."""
     from kb.upkeep.check.doctor import Advice
 
@@ -30,16 +30,16 @@ def refused(error: ConfigError | HeldBack) -> Health:
         place, mend = "settings", "mend that line, and ask again"
     else:
         place, mend = "home", "until then nothing here opens it"
-    return Health(well=False, findings=(Advice(place=place, problem=str(error), mend=mend),))
+    return DoctorReport(well=False, findings=(Advice(place=place, problem=str(error), mend=mend),))
 
 
-def run(app: "App") -> Health:
+def run(app: "App") -> DoctorReport:
     """Look at all that surrounds the store of a home; `kb.operations.check` looks at the store.
 
     Nothing is written. What cannot be looked at is a finding, too.
     """
     findings = tuple(_findings(app))
-    return Health(well=not findings, findings=findings)
+    return DoctorReport(well=not findings, findings=findings)
 
 
 def _findings(app: "App") -> "Iterator[Advice]":

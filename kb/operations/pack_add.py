@@ -10,12 +10,12 @@ from kb.operations.pack_registered import PackDescription, describe
 
 if TYPE_CHECKING:
     from kb.home.app import App
-    from kb.home.services.packs import Placed, Signed
+    from kb.home.services.packs import PlacedPack, Signed
     from kb.knowledge.packs.load import Pack
 
     ReadPack = Pack | Signed
     """A pack as it was read, before anything is written: a folder's, or an archive's."""
-    RegisteredPack = Placed
+    RegisteredPack = PlacedPack
     """A pack on the register, its docs still to be taken in."""
 
 Visibility = doc.Visibility

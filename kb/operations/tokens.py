@@ -41,7 +41,7 @@ class TokenList(Struct, frozen=True, kw_only=True):
     tokens: list[ListedToken]
 
 
-class Link(Struct, frozen=True, kw_only=True):
+class PageLink(Struct, frozen=True, kw_only=True):
     """A way into the page that opens once, within an hour."""
 
     path: str
@@ -65,7 +65,7 @@ def list_tokens(app: "App") -> TokenList:
     from kb.store import tokens
 
     with app.store.read() as txn:
-        rows = tokens.listed(txn)
+        rows = tokens.list_tokens(txn)
     return TokenList(
         tokens=[
             ListedToken(name=row.name, user=row.user, role=row.role, added_ms=row.added_ms)

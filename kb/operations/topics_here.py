@@ -22,19 +22,19 @@ from kb.knowledge.topics.render import topic_bullet
 from kb.model.config import Settings
 from kb.model.doc import OPERATOR
 
-__all__ = ["Topics", "learn", "list_topics", "prompt_section", "topic_bullet"]
+__all__ = ["TopicList", "learn", "list_topics", "prompt_section", "topic_bullet"]
 
 
-class Topics(Struct, frozen=True, kw_only=True):
+class TopicList(Struct, frozen=True, kw_only=True):
     """What can be learned here."""
 
     topics: tuple[TopicRow, ...]
 
 
-def list_topics(home: Path, settings: Settings, max_tokens: int) -> Topics:
+def list_topics(home: Path, settings: Settings, max_tokens: int) -> TopicList:
     """Every topic of a home. Raises ConfigError where a topic's folder is not there."""
     limits = _limits(max_tokens)
-    return Topics(topics=topic_rows(topics_of(home, settings, OPERATOR), limits.entries_max))
+    return TopicList(topics=topic_rows(topics_of(home, settings, OPERATOR), limits.entries_max))
 
 
 def learn(

@@ -273,13 +273,13 @@ class Gate:
 
     def _caller(self, request: _Request) -> Caller:
         with self._served.app.store.read() as txn:
-            known = tokens.listed(txn)
+            known = tokens.list_tokens(txn)
         is_open = self._options.own_token is None and not known and self._options.is_loopback
         if request.is_own or is_open or self._is_operator(request):
             request.user = OPERATOR.user
             return Caller(scope=OPERATOR, role="admin", holds=self._holds(request, OPERATOR))
         scheme, _, secret = request.header("authorization").partition(" ")
-        token = tokens.recognised(known, secret.strip()) if scheme.lower() == "bearer" else None
+        token = tokens.find_by_secret(known, secret.strip()) if scheme.lower() == "bearer" else None
         if token is None:
             challenge = ("www-authenticate", 'Bearer realm="kb"')
             detail = "this wants a token: `kb token own` prints yours, `kb token add` makes others"

@@ -131,7 +131,7 @@ def serve(
     app = spaces.first
     secret = own.read_or_create() if own is not None else None
     with app.store.read() as txn:
-        has_tokens = bool(tokens.listed(txn))
+        has_tokens = bool(tokens.list_tokens(txn))
     listener, is_loopback = bound(said, has_tokens=has_tokens)
     with contextlib.ExitStack() as held:
         held.enter_context(listener)

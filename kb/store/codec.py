@@ -63,22 +63,22 @@ class RecordTable(Generic[T]):
     """A table of one record type."""
 
     def __init__(self, table: str, record_type: type[T]) -> None:
-        self.table = table
+        self.name = table
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(record_type)
 
     def get(self, txn: ReadTxn, key: bytes) -> T | None:
         """The record, or None. Raises StoreDamaged."""
-        stored = txn.get(self.table, key)
+        stored = txn.get(self.name, key)
         return None if stored is None else self.decode(key, stored)
 
     def put(self, txn: WriteTxn, key: bytes, record: T) -> None:
         """Write the record, whatever was there."""
-        txn.put(self.table, key, seal(self.table, key, self._encoder.encode(record)))
+        txn.put(self.name, key, seal(self.name, key, self._encoder.encode(record)))
 
     def delete(self, txn: WriteTxn, key: bytes) -> bool:
         """Remove the record; False if it was absent."""
-        return txn.delete(self.table, key)
+        return txn.delete(self.name, key)
 
     def scan(
         self, txn: ReadTxn, prefix: bytes = b"", *, start: bytes = b"", reverse: bool = False
@@ -86,14 +86,14 @@ class RecordTable(Generic[T]):
         """Records whose key starts with `prefix` (and is at least `start`), in key order."""
         low = max(prefix, start)
         stop = prefix_stop(prefix) if prefix else None
-        for key, stored in txn.scan(self.table, low, stop, reverse=reverse):
+        for key, stored in txn.scan(self.name, low, stop, reverse=reverse):
             yield key, self.decode(key, stored)
 
     def decode(self, key: bytes, stored: bytes) -> T:
         """Decode the value stored under `key`. Raises StoreDamaged."""
-        body = unseal(self.table, key, stored)
+        body = unseal(self.name, key, stored)
         try:
             return self._decoder.decode(body)
         except msgspec.DecodeError as error:
-            place = f"{self.table}/{key.hex()[:16]}"
+            place = f"{self.name}/{key.hex()[:16]}"
             raise StoreDamaged(f"not the expected record ({error})", place=place) from error

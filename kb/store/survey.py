@@ -100,13 +100,14 @@ class StoreSurvey(Struct, frozen=True, kw_only=True, tag="survey"):
     def summary(self) -> str:
         """The first few problems, in one line."""
         return "; ".join(
-            f"{one.place}: {one.problem}" for one in self.problems[:_SUMMARY_PROBLEMS_MAX]
+            f"{problem.place}: {problem.problem}"
+            for problem in self.problems[:_SUMMARY_PROBLEMS_MAX]
         )
 
     @property
     def may_lack_docs(self) -> bool:
         """Whether the store may have had docs that no record names."""
-        return self.docs_lost != 0 or any(one.place == "root" for one in self.problems)
+        return self.docs_lost != 0 or any(problem.place == "root" for problem in self.problems)
 
 
 def survey_store(

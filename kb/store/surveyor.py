@@ -33,7 +33,7 @@ _ANSWER_FD: Final = 1
 # The rows of these tables have no value and so no checksum; they can be derived from records.
 _UNSEALED: Final = frozenset(("facets", "entity_chunks"))
 _TYPED: Final[dict[str, RecordTable[Any]]] = {
-    found.table: found for found in vars(records).values() if isinstance(found, RecordTable)
+    table.name: table for table in vars(records).values() if isinstance(table, RecordTable)
 }
 
 

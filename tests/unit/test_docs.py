@@ -218,7 +218,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         "sources": [("", sources.SourceList), ("sources", origin.Origin)],
         "note": note_shapes(),
         "job": [("", jobs.JobList), ("jobs", JobReport)],
-        "doctor": [("", doctor.Health), ("findings", Advice)],
+        "doctor": [("", doctor.DoctorReport), ("findings", Advice)],
         "visibility": [("", visibility.SetVisibilityResult)],
         "compact": [("", CompactReport)],
         "backup": backup_shapes(),

@@ -40,13 +40,13 @@ GIVEN_UP: Final = (
 SHARED_CLASSES: Final = frozenset(
     (
         "Answer",
+        "Health",
         "Item",
         "Link",
-        "Passage",
         "Placed",
         "Problem",
-        "Refused",
         "Server",
+        "Topics",
         "_Refused",
         "_View",
     )

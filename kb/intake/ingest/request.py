@@ -1,4 +1,4 @@
-"""What ingest is asked to take in, and what it says it did."""
+"""The requests of the ingest, and their outcomes."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ IngestStatus = Literal["added", "updated", "unchanged", "resurrected"]
 
 
 class FileStamp(Struct, frozen=True, kw_only=True):
-    """What tells, without reading it, that a file is the one seen before."""
+    """The stat of a file, by which an unchanged file is recognised without reading it."""
 
     size_bytes: int
     mtime_ns: int
@@ -25,7 +25,7 @@ class FileStamp(Struct, frozen=True, kw_only=True):
 
 
 class IngestOptions(Struct, frozen=True, kw_only=True):
-    """What the caller says about a source; None leaves what was said before."""
+    """What the caller sets for a source; None keeps the current value."""
 
     title: str | None = None
     tags: tuple[str, ...] | None = None
@@ -38,7 +38,7 @@ class IngestOptions(Struct, frozen=True, kw_only=True):
 
 
 class IngestRequest(Struct, frozen=True, kw_only=True):
-    """One canonicalised source, ready to be staged."""
+    """A canonicalised source, to be staged."""
 
     lsid: Lsid
     source: str
@@ -62,7 +62,7 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
 
 
 class StagedDoc(Struct, frozen=True, kw_only=True):
-    """A request whose files lie in the home; only the transaction is missing."""
+    """A request whose files are written; only the transaction is missing."""
 
     request: IngestRequest
     raw_path: str
@@ -71,7 +71,7 @@ class StagedDoc(Struct, frozen=True, kw_only=True):
 
 
 class IngestOutcome(Struct, frozen=True, kw_only=True):
-    """What became of a request."""
+    """The outcome of a request."""
 
     doc_id: DocId
     status: IngestStatus

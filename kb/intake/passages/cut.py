@@ -1,4 +1,4 @@
-"""A doc's passages with all that follows from them. Pure."""
+"""Builds the chunks of a doc: ids, lines, mentions and text hashes. Pure."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Final

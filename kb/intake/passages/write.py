@@ -1,4 +1,4 @@
-"""Passages in the transaction: rows, mentions, the log, and the job for what has no vector."""
+"""Writes the chunks of a doc: rows, mentions, log entries, and jobs for missing vectors."""
 
 import msgspec
 

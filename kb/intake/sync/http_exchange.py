@@ -1,6 +1,6 @@
-"""One request over the network, to an address that was checked, under one deadline.
+"""Sends one HTTP request to a checked address, under one deadline.
 
-Imported where it is needed: the library takes a while to load.
+Import it inside functions: httpcore takes a while to load.
 """
 
 import contextlib
@@ -28,11 +28,11 @@ _NETWORK_ERRORS: Final = (
 
 
 class HttpResponse(Struct, frozen=True, kw_only=True):
-    """A response whose body is still to be read."""
+    """A response whose body has not been read yet."""
 
     status: int
     headers: Mapping[str, str]
-    """By lower-case name; of several with one name the first."""
+    """By lower-case name; the first value of each."""
     parts: Iterable[bytes]
 
 
@@ -47,12 +47,11 @@ def exchange(
     tls: ssl.SSLContext | None,
     source: str,
 ) -> Iterator[HttpResponse]:
-    """GET the URL from one of `addresses`; the connection lives as long as the context.
+    """GET the URL from one of `addresses`; the connection is open within the context.
 
-    The URL's host only names: in the Host header and in the check of the certificate. Proxies,
-    cookies, logins and connections of earlier requests have no part in it. Errors of the network
-    come out as SourceErrors, also those met while the body is read; none of them quotes what the
-    server sent.
+    The URL's host is used only in the Host header and to check the certificate. Proxies, cookies,
+    credentials and earlier connections are not used. Network errors are raised as SourceErrors,
+    also while the body is read; none quotes data from the server.
     """
     backend = _PinnedBackend(addresses, connect_s, deadline, source)
     raw_url = httpcore.URL(
@@ -77,7 +76,7 @@ def exchange(
 
 
 def source_error_of(error: BaseException, deadline: Deadline, source: str) -> SourceError:
-    """What an error of the network or the library means for a person."""
+    """The SourceError for an error of the network or of httpcore."""
     match error:
         case _ if deadline.is_over:
             detail = f"not done within {deadline.total_s:g} s"
@@ -95,7 +94,7 @@ def source_error_of(error: BaseException, deadline: Deadline, source: str) -> So
 
 
 def _tls_error(error: BaseException | None, source: str) -> SourceError | None:
-    """What an error of the handshake means; None where it is one of the network."""
+    """The SourceError for an error of the TLS handshake; None for a network error."""
     match error:
         case ssl.SSLCertVerificationError():
             reason = error.verify_message.removesuffix(".")
@@ -109,10 +108,10 @@ def _tls_error(error: BaseException | None, source: str) -> SourceError | None:
 
 
 def _by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, value in headers:
-        found.setdefault(name.decode("latin-1").lower(), _text(value))
-    return found
+        by_name.setdefault(name.decode("latin-1").lower(), _text(value))
+    return by_name
 
 
 def _text(value: bytes) -> str:
@@ -123,7 +122,7 @@ def _text(value: bytes) -> str:
 
 
 class _PinnedBackend(httpcore.NetworkBackend):
-    """Connects to the given addresses, in their order, and to nothing else."""
+    """Connects only to the given addresses, in their order."""
 
     def __init__(
         self, addresses: tuple[str, ...], connect_s: float, deadline: Deadline, source: str
@@ -142,7 +141,7 @@ class _PinnedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address that answers; each gets its share of the time."""
+        """Connect to the first address that accepts; each has an equal share of the time."""
         options = list(socket_options or ())
         share_s = self._connect_s / len(self._addresses)
         errors: list[Exception] = []
@@ -157,7 +156,7 @@ class _PinnedBackend(httpcore.NetworkBackend):
 
 
 class _DeadlineStream(httpcore.NetworkStream):
-    """A stream whose every step ends at the deadline, however often a byte comes in."""
+    """A stream that ends at the deadline, even while data keeps arriving."""
 
     def __init__(
         self, inner: httpcore.NetworkStream, connect_s: float, deadline: Deadline, source: str
@@ -168,7 +167,7 @@ class _DeadlineStream(httpcore.NetworkStream):
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
-        """Read what is there, at most `max_bytes`."""
+        """Read the available bytes, at most `max_bytes`."""
         return self._inner.read(max_bytes, _remaining_s(self._deadline, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
@@ -190,12 +189,12 @@ class _DeadlineStream(httpcore.NetworkStream):
         try:
             stream = self._inner.start_tls(ssl_context, server_hostname, timeout_s)
         except httpcore.ConnectError as error:
-            # Told here: on its way up the library drops what caused the error.
+            # Translated here, because httpcore drops the cause of the error.
             raise _tls_error(error.__cause__, self._source) or error from error.__cause__
         return _DeadlineStream(stream, self._connect_s, self._deadline, self._source)
 
     def get_extra_info(self, info: str) -> Any:
-        """What the stream below says."""
+        """As the wrapped stream."""
         return self._inner.get_extra_info(info)
 
 

@@ -1,4 +1,4 @@
-"""A file in a new place with the bytes of one that is gone is that file: its doc follows it."""
+"""Detects moved files: a new file with the bytes of a missing one keeps the doc of that one."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ TitleOf: TypeAlias = Callable[[Path, bytes], str | None]
 
 
 class MissingDoc(Struct, frozen=True, kw_only=True):
-    """A doc whose file is gone; of another folder, where it may be."""
+    """A doc whose file is missing, or may be missing in another folder."""
 
     doc: Doc
     elsewhere: Origin | None = None
@@ -35,7 +35,7 @@ class MissingDoc(Struct, frozen=True, kw_only=True):
 
 
 class DetectedMove(Struct, frozen=True, kw_only=True):
-    """A doc whose file is gone, and the file that has its bytes now."""
+    """A doc whose file is missing, and the new file with its bytes."""
 
     doc: Doc
     path: Path
@@ -83,9 +83,9 @@ def detect_moves(
     to: Origin | None = None,
     title_of: TitleOf | None = None,
 ) -> list[DetectedMove]:
-    """Recognise lost docs in new files with the same bytes.
+    """Match missing docs with new files of the same bytes.
 
-    Of several that could be meant, the one with the same file name, else the first.
+    Of several candidates the one with the same file name wins, otherwise the first.
     """
     waiting: dict[str, list[MissingDoc]] = {}
     for one in lost:
@@ -165,7 +165,7 @@ def _size(path: Path) -> int | None:
 
 
 def apply_moves(store: Store, recognised: list[DetectedMove]) -> list[DocId]:
-    """Say where docs are now, in one transaction; returns those that nobody overtook."""
+    """Move docs to their new places, in one transaction; returns those not changed meanwhile."""
     followed: list[DocId] = []
     if not recognised:
         return followed

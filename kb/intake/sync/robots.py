@@ -20,15 +20,15 @@ _FAILURE_KEPT_MS: Final = 60_000
 
 
 class _CachedRules(Struct, frozen=True, kw_only=True):
-    """What one site was found to ask."""
+    """The rules of one site's robots.txt."""
 
     rules: "RobotFileParser | None"
-    """None where the file could not be had."""
+    """None where the file could not be fetched."""
     until_ms: int
 
 
 class Robots:
-    """The wishes of the sites that were met, the most recent few hundred."""
+    """Checks URLs against robots.txt, and caches the rules of a few hundred sites."""
 
     def __init__(self, user_agent: str, clock: Clock) -> None:
         self._user_agent = user_agent

@@ -123,7 +123,7 @@ def _attempt(request: SendRequest) -> Outcome:
     remote_tips: list[ObjectID | None] = []
     with closing(Repository(root)) as repository:
 
-        def wanted(refs: "dict[Ref, ObjectID]") -> "dict[Ref, ObjectID]":
+        def new_refs(refs: "dict[Ref, ObjectID]") -> "dict[Ref, ObjectID]":
             tip = refs.get(branch)
             remote_tips[:] = [tip]
             if tip is not None and not repository.leads_to(commit, tip):
@@ -134,7 +134,7 @@ def _attempt(request: SendRequest) -> Outcome:
         client, path = client_for(request.remote, root, request.token_host)
         with closing(client):
             try:
-                result = client.send_pack(path, wanted, repository.packed)
+                result = client.send_pack(path, new_refs, repository.packed)
             except _RemoteAhead:
                 return RemoteAhead(commit=(remote_tips[0] or b"").decode("ascii"))
     return PushAccepted() if remote_tips == [commit] else _judged(request, result)

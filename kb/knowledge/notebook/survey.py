@@ -88,12 +88,12 @@ class NotebookSurveyor:
         self._may_merge = may_merge
         self.listing = Listing(_decoded(draft.read(NOTEBOOK_INDEX) or b""))
         self._files = {path for path, _ in draft.files.files()}
-        named = [path for path in sorted(self._files) if _is_note(path)]
-        self.notes = named[:_NOTES_MAX]
-        self._uncounted = len(named) - len(self.notes)
+        note_paths = [path for path in sorted(self._files) if _is_note(path)]
+        self.notes = note_paths[:_NOTES_MAX]
+        self._uncounted = len(note_paths) - len(self.notes)
         titles = {entry.path: entry.title for entry in self.listing.entries()}
-        known = {path: titles.get(path) or self.title_of(path) for path in named}
-        self._names = FileNames({**known, NOTEBOOK_INDEX: ""})
+        all_titles = {path: titles.get(path) or self.title_of(path) for path in note_paths}
+        self._names = FileNames({**all_titles, NOTEBOOK_INDEX: ""})
         self._referring: dict[str, set[str]] = {}
         self._basenames = {posixpath.basename(path) for path in self._files}
 

@@ -30,8 +30,8 @@ class TreeEntry(Struct, frozen=True):
 class _TreeNode:
     """One level: what it holds by name, and the folders below that were opened."""
 
-    def __init__(self, entry: dict[bytes, TreeEntry]) -> None:
-        self.held = entry
+    def __init__(self, entries: dict[bytes, TreeEntry]) -> None:
+        self.entries = entries
         self.opened: dict[bytes, _TreeNode] = {}
         self.is_changed = False
 
@@ -49,7 +49,7 @@ class Snapshot:
         folder: _TreeNode | None = self._top
         for step in above:
             folder = self._open(folder, step) if folder else None
-        entry = folder.held.get(name) if folder else None
+        entry = folder.entries.get(name) if folder else None
         return None if entry is None or entry.mode == _FOLDER else entry
 
     def files(self) -> Iterator[tuple[str, TreeEntry]]:
@@ -67,7 +67,7 @@ class Snapshot:
                 inner = folder.opened[step] = _TreeNode({})
             inner.is_changed = True
             folder = inner
-        folder.held[name] = entry
+        folder.entries[name] = entry
 
     def remove(self, path: str) -> None:
         """Have nothing at a path that holds something."""
@@ -79,7 +79,7 @@ class Snapshot:
             assert inner is not None
             inner.is_changed = True
             folder = inner
-        del folder.held[name]
+        del folder.entries[name]
 
     def written(self) -> "tuple[ObjectID, list[Tree]]":
         """The id of the whole, and the trees that are new since the last call."""
@@ -94,23 +94,23 @@ class Snapshot:
                 self._settle(folder, name, inner, made)
         folder.is_changed = False
         tree = Tree()
-        for name, entry in folder.held.items():
+        for name, entry in folder.entries.items():
             tree.add(name, entry.mode, entry.sha)
         made.append(tree)
         return tree.id
 
     def _settle(self, folder: _TreeNode, name: bytes, inner: _TreeNode, made: "list[Tree]") -> None:
         sha = self._write(inner, made)
-        if inner.held:
-            folder.held[name] = TreeEntry(_FOLDER, sha)
+        if inner.entries:
+            folder.entries[name] = TreeEntry(_FOLDER, sha)
         else:
             # Git keeps no empty folders.
-            folder.held.pop(name, None)
+            folder.entries.pop(name, None)
             made.pop()
 
     def _open(self, folder: _TreeNode, name: bytes) -> _TreeNode | None:
         if name not in folder.opened:
-            entry = folder.held.get(name)
+            entry = folder.entries.get(name)
             if entry is None or entry.mode != _FOLDER:
                 return None
             folder.opened[name] = _TreeNode(self._read(entry.sha))
@@ -119,16 +119,16 @@ class Snapshot:
     def _read(self, tree: "ObjectID") -> dict[bytes, TreeEntry]:
         from dulwich.objects import Tree
 
-        found = self._objects[tree]
-        assert isinstance(found, Tree)
-        entry = {name: TreeEntry(mode, sha) for name, mode, sha in found.iteritems()}
+        obj = self._objects[tree]
+        assert isinstance(obj, Tree)
+        entries = {name: TreeEntry(mode, sha) for name, mode, sha in obj.iteritems()}
         # A path is followed step by step: such a step would lead out, or into git's own folder.
-        if any(b"/" in name or name.lower() in _STEPS_OUT for name in entry):
+        if any(b"/" in name or name.lower() in _STEPS_OUT for name in entries):
             raise ValueError("a tree has a name that no file can have")
-        return entry
+        return entries
 
     def _below(self, folder: _TreeNode, above: bytes) -> Iterator[tuple[str, TreeEntry]]:
-        for name, entry in sorted(folder.held.items()):
+        for name, entry in sorted(folder.entries.items()):
             if entry.mode == _FOLDER:
                 inner = self._open(folder, name)
                 if inner is not None:
@@ -136,5 +136,5 @@ class Snapshot:
             else:
                 yield os.fsdecode(above + name), entry
         for name, inner in folder.opened.items():
-            if name not in folder.held:
+            if name not in folder.entries:
                 yield from self._below(inner, above + name + b"/")

@@ -38,16 +38,18 @@ def read_index(
     A cached index is used only while its hash is the one on record; otherwise it is read anew. An
     index without the signature of the trusted key is never cached.
     """
-    kept = _kept(folder, record)
+    cached_data = _kept(folder, record)
     try:
-        file = source.index(record.cursor, sha256_hex(kept) if kept is not None else None)
-        data = kept if file.data is None else file.data
+        file = source.index(
+            record.cursor, sha256_hex(cached_data) if cached_data is not None else None
+        )
+        data = cached_data if file.data is None else file.data
         assert data is not None
         if file.data is not None and record.trust:
             _check_signature(record, source, data)
         index = parse_index(data, record.name)
     except SourceError as error:
-        cached = None if kept is None else parse_index(kept, record.name)
+        cached = None if cached_data is None else parse_index(cached_data, record.name)
         return RegistryReading(record=record, index=cached, error=error)
     if file.data is not None:
         _keep(folder, record, data)

@@ -108,13 +108,16 @@ class TarTarget:
 
     def write(self, files: Mapping[str, bytes], gone: set[str]) -> None:
         """Write every member into a new file, and move that to its place."""
-        whole = {**self._members, **files}
-        kept = {path: data for path, data in whole.items() if path not in gone}
-        if wrong := next((path for path in kept if not is_plain(path)), None):
+        all_files = {**self._members, **files}
+        files_left = {path: data for path, data in all_files.items() if path not in gone}
+        if wrong := next((path for path in files_left if not is_plain(path)), None):
             raise UsageError(f"{wrong} is too long a name for a tar; publish to a folder")
-        ends = (INDEX, SIGNATURE)
-        names = [*sorted(kept.keys() - set(ends)), *(name for name in ends if name in kept)]
-        content = b"".join(packed(TarMember(name, kept[name]) for name in names))
+        last_names = (INDEX, SIGNATURE)
+        names = [
+            *sorted(files_left.keys() - set(last_names)),
+            *(name for name in last_names if name in files_left),
+        ]
+        content = b"".join(packed(TarMember(name, files_left[name]) for name in names))
         try:
             os.replace(write_beside(self._file, content), self._file)
             fsync_folder(self._file.parent)

@@ -24,24 +24,24 @@ def line_of(text: str, path: tuple[str, ...]) -> int | None:
 
 def _statements(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The first line of each statement, and its parsed value under the table header above it."""
-    header = held = ""
+    header = pending = ""
     start = 0
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-        if held and not any(end in line for end in _ENDS):
-            held += f"{line}\n"
+        if pending and not any(end in line for end in _ENDS):
+            pending += f"{line}\n"
             continue
-        if not held:
+        if not pending:
             start = number
             if line.lstrip().startswith("["):
                 header = ""
-        held += f"{line}\n"
+        pending += f"{line}\n"
         try:
-            statement = tomllib.loads(header + held)
+            statement = tomllib.loads(header + pending)
         except tomllib.TOMLDecodeError:
             continue
         if line.lstrip().startswith("[") and start == number:
-            header = held
-        held = ""
+            header = pending
+        pending = ""
         yield start, statement
 
 

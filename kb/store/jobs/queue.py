@@ -41,7 +41,7 @@ TRANSITIONS: Final[dict[tuple[JobState, Event], tuple[JobState, JobState]]] = {
 
 PRIORITY: Final[dict[JobKind, int]] = {"chunk": 2, "organize": 3, "embed": 5, "reembed": 7}
 LEASE_LOST: Final = "claim_token_expired"
-_LISTS: Final = {records.table: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
+_LISTS: Final = {records.name: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
 _BACKOFF_FIRST_MS: Final = 2_000
 _BACKOFF_MAX_MS: Final = 600_000
 _ERROR_CHARS_MAX: Final = 500
@@ -144,7 +144,7 @@ def _due(txn: ReadTxn, now_ms: int) -> Iterator[Job]:
 
 
 def _claim_one(txn: WriteTxn, clock: Clock, job: Job, lease_ms: int, holder: str) -> Claim:
-    held = _move(
+    claimed = _move(
         txn,
         job,
         "claim",
@@ -153,7 +153,7 @@ def _claim_one(txn: WriteTxn, clock: Clock, job: Job, lease_ms: int, holder: str
         deadline_ms=clock.lease_ms() + lease_ms,
         holder=holder,
     )
-    return Claim(job=held, token=held.token, lease_ms=lease_ms)
+    return Claim(job=claimed, token=claimed.token, lease_ms=lease_ms)
 
 
 def renew(txn: WriteTxn, clock: Clock, claim: Claim) -> None:

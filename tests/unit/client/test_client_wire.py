@@ -7,7 +7,7 @@ import loopback
 import pytest
 from loopback import Answer, LoopbackServer, Route, dripping, in_chunks, moved, raw, reset
 
-from kb.client import client as wires
+from kb.client import http_client as wires
 from kb.client.http_client import Body, ServerClient, server_at
 from kb.client.problems import ServerError, TooMuch
 from kb.client.remote import run_remote

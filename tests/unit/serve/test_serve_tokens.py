@@ -33,7 +33,7 @@ def test_a_secret_has_all_that_was_drawn(store: Store) -> None:
     assert asked == [32]
     assert base64.urlsafe_b64decode(secret.removeprefix("kb_") + "=") == drawn(7)
     with store.read() as txn:
-        (token,) = tokens.listed(txn)
+        (token,) = tokens.list_tokens(txn)
     assert (token.name, token.user, token.role) == ("a", "ada", "reader")
     assert secret not in repr(token)
 
@@ -45,14 +45,14 @@ def test_each_secret_names_its_token(store: Store) -> None:
         for number, name in enumerate(("a", "b", "c"))
     }
     with store.read() as txn:
-        known = tokens.listed(txn)
+        known = tokens.list_tokens(txn)
     for name, secret in secrets.items():
-        found = tokens.recognised(known, secret)
+        found = tokens.find_by_secret(known, secret)
         assert found is not None
         assert found.name == name
         for other in (secret[:-1], secret + "A", secret.upper(), found.sha256, found.name, ""):
-            assert tokens.recognised(known, other) is None
-    assert tokens.recognised([], secrets["a"]) is None
+            assert tokens.find_by_secret(known, other) is None
+    assert tokens.find_by_secret([], secrets["a"]) is None
 
 
 @pytest.mark.parametrize("name", ["", ".a", "a b", "a/b", "x" * 65, "ä", "a\n"])
