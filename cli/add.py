@@ -119,7 +119,7 @@ def _add_by_server(
     adder = RemoteAdder(
         client,
         add.naming_of(request, settings.extensions),
-        add.wishes_of(request),
+        add.ingest_options_of(request),
         file_bytes_max=settings.file_bytes_max,
         host=platform.node(),
     )

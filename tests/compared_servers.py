@@ -18,9 +18,9 @@ from packs_folder import pack_of
 from kb.home.app import App
 from kb.home.spaces.homes import SpaceHome
 from kb.home.spaces.spaces import Spaces
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.add import AddOptions
-from kb.intake.sync.current import SyncOptions
+from kb.intake.sync.sync_all import SyncOptions
 from kb.knowledge.packs.register import register
 from kb.model.config import ServeSettings, load
 from kb.model.doc import VISIBILITIES, Scope, Visibility
@@ -137,10 +137,10 @@ class ServerVariant:
             app.syncer(parser, SyncOptions(home=self.home)).run()
 
     def _add(self, app: App, kind: Visibility, owner: str) -> None:
-        wishes = Wishes(visibility=kind, owner=owner, tags=(f"{kind}-{owner}",))
+        ingest_options = IngestOptions(visibility=kind, owner=owner, tags=(f"{kind}-{owner}",))
         paths = [str(path) for path in sorted((self.root / f"{kind}-{owner}").iterdir())]
         with app.parser() as parser:
-            app.adder(parser, AddOptions(wishes=wishes)).add(paths)
+            app.adder(parser, AddOptions(ingest_options=ingest_options)).add(paths)
 
     def work(self, app: App) -> None:
         """Do all that is to do."""

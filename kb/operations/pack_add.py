@@ -59,7 +59,7 @@ def take_in(
     app: "App", registered: "RegisteredPack", visibility: Visibility | None = None
 ) -> SyncReport:
     """Take a registered pack's docs in; the report has one source. Workers have to do the rest."""
-    from kb.intake.sync.current import SyncOptions
+    from kb.intake.sync.sync_all import SyncOptions
 
     # What an archive leaves out is gone from it for good: a manifest that is whole says so.
     options = SyncOptions(

@@ -27,8 +27,8 @@ from kb.search.filters import AudienceCache, allowed_sources, has_filters, reada
 from kb.search.fit import BACKGROUND_CHUNKS, apply_fit, fit_context, fit_rule
 from kb.search.hits import ScoredChunk, build_hits
 from kb.search.index import DenseIndex
-from kb.search.index.follow import CatchUp
-from kb.search.index.result import Hits
+from kb.search.index.hits import IndexHits
+from kb.search.index.log_follower import CatchUpReport
 from kb.search.order import Ordering
 from kb.search.pending import LegName, index_lag, pending_warnings
 from kb.search.resolve import resolve_id
@@ -261,7 +261,7 @@ class Searcher:
         state = index.catch_up(self._store, wait_s=self._lock_wait_s)
         return self._is_behind(state, "dense", query)
 
-    def _is_behind(self, state: CatchUp, leg: LegName, query: _PreparedQuery) -> bool:
+    def _is_behind(self, state: CatchUpReport, leg: LegName, query: _PreparedQuery) -> bool:
         """Whether an index may still hold what the scope may not see; warns where it is behind."""
         if state.behind or state.problem:
             with self._store.read() as txn:
@@ -334,7 +334,9 @@ class Searcher:
             ceiling = self._backends.lexical().ceiling(query.text, query.audiences)
         return merge_legs(lexical, dense, index, vector, ceiling), vector
 
-    def _lexical_hits(self, query: _PreparedQuery, post_filter: CandidateFilter | None) -> Hits:
+    def _lexical_hits(
+        self, query: _PreparedQuery, post_filter: CandidateFilter | None
+    ) -> IndexHits:
         index = self._backends.lexical()
         # The indexes are split by audience, so that without filters the scope needs no other limit.
         is_filtered = query.scope.operator or has_filters(query.request)

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from kb.errors import SourceError, TooLarge
 from kb.intake.ingest.changes import tombstone
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.knowledge.notebook import retry
 from kb.model.doc import Visibility
 from kb.model.ids import DocId
@@ -143,7 +143,7 @@ def _add(served: Served, request: DocInput, caller: Caller) -> Reply:
 
 def _add_file(served: Served, upload: Upload, caller: Caller) -> Reply:
     said: FileQuery = upload.said
-    wishes = Wishes(
+    ingest_options = IngestOptions(
         title=said.title,
         tags=said.tags or None,
         visibility=said.visibility,
@@ -151,7 +151,7 @@ def _add_file(served: Served, upload: Upload, caller: Caller) -> Reply:
     )
     with upload.file:
         try:
-            return json_of(add_file(served.app, upload.file, said.name, wishes, said.place))
+            return json_of(add_file(served.app, upload.file, said.name, ingest_options, said.place))
         except SourceError as error:
             raise _not_taken_in(error) from error
 

@@ -15,7 +15,7 @@ from typing import Any
 import corpus
 
 from kb.home.app import App
-from kb.intake.sync.current import SyncOptions
+from kb.intake.sync.sync_all import SyncOptions
 from kb.knowledge.packs.export import ArchiveSelection, export
 from kb.model.config import load
 from kb.store import docs

@@ -142,7 +142,7 @@ def warm_up() -> None:
     import cli.sync_all
     import cli.worker
     import kb.intake.embed.hashing
-    import kb.intake.sync.current
+    import kb.intake.sync.sync_all
     import kb.intake.worker.pool
     import kb.search.engine
     import kb.search.index

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.intake.chunker import chunk
-from kb.intake.chunker.blocks import blocks
+from kb.intake.chunker.blocks import parse_blocks
 from kb.model.text import ChunkDraft
 
 _TOKEN = re.compile(r"[^\W_]{1,8}|[^\w\s]|_")
@@ -158,7 +158,7 @@ def test_no_passage_spans_two_sections(markdown: str, tokens_max: int, level: in
         covered[passage.start : passage.end] = b"\1" * (passage.end - passage.start)
     missed = [sign for sign, held in zip(markdown, covered, strict=True) if not held]
     assert "".join(missed).strip() == ""
-    parsed = blocks(markdown)
+    parsed = parse_blocks(markdown)
     for passage in passages:
         held = [one for one in parsed if passage.start < one.end and one.start < passage.end]
         for place, one in enumerate(held):

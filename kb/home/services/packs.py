@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import Refused, SourceError, TooLarge, Unreadable, UsageError
-from kb.intake.passages import Ready
+from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync import origins
 from kb.knowledge.packs import register
 from kb.knowledge.packs.keys import key_bytes
@@ -52,7 +52,7 @@ class PlacedPack(Struct, frozen=True, kw_only=True):
     pack: Pack
     origin_id: str
     """The source as which its docs are kept current."""
-    ready: Mapping[Lsid, Ready]
+    ready: Mapping[Lsid, PrecomputedChunks]
     """Passages that came with it."""
     signed: Signed | None
     """The archive that it came as; None where it is a folder."""

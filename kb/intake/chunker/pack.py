@@ -7,9 +7,9 @@ from itertools import accumulate
 from msgspec import Struct
 
 from kb.intake.chunker.blocks import Block
-from kb.intake.chunker.ruler import Ruler
 from kb.intake.chunker.sections import Section, common_path, sections, segments, subtree_ends
 from kb.intake.chunker.split import Splitter
+from kb.intake.chunker.token_counter import TokenCounter
 
 # Packing starts afresh before a sibling whose title's hash is the least among this many on
 # either side: a change in one section cannot move the borders beyond the next such sibling.
@@ -44,7 +44,7 @@ class Packer:
 
     def __init__(
         self,
-        ruler: Ruler,
+        ruler: TokenCounter,
         blocks: Sequence[Block],
         *,
         budget_of: Callable[[tuple[str, ...]], int],

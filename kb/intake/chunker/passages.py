@@ -4,9 +4,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from kb.intake.chunker.blocks import Block, blocks
+from kb.intake.chunker.blocks import Block, parse_blocks
 from kb.intake.chunker.pack import Packer, Piece
-from kb.intake.chunker.ruler import Ruler
+from kb.intake.chunker.token_counter import TokenCounter
 from kb.model.text import ChunkDraft
 
 SpansOf = Callable[[list[str]], list[list[tuple[int, int]]]]
@@ -85,7 +85,7 @@ def chunk_many(
         spans = spans_of([*texts, *names])
         for number, text in enumerate(texts):
             title_tokens = len(spans[len(texts) + number])
-            ruler = Ruler(text, spans[number])
+            ruler = TokenCounter(text, spans[number])
             rules = (tokens_max, overlap_tokens, section_level)
             found.append(_passages(ruler, names[number], title_tokens, *rules))
     return found
@@ -103,7 +103,7 @@ def _batches(markdowns: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _passages(
-    ruler: Ruler,
+    ruler: TokenCounter,
     title: str,
     title_tokens: int,
     tokens_max: int,
@@ -111,7 +111,7 @@ def _passages(
     section_level: int | None,
 ) -> list[ChunkDraft]:
     markdown = ruler.text
-    parsed = blocks(markdown)
+    parsed = parse_blocks(markdown)
     packer = Packer(
         ruler,
         parsed,
@@ -126,7 +126,7 @@ def _passages(
 
 
 def _budget(
-    ruler: Ruler, parsed: Sequence[Block], title: str, title_tokens: int, tokens_max: int
+    ruler: TokenCounter, parsed: Sequence[Block], title: str, title_tokens: int, tokens_max: int
 ) -> Callable[[tuple[str, ...]], int]:
     """How many tokens a passage under a path may have."""
     # The line's mark (its #s) stands for the separator of the path.
@@ -153,7 +153,7 @@ def _page_marks(markdown: str) -> list[int]:
     return marks
 
 
-def _passage(ruler: Ruler, piece: Piece, marks: Sequence[int]) -> ChunkDraft:
+def _passage(ruler: TokenCounter, piece: Piece, marks: Sequence[int]) -> ChunkDraft:
     text = ruler.text[piece.start : piece.end].rstrip()
     end = piece.start + len(text)
     page = None

@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from kb.intake.chunker.blocks import Block
-from kb.intake.chunker.cuts import Cuts, Rank, cuts
-from kb.intake.chunker.ruler import Ruler
+from kb.intake.chunker.cuts import CutPoints, CutRank, find_cut_points
+from kb.intake.chunker.token_counter import TokenCounter
 
 # Of the budget: a cut between blocks is taken from here on, another only nearer to the end.
 _FILL_BLOCK = 0.7
@@ -30,7 +30,7 @@ class Splitter:
     """
 
     def __init__(
-        self, ruler: Ruler, blocks: Sequence[Block], end: int, *, budget: int, overlap: int
+        self, ruler: TokenCounter, blocks: Sequence[Block], end: int, *, budget: int, overlap: int
     ) -> None:
         self.ruler = ruler
         self.text = ruler.text
@@ -38,7 +38,9 @@ class Splitter:
         self.end = end
         self.budget = budget
         self.overlap = overlap
-        self.cuts: Cuts = cuts(self.text, blocks, lambda a, b: ruler.fits(a, b, budget))
+        self.cuts: CutPoints = find_cut_points(
+            self.text, blocks, lambda a, b: ruler.fits(a, b, budget)
+        )
 
     def split(self) -> list[Range]:
         """The ranges, each from its first visible line or character on."""
@@ -93,12 +95,12 @@ class Splitter:
         last = bisect_right(at, self.ruler.reach(start, room))
         low = bisect_left(at, self._filled(start, _FILL_BLOCK), first, last)
         high = bisect_left(at, self._filled(start, _FILL_OTHER), low, last)
-        usable = [i for i in range(low, high) if rank[i] <= Rank.ROW]
-        usable += [i for i in range(high, last) if rank[i] < Rank.LAST_RESORT]
+        usable = [i for i in range(low, high) if rank[i] <= CutRank.ROW]
+        usable += [i for i in range(high, last) if rank[i] < CutRank.LAST_RESORT]
         if usable:
             return at[min(usable, key=lambda i: (rank[i], self._hash(at[i]), -i))]
         for index in range(last - 1, first - 1, -1):
-            if rank[index] < Rank.LAST_RESORT:
+            if rank[index] < CutRank.LAST_RESORT:
                 return at[index]
         if first < last:
             follows = at[last] if last < len(at) else self.end
@@ -153,7 +155,7 @@ class Splitter:
         least = max(start + 1, self.ruler.back(stop, self.overlap + self.overlap // 4))
         last = bisect_left(at, core)
         near = range(bisect_left(at, least), last)
-        for worst in (Rank.SENTENCE, Rank.LINE):
+        for worst in (CutRank.SENTENCE, CutRank.LINE):
             for index in near:
                 if rank[index] <= worst:
                     return at[index]

@@ -4,17 +4,23 @@ For callers that have the chunks of a doc, from the chunker or from an archive. 
 texts and makes no vectors.
 """
 
-from kb.intake.passages.cut import Cut, Ready, cut_of, is_of, text_hash
-from kb.intake.passages.write import is_usable, put_vectors, set_ledger, write_cut
+from kb.intake.passages.cut import (
+    ChunkedDoc,
+    PrecomputedChunks,
+    build_chunks,
+    has_current_title,
+    text_hash,
+)
+from kb.intake.passages.write import is_usable, put_vectors, set_ledger, write_chunks
 
 __all__ = [
-    "Cut",
-    "Ready",
-    "cut_of",
-    "is_of",
+    "ChunkedDoc",
+    "PrecomputedChunks",
+    "build_chunks",
+    "has_current_title",
     "is_usable",
     "put_vectors",
     "set_ledger",
     "text_hash",
-    "write_cut",
+    "write_chunks",
 ]

@@ -1,4 +1,4 @@
-"""A doc's passages with all that follows from them. Pure."""
+"""Builds the chunks of a doc: ids, lines, mentions and text hashes. Pure."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _TEXT_HASH_HEX: Final = 32
 
 
-class Cut(Struct, frozen=True, kw_only=True):
+class ChunkedDoc(Struct, frozen=True, kw_only=True):
     """A doc's passages as they will be stored; numbers are given in the transaction."""
 
     doc: Doc
@@ -28,7 +28,7 @@ class Cut(Struct, frozen=True, kw_only=True):
     ids: list[ChunkId]
 
 
-class Ready(Struct, frozen=True, kw_only=True):
+class PrecomputedChunks(Struct, frozen=True, kw_only=True):
     """Passages that came with a source, so that nobody has to cut or embed it."""
 
     markdown: str
@@ -40,14 +40,14 @@ class Ready(Struct, frozen=True, kw_only=True):
     """Shape (passages, dim); unit vectors, in the order of the passages."""
 
 
-def cut_of(doc: Doc, markdown: str, passages: list[ChunkDraft]) -> Cut:
+def build_chunks(doc: Doc, markdown: str, passages: list[ChunkDraft]) -> ChunkedDoc:
     """The passages of a doc's markdown with their ids, lines, mentions and text hashes."""
     occurrences: Counter[str] = Counter()
     ids: list[ChunkId] = []
     for passage in passages:
         ids.append(chunk_id(doc.lsid, passage.text, occurrences[passage.text]))
         occurrences[passage.text] += 1
-    return Cut(
+    return ChunkedDoc(
         doc=doc,
         passages=passages,
         mentions=[extract(passage.text) for passage in passages],
@@ -77,6 +77,6 @@ def text_hash(title: str, heading: tuple[str, ...], text: str) -> str:
     return sha256_hex(indexed_text(title, heading, text))[:_TEXT_HASH_HEX]
 
 
-def is_of(doc: Doc | None, chunk: Chunk) -> bool:
+def has_current_title(doc: Doc | None, chunk: Chunk) -> bool:
     """Whether a passage was cut under the title that the doc has now."""
     return doc is not None and text_hash(doc.label, chunk.heading, chunk.text) == chunk.text_hash

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kb.intake.canonicalize.frontmatter import split_front_matter
 from kb.intake.canonicalize.title import one_line
-from kb.intake.chunker.blocks import Block, blocks
+from kb.intake.chunker.blocks import Block, parse_blocks
 
 _LEVEL_MIN = 3
 
@@ -45,7 +45,7 @@ def merged(kept: str, title: str, parts: tuple[str, ...]) -> str:
 
 def _parts(text: str) -> Iterator[tuple[Block, str]]:
     body = body_of(text)
-    for block in blocks(body):
+    for block in parse_blocks(body):
         starts = [block.start]
         if block.kind == "list" and not block.fences:
             outermost = min(item.indent for item in block.items)

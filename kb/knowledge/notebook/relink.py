@@ -6,7 +6,7 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Final
 
-from kb.intake.chunker.links import Link, Placed, placed_links
+from kb.intake.chunker.links import Link, LinkSpan, link_spans
 
 _SUFFIX: Final = ".md"
 
@@ -25,7 +25,7 @@ def target_from(source: str, link: Link) -> str | None:
 def relinked(
     text: str,
     source: str,
-    new_path: Callable[[Placed], str | None],
+    new_path: Callable[[LinkSpan], str | None],
     *,
     seen_from: str | None = None,
 ) -> str:
@@ -34,14 +34,14 @@ def relinked(
     None leaves a link as it is. The text is to stand at `seen_from`, where that is another path.
     """
     final_path = seen_from or source
-    for link in sorted(placed_links(text), key=lambda link: -link.start):
+    for link in sorted(link_spans(text), key=lambda link: -link.start):
         path = new_path(link)
         if path is not None:
             text = text[: link.start] + _written(text, link, path, final_path) + text[link.end :]
     return text
 
 
-def _written(text: str, placed: Placed, path: str, final_path: str) -> str:
+def _written(text: str, placed: LinkSpan, path: str, final_path: str) -> str:
     if placed.link.kind == "wiki":
         return path.removesuffix(_SUFFIX)
     if placed.link.target.startswith("/"):

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.intake.chunker.links import FileNames, Link, Placed, placed_links
+from kb.intake.chunker.links import FileNames, Link, LinkSpan, link_spans
 from kb.knowledge.notebook.likeness import lowest, pairs
 from kb.knowledge.notebook.listing import Listing
 from kb.knowledge.notebook.merging import body_of, parts_only_in
@@ -161,7 +161,7 @@ class NotebookSurveyor:
         for new in new_paths.values():
             self._referring.setdefault(new, set()).add(source)
 
-        def new_path(link: Placed) -> str | None:
+        def new_path(link: LinkSpan) -> str | None:
             is_broken = self.leads_to(source, link.link) is None
             return new_paths.get(link.link.target) if is_broken else None
 
@@ -170,7 +170,7 @@ class NotebookSurveyor:
     def without_links_to(self, source: str, text: str, drop: str, keep: str) -> str:
         """The text of `source` with its links to one note leading to another."""
 
-        def new_path(link: Placed) -> str | None:
+        def new_path(link: LinkSpan) -> str | None:
             return keep if self.leads_to(source, link.link) == drop else None
 
         return relinked(text, source, new_path)
@@ -178,7 +178,7 @@ class NotebookSurveyor:
     def as_part_of(self, drop: str, keep: str) -> str:
         """The text of `drop` as it is to stand in `keep`, its links leading where they led."""
 
-        def new_path(link: Placed) -> str | None:
+        def new_path(link: LinkSpan) -> str | None:
             target = self.leads_to(drop, link.link)
             if target == drop:
                 return keep
@@ -189,15 +189,15 @@ class NotebookSurveyor:
 
         return relinked(self.text(drop) or "", drop, new_path, seen_from=keep)
 
-    def _broken_links(self, source: str, text: str) -> Iterator[Placed]:
-        for link in placed_links(text):
+    def _broken_links(self, source: str, text: str) -> Iterator[LinkSpan]:
+        for link in link_spans(text):
             target = self.leads_to(source, link.link)
             if target is not None:
                 self._referring.setdefault(target, set()).add(source)
             elif self._is_broken(source, link):
                 yield link
 
-    def _is_broken(self, source: str, link: Placed) -> bool:
+    def _is_broken(self, source: str, link: LinkSpan) -> bool:
         if link.link.kind == "wiki":
             name = link.link.target
             return name not in self._basenames and not self._is_there(name)
@@ -271,7 +271,7 @@ def _is_note(path: str) -> bool:
     return path.endswith(_SUFFIX) and not hidden and not is_index(path)
 
 
-def _broken(path: str, text: str, link: Placed, moved_to: str | None) -> BrokenLink:
+def _broken(path: str, text: str, link: LinkSpan, moved_to: str | None) -> BrokenLink:
     line = text.count("\n", 0, link.start) + 1
     return BrokenLink(path=path, line=line, target=link.link.target, moved_to=moved_to)
 

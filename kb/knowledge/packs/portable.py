@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 
 from kb.errors import EmbedError, Refused, TooLarge, Unparsable
 from kb.intake.embed.protocol import checked
-from kb.intake.passages import Ready
+from kb.intake.passages import PrecomputedChunks
 from kb.knowledge.packs.keys import is_signed, public_of
 from kb.knowledge.packs.load import (
     BODY_BYTES_MAX,
@@ -109,7 +109,7 @@ class Archive(Struct, frozen=True, kw_only=True):
     seal: bytes
     docs: dict[str, bytes]
     """By source path."""
-    ready: dict[str, Ready]
+    ready: dict[str, PrecomputedChunks]
     """The same."""
     key: str
     """Who signed it; empty where nobody did."""
@@ -245,7 +245,7 @@ def _ready(
     lines: bytes | memoryview,
     rows: bytes | memoryview,
     source: str,
-) -> dict[str, Ready]:
+) -> dict[str, PrecomputedChunks]:
     """The passages and vectors of each doc, checked against its text."""
     import numpy as np
 
@@ -263,12 +263,12 @@ def _ready(
         vectors = checked(matrix, total, portable.dim)
     except EmbedError as error:
         raise Unparsable("its vectors are no unit vectors", source=source) from error
-    ready: dict[str, Ready] = {}
+    ready: dict[str, PrecomputedChunks] = {}
     first = 0
     for cut in cuts:
         last = first + len(cut.passages)
         markdown = _text(docs[cut.doc], cut.doc, source)
-        ready[cut.doc] = Ready(
+        ready[cut.doc] = PrecomputedChunks(
             markdown=markdown,
             chunker=portable.chunker,
             passages=chunks_of(cut, markdown, source),

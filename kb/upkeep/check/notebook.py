@@ -9,8 +9,8 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from kb.errors import NotebookUnfit, StoreBusy
-from kb.intake.sync.origins import listed
-from kb.intake.sync.walk import Found, walk
+from kb.intake.sync.origins import list_origins
+from kb.intake.sync.walk import WalkedFile, walk
 from kb.knowledge.notebook.fsck import Damage, Examination, examine, examine_in_child
 from kb.knowledge.notebook.repair import put_back, renew_index
 from kb.model.origin import NOTEBOOK_INDEX
@@ -49,7 +49,9 @@ def notebook_state(store: Store, root: Path) -> Literal["none", "gone", "there"]
 def _was_synced(txn: ReadTxn, root: Path) -> bool:
     """Whether notes were synced from this folder."""
     place = display_name(root)
-    return any(origin.kind == "notebook" and origin.location == place for origin in listed(txn))
+    return any(
+        origin.kind == "notebook" and origin.location == place for origin in list_origins(txn)
+    )
 
 
 def check_notebook(store: Store, collector: FindingCollector, root: Path) -> None:
@@ -127,7 +129,7 @@ def _check_docs(
     committed = set(repository.notes) - {NOTEBOOK_INDEX}
     for file in walk(root, ("md",)):
         path = os.path.relpath(file.path, root)
-        is_note = isinstance(file, Found) and path in committed
+        is_note = isinstance(file, WalkedFile) and path in committed
         if is_note and docs.latest_of(txn, file_lsid(file.path)) is None:
             collector.add(f"{_NAME}/{path}", "a note that no search finds", SyncNotebook())
     for no in docs.with_facet(txn, "kind", "notebook"):

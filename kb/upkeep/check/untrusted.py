@@ -112,7 +112,7 @@ def _inspect(folder: Path) -> StoreInventory:
             if models_in_use
             else []
         )
-        places = [one.location for one in origins.listed(txn) if one.kind in _SYNCED_KINDS]
+        places = [one.location for one in origins.list_origins(txn) if one.kind in _SYNCED_KINDS]
         packs = [one.location for _, one in records.PACKS.scan(txn) if one.location[:1] == "/"]
         registries = [one.location for _, one in records.REGISTRIES.scan(txn)]
         usual = (EmbedderChoice(kind="onnx"), EmbedderChoice(kind="hashing"))

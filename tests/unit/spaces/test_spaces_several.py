@@ -11,7 +11,7 @@ from kb.home.app import App
 from kb.home.services.models import SharedModels
 from kb.home.spaces.homes import SpaceHome
 from kb.home.spaces.spaces import Spaces
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.add import AddOptions
 from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR, Scope, Visibility
@@ -45,7 +45,9 @@ class Pair:
         home = next(one.home for one in self.homes if one.name == name)
         paths = [str(self.root / note) for note in notes]
         with App.open(home, SETTINGS) as app, app.parser() as parser:
-            app.adder(parser, AddOptions(wishes=Wishes(visibility=visibility))).add(paths)
+            app.adder(parser, AddOptions(ingest_options=IngestOptions(visibility=visibility))).add(
+                paths
+            )
             pool = app.pool()
             pool.start()
             pool.drain()

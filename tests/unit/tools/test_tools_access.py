@@ -8,7 +8,7 @@ import pytest
 from tools_home import BOB, NOBODY, OPERATOR, SCOPES, ToolsHome
 
 from kb.intake.ingest.changes import tombstone
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.model.doc import Doc, Scope, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.source import entry_lsid
@@ -103,9 +103,11 @@ def test_an_entry_is_fetched_by_its_own_id(home: ToolsHome) -> None:
     """As by its doc's id; hidden, unknown and removed ones are not found alike."""
 
     def entry(ident: str, visibility: Visibility) -> Doc:
-        wishes = Wishes(visibility=visibility, entry=EntryMeta(zettel_id=ident))
+        ingest_options = IngestOptions(visibility=visibility, entry=EntryMeta(zettel_id=ident))
         request = home.request(f"{ident}.md", f"# {ident}\n\nHow {ident} goes.\n")
-        request = msgspec.structs.replace(request, lsid=entry_lsid(ident), wishes=wishes)
+        request = msgspec.structs.replace(
+            request, lsid=entry_lsid(ident), ingest_options=ingest_options
+        )
         (done,) = home.ingestor.commit([home.ingestor.stage(request)])
         home.work()
         found = home.doc(done.doc_id)

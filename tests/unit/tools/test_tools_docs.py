@@ -6,7 +6,7 @@ from tools_home import ToolsHome, long_text
 
 from kb.errors import AmbiguousId, NotFound, UsageError
 from kb.intake.ingest.changes import tombstone
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.model.doc import OPERATOR, Doc, Scope, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.search import Filters
@@ -189,7 +189,7 @@ def entry(
         home.request(f"{ident}.md", f"# {ident}\n\ntext\n"),
         lsid=entry_lsid(ident),
         kind="entry",
-        wishes=Wishes(entry=meta, visibility=visibility),
+        ingest_options=IngestOptions(entry=meta, visibility=visibility),
     )
     doc = home.doc(home.commit(home.ingestor.stage(request)))
     assert doc is not None

@@ -19,7 +19,7 @@ _CROSSING: Final[dict[str, type[SourceError]]] = {
 }
 
 
-class Parsed(Struct, frozen=True, kw_only=True, tag="parsed"):
+class ParseSuccess(Struct, frozen=True, kw_only=True, tag="parsed"):
     """It was read."""
 
     canonical: Canonical
@@ -40,7 +40,7 @@ class ParseFailure(Struct, frozen=True, kw_only=True, tag="refused"):
         return _CROSSING.get(self.error, Unparsable)(self.detail, source=self.source)
 
 
-Reply = Parsed | ParseFailure
+Reply = ParseSuccess | ParseFailure
 
 encode: Callable[[CanonicalizeInput | Reply], bytes] = msgspec.msgpack.Encoder().encode
 decode_request: Callable[[bytes], CanonicalizeInput] = msgspec.msgpack.Decoder(
@@ -49,6 +49,6 @@ decode_request: Callable[[bytes], CanonicalizeInput] = msgspec.msgpack.Decoder(
 decode_reply: Callable[[bytes | bytearray], Reply] = msgspec.msgpack.Decoder(Reply).decode
 
 
-def frame(payload: bytes) -> bytes:
+def encode_frame(payload: bytes) -> bytes:
     """The payload with its length in front."""
     return HEADER.pack(len(payload)) + payload

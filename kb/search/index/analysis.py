@@ -1,4 +1,4 @@
-"""What is a word? The same answer for documents and for queries, in any script."""
+"""Text analysis: splits documents and queries of any script into the same terms."""
 
 import functools
 import re
@@ -19,7 +19,7 @@ _PHRASES_MAX: Final = 8
 _PHRASE_WORDS_MAX: Final = 32
 
 _HAN_CHARS: Final = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-# Scripts that part no words by spaces; and Hangul, which does, but glues particles to its nouns.
+# Scripts without spaces between words; and Hangul, which attaches particles to nouns.
 _GRAM_CHARS: Final = (
     "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
     "\u0e01-\u0e7f\u0e81-\u0eff\u1000-\u109f\u1780-\u17dd"  # Thai, Lao, Myanmar, Khmer
@@ -28,17 +28,17 @@ _GRAM_CHARS: Final = (
 _HAN: Final = re.compile(f"[{_HAN_CHARS}]+")
 _RUN: Final = re.compile(f"(?P<han>[{_HAN_CHARS}]+)|[{_GRAM_CHARS}]+")
 _UNSPACED: Final = re.compile(f"[{_HAN_CHARS}{_GRAM_CHARS}]")
-# Tone and killer marks: no letters to the tokenizer, which would part words at them.
+# Tone and killer marks, at which the tokenizer would split words.
 _MARKS: Final = re.compile("[\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a\u17c9-\u17d3]")
 _SPACED_WORD: Final = re.compile(f"[^\\W_{_HAN_CHARS}{_GRAM_CHARS}]+")
 _QUOTED: Final = re.compile(r'["“”„«»「」『』]([^"“”„«»「」『』]{2,400})["“”„«»「」『』]')
 
 
-def prepare(text: str) -> str:
-    """Text whose words a tokenizer can part at what is no letter or digit.
+def normalize(text: str) -> str:
+    """Normalize a text so that a tokenizer can split it at non-alphanumeric characters.
 
-    Compatibility forms are unified (NFKC); runs of Han become dictionary words, long ones with
-    the words inside them; runs of other unspaced scripts, and of Hangul, become character pairs.
+    Compatibility forms are unified (NFKC). Runs of Han become dictionary words, long ones together
+    with the words inside them. Runs of other unspaced scripts and of Hangul become bigrams.
     """
     if text.isascii():
         return text
@@ -65,9 +65,9 @@ def _han_words(run: str) -> list[str]:
 
 
 def han_characters(text: str) -> str:
-    """Every Han character as a word of its own, with a mark between runs.
+    """Each Han character as a word of its own, with a separator between runs.
 
-    What dictionary words part otherwise in a document than in a query is found by these.
+    Finds words that the dictionary splits otherwise in a document than in a query.
     """
     if text.isascii():
         return ""
@@ -76,11 +76,11 @@ def han_characters(text: str) -> str:
 
 
 def is_han(term: str) -> bool:
-    """Whether a term is written in Han alone."""
+    """Whether a term consists of Han characters only."""
     return _HAN.fullmatch(term) is not None
 
 
-# The engine's own list lacks what questions are made of: who, how, does, which of the two.
+# The words of questions (who, how, does), which tantivy's list of stop words lacks.
 _FUNCTION_WORDS: Final = (
     *("what", "which", "who", "whom", "whose", "when", "where", "why", "how"),
     *("am", "were", "been", "being", "do", "does", "did", "done", "doing"),
@@ -96,7 +96,7 @@ _FUNCTION_WORDS: Final = (
 
 @functools.cache
 def analyzer(*, drop_stop_words: bool = False) -> "TextAnalyzer":
-    """Words of prepared text: lower case, without accents, English ones as stems."""
+    """An analyzer for normalized text: lower-cases, removes accents, stems English words."""
     from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
     chain = (
@@ -112,46 +112,46 @@ def analyzer(*, drop_stop_words: bool = False) -> "TextAnalyzer":
 
 
 def query_words(query: str) -> list[str]:
-    """A query's analysed words in order, repeats kept, without English stop words.
+    """The analysed words of a query in order, with repeats, without English stop words.
 
-    A query of nothing but stop words keeps them: "to be or not to be" is one, too.
+    A query of stop words only keeps them, such as "to be or not to be".
     """
-    prepared = prepare(query[:_QUERY_CHARS_MAX])
-    return analyzer(drop_stop_words=True).analyze(prepared) or analyzer().analyze(prepared)
+    text = normalize(query[:_QUERY_CHARS_MAX])
+    return analyzer(drop_stop_words=True).analyze(text) or analyzer().analyze(text)
 
 
 def terms(query: str) -> list[str]:
-    """The distinct words that a query is searched by, in order, at most TERMS_MAX."""
+    """The distinct terms of a query in order, at most TERMS_MAX."""
     return list(dict.fromkeys(query_words(query)))[:TERMS_MAX]
 
 
 def phrases(query: str) -> list[list[str]]:
-    """The analysed words of each quoted part of a query that has two words or more."""
+    """The analysed words of each quoted part of a query with two words or more."""
     quoted = (match[1] for match in _QUOTED.finditer(query[:_QUERY_CHARS_MAX]))
-    analysed = (analyzer().analyze(prepare(part))[:_PHRASE_WORDS_MAX] for part in quoted)
+    analysed = (analyzer().analyze(normalize(part))[:_PHRASE_WORDS_MAX] for part in quoted)
     return [words for words in analysed if len(words) > 1][:_PHRASES_MAX]
 
 
 def terms_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
-    """Which of some analysed words a text says.
+    """Which of the analysed terms a text contains.
 
-    Only what begins as one of them does is analysed: most words of a text do not.
+    For speed only words that start like one of the terms are analysed.
     """
     starts = {word[:_START_CHARS] for word in wanted}
     words: set[str] = set()
-    for piece in set(prepare(text).split()):
+    for piece in set(normalize(text).split()):
         if piece.isascii():
-            found = _SPACED_WORD.findall(piece.lower())
-            words.update(word for word in found if word[:_START_CHARS] in starts)
+            pieces = _SPACED_WORD.findall(piece.lower())
+            words.update(word for word in pieces if word[:_START_CHARS] in starts)
         else:
             words.add(piece)
     return wanted.intersection(analyzer().analyze(" ".join(words)))
 
 
 def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
-    """Half-open character spans of `text` whose words are among `terms`; ascending, disjoint.
+    """The half-open character spans of words of `text` among `terms`; ascending, disjoint.
 
-    `terms` are analysed ones, as `terms()` gives them.
+    `terms` are analysed, as returned by `terms()`.
     """
     wanted = frozenset(terms)
     if not wanted:
@@ -161,12 +161,12 @@ def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
 
 def _spaced_spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
     analyse = analyzer().analyze
-    known: dict[str, bool] = {}
+    is_wanted: dict[str, bool] = {}
     for match in _SPACED_WORD.finditer(text):
         word = match[0]
-        if word not in known:
-            known[word] = not wanted.isdisjoint(analyse(prepare(word)))
-        if known[word]:
+        if word not in is_wanted:
+            is_wanted[word] = not wanted.isdisjoint(analyse(normalize(word)))
+        if is_wanted[word]:
             yield match.span()
 
 
@@ -174,7 +174,7 @@ def _unspaced_spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, in
     unspaced = sorted((t for t in wanted if _UNSPACED.search(t)), key=len, reverse=True)
     if not unspaced or text.isascii():
         return
-    # Looked ahead at, so that pairs that overlap are all seen.
+    # A lookahead also finds overlapping matches.
     for match in re.finditer(f"(?=({'|'.join(map(re.escape, unspaced))}))", text):
         yield match.span(1)
 

@@ -15,7 +15,7 @@ from loopback import HOST, Answer, moved, serving
 
 from kb.errors import Permanent, Refused, SourceError, Transient
 from kb.intake.sync.fetch import Fetcher, FetchSettings
-from kb.intake.sync.wire import _RAISED, told
+from kb.intake.sync.http_exchange import _NETWORK_ERRORS, source_error_of
 from kb.model.clock import SystemClock
 from kb.model.deadline import Deadline
 
@@ -108,8 +108,8 @@ def test_every_error_of_the_library_has_a_meaning() -> None:
     ]
     assert len(raised) >= 14
     for kind in raised:
-        assert issubclass(kind, _RAISED), kind
-        error = told(kind("SECRET\n"), Deadline(SystemClock(), 10), "http://h/")
+        assert issubclass(kind, _NETWORK_ERRORS), kind
+        error = source_error_of(kind("SECRET\n"), Deadline(SystemClock(), 10), "http://h/")
         assert isinstance(error, SourceError)
         assert "SECRET" not in str(error)
 

@@ -1,6 +1,6 @@
-"""One request over the network, to an address that was checked, under one deadline.
+"""Sends one HTTP request to a checked address, under one deadline.
 
-Imported where it is needed: the library takes a while to load.
+Import it inside functions: httpcore takes a while to load.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from kb.intake.sync.weburl import WebUrl
 from kb.model.deadline import Deadline
 
 _ADDRESSES_MAX: Final = 8
-_RAISED: Final = (
+_NETWORK_ERRORS: Final = (
     httpcore.TimeoutException,
     httpcore.NetworkError,
     httpcore.ProtocolError,
@@ -27,12 +27,12 @@ _RAISED: Final = (
 )
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    """A response whose body is still to be read."""
+class HttpResponse(Struct, frozen=True, kw_only=True):
+    """A response whose body has not been read yet."""
 
     status: int
     headers: Mapping[str, str]
-    """By lower-case name; of several with one name the first."""
+    """By lower-case name; the first value of each."""
     parts: Iterable[bytes]
 
 
@@ -46,15 +46,14 @@ def exchange(
     deadline: Deadline,
     tls: ssl.SSLContext | None,
     source: str,
-) -> Iterator[Answer]:
-    """GET the URL from one of `addresses`; the connection lives as long as the context.
+) -> Iterator[HttpResponse]:
+    """GET the URL from one of `addresses`; the connection is open within the context.
 
-    The URL's host only names: in the Host header and in the check of the certificate. Proxies,
-    cookies, logins and connections of earlier requests have no part in it. Errors of the network
-    come out as SourceErrors, also those met while the body is read; none of them quotes what the
-    server sent.
+    The URL's host is used only in the Host header and to check the certificate. Proxies, cookies,
+    credentials and earlier connections are not used. Network errors are raised as SourceErrors,
+    also while the body is read; none quotes data from the server.
     """
-    backend = _Pinned(addresses, connect_s, deadline, source)
+    backend = _PinnedBackend(addresses, connect_s, deadline, source)
     raw_url = httpcore.URL(
         scheme=url.scheme.encode(),
         host=url.host.encode(),
@@ -67,17 +66,17 @@ def exchange(
             httpcore.ConnectionPool(ssl_context=tls, network_backend=backend, retries=0) as pool,
             pool.stream("GET", raw_url, headers=sent) as response,
         ):
-            yield Answer(
+            yield HttpResponse(
                 status=response.status,
                 headers=_by_name(response.headers),
                 parts=response.iter_stream(),
             )
-    except _RAISED as error:
-        raise told(error, deadline, source) from error
+    except _NETWORK_ERRORS as error:
+        raise source_error_of(error, deadline, source) from error
 
 
-def told(error: BaseException, deadline: Deadline, source: str) -> SourceError:
-    """What an error of the network or the library means for a person."""
+def source_error_of(error: BaseException, deadline: Deadline, source: str) -> SourceError:
+    """The SourceError for an error of the network or of httpcore."""
     match error:
         case _ if deadline.is_over:
             detail = f"not done within {deadline.total_s:g} s"
@@ -94,8 +93,8 @@ def told(error: BaseException, deadline: Deadline, source: str) -> SourceError:
     return Transient(detail, source=source)
 
 
-def _untrusted(error: BaseException | None, source: str) -> SourceError | None:
-    """What an error of the handshake means; None where it is one of the network."""
+def _tls_error(error: BaseException | None, source: str) -> SourceError | None:
+    """The SourceError for an error of the TLS handshake; None for a network error."""
     match error:
         case ssl.SSLCertVerificationError():
             reason = error.verify_message.removesuffix(".")
@@ -109,10 +108,10 @@ def _untrusted(error: BaseException | None, source: str) -> SourceError | None:
 
 
 def _by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, value in headers:
-        found.setdefault(name.decode("latin-1").lower(), _text(value))
-    return found
+        by_name.setdefault(name.decode("latin-1").lower(), _text(value))
+    return by_name
 
 
 def _text(value: bytes) -> str:
@@ -122,8 +121,8 @@ def _text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-class _Pinned(httpcore.NetworkBackend):
-    """Connects to the given addresses, in their order, and to nothing else."""
+class _PinnedBackend(httpcore.NetworkBackend):
+    """Connects only to the given addresses, in their order."""
 
     def __init__(
         self, addresses: tuple[str, ...], connect_s: float, deadline: Deadline, source: str
@@ -142,22 +141,22 @@ class _Pinned(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address that answers; each gets its share of the time."""
+        """Connect to the first address that accepts; each has an equal share of the time."""
         options = list(socket_options or ())
         share_s = self._connect_s / len(self._addresses)
         errors: list[Exception] = []
         for address in self._addresses:
-            timeout_s = _left(self._deadline, httpcore.ConnectTimeout, share_s)
+            timeout_s = _remaining_s(self._deadline, httpcore.ConnectTimeout, share_s)
             try:
                 stream = self._inner.connect_tcp(address, port, timeout_s, local_address, options)
-                return _Timed(stream, self._connect_s, self._deadline, self._source)
+                return _DeadlineStream(stream, self._connect_s, self._deadline, self._source)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 errors.append(error)
         raise errors[-1]
 
 
-class _Timed(httpcore.NetworkStream):
-    """A stream whose every step ends at the deadline, however often a byte comes in."""
+class _DeadlineStream(httpcore.NetworkStream):
+    """A stream that ends at the deadline, even while data keeps arriving."""
 
     def __init__(
         self, inner: httpcore.NetworkStream, connect_s: float, deadline: Deadline, source: str
@@ -168,12 +167,12 @@ class _Timed(httpcore.NetworkStream):
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
-        """Read what is there, at most `max_bytes`."""
-        return self._inner.read(max_bytes, _left(self._deadline, httpcore.ReadTimeout))
+        """Read the available bytes, at most `max_bytes`."""
+        return self._inner.read(max_bytes, _remaining_s(self._deadline, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
         """Write all of it."""
-        self._inner.write(buffer, _left(self._deadline, httpcore.WriteTimeout))
+        self._inner.write(buffer, _remaining_s(self._deadline, httpcore.WriteTimeout))
 
     def close(self) -> None:
         """Close the connection."""
@@ -186,20 +185,20 @@ class _Timed(httpcore.NetworkStream):
         timeout: float | None = None,  # noqa: ARG002
     ) -> httpcore.NetworkStream:
         """Encrypt, with the certificate checked against `server_hostname`."""
-        timeout_s = _left(self._deadline, httpcore.ConnectTimeout, self._connect_s)
+        timeout_s = _remaining_s(self._deadline, httpcore.ConnectTimeout, self._connect_s)
         try:
             stream = self._inner.start_tls(ssl_context, server_hostname, timeout_s)
         except httpcore.ConnectError as error:
-            # Told here: on its way up the library drops what caused the error.
-            raise _untrusted(error.__cause__, self._source) or error from error.__cause__
-        return _Timed(stream, self._connect_s, self._deadline, self._source)
+            # Translated here, because httpcore drops the cause of the error.
+            raise _tls_error(error.__cause__, self._source) or error from error.__cause__
+        return _DeadlineStream(stream, self._connect_s, self._deadline, self._source)
 
     def get_extra_info(self, info: str) -> Any:
-        """What the stream below says."""
+        """As the wrapped stream."""
         return self._inner.get_extra_info(info)
 
 
-def _left(
+def _remaining_s(
     deadline: Deadline, late: Callable[[], Exception], at_most_s: float | None = None
 ) -> float:
     try:

@@ -1,4 +1,4 @@
-"""How long is it? A markdown measured in the model's tokens, from one tokenisation."""
+"""Counts the model's tokens in ranges of a text, which is tokenised once."""
 
 import re
 from bisect import bisect_right
@@ -12,10 +12,10 @@ CHARS_PER_TOKEN_MAX: Final = 12
 _VISIBLE = re.compile(r"\S")
 
 
-class Ruler:
-    """Lengths and reaches in one text; a token belongs to the range that holds its last character.
+class TokenCounter:
+    """Token counts of one text; a token belongs to the range with its last character.
 
-    That makes a token with its leading space, as some tokenizers have it, belong to the word.
+    So a token with a leading space, as in some tokenizers, belongs to its word.
     """
 
     __slots__ = ("ends", "text")
@@ -23,11 +23,11 @@ class Ruler:
     def __init__(self, text: str, spans: Iterable[tuple[int, int]]) -> None:
         self.text = text
         self.ends = [end for start, end in spans if end > start]
-        # A tokenizer that reorders is no reason to lose count. Sorted input costs one pass.
+        # A tokenizer may reorder its tokens. Sorting sorted input costs one pass.
         self.ends.sort()
 
     def tokens(self, start: int, end: int) -> int:
-        """How many tokens text[start:end] has."""
+        """The number of tokens in text[start:end]."""
         return bisect_right(self.ends, end) - bisect_right(self.ends, start)
 
     def fits(self, start: int, end: int, budget: int) -> bool:
@@ -38,7 +38,7 @@ class Ruler:
         )
 
     def reach(self, start: int, tokens: int) -> int:
-        """The furthest end for which text[start:end] fits in so many tokens; above `start`."""
+        """The largest end for which text[start:end] has at most `tokens` tokens; above `start`."""
         over = bisect_right(self.ends, start) + tokens
         far = min(start + tokens * CHARS_PER_TOKEN_MAX, len(self.text))
         if over < len(self.ends):
@@ -46,7 +46,7 @@ class Ruler:
         return max(far, start + 1)
 
     def back(self, end: int, tokens: int) -> int:
-        """The least start for which text[start:end] has at most so many tokens."""
+        """The smallest start for which text[start:end] has at most `tokens` tokens."""
         before = bisect_right(self.ends, end) - tokens - 1
         return max(self.ends[before] if before >= 0 else 0, end - tokens * CHARS_PER_TOKEN_MAX)
 
@@ -56,6 +56,6 @@ class Ruler:
         return self.ends[index] if index >= 0 and self.ends[index] > low else high
 
     def visible(self, start: int, end: int) -> int:
-        """The first character that is not white space in text[start:end], or `end`."""
-        found = _VISIBLE.search(self.text, start, end)
-        return found.start() if found else end
+        """The position of the first non-space character in text[start:end], or `end`."""
+        match = _VISIBLE.search(self.text, start, end)
+        return match.start() if match else end

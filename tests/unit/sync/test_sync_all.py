@@ -7,7 +7,7 @@ import pytest
 from sync_home import OUTCOMES, SyncHome
 
 from kb.errors import StoreFull
-from kb.intake.sync.origins import hold
+from kb.intake.sync.origins import acquire
 from kb.model.origin import Origin
 from kb.store.records import SOURCES
 
@@ -148,7 +148,7 @@ def test_one_source_that_fails_does_not_stop_the_rest(kept: SyncHome, tmp_path: 
 def test_a_source_in_other_hands_is_left_to_them(kept: SyncHome, tmp_path: Path) -> None:
     """It is said to be busy, and nothing of it is read."""
     (x,) = folders(kept, tmp_path, "x")
-    assert hold(kept.app.store, kept.origin(x)) is not None
+    assert acquire(kept.app.store, kept.origin(x)) is not None
     (x / "new.md").write_text("A new note.")
     line = kept.line()
     assert (line.outcome, line.scanned) == ("busy", 0)
@@ -164,7 +164,7 @@ def test_what_another_has_just_synced_is_not_synced_again(kept: SyncHome, tmp_pa
             outcomes.append("other ran")
             assert [one.outcome for one in kept.sync().sources] == ["synced", "synced"]
 
-    from kb.intake.sync.current import SyncOptions
+    from kb.intake.sync.sync_all import SyncOptions
 
     options = SyncOptions(interval_min=0, home=kept.app.paths.root)
     report = kept.app.syncer(kept.parser, options).run(on_line=other)

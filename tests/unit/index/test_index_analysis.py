@@ -5,13 +5,13 @@ from growth import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.search.index.words import highlight_spans, phrases, prepare, terms
+from kb.search.index.analysis import highlight_spans, normalize, phrases, terms
 
 
 def test_ascii_text_is_left_as_it_is() -> None:
     """Nothing is copied or split that a tokenizer splits anyway."""
     text = "Plain text, with x_y and C++."
-    assert prepare(text) is text
+    assert normalize(text) is text
 
 
 @pytest.mark.parametrize(
