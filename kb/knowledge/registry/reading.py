@@ -13,7 +13,7 @@ from kb.knowledge.registry.register import note_read
 from kb.knowledge.registry.source import RegistrySource
 from kb.model.ids import sha256_hex
 from kb.model.registry import RegistryRecord
-from kb.search.index.files import write_beside
+from kb.search.index.files import write_temporary
 from kb.store.store import Store
 
 _SIGNATURE_BYTES_MAX: Final = 4_096
@@ -86,7 +86,7 @@ def _kept(folder: Path, record: RegistryRecord) -> bytes | None:
 def _keep(folder: Path, record: RegistryRecord, data: bytes) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = _place(folder, record.name)
-    os.replace(write_beside(place, data), place)
+    os.replace(write_temporary(place, data), place)
 
 
 def _place(folder: Path, name: str) -> Path:

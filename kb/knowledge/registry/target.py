@@ -15,7 +15,7 @@ from kb.knowledge.packs.portable import ARCHIVE_BYTES_MAX
 from kb.knowledge.packs.tar import TarMember, is_plain, packed, unpacked
 from kb.knowledge.registry.index import ENTRIES_MAX, INDEX, SIGNATURE
 from kb.model.source import display_name
-from kb.search.index.files import fsync_folder, write_beside
+from kb.search.index.files import fsync_folder, write_temporary
 from kb.store.content.inside import read_inside
 
 TAR_SUFFIX: Final = ".tar"
@@ -80,9 +80,9 @@ class FolderTarget:
             if not folder.is_dir():
                 folder.mkdir(parents=True)
                 folder.chmod(_FOLDER_MODE)
-        beside = write_beside(path, data)
-        beside.chmod(_FILE_MODE)
-        os.replace(beside, path)
+        temporary = write_temporary(path, data)
+        temporary.chmod(_FILE_MODE)
+        os.replace(temporary, path)
         fsync_folder(path.parent)
 
 
@@ -119,7 +119,7 @@ class TarTarget:
         ]
         content = b"".join(packed(TarMember(name, files_left[name]) for name in names))
         try:
-            os.replace(write_beside(self._file, content), self._file)
+            os.replace(write_temporary(self._file, content), self._file)
             fsync_folder(self._file.parent)
         except OSError as error:
             raise StoreFull(error.strerror or "", place=display_name(self._file)) from error

@@ -21,7 +21,7 @@ from kb.search.index.files import (
     fsync_folder,
     read_manifest,
     seal,
-    write_beside,
+    write_temporary,
 )
 from kb.search.index.hnsw import GraphEntry
 from kb.search.index.segments import (
@@ -132,9 +132,9 @@ def map_segments(
 def write_manifest(folder: Path, manifest: DenseManifest) -> str:
     """Write the manifest, durably, and remove files that it does not name; returns its hash."""
     sealed = seal(manifest)
-    beside = write_beside(folder / _MANIFEST, sealed)
+    temporary = write_temporary(folder / _MANIFEST, sealed)
     failpoint("dense.before_rename")
-    os.replace(beside, folder / _MANIFEST)
+    os.replace(temporary, folder / _MANIFEST)
     fsync_folder(folder)
     failpoint("dense.after_rename")
     remove_unnamed_files(folder, manifest)

@@ -128,7 +128,7 @@ def seal(record: Struct) -> bytes:
     return hashlib.sha256(body).hexdigest().encode() + b"\n" + body + b"\n"
 
 
-def write_beside(path: Path, content: bytes) -> Path:
+def write_temporary(path: Path, content: bytes) -> Path:
     """Write `content` next to `path`, durable, under the name that `os.replace` moves over it."""
     beside = path.with_name(path.name + ".new")
     try:

@@ -25,7 +25,7 @@ from kb.search.index.files import (
     seal,
     sha256_file,
     stat_matches,
-    write_beside,
+    write_temporary,
 )
 from kb.search.index.lock import file_lock
 from kb.search.index.log_follower import LogPosition
@@ -261,8 +261,8 @@ def write_manifest(
         files=(*marks, mark_file(path / META)),
         removed=removed,
     )
-    beside = write_beside(manifest_path(folder), seal(record))
-    os.replace(beside, manifest_path(folder))
+    temporary = write_temporary(manifest_path(folder), seal(record))
+    os.replace(temporary, manifest_path(folder))
     fsync_folder(folder)
     failpoint("lexical.after_manifest")
 
