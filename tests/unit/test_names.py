@@ -40,13 +40,10 @@ GIVEN_UP: Final = (
 SHARED_CLASSES: Final = frozenset(
     (
         "Answer",
-        "Health",
         "Item",
-        "Link",
-        "Placed",
+        "PackText",
         "Problem",
         "Server",
-        "Topics",
         "_Refused",
         "_View",
     )
