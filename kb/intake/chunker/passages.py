@@ -85,9 +85,9 @@ def chunk_many(
         spans = spans_of([*texts, *names])
         for number, text in enumerate(texts):
             title_tokens = len(spans[len(texts) + number])
-            ruler = TokenCounter(text, spans[number])
+            counter = TokenCounter(text, spans[number])
             rules = (tokens_max, overlap_tokens, section_level)
-            found.append(_passages(ruler, names[number], title_tokens, *rules))
+            found.append(_passages(counter, names[number], title_tokens, *rules))
     return found
 
 
@@ -103,35 +103,35 @@ def _batches(markdowns: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _passages(
-    ruler: TokenCounter,
+    counter: TokenCounter,
     title: str,
     title_tokens: int,
     tokens_max: int,
     overlap: int,
     section_level: int | None,
 ) -> list[ChunkDraft]:
-    markdown = ruler.text
+    markdown = counter.text
     parsed = parse_blocks(markdown)
     packer = Packer(
-        ruler,
+        counter,
         parsed,
-        budget_of=_budget(ruler, parsed, title, title_tokens, tokens_max),
+        budget_of=_budget(counter, parsed, title, title_tokens, tokens_max),
         budget_min=tokens_max - _SPECIAL_TOKENS - tokens_max // _PREFIX_SHARE,
         small=tokens_max // _SMALL_SHARE,
         overlap=overlap,
         section_level=section_level,
     )
     marks = _page_marks(markdown)
-    return [_passage(ruler, piece, marks) for piece in packer.pieces()]
+    return [_passage(counter, piece, marks) for piece in packer.pieces()]
 
 
 def _budget(
-    ruler: TokenCounter, parsed: Sequence[Block], title: str, title_tokens: int, tokens_max: int
+    counter: TokenCounter, parsed: Sequence[Block], title: str, title_tokens: int, tokens_max: int
 ) -> Callable[[tuple[str, ...]], int]:
     """How many tokens a passage under a path may have."""
     # The line's mark (its #s) stands for the separator of the path.
     lengths = {
-        block.title: ruler.tokens(block.start, block.end)
+        block.title: counter.tokens(block.start, block.end)
         for block in parsed
         if block.kind == "heading" and block.title != title
     }
@@ -153,17 +153,17 @@ def _page_marks(markdown: str) -> list[int]:
     return marks
 
 
-def _passage(ruler: TokenCounter, piece: Piece, marks: Sequence[int]) -> ChunkDraft:
-    text = ruler.text[piece.start : piece.end].rstrip()
+def _passage(counter: TokenCounter, piece: Piece, marks: Sequence[int]) -> ChunkDraft:
+    text = counter.text[piece.start : piece.end].rstrip()
     end = piece.start + len(text)
     page = None
     if marks:
-        page = 1 + bisect_left(marks, ruler.visible(piece.start, end))
+        page = 1 + bisect_left(marks, counter.visible(piece.start, end))
     return ChunkDraft(
         text=text,
         start=piece.start,
         end=end,
         heading=piece.path,
         page=page,
-        tokens=ruler.tokens(piece.start, end),
+        tokens=counter.tokens(piece.start, end),
     )
