@@ -1,4 +1,4 @@
-"""How does a person find what they once read? One store, its caches and the rooms around them.
+"""How does a person find what they once read? One store, its caches, and ten wings of code.
 
 docs/ARCHITECTURE.md draws the ten wings and the order in which they import each other.
 """

@@ -27,7 +27,7 @@ def pack_shapes() -> list[tuple[str, Any]]:
         ("list", pack_browse.PackDocs),
         ("list.docs", manifest.PackDoc),
         ("list.docs.related", manifest.PackEdge),
-        ("read", pack_browse.PackText),
+        ("read", pack_browse.PackDocText),
         ("search", pack_browse.PackHits),
         ("search.hits", query.PackHit),
         ("neighbors", pack_browse.PackNeighbors),

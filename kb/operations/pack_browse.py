@@ -12,11 +12,11 @@ __all__ = [
     "EDGE_TYPES",
     "EdgeType",
     "PackDoc",
+    "PackDocText",
     "PackDocs",
     "PackFilter",
     "PackHits",
     "PackNeighbors",
-    "PackText",
     "PackVariables",
     "list_docs",
     "neighbors",
@@ -34,7 +34,7 @@ class PackDocs(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-class PackText(Struct, frozen=True, kw_only=True):
+class PackDocText(Struct, frozen=True, kw_only=True):
     """A doc of a pack and its body; None where that cannot be read."""
 
     pack_id: str
@@ -78,10 +78,10 @@ def list_docs(pack: Pack, wanted: PackFilter) -> PackDocs:
     )
 
 
-def read(pack: Pack, selector: str) -> PackText:
+def read(pack: Pack, selector: str) -> PackDocText:
     """A doc and its body. Raises UnknownPackDoc."""
     doc = pack.read(selector)
-    return PackText(
+    return PackDocText(
         pack_id=pack.manifest.pack_id,
         document=doc.document,
         content=doc.content,

@@ -40,13 +40,9 @@ GIVEN_UP: Final = (
 SHARED_CLASSES: Final = frozenset(
     (
         "Answer",
-        "Health",
         "Item",
-        "Link",
-        "Placed",
         "Problem",
         "Server",
-        "Topics",
         "_Refused",
         "_View",
     )

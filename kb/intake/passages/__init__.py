@@ -1,7 +1,7 @@
 """How are chunks stored? With ids, numbers, mentions and log entries.
 
-Useful for whoever has a doc's passages, from a chunker or from an archive. Not for finding where to
-cut, and not for making vectors.
+For callers that have the chunks of a doc, from the chunker or from an archive. It does not cut
+texts and makes no vectors.
 """
 
 from kb.intake.passages.cut import (

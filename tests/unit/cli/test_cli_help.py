@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
+from commands import KB, run, surroundings
 
 from cli.examples import EXAMPLES
 from cli.main import COMMANDS, kb
@@ -31,11 +31,11 @@ def commands() -> Iterator[tuple[str, click.Command]]:
 
 def transcript() -> str:
     """The help of every command, one after the other."""
-    parts = [CliRunner().invoke(kb, ["--help"], terminal_width=80).output]
-    for name, _ in commands():
-        said = CliRunner().invoke(kb, [*name.split(), "--help"], obj={}, terminal_width=80)
-        assert said.exit_code == 0
-        parts.append(f"$ kb {name} --help\n{said.output}")
+    parts = []
+    for name in ("", *(name for name, _ in commands())):
+        said = run([KB, *name.split(), "--help"], env={**surroundings(), "COLUMNS": "80"})
+        assert said.code == 0
+        parts.append(f"$ kb {name} --help\n{said.out}")
     return "\n".join(parts)
 
 
