@@ -53,22 +53,22 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         return f"{fingerprint(self.tokens_max, self.overlap_tokens)};entry:{entries}"
 
 
-def worker_settings(said: Settings, embedder: Embedder) -> WorkerSettings:
-    """What the settings ask of a pool, as far as the model reads."""
-    entry_tokens_max = min(said.entry.tokens_max, embedder.tokens_max)
+def worker_settings(settings: Settings, embedder: Embedder) -> WorkerSettings:
+    """The pool's settings, limited to what the model can read."""
+    entry_tokens_max = min(settings.entry.tokens_max, embedder.tokens_max)
     return WorkerSettings(
-        threads=said.work.threads,
-        lease_ms=said.work.lease_ms,
-        idle_ms=said.work.idle_ms,
-        tokens_max=min(said.chunk.tokens_max, embedder.tokens_max),
-        overlap_tokens=said.chunk.overlap_tokens,
+        threads=settings.work.threads,
+        lease_ms=settings.work.lease_ms,
+        idle_ms=settings.work.idle_ms,
+        tokens_max=min(settings.chunk.tokens_max, embedder.tokens_max),
+        overlap_tokens=settings.chunk.overlap_tokens,
         entry_tokens_max=entry_tokens_max,
-        entry_overlap_tokens=min(said.entry.overlap_tokens, entry_tokens_max // 4),
+        entry_overlap_tokens=min(settings.entry.overlap_tokens, entry_tokens_max // 4),
     )
 
 
 class PoolModels(Struct, frozen=True, kw_only=True):
-    """What the pool embeds with; asked anew for each batch, for the home's model may change."""
+    """The models of the pool; called for each batch, because the home's model may change."""
 
     active: Callable[[], Embedder]
     next: Callable[[], Embedder | None] = lambda: None
