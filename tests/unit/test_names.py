@@ -39,12 +39,8 @@ GIVEN_UP: Final = (
 
 SHARED_CLASSES: Final = frozenset(
     (
-        "Answer",
-        "Item",
         "Problem",
         "Server",
-        "_Refused",
-        "_View",
     )
 )
 """Classes of kb/ that still share a name; one that does not any more has to leave this list."""
@@ -63,7 +59,6 @@ SHARED_MODULES: Final = frozenset(
         "pack.py",
         "records.py",
         "report.py",
-        "wire.py",
     )
 )
 """Module names of kb/ that too many still share; one that is rarer now has to leave this list."""
