@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kb.search.index.files import CacheDamaged
 from kb.search.index.lexical_query import DocFreq, Holds, Rarity
 
 # As tantivy has it.
@@ -39,6 +40,24 @@ def together(parts: Sequence[Frequencies]) -> Frequencies:
         return any(part.holds(field, term) for part in parts)
 
     return Frequencies(rows=sum(part.rows for part in parts), doc_freq=doc_freq, holds=holds)
+
+
+def guarded(known: Frequencies) -> Frequencies:
+    """The frequencies of another home's index: none where it turns out to be damaged."""
+
+    def doc_freq(field: str, term: str) -> int:
+        try:
+            return known.doc_freq(field, term)
+        except CacheDamaged:
+            return 0
+
+    def holds(field: str, term: str) -> bool:
+        try:
+            return known.holds(field, term)
+        except CacheDamaged:
+            return False
+
+    return Frequencies(rows=known.rows, doc_freq=doc_freq, holds=holds)
 
 
 def rarity(own: Frequencies, joint: Frequencies) -> Rarity:

@@ -7,7 +7,7 @@ from threading import Lock
 from kb.model.doc import Audience
 from kb.search.index.files import CacheDamaged
 from kb.search.index.follow import CatchUp
-from kb.search.index.joint import ceiling, rarities, together
+from kb.search.index.joint import Frequencies, ceiling, guarded, rarities, together
 from kb.search.index.lexical import LexicalIndex
 from kb.search.index.lexical_engine import on_and_on, ranked
 from kb.search.index.lexical_files import folder_of, manifest_path, remove_index
@@ -78,42 +78,60 @@ class LexicalIndexes:
         *,
         allowed: frozenset[int] | None = None,
         restrict_nos: frozenset[int] | None = None,
+        others: Sequence[Frequencies] = (),
     ) -> Hits:
         """The best `limit` passages of these audiences that hold any of the query's words.
 
-        See `LexicalIndex.search`. A word's weight is that of all of them together.
+        See `LexicalIndex.search`. A word's weight is that of all of them together,
+        and of `others`, the indexes of other homes.
         """
         parts = [self.of(audience) for audience in audiences]
-        if len(parts) == 1:
+        if len(parts) == 1 and not others:
             return parts[0].search(query, limit, allowed=allowed, restrict_nos=restrict_nos)
         try:
-            return _merged(parts, query, limit, allowed, restrict_nos)
+            return _merged(parts, query, limit, allowed, restrict_nos, others)
         except CacheDamaged:
             for part in parts:
                 part.mend()
         try:
-            return _merged(parts, query, limit, allowed, restrict_nos)
+            return _merged(parts, query, limit, allowed, restrict_nos, others)
         except CacheDamaged:
             return NO_HITS
 
-    def ceiling(self, query: str, audiences: Collection[Audience]) -> float:
+    def frequencies(self, audiences: Collection[Audience]) -> list[Frequencies]:
+        """The term frequencies of these audiences, for a search of another home.
+
+        A damaged index counts for nothing: its own search mends it.
+        """
+        known = [self.of(audience).frequencies() for audience in audiences]
+        return [guarded(one) for one in known if one]
+
+    def ceiling(
+        self, query: str, audiences: Collection[Audience], others: Sequence[Frequencies] = ()
+    ) -> float:
         """What a passage of theirs could score that is full of the query's words; 0 at a loss."""
         known = [self.of(audience).frequencies() for audience in audiences]
         try:
-            return ceiling(together([one for one in known if one]), query_words(query))
+            joint = together([*(one for one in known if one), *others])
+            return ceiling(joint, query_words(query))
         except CacheDamaged:
             return 0.0
 
     def rarity(
-        self, query: str, audiences: Collection[Audience], others: int
+        self,
+        query: str,
+        audiences: Collection[Audience],
+        background: int,
+        others: Sequence[Frequencies] = (),
     ) -> Mapping[str, float]:
         """The distinct words of a query, by how rare they are in their docs; none at a loss.
 
-        They are counted as if there were `others`, so many rows that hold none of them.
+        They are counted as if there were `background` more rows, that hold none of them.
         """
         known = [self.of(audience).frequencies() for audience in audiences]
         try:
-            return rarities(together([one for one in known if one]), terms(query), others)
+            joint = together([*(one for one in known if one), *others])
+            return rarities(joint, terms(query), background)
         except CacheDamaged:
             return {}
 
@@ -199,12 +217,13 @@ def _merged(
     limit: int,
     allowed: frozenset[int] | None,
     restrict_nos: frozenset[int] | None,
+    others: Sequence[Frequencies],
 ) -> Hits:
     known = [part.frequencies() for part in parts]
     filled = [part for part, frequencies in zip(parts, known, strict=True) if frequencies]
-    if len(filled) == 1:
+    if len(filled) == 1 and not others:
         return filled[0].ranked(query, limit, allowed, restrict_nos)
-    joint = together([one for one in known if one])
+    joint = together([*(one for one in known if one), *others])
     # A passage on its way from one audience to another may be in both.
     best: dict[int, float] = {}
     for part in filled:
