@@ -16,7 +16,7 @@ from kb.model.doc import Scope
 from kb.model.ids import ChunkNo
 from kb.model.search import Filters, Hit, SearchRequest, SearchResult
 from kb.model.text import Chunk
-from kb.search.candidates import Candidates, ChunkFilter, merge_legs
+from kb.search.candidates import Candidates, merge_legs
 from kb.search.engine import Searcher
 from kb.search.entities import EntityMatches, align_mentions, visible_mentions
 from kb.search.federated_homes import (
@@ -170,6 +170,21 @@ class _FederatedVectors:
         )
 
 
+class _GatheredLegs(Struct, frozen=True, kw_only=True):
+    """What the homes found: scores with global chunk numbers, in no order."""
+
+    lexical: list[tuple[float, int]] | None
+    """None where the leg was not used, as in `dense`."""
+    dense: list[tuple[float, int]] | None
+    vector: "NDArray[np.float32] | None"
+    """Of the query; None without a dense leg."""
+
+    @property
+    def nos(self) -> set[int]:
+        """The numbers of all chunks found."""
+        return {no for leg in (self.lexical, self.dense) for _, no in leg or ()}
+
+
 class _Ranking:
     """Ranks the chunks of all homes for one query."""
 
@@ -187,77 +202,86 @@ class _Ranking:
         self._behind = behind
         self._wanted = max(part.query.candidates_wanted for part in parts)
         self._frequencies = [part.legs.frequencies(part.query) for part in parts]
+        self._boosted = [
+            EntityMatches(
+                argument=entity.argument,
+                chunk_nos=frozenset(part.global_no(no) for no in entity.chunk_nos),
+            )
+            for part in parts
+            for entity in part.query.boosted
+        ]
 
     def ranked(self) -> list[ScoredChunk]:
         """The hits in order, with global numbers.
 
-        As in one home, the store is read for the best candidates only. Where one of the hits may
-        not appear, or another home has it, too, all candidates are gathered again and filtered.
+        As in one home, the store is read for the best candidates only. Where one of them may not
+        appear, all candidates are gathered again through the filter. Where an earlier home has one
+        of the hits, too, all that is in two homes is left out and the rest ranked again.
         """
         every_home = frozenset(part.position for part in self._parts)
-        candidates, vector = self._candidates(self._admission, self._behind)
-        rows = self._ordered(candidates, vector, self._admission)
+        legs = self._gathered(self._behind)
+        candidates = self._merged(legs)
+        rows = self._ordered(candidates, legs)
         if rows is None:
-            candidates, vector = self._candidates(self._admission, every_home)
-            rows = self._ordered(candidates, vector, self._admission) or []
+            legs = self._gathered(every_home)
+            candidates = self._merged(legs)
+            rows = self._ordered(candidates, legs) or []
         if self._first_home.duplicates(row.chunk.no for row in rows):
-            candidates, vector = self._candidates(self._first_home, every_home)
-            rows = self._ordered(candidates, vector, self._first_home) or []
-        return self._with_fit(rows, candidates, has_vector=vector is not None)
+            candidates = self._merged(legs, self._first_home.duplicates(legs.nos))
+            rows = self._ordered(candidates, legs) or []
+        return self._with_fit(rows, candidates, has_vector=legs.vector is not None)
 
-    def _ordered(
-        self,
-        candidates: Candidates,
-        vector: "NDArray[np.float32] | None",
-        chunk_filter: ChunkFilter,
-    ) -> list[ScoredChunk] | None:
+    def _ordered(self, candidates: Candidates, legs: _GatheredLegs) -> list[ScoredChunk] | None:
         ordering = Ordering(self._parts[0].legs.settings, self._parts[0].query.request.k)
-        return ordering.order(candidates, vector, self._boosted(), chunk_filter)
+        return ordering.order(candidates, legs.vector, self._boosted, self._admission)
 
-    def _candidates(
-        self, chunk_filter: AdmissionFilter | FirstHomeFilter, filtered: frozenset[int]
-    ) -> "tuple[Candidates, NDArray[np.float32] | None]":
-        """The candidates of all homes, those of the homes in `filtered` through the filter."""
+    def _gathered(self, filtered: frozenset[int]) -> _GatheredLegs:
+        """What each home finds, the hits of the homes in `filtered` checked one by one."""
         query = self._parts[0].query
-        lexical = None
-        if query.request.mode != "dense":
-            lexical = self._lexical_hits(chunk_filter, filtered)
+        lexical = self._lexical_hits(filtered) if query.request.mode != "dense" else None
         vector = self._query_vector()
-        dense = None if vector is None else self._dense_hits(vector, chunk_filter, filtered)
-        if chunk_filter is self._first_home:
-            nos = {no for leg in (lexical, dense) if leg is not None for no in leg.nos}
-            duplicates = self._first_home.duplicates(nos)
-            lexical, dense = _without(lexical, duplicates), _without(dense, duplicates)
-        ceiling = 0.0
-        if vector is not None and lexical is not None and lexical.nos:
-            index = self._parts[0].legs.backends.lexical()
-            ceiling = index.ceiling(query.text, query.audiences, self._others(0))
-        vectors = None if vector is None else _FederatedVectors(self._parts)
-        return merge_legs(lexical, dense, vectors, vector, ceiling), vector
+        dense = None if vector is None else self._dense_hits(vector, filtered)
+        return _GatheredLegs(lexical=lexical, dense=dense, vector=vector)
 
-    def _lexical_hits(self, chunk_filter: ChunkFilter, filtered: frozenset[int]) -> Hits:
+    def _merged(self, legs: _GatheredLegs, without: frozenset[int] = frozenset()) -> Candidates:
+        """The best of all homes in each leg, as many as a leg of one home brings."""
+        query = self._parts[0].query
+        lexical = dense = vectors = None
+        if legs.lexical is not None:
+            rows = [(score, no) for score, no in legs.lexical if no not in without]
+            lexical = rank_rows(rows, self._wanted)
+        if legs.dense is not None:
+            best = sorted((-score, no) for score, no in legs.dense if no not in without)
+            del best[self._wanted :]
+            dense = Hits(nos=[no for _, no in best], scores=[-score for score, _ in best])
+        ceiling = 0.0
+        if dense is not None:
+            vectors = _FederatedVectors(self._parts)
+            if lexical is not None and lexical.nos:
+                index = self._parts[0].legs.backends.lexical()
+                ceiling = index.ceiling(query.text, query.audiences, self._others(0))
+        return merge_legs(lexical, dense, vectors, legs.vector, ceiling)
+
+    def _lexical_hits(self, filtered: frozenset[int]) -> list[tuple[float, int]]:
         rows: list[tuple[float, int]] = []
         for part in self._parts:
-            home_filter = HomeFilter(chunk_filter, part)
+            home_filter = HomeFilter(self._admission, part)
             hits = part.legs.lexical_hits(
                 part.query,
                 home_filter if part.position in filtered else None,
                 self._others(part.position),
             )
             rows += zip(hits.scores, map(part.global_no, hits.nos), strict=True)
-        return rank_rows(rows, self._wanted)
+        return rows
 
     def _dense_hits(
-        self,
-        vector: "NDArray[np.float32]",
-        chunk_filter: ChunkFilter,
-        filtered: frozenset[int],
-    ) -> Hits:
+        self, vector: "NDArray[np.float32]", filtered: frozenset[int]
+    ) -> list[tuple[float, int]]:
         rows: list[tuple[float, int]] = []
         for part in self._parts:
             if part.query.dense is None:
                 continue
-            home_filter = HomeFilter(chunk_filter, part)
+            home_filter = HomeFilter(self._admission, part)
             hits = part.legs.dense_hits(
                 part.query,
                 part.query.dense.index,
@@ -265,12 +289,8 @@ class _Ranking:
                 home_filter if part.position in filtered else None,
                 home_filter,
             )
-            rows += (
-                (-score, part.global_no(no))
-                for no, score in zip(hits.nos, hits.scores, strict=True)
-            )
-        best = sorted(rows)[: self._wanted]
-        return Hits(nos=[no for _, no in best], scores=[-score for score, _ in best])
+            rows += zip(hits.scores, map(part.global_no, hits.nos), strict=True)
+        return rows
 
     def _query_vector(self) -> "NDArray[np.float32] | None":
         """The query's vector; None where one of the homes cannot embed it."""
@@ -286,16 +306,6 @@ class _Ranking:
             for frequencies in home_frequencies
         ]
 
-    def _boosted(self) -> list[EntityMatches]:
-        return [
-            EntityMatches(
-                argument=entity.argument,
-                chunk_nos=frozenset(part.global_no(no) for no in entity.chunk_nos),
-            )
-            for part in self._parts
-            for entity in part.query.boosted
-        ]
-
     def _with_fit(
         self, ranked: list[ScoredChunk], candidates: Candidates, *, has_vector: bool
     ) -> list[ScoredChunk]:
@@ -309,10 +319,3 @@ class _Ranking:
         rule = fit_rule(fingerprint, legs.settings.fusion)
         context = fit_context(query.text, candidates, rarity)
         return apply_fit(ranked, context, rule, query.request.min_score)
-
-
-def _without(leg: Hits | None, copies: frozenset[int]) -> Hits | None:
-    if leg is None or not copies:
-        return leg
-    kept = [(no, score) for no, score in zip(leg.nos, leg.scores, strict=True) if no not in copies]
-    return Hits(nos=[no for no, _ in kept], scores=[score for _, score in kept])
