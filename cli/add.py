@@ -17,7 +17,7 @@ from kb.operations.work import workers_if
 
 if TYPE_CHECKING:
     from cli.progress import Progress
-    from kb.client.wire import Wire
+    from kb.client.http_client import ServerClient
     from kb.home.app import App
     from kb.operations.add import AddResult
 
@@ -46,10 +46,10 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
         raise UsageError("--title is for a single source")
     if "-" in sources and sys.stdin is not None and sys.stdin.isatty():
         warn("reading from the terminal; end with Ctrl-D")
-    wire = server_of(ctx)
+    client = server_of(ctx)
     request = _request(options)
-    if wire is not None:
-        report = _add_by_server(ctx, wire, sources, request, wait=options["wait"])
+    if client is not None:
+        report = _add_by_server(ctx, client, sources, request, wait=options["wait"])
     else:
         app = open_app(ctx, create=not request.dry_run)
         report = _add_here(app, sources, request, wait=options["wait"])
@@ -102,7 +102,7 @@ def _add_all(
 
 def _add_by_server(
     ctx: click.Context,
-    wire: "Wire",
+    client: "ServerClient",
     sources: tuple[str, ...],
     request: AddRequest,
     *,
@@ -117,9 +117,9 @@ def _add_by_server(
         raise UsageError("--dry-run looks at a home on this machine; a server takes things in")
     settings = settings_of(ctx, homes_of(ctx)[0].home).ingest
     adder = RemoteAdder(
-        wire,
+        client,
         add.naming_of(request, settings.extensions),
-        add.wishes_of(request),
+        add.ingest_options_of(request),
         file_bytes_max=settings.file_bytes_max,
         host=platform.node(),
     )

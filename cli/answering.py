@@ -10,16 +10,15 @@ import click
 from msgspec import Struct
 
 from cli.home import homes_of, open_spaces, server_named, settings_of
+from kb.home.opening import HomePaths, Settings
 from kb.home.spaces.homes import SpaceHome
-from kb.model.config import Settings
-from kb.store.content.layout import HomePaths
 
 if TYPE_CHECKING:
-    from kb.client.wire import Wire
+    from kb.client.http_client import ServerClient
     from kb.operations.operation import Operation
 
 
-def server_of(ctx: click.Context) -> "Wire | None":
+def server_of(ctx: click.Context) -> "ServerClient | None":
     """The server that is to be asked; None where it is the homes here.
 
     Raises UsageError for an address that cannot be one.
@@ -31,36 +30,45 @@ def server_of(ctx: click.Context) -> "Wire | None":
     return _wire(named, settings)
 
 
-def own_server(ctx: click.Context, port: int | None) -> "Wire":
+def own_server(ctx: click.Context, port: int | None) -> "ServerClient":
     """The server on this machine that the settings name, at another port where one is said."""
     settings = settings_of(ctx, homes_of(ctx)[0].home)
     host, port = settings.serve.host, settings.serve.port if port is None else port
     return _wire(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", settings)
 
 
-def _wire(named: str, settings: Settings) -> "Wire":
-    from kb.client.wire import Wire, server_at, with_own_token
+def _wire(named: str, settings: Settings) -> "ServerClient":
+    from kb.client.http_client import ServerClient, server_at, with_own_token
 
     said = settings.client
     # The token that is set is for the server that is set, and for no other.
     own = said.token if named == said.server else ""
     token = os.environ.get("KB_TOKEN") or own
     server = server_at(named, token, is_insecure=said.insecure)
-    return Wire(server if token else with_own_token(server), said.timeout_s)
+    return ServerClient(server if token else with_own_token(server), said.timeout_s)
 
 
 def answer(
-    ctx: click.Context, operation: "Operation", request: Struct, **options: Any
+    ctx: click.Context,
+    operation: "Operation",
+    request: Struct,
+    *,
+    by_socket: bool = False,
+    **options: Any,
 ) -> "tuple[Any, bool]":
     """What an operation answers, and whether several spaces do: those here, or a server.
 
-    `options` are for what is asked here alone. Spaces are closed when the command ends.
+    With `by_socket` the server that works in the home answers where there is one: it has loaded
+    already what a search needs. It is asked only where its answer is the one that would be given
+    here. `options` are for what is asked here alone. Spaces are closed when the command ends.
     """
-    wire = server_of(ctx)
-    if wire is not None:
+    if by_socket and (result := _by_socket(ctx, operation, request)) is not None:
+        return result, False
+    client = server_of(ctx)
+    if client is not None:
         from kb.client.remote import run_remote
 
-        return run_remote(wire, operation, request), False
+        return run_remote(client, operation, request), False
     from kb.operations.operation import LOCAL
 
     spaces = open_spaces(ctx)
@@ -69,25 +77,15 @@ def answer(
 
 def asker(ctx: click.Context, operation: "Operation") -> Callable[[Any], Any]:
     """Asks an operation again and again, of the spaces here or of a server."""
-    wire = server_of(ctx)
-    if wire is not None:
+    client = server_of(ctx)
+    if client is not None:
         from kb.client.remote import run_remote
 
-        return functools.partial(run_remote, wire, operation)
+        return functools.partial(run_remote, client, operation)
     from kb.operations.operation import LOCAL
 
     spaces = open_spaces(ctx)
     return lambda request: operation.run(spaces, request, LOCAL)
-
-
-def quick_answer(ctx: click.Context, operation: "Operation", request: Struct) -> "tuple[Any, bool]":
-    """As `answer`, by the server that works in the home where there is one.
-
-    It has loaded already what a search needs. It is asked only where its answer is the one that
-    would be given here.
-    """
-    result = _by_socket(ctx, operation, request)
-    return (result, False) if result is not None else answer(ctx, operation, request)
 
 
 def _by_socket(ctx: click.Context, operation: "Operation", request: Struct) -> Any:
@@ -98,7 +96,7 @@ def _by_socket(ctx: click.Context, operation: "Operation", request: Struct) -> A
     if home is None:
         return None
     from kb.client.local_socket import answer_by_socket
-    from kb.model.config.fingerprint import search_fingerprint
+    from kb.home.opening import search_fingerprint
 
     settings = settings_of(ctx, home.home)
     if server_named(ctx, settings):

@@ -45,7 +45,8 @@ def command(
         told.append(part)
         _show(part)
 
-    answer, _ = answer_of(ctx, ASK, request, **({"hear": hear} if streams else {}))
+    heard: dict[str, Any] = {"hear": hear} if streams else {}
+    answer, _ = answer_of(ctx, ASK, request, **heard)
     if as_json:
         print_json(answer)
         return

@@ -1,33 +1,24 @@
 """`kb backup`: copies of the whole home, as a group of commands."""
 
-import contextlib
 import datetime as dt
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
-from msgspec import Struct
 
 from cli.home import home_of, open_app
 from cli.output import clean, many, print_json, size, warn
 from cli.words import text
-from kb.errors import BackupDamaged, ItemsFailed, ReadOnlyHome
-from kb.store.content.layout import HomePaths
-from kb.store.trust import trust_list
-from kb.upkeep.backup import HOME, Backup, BackupCatalog, Flaw, VerifyReport
+from kb.errors import BackupDamaged, ItemsFailed
+from kb.operations import backups
+from kb.operations.backups import CreateBackupRequest
+
+if TYPE_CHECKING:
+    from kb.operations.backups import BackupFlaw, ListedBackup
 
 _LINES_MAX: Final = 20
-
-
-class VerifiedBackups(Struct, frozen=True, kw_only=True):
-    """What a look into backups found."""
-
-    sound: bool
-    backups: list[VerifyReport]
-    damaged: list[Flaw]
-    """Those that have no whole manifest, so that nothing in them could be looked at."""
 
 
 @click.group(name="backup")
@@ -48,12 +39,9 @@ def create(
     ctx: click.Context, reason: str, keep: int | None, to: str | None, as_json: bool
 ) -> None:
     """Copy the home as it is now, while others go on using it. Exit 3 where something is amiss."""
-    app = open_app(ctx, create=False)
-    made = app.backups.create(reason, keep=keep, to=Path(to) if to is not None else None)
+    request = CreateBackupRequest(reason=reason, keep=keep, to=Path(to) if to is not None else None)
+    made = backups.create_backup(open_app(ctx, create=False), request)
     backup = made.backup
-    with contextlib.suppress(ReadOnlyHome):
-        # Without it a home that is restored from this one counts after `kb trust`.
-        trust_list().put_backup(Path(backup.path) / HOME)
     if as_json:
         print_json(made)
     else:
@@ -77,7 +65,7 @@ def create(
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool) -> None:
     """List the backups in the home, the newest first."""
-    listed = _shelf(ctx).list_backups()
+    listed = backups.list_backups(home_of(ctx)[0])
     if as_json:
         print_json(listed)
     else:
@@ -85,7 +73,7 @@ def list_(ctx: click.Context, as_json: bool) -> None:
             click.echo(_line(backup))
         if not listed.backups:
             warn("no backups yet; kb backup create makes one")
-    _tell(_said(listed.damaged))
+    _tell(_lines(listed.damaged))
 
 
 @command.command(name="verify")
@@ -94,23 +82,18 @@ def list_(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def verify(ctx: click.Context, ident: str | None, as_json: bool) -> None:
     """Read a backup whole, or every one in the home. Exit 5 where something is amiss."""
-    shelf = _shelf(ctx)
-    listed = shelf.list_backups()
-    names = [backup.name for backup in listed.backups] if ident is None else [ident]
-    looked = [shelf.verify(name) for name in names]
-    damaged = list(listed.damaged) if ident is None else []
-    bad = [one for one in looked if not one.sound]
+    result = backups.verify_backups(home_of(ctx)[0], ident)
     if as_json:
-        sound = not bad and not damaged
-        print_json(VerifiedBackups(sound=sound, backups=looked, damaged=damaged))
-    for one in looked:
+        print_json(result)
+    for verified in result.backups:
         if not as_json:
-            state = "whole" if one.sound else many(len(one.flaws), "finding")
-            click.echo(f"{clean(one.backup.name)}: {state}")
-        _tell(_said(one.flaws))
-    _tell(_said(damaged))
-    if bad or damaged:
-        raise BackupDamaged("not as it should be", place=many(len(bad) + len(damaged), "backup"))
+            state = "whole" if verified.sound else many(len(verified.flaws), "finding")
+            click.echo(f"{clean(verified.backup.name)}: {state}")
+        _tell(_lines(verified.flaws))
+    _tell(_lines(result.damaged))
+    if not result.sound:
+        unsound = sum(not verified.sound for verified in result.backups) + len(result.damaged)
+        raise BackupDamaged("not as it should be", place=many(unsound, "backup"))
 
 
 @command.command(name="restore")
@@ -119,24 +102,21 @@ def verify(ctx: click.Context, ident: str | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def restore(ctx: click.Context, ident: str, to: str, as_json: bool) -> None:
-    """Make a home of a backup, in another place. Nothing is there unless all of it is."""
-    shelf, known = _shelf(ctx), trust_list()
-    is_own = known.has_backup(shelf.find(ident) / HOME)
-    restored = shelf.restore(ident, Path(to))
-    if is_own:
-        known.put_store(Path(restored.home), "made")
+    """Restore a backup into a new place: all of it, or nothing."""
+    result = backups.restore_backup(home_of(ctx)[0], ident, Path(to))
+    restored = result.restored
     if as_json:
         print_json(restored)
     else:
         backup = restored.backup
         held = f"{many(backup.docs, 'doc')} of {backup.name}"
         click.echo(clean(f"{restored.home}: {held}; use it by kb --home, or move it in place"))
-    if not is_own:
+    if not result.is_own:
         warn(
             f"this user's kb did not make {restored.backup.name}, so what is restored of it counts "
             f"only after `kb trust {restored.home}`"
         )
-    _tell(_said(restored.flaws))
+    _tell(_lines(restored.flaws))
     if restored.flaws:
         raise ItemsFailed(
             f"restored as it was, which was not whole; kb --home {restored.home} check --repair "
@@ -144,12 +124,7 @@ def restore(ctx: click.Context, ident: str, to: str, as_json: bool) -> None:
         )
 
 
-def _shelf(ctx: click.Context) -> BackupCatalog:
-    """The backups alone: the home that they are of may be damaged or gone."""
-    return BackupCatalog(HomePaths(home_of(ctx)[0]))
-
-
-def _line(backup: Backup) -> str:
+def _line(backup: "ListedBackup") -> str:
     moment = dt.datetime.fromtimestamp(backup.created_ms / 1000).astimezone()
     amiss = f", lacks {many(len(backup.problems), 'file')}" if backup.problems else ""
     held = f"{many(backup.docs, 'doc')}, {size(backup.size_bytes)}{amiss}"
@@ -158,7 +133,7 @@ def _line(backup: Backup) -> str:
     return f"{name}  {moment.isoformat(' ', 'minutes')}  {held}{reason}"
 
 
-def _said(flaws: Iterable[Flaw]) -> list[str]:
+def _lines(flaws: "Iterable[BackupFlaw]") -> list[str]:
     return [f"{flaw.place}: {flaw.problem}" for flaw in flaws]
 
 

@@ -1,22 +1,19 @@
 """`kb check`: is everything whole?"""
 
 import os
-import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from cli.home import home_of, open_app
-from cli.output import clean, many, print_json
-from kb.errors import HeldBack, StoreDamaged, UsageError
-from kb.intake.canonicalize import Parser
-from kb.model.clock import SystemClock
-from kb.store.content.layout import HomePaths
-from kb.store.survey import StoreSurvey
-from kb.store.trust import trust_list, trusting_replaced_store
-from kb.upkeep.check import CheckCounts, CheckReport, Finding, SalvageReport
-from kb.upkeep.check.damage import salvage_findings, survey_report
-from kb.upkeep.check.salvage import salvage, survey_home
+from cli.output import clean, confirm, many, print_json
+from kb.errors import StoreDamaged, UsageError
+from kb.operations import check
+
+if TYPE_CHECKING:
+    from kb.operations.check import CheckFinding, CheckResult, SalvageResult, Survey
 
 
 class CheckFailed(StoreDamaged):
@@ -39,12 +36,12 @@ def command(ctx: click.Context, repair: bool, rebuild: bool, yes: bool, as_json:
     """
     if repair and rebuild:
         raise UsageError("give either --repair or --rebuild")
-    paths = HomePaths(home_of(ctx)[0])
+    home = home_of(ctx)[0]
     if rebuild:
-        _ask_to_rebuild(paths, yes=yes)
-        report = _after(ctx, None, _salvaged(ctx, paths))
+        _ask_to_rebuild(home, yes=yes)
+        report = _salvage(ctx, None)
     else:
-        report = _checked(ctx, paths, repair=repair)
+        report = _check(ctx, home, repair=repair)
     if as_json:
         print_json(report)
     else:
@@ -53,66 +50,45 @@ def command(ctx: click.Context, repair: bool, rebuild: bool, yes: bool, as_json:
         raise CheckFailed(_left(report, repair=repair or rebuild))
 
 
-def _checked(ctx: click.Context, paths: HomePaths, *, repair: bool) -> CheckReport:
-    found = survey_home(paths) if paths.has_store else None
-    if found is not None and found.needs_salvage and repair:
-        return _after(ctx, found, _salvaged(ctx, paths))
-    if found is not None and not found.is_safe:
-        return survey_report(found)
-    app = open_app(ctx, create=repair)
-    if app.is_made:
-        return app.checker.run(repair=repair)
-    return CheckReport(sound=True, checked=CheckCounts(), findings=())
+def _check(ctx: click.Context, home: Path, *, repair: bool) -> "CheckResult":
+    survey = check.survey(home)
+    if survey is not None and survey.needs_salvage and repair:
+        return _salvage(ctx, survey)
+    if survey is not None and not survey.is_safe:
+        return check.survey_result(survey)
+    return check.run(open_app(ctx, create=repair), repair=repair)
 
 
-def _salvaged(ctx: click.Context, paths: HomePaths) -> SalvageReport:
+def _salvage(ctx: click.Context, survey: "Survey | None") -> "CheckResult":
+    """Make a new store, and check it; `survey` is what was found of the one that was there."""
     os.umask(0o077)
-    said = home_of(ctx)[1].ingest
-    with (
-        trusting_replaced_store(paths.root, trust_list()),
-        Parser(memory_bytes_max=said.parse_memory_bytes, cpu_s_max=said.parse_cpu_s) as parser,
-    ):
-        return salvage(paths, SystemClock(), parser)
+    salvaged = check.salvage(*home_of(ctx))
+    return check.after_salvage(open_app(ctx, create=False), survey, salvaged)
 
 
-def _after(ctx: click.Context, found: StoreSurvey | None, done: SalvageReport) -> CheckReport:
-    """The report of the new store, with what became of the old one in front."""
-    report = open_app(ctx, create=False).checker.run(repair=True)
-    findings = salvage_findings(found, done)
-    return msgspec.structs.replace(
-        report,
-        sound=report.sound and all(finding.repaired for finding in findings),
-        findings=(*findings, *report.findings),
-        salvaged=done,
-    )
-
-
-def _ask_to_rebuild(paths: HomePaths, *, yes: bool) -> None:
-    if paths.has_store:
-        raise UsageError("the home has a store; `kb check --repair` mends what can be mended")
-    files = sum(path.is_file() for path in paths.root.glob("raw/*/*"))
-    if not files:
-        raise UsageError(f"nothing lies in {paths.root / 'raw'} that could be taken in again")
+def _ask_to_rebuild(home: Path, *, yes: bool) -> None:
+    files = check.files_to_rebuild(home)
     if yes:
         return
     what = (
         f"{many(files, 'file')} of raw/ would be taken in, each as a private doc with the tag "
         "`recovered`, without the place it had, and also what had been removed or replaced"
     )
-    if not sys.stdin.isatty():
-        raise HeldBack(f"{what}; a backup holds more (`kb backup list`); say --yes to do it")
-    click.echo(clean(f"{what}. A backup holds more (`kb backup list`)."), err=True)
-    if not click.confirm("Make the store anew?", err=True):
-        raise HeldBack("nothing was changed")
+    confirm(
+        "Make the store anew?",
+        unasked=f"{what}; a backup holds more (`kb backup list`); say --yes to do it",
+        declined="nothing was changed",
+        preface=clean(f"{what}. A backup holds more (`kb backup list`)."),
+    )
 
 
-def _left(report: CheckReport, *, repair: bool) -> str:
+def _left(report: "CheckResult", *, repair: bool) -> str:
     left = sum(not finding.repaired for finding in report.findings) + report.findings_left_out
     advice = "restore the home from a backup" if repair else "`kb check --repair` mends what it can"
     return f"{many(left, 'finding')}; {advice}"
 
 
-def _tell(report: CheckReport) -> None:
+def _tell(report: "CheckResult") -> None:
     if report.salvaged is not None:
         _tell_salvaged(report.salvaged)
     for name, count in msgspec.structs.asdict(report.checked).items():
@@ -127,11 +103,11 @@ def _tell(report: CheckReport) -> None:
         click.echo(f"{many(len(report.findings), 'finding')}, all mended")
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: "CheckFinding") -> str:
     return f"{finding.place}: {finding.problem} ({'mended' if finding.repaired else finding.mend})"
 
 
-def _tell_salvaged(done: SalvageReport) -> None:
+def _tell_salvaged(done: "SalvageResult") -> None:
     for table in done.tables:
         click.echo(
             clean(f"{table.name}: {table.readable:,} of {table.records:,} records were read")

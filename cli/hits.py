@@ -10,9 +10,7 @@ import click
 
 from cli.output import clean, link
 from cli.snippet import Row, snippet
-from kb.model.search import Hit, SearchResult
-from kb.model.source import file_lsid
-from kb.operations.search import Mark
+from kb.operations.search import Hit, Mark, SearchResult, file_lsid
 
 _INDENT: Final = "    "
 _WIDTH_MIN: Final = 20

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +11,24 @@ import click
 
 from cli.output import warn
 from kb.errors import HeldBack, UsageError
+from kb.home.opening import (
+    HOME_CONFIGS,
+    HomePaths,
+    ProjectFiles,
+    Settings,
+    TrustDecision,
+    decide_trust,
+    is_project_home,
+    load,
+    trust_list,
+    trusting_new_store,
+    user_config,
+)
 from kb.home.spaces.homes import SpaceHome, home_written, homes_read, project_at, user_home
-from kb.model.config import HOME_CONFIGS, ProjectFiles, Settings, load, user_config
-from kb.store.content.layout import HomePaths, is_project_home
-from kb.store.trust import TrustDecision, decide_trust, trust_list, trusting_new_store
 
 if TYPE_CHECKING:
     from kb.home.app import App
-    from kb.home.spaces.spaces import Spaces
-    from kb.knowledge.topics import Topic
-    from kb.model.doc import Scope
+    from kb.home.spaces.spaces import Spaces, Topics
 
 
 def home_of(ctx: click.Context) -> tuple[Path, Settings]:
@@ -100,7 +107,7 @@ def _judged(home: Path) -> TrustDecision:
     known, mine = trust_list(), user_home()
     verdict = decide_trust(home, known, mine)
     if verdict.can_be_trusted and sys.stdin.isatty():
-        from cli.stranger import is_let_in_now
+        from cli.trust_prompt import is_let_in_now
 
         if is_let_in_now(home, known):
             return decide_trust(home, known, mine)
@@ -162,7 +169,7 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
 
     settings, left_out = loaded()
     if left_out and sys.stdin.isatty():
-        from cli.stranger import is_let_in_now
+        from cli.trust_prompt import is_let_in_now
 
         if is_let_in_now(home, trust_list()):
             settings, left_out = loaded()
@@ -269,7 +276,7 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     return spaces
 
 
-def _texts_beside(ctx: click.Context) -> "Callable[[Scope], tuple[Topic, ...]] | None":
+def _texts_beside(ctx: click.Context) -> "Topics | None":
     """The topics of a project whose store does not count; its texts are those of any clone."""
     said: dict[str, Any] = ctx.obj
     for one in homes_read(said["home"], said["space"], here(), os.environ):

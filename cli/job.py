@@ -12,7 +12,7 @@ from kb.operations import jobs
 from kb.operations.jobs import JobList
 
 if TYPE_CHECKING:
-    from kb.client.wire import Wire
+    from kb.client.http_client import ServerClient
     from kb.home.app import App
     from kb.operations.jobs import JobInfo
 
@@ -36,9 +36,9 @@ def command(ctx: click.Context, ident: str, again: str | None, limit: int, as_js
     """
     if (again is not None) != (ident == "retry"):
         raise UsageError("say `kb job ID`, `kb job ls` or `kb job retry ID`")
-    wire = server_of(ctx)
-    if wire is not None:
-        rows = _asked_of_server(wire, ident, again, limit)
+    client = server_of(ctx)
+    if client is not None:
+        rows = _asked_of_server(client, ident, again, limit)
     else:
         app = open_to_read(ctx) if again is None else open_app(ctx, create=False)
         rows = _asked_of_home(app, ident, again, limit)
@@ -55,12 +55,14 @@ def command(ctx: click.Context, ident: str, again: str | None, limit: int, as_js
         warn("no jobs; kb note add TEXT hands in a note")
 
 
-def _asked_of_server(wire: "Wire", ident: str, again: str | None, limit: int) -> "list[JobInfo]":
+def _asked_of_server(
+    client: "ServerClient", ident: str, again: str | None, limit: int
+) -> "list[JobInfo]":
     from kb.client import notebook
 
     if again is not None:
-        return [notebook.tried_again(wire, again)]
-    return notebook.jobs(wire, limit) if ident == "ls" else [notebook.job(wire, ident)]
+        return [notebook.tried_again(client, again)]
+    return notebook.jobs(client, limit) if ident == "ls" else [notebook.job(client, ident)]
 
 
 def _asked_of_home(app: "App", ident: str, again: str | None, limit: int) -> "list[JobInfo]":

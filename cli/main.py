@@ -64,6 +64,7 @@ class _Commands(click.Group):
         import importlib
 
         found: click.Command = importlib.import_module(f"cli.{cmd_name.replace('-', '_')}").command
+        _show_examples(found, cmd_name)
         return found
 
     def resolve_command(
@@ -84,6 +85,18 @@ class _Commands(click.Group):
             # The reader of our output left; that is its right. Keep Python from telling.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
+
+
+def _show_examples(command: click.Command, name: str) -> None:
+    """Have the help of a command, and of those in it, end with an example."""
+    from cli.examples import EXAMPLES
+
+    if isinstance(command, click.Group):
+        for inner, found in command.commands.items():
+            _show_examples(found, f"{name} {inner}")
+    example = EXAMPLES.get(name)
+    if example is not None and "Example:" not in (command.epilog or ""):
+        command.epilog = f"{command.epilog or ''}\n\n\b\nExample: {example}".strip("\n")
 
 
 def _unknown(name: str) -> str:

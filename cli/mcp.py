@@ -12,7 +12,7 @@ from cli.home import open_spaces
 from cli.output import warn
 from cli.words import text
 from kb.errors import UsageError
-from kb.model.doc import OPERATOR, Scope
+from kb.operations.scopes import scope_of
 from kb.operations.work import HURRY_S
 
 if TYPE_CHECKING:
@@ -33,16 +33,16 @@ def command(ctx: click.Context, write: bool, user: str | None) -> None:
         raise UsageError("--write is for the person at the machine; leave out --user")
     if user is not None and not user.strip():
         raise UsageError("--user wants a name")
-    from kb.serve.crew import Crew
+    from kb.serve.executor import CallExecutor
     from kb.serve.mcp import check_installed, make_server
-    from kb.serve.stdio import Line
+    from kb.serve.stdio import StdioServer
 
     check_installed()
-    scope = OPERATOR if user is None else Scope(user=user)
+    scope = scope_of(user)
     spaces = open_spaces(ctx, create=True, leads=write)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    crew = Crew()
+    executor = CallExecutor()
     tools: tuple[Tool, ...] = ()
     pool = None
     if write:
@@ -51,10 +51,10 @@ def command(ctx: click.Context, write: bool, user: str | None) -> None:
         tools = writers(spaces.first, stop)
         pool = spaces.first.pool()
         pool.start(recovers=True)
-    server = make_server(spaces, scope, crew, tools)
+    server = make_server(spaces, scope, executor, tools)
     if sys.stdin.isatty():
         warn("waiting for a client on standard input; Ctrl-C stops it")
-    line = Line(server, stop)
+    line = StdioServer(server, stop)
     line.start()
     code = 1
     try:
@@ -64,7 +64,7 @@ def command(ctx: click.Context, write: bool, user: str | None) -> None:
         code = _INTERRUPTED
     finally:
         stop.set()
-        is_idle = crew.close(HURRY_S / 2)
+        is_idle = executor.close(HURRY_S / 2)
         is_idle = (pool is None or pool.shutdown(wait_s=HURRY_S / 2)) and is_idle
         if line.is_alive() or not is_idle:
             # A thread that reads or computes cannot be told to end, and the home must not be

@@ -20,7 +20,7 @@ from kb.operations.notes import NOTE_BYTES_MAX, AddNoteRequest
 from kb.operations.work import Workers
 
 if TYPE_CHECKING:
-    from kb.client.wire import Wire
+    from kb.client.http_client import ServerClient
     from kb.home.app import App
     from kb.operations.jobs import JobInfo
     from kb.operations.notes import PushResult
@@ -53,9 +53,9 @@ def add(
     `kb worker` places it, or whatever works next.
     """
     data = sys.stdin.buffer.read(NOTE_BYTES_MAX + 1) if text == "-" else os.fsencode(text)
-    wire = server_of(ctx)
-    if wire is not None:
-        job = _add_by_server(wire, data, hint, tags, wait=wait)
+    client = server_of(ctx)
+    if client is not None:
+        job = _add_by_server(client, data, hint, tags, wait=wait)
     else:
         request = AddNoteRequest(data=data, hint=hint, tags=tags)
         job = _add_here(open_app(ctx, create=True), request, wait=wait)
@@ -68,13 +68,13 @@ def add(
 
 
 def _add_by_server(
-    wire: "Wire", data: bytes, hint: str | None, tags: tuple[str, ...], *, wait: bool
+    client: "ServerClient", data: bytes, hint: str | None, tags: tuple[str, ...], *, wait: bool
 ) -> "JobInfo":
     from kb.client.notebook import hand_in, job
     from kb.client.waiting import job_done
 
-    job_id = hand_in(wire, data, hint, tags)
-    return job_done(wire, job_id) if wait else job(wire, job_id)
+    job_id = hand_in(client, data, hint, tags)
+    return job_done(client, job_id) if wait else job(client, job_id)
 
 
 def _add_here(app: "App", request: AddNoteRequest, *, wait: bool) -> "JobInfo":
@@ -90,11 +90,11 @@ def _add_here(app: "App", request: AddNoteRequest, *, wait: bool) -> "JobInfo":
 @click.pass_context
 def get(ctx: click.Context, path: str) -> None:
     """Print a note, by its path in the notebook."""
-    wire = server_of(ctx)
-    if wire is not None:
+    client = server_of(ctx)
+    if client is not None:
         from kb.client.notebook import note
 
-        data = note(wire, path)
+        data = note(client, path)
     else:
         data = notes.read_note(open_to_read(ctx), path)
     if sys.stdout.isatty():
@@ -119,11 +119,11 @@ def get(ctx: click.Context, path: str) -> None:
 def show_log(ctx: click.Context, limit: int) -> None:
     """List what was done in the notebook, the newest first."""
     pushed: PushResult | None = None
-    wire = server_of(ctx)
-    if wire is not None:
+    client = server_of(ctx)
+    if client is not None:
         from kb.client.notebook import commits_of
 
-        commits = commits_of(wire, limit)
+        commits = commits_of(client, limit)
     else:
         app = open_to_read(ctx)
         commits, pushed = notes.list_commits(app, limit), notes.push_report(app)

@@ -5,62 +5,16 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
-from msgspec import Struct
 
 from cli.output import clean, print_json, warn
 from cli.pack_register import opened, tell
 from cli.words import text
 from kb.errors import ItemsFailed
-from kb.knowledge.packs import query
-from kb.knowledge.packs.brief import variables, warnings_of
-from kb.knowledge.packs.manifest import EDGE_TYPES, EdgeType, PackDoc
-from kb.knowledge.packs.query import NeighborEdge, PackHit
+from kb.operations import pack_browse
+from kb.operations.pack_browse import EDGE_TYPES, EdgeType, PackDoc, PackFilter
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _SELECTOR_HELP = "SELECTOR is a doc's selector, its id or its source path."
-
-
-class PackDocs(Struct, frozen=True, kw_only=True):
-    """Docs of a pack, in the order of its manifest."""
-
-    pack_id: str
-    docs: list[PackDoc]
-    warnings: tuple[str, ...]
-
-
-class PackText(Struct, frozen=True, kw_only=True):
-    """A doc of a pack and its body; None where that cannot be read."""
-
-    pack_id: str
-    document: PackDoc
-    content: str | None
-    warnings: tuple[str, ...]
-
-
-class PackHits(Struct, frozen=True, kw_only=True):
-    """Docs of a pack that match, best first."""
-
-    pack_id: str
-    query: str
-    hits: list[PackHit]
-    warnings: tuple[str, ...]
-
-
-class PackNeighbors(Struct, frozen=True, kw_only=True):
-    """Where the links of a doc lead."""
-
-    pack_id: str
-    document: PackDoc
-    edges: tuple[NeighborEdge, ...]
-    warnings: tuple[str, ...]
-
-
-class PackVariables(Struct, frozen=True, kw_only=True):
-    """Variables for a prompt, by name."""
-
-    pack_id: str
-    variables: dict[str, str]
-    warnings: tuple[str, ...]
 
 
 _FILTERS: Final = (
@@ -80,10 +34,10 @@ def _which_docs(command: _F) -> _F:
     return command
 
 
-def _filter(ctx: click.Context, options: dict[str, Any]) -> query.PackFilter:
+def _filter(ctx: click.Context, options: dict[str, Any]) -> PackFilter:
     if options["edge"] and not options["related_to"]:
         raise click.UsageError("--edge goes with --related-to", ctx)
-    return query.PackFilter(
+    return PackFilter(
         tags=options["tags"],
         kind=options["kind"],
         selector_prefix=options["prefix"],
@@ -101,16 +55,15 @@ def list_docs(ctx: click.Context, /, name: str, as_json: bool, **options: Any) -
     """List the docs of a pack."""
     wanted = _filter(ctx, options)
     pack = opened(ctx, name)
-    found = query.list_docs(pack, wanted)
-    warnings = warnings_of(pack.findings)
+    page = pack_browse.list_docs(pack, wanted)
     if as_json:
-        print_json(PackDocs(pack_id=pack.manifest.pack_id, docs=found, warnings=warnings))
+        print_json(page)
         return
-    for doc in found:
+    for doc in page.docs:
         notes = " ".join((doc.kind, *(f"#{tag}" for tag in doc.tags)))
         click.echo(f"{_line(doc)}  {click.style(clean(notes), dim=True)}")
-    tell(warnings)
-    if not found:
+    tell(page.warnings)
+    if not page.docs:
         warn("no docs match" if pack.manifest.docs else "the pack has no docs")
 
 
@@ -122,24 +75,17 @@ def list_docs(ctx: click.Context, /, name: str, as_json: bool, **options: Any) -
 def read(ctx: click.Context, name: str, selector: str, as_json: bool) -> None:
     """Print what a doc of a pack says."""
     pack = opened(ctx, name)
-    found = pack.read(selector)
+    doc = pack_browse.read(pack, selector)
     if as_json:
-        print_json(
-            PackText(
-                pack_id=pack.manifest.pack_id,
-                document=found.document,
-                content=found.content,
-                warnings=found.warnings,
-            )
-        )
-    elif found.content is not None:
+        print_json(doc)
+    elif doc.content is not None:
         # A file gets what the body says; a terminal gets nothing that could drive it.
         is_shown = sys.stdout.isatty()
-        for line in found.content.rstrip("\n").split("\n"):
+        for line in doc.content.rstrip("\n").split("\n"):
             click.echo(clean(line) if is_shown else line)
     if not as_json:
-        tell(found.warnings)
-    if found.content is None:
+        tell(doc.warnings)
+    if doc.content is None:
         raise ItemsFailed
 
 
@@ -153,18 +99,15 @@ def search(ctx: click.Context, /, name: str, words: str, as_json: bool, **option
     """Find docs of a pack by what its manifest says of them."""
     wanted = _filter(ctx, options)
     pack = opened(ctx, name)
-    hits = query.search(pack, words, wanted)
-    warnings = warnings_of(pack.findings)
+    page = pack_browse.search(pack, words, wanted)
     if as_json:
-        print_json(
-            PackHits(pack_id=pack.manifest.pack_id, query=words, hits=hits, warnings=warnings)
-        )
+        print_json(page)
         return
-    for hit in hits:
+    for hit in page.hits:
         notes = click.style(", ".join(hit.matched), dim=True)
         click.echo(f"{hit.score:>5}  {_line(hit.document)}  {notes}")
-    tell(warnings)
-    if not hits:
+    tell(page.warnings)
+    if not page.hits:
         warn(f"no doc's id, selector, title, tags or summary hold {words!r}")
 
 
@@ -179,22 +122,14 @@ def neighbors(
 ) -> None:
     """List where the links of a doc lead."""
     pack = opened(ctx, name)
-    found = query.neighbors(pack, selector, edge)
-    warnings = warnings_of((*pack.findings, *found.dangling))
+    links = pack_browse.neighbors(pack, selector, edge)
     if as_json:
-        print_json(
-            PackNeighbors(
-                pack_id=pack.manifest.pack_id,
-                document=found.document,
-                edges=found.edges,
-                warnings=warnings,
-            )
-        )
+        print_json(links)
         return
-    for link in found.edges:
+    for link in links.edges:
         click.echo(f"{link.type:<10}  {_line(link.target)}")
-    tell(warnings)
-    if not found.edges:
+    tell(links.warnings)
+    if not links.edges:
         warn("it has no links of this type" if edge else "it has no links")
 
 
@@ -205,18 +140,13 @@ def neighbors(
 def prompt_vars(ctx: click.Context, name: str, as_json: bool) -> None:
     """Print a prompt variable for each doc: its name, and what the doc is in a line."""
     pack = opened(ctx, name)
-    said = variables(pack)
-    warnings = (*warnings_of(pack.findings), *said.warnings)
+    named = pack_browse.prompt_variables(pack)
     if as_json:
-        print_json(
-            PackVariables(
-                pack_id=pack.manifest.pack_id, variables=said.variables, warnings=warnings
-            )
-        )
+        print_json(named)
         return
-    for variable, value in said.variables.items():
+    for variable, value in named.variables.items():
         click.echo(f"{click.style(clean(variable), fg='cyan')}  {clean(value)}")
-    tell(warnings)
+    tell(named.warnings)
 
 
 def _line(doc: PackDoc) -> str:

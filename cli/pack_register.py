@@ -104,7 +104,7 @@ def ls(ctx: click.Context, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def rm(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Take a pack off the register, and its docs out; the files of a folder stay.
+    """Remove a pack and its docs; the files of a folder stay.
 
     Those that were unpacked from an archive go with the next `kb compact`.
     """

@@ -6,16 +6,14 @@ from cli.home import texts_of
 from cli.learn import print_text
 from cli.output import print_json, warn
 from cli.words import text
-from kb.home.app import topics_of
-from kb.knowledge.topics import knowledge_section, with_learned
-from kb.model.doc import OPERATOR
+from kb.operations.topics_here import prompt_section
 
 
 @click.command(name="prompt")
 @click.option(
     "-k",
     "--knowledge",
-    "wishes",
+    "wanted",
     metavar="TOPIC/GLOB",
     type=text,
     multiple=True,
@@ -23,12 +21,12 @@ from kb.model.doc import OPERATOR
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def command(ctx: click.Context, wishes: tuple[str, ...], as_json: bool) -> None:
+def command(ctx: click.Context, wanted: tuple[str, ...], as_json: bool) -> None:
     """Print the section of a system prompt that tells of topics; nothing where there is none."""
-    found = knowledge_section(with_learned(topics_of(*texts_of(ctx), OPERATOR), wishes))
+    section = prompt_section(*texts_of(ctx), wanted)
     if as_json:
-        print_json(found)
+        print_json(section)
     else:
-        print_text(found.text)
-    for said in found.warnings:
-        warn(said)
+        print_text(section.text)
+    for warning in section.warnings:
+        warn(warning)

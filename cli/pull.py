@@ -64,7 +64,7 @@ def run_everywhere(ctx: click.Context, *, wait: bool, as_json: bool) -> None:
             reports.append((space.name, report))
     if not reports:
         raise errors[0]
-    _say(pull.merged(reports), as_json=as_json)
+    _say(pull.combined(reports), as_json=as_json)
     if errors:
         raise ItemsFailed(f"failed: {many(len(errors), 'space')}")
 

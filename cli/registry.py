@@ -74,7 +74,7 @@ def _tell(problems: "tuple[Problem, ...]") -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def add(ctx: click.Context, name: str, place: str, trust: str | None, as_json: bool) -> None:
-    """Know a registry by a name, for `kb pull` and `kb sync-knowledge`.
+    """Add a registry under a name, for `kb pull` and `kb sync-knowledge`.
 
     Of two registries with one entry the one that was added first gives it.
     """
@@ -108,7 +108,7 @@ def ls(ctx: click.Context, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def rm(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Know a registry no longer; what was pulled from it stays."""
+    """Remove a registry; what was pulled from it stays."""
     result = registries.remove_registry(open_app(ctx, create=False), name)
     if as_json:
         print_json(result)

@@ -9,7 +9,8 @@ from typing import Any, TextIO
 import click
 import msgspec
 
-from cli.answering import asker, quick_answer
+from cli.answering import answer as answer_of
+from cli.answering import asker
 from cli.filters import which_docs, with_places
 from cli.hits import print_hits
 from cli.options import request_of, request_options
@@ -53,7 +54,7 @@ def command(
     if batch is not None:
         _run_batch(ctx, request, batch)
         return
-    answer, has_several = quick_answer(ctx, SEARCH, request)
+    answer, has_several = answer_of(ctx, SEARCH, request, by_socket=True)
     result = _with_advice(answer)
     if as_json:
         print_json(result)

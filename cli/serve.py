@@ -10,8 +10,8 @@ import msgspec
 
 from cli.home import open_spaces
 from cli.output import warn
-from kb.serve.http_lines import LineFormat
-from kb.store.trust.local_token import local_token
+from kb.operations.tokens import local_token
+from kb.serve.access_log import LogFormat
 
 
 @click.command(name="serve")
@@ -44,7 +44,7 @@ def command(
     host: str | None,
     port: int | None,
     workers: int | None,
-    form: LineFormat,
+    form: LogFormat,
     no_token: bool,
 ) -> None:
     """Answer over HTTP and work on what is still to do, until stopped (Ctrl-C or SIGTERM)."""
@@ -92,7 +92,7 @@ class _JsonFormatter(logging.Formatter):
         return msgspec.json.encode(row).decode()
 
 
-def _tell_faults(form: LineFormat) -> None:
+def _tell_faults(form: LogFormat) -> None:
     """Have the warnings of the workers in the form of the other lines."""
     handler = logging.StreamHandler()
     handler.setFormatter(

@@ -33,7 +33,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 @click.argument("ident", metavar="ID|PLACE")
 @click.pass_context
 def remove(ctx: click.Context, ident: str) -> None:
-    """Leave a source alone from now on; its docs stay."""
+    """Stop keeping a source current; its docs stay."""
     source = sources.remove_source(open_app(ctx, create=False), ident)
     click.echo(f"{clean(source.location)} is not kept current any more; its docs stay")
 

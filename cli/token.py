@@ -8,9 +8,9 @@ from cli.answering import own_server
 from cli.home import open_app, open_to_read
 from cli.output import clean, print_json, warn
 from cli.words import text
-from kb.client.wire import Body
+from kb.client.http_client import Body
 from kb.operations import tokens
-from kb.operations.tokens import TOKEN_ROLES, USER_DEFAULT, AddTokenRequest, Link, TokenRole
+from kb.operations.tokens import TOKEN_ROLES, USER_DEFAULT, AddTokenRequest, PageLink, TokenRole
 
 
 @click.group(name="token")
@@ -49,7 +49,7 @@ def add(ctx: click.Context, name: str, user: str, role: TokenRole) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def show_all(ctx: click.Context, as_json: bool) -> None:
-    """List the tokens that there are, without what they are."""
+    """List the tokens, without their secrets."""
     found = tokens.list_tokens(open_to_read(ctx))
     if as_json:
         print_json(found)
@@ -63,7 +63,7 @@ def show_all(ctx: click.Context, as_json: bool) -> None:
 @command.command(name="own")
 def own() -> None:
     """Print your own token, which every server that you start on this machine takes from you."""
-    click.echo(tokens.own_token())
+    click.echo(tokens.local_token().read_or_create())
 
 
 @command.command(name="link")
@@ -73,14 +73,14 @@ def own() -> None:
 @click.pass_context
 def link(ctx: click.Context, port: int | None) -> None:
     """Print a link that opens the page of your running server in a browser, once."""
-    wire = own_server(ctx, port)
-    click.echo(clean(wire.server.url + wire.post("/v1/links", Body(data=b"{}"), Link).path))
+    client = own_server(ctx, port)
+    click.echo(clean(client.server.url + client.post("/v1/links", Body(data=b"{}"), PageLink).path))
 
 
 @command.command(name="rm")
 @click.argument("name", type=text)
 @click.pass_context
 def remove(ctx: click.Context, name: str) -> None:
-    """Forget a token: whoever shows it is refused from now on."""
+    """Remove a token: requests that show it are refused from now on."""
     removed = tokens.remove_token(open_app(ctx, create=False), name)
     click.echo(f"{clean(removed)} is no token any more")

@@ -1,30 +1,21 @@
 """`kb trust`: say which homes count that this user's kb did not make."""
 
-import os
 import sys
 from pathlib import Path
 
 import click
-from msgspec import Struct
 
 from cli.home import here
 from cli.output import clean, print_json, warn
-from cli.stranger import let_in, settings_in, what_it_says
+from cli.trust_prompt import what_it_says
 from kb.errors import HeldBack, NotFound, UsageError
-from kb.store.content.layout import PROJECT_FOLDER
-from kb.store.trust import TrustedHome, TrustList, escaping_link, trust_list
+from kb.operations import trust
 
 
 class NotTrusted(NotFound):
     """There is no such home, or none on the list."""
 
     template = "{id}; `kb trust --list` shows what is on the list"
-
-
-class Trusted(Struct, frozen=True, kw_only=True):
-    """The homes that count."""
-
-    homes: tuple[TrustedHome, ...]
 
 
 @click.command(name="trust")
@@ -42,7 +33,6 @@ def command(
     kb opens no store that it did not make for you, and of a project's settings takes what is
     harmless. What DIR would be allowed is shown first, and asked about on a terminal.
     """
-    known = trust_list()
     if listing != (folder is None) or (listing and remove):
         raise UsageError("give DIR, or --list")
     if as_json and not listing:
@@ -50,45 +40,39 @@ def command(
     if ctx.obj["home"] is not None or ctx.obj["space"] is not None:
         raise UsageError("kb trust takes the folder as DIR; leave out --home and --space")
     if folder is None:
-        _list(known, as_json=as_json)
+        _list(as_json=as_json)
         return
-    home = _home_in(here() / Path(folder).expanduser())
+    home = trust.home_in(here() / Path(folder).expanduser())
     if remove:
-        if not known.remove(home):
+        if not trust.distrust(home):
             raise NotTrusted(id=f"{home} is not on the list")
         click.echo(clean(f"{home} counts no more"))
         return
-    _trust(home, known, ask=not yes and sys.stdin.isatty())
+    _trust(home, ask=not yes and sys.stdin.isatty())
 
 
-def _list(known: TrustList, *, as_json: bool) -> None:
-    homes = known.listed()
+def _list(*, as_json: bool) -> None:
+    trusted = trust.list_trusted()
     if as_json:
-        print_json(Trusted(homes=homes))
+        print_json(trusted)
         return
-    for one in homes:
-        click.echo(clean(f"{one.how}  {one.home}"))
-    if not homes:
+    for home in trusted.homes:
+        click.echo(clean(f"{home.how}  {home.home}"))
+    if not trusted.homes:
         warn("no home is on the list yet")
 
 
-def _home_in(folder: Path) -> Path:
-    """The home that a folder is, or of which it is the project."""
-    inner = folder / PROJECT_FOLDER
-    return inner if folder.name != PROJECT_FOLDER and os.path.lexists(inner) else folder
-
-
-def _trust(home: Path, known: TrustList, *, ask: bool) -> None:
-    said = escaping_link(home)
-    if said is not None:
-        raise HeldBack(f"this cannot be trusted: {said}")
+def _trust(home: Path, *, ask: bool) -> None:
+    link = trust.escaping_link(home)
+    if link is not None:
+        raise HeldBack(f"this cannot be trusted: {link}")
     if not home.is_dir():
         raise NotTrusted(id=f"{home} is no folder")
     click.echo(clean(str(home)))
-    settings = settings_in(home)
+    settings = trust.settings_in(home)
     for line in what_it_says(home, settings):
         click.echo(clean(f"  {line}"))
     if ask and not click.confirm("Let all of this count?", err=True):
         raise HeldBack("nothing was changed")
-    let_in(home, known, settings)
+    trust.trust(home, settings)
     click.echo("it counts from now on")

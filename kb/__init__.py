@@ -1,6 +1,6 @@
-"""How does a person find what they once read? One store, its caches and the rooms around them.
+"""How does a person find what they once read? One store, its caches, and ten wings of code.
 
-The rooms and the order in which they may import one another are drawn in docs/ARCHITECTURE.md.
+docs/ARCHITECTURE.md draws the ten wings and the order in which they import each other.
 """
 
 __version__ = "0.1.0"

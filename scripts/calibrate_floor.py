@@ -33,7 +33,7 @@ from kb.model.doc import OPERATOR
 from kb.model.search import SearchMode, SearchRequest
 from kb.search.fit import fit_rule
 from kb.search.hits import FIT_THRESHOLD
-from kb.search.index.words import ANALYSIS_VERSION
+from kb.search.index.analysis import ANALYSIS_VERSION
 
 FOREIGN_WEAK: Final = 0.88
 FOREIGN_WEAK_BY_WORDS: Final = 0.80

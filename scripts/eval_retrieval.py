@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kb.home.app import App
-from kb.intake.ingest.request import IngestRequest, Staged, Wishes
+from kb.intake.ingest.request import IngestOptions, IngestRequest, StagedDoc
 from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.ids import Lsid, sha256_hex
@@ -42,7 +42,7 @@ def entries(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 def take_in(app: App, rows: Iterable[tuple[str, str, str]]) -> None:
     """Take entries in, each an id, a title and a text, and work every job off."""
-    batch: list[Staged] = []
+    batch: list[StagedDoc] = []
     for ident, title, text in rows:
         raw = f"{title}\n{text}".encode()
         if not text.strip() and not title.strip():
@@ -56,7 +56,7 @@ def take_in(app: App, rows: Iterable[tuple[str, str, str]]) -> None:
             raw_sha256=sha256_hex(raw),
             extension="txt",
             canonicalizer="eval",
-            wishes=Wishes(),
+            ingest_options=IngestOptions(),
         )
         batch.append(app.ingestor.stage(request))
         if len(batch) == BATCH:

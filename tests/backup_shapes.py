@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cli.backup import VerifiedBackups
+from kb.operations.backups import VerifyBackupsResult
 from kb.upkeep.backup import Backup, BackupList, CreateReport, Flaw, RestoreReport, VerifyReport
 from kb.upkeep.check import CheckCounts
 
@@ -15,7 +15,7 @@ def backup_shapes() -> list[tuple[str, Any]]:
         ("list", BackupList),
         ("list.backups", Backup),
         ("list.damaged", Flaw),
-        ("verify", VerifiedBackups),
+        ("verify", VerifyBackupsResult),
         ("verify.backups", VerifyReport),
         ("verify.backups.checked", CheckCounts),
         ("verify.backups.flaws", Flaw),

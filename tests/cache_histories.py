@@ -13,7 +13,7 @@ from msgspec import Struct
 from kb.home.app import App
 from kb.intake.ingest.changes import set_visibility, tombstone
 from kb.intake.sync.add import AddOptions
-from kb.intake.sync.current import SyncOptions
+from kb.intake.sync.sync_all import SyncOptions
 from kb.model.config import Settings
 from kb.model.config.sections import EmbedSettings, IndexSettings, SearchSettings, WorkSettings
 from kb.model.doc import OPERATOR, Doc, Scope

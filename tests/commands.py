@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-import forked
+import forked_commands
 from msgspec import Struct
 
 KB: Final = str(Path(sys.executable).with_name("kb"))
@@ -76,8 +76,8 @@ def run(
     env = env or surroundings()
     given = stdin.encode() if isinstance(stdin, str) else stdin
     words = [os.fsdecode(word) for word in argv]
-    if words[0] == KB and not options and forked.can_fork(env):
-        done = forked.run(words, env=env, timeout_s=TIMEOUT_S, stdin=given, cwd=cwd)
+    if words[0] == KB and not options and forked_commands.can_fork(env):
+        done = forked_commands.run(words, env=env, timeout_s=TIMEOUT_S, stdin=given, cwd=cwd)
     else:
         done = subprocess.run(
             argv, input=given, capture_output=True, env=env, cwd=cwd, timeout=TIMEOUT_S, **options

@@ -4,7 +4,14 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
+import hypothesis
 import pytest
+
+# How fast examples are made is the machine's, and what else runs on it.
+hypothesis.settings.register_profile(
+    "any machine", suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None
+)
+hypothesis.settings.load_profile("any machine")
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import forked
+import forked_commands
 from click.testing import CliRunner
 from msgspec import Struct
-from strangers import let_count
+from untrusted_homes import trust_home
 
 from cli.main import kb
 from kb.errors import KbError
@@ -94,11 +94,11 @@ class Rig:
         **env: str,
     ) -> Called:
         """The real command, to its end, in a process of its own."""
-        if under or not forked.can_fork(self.env() | env):
+        if under or not forked_commands.can_fork(self.env() | env):
             with self.start(*args, armed=armed, cfg=cfg, under=under, **env) as process:
                 return ended(process)
         argv = [str(KB), *self.args(*args, cfg=cfg)]
-        done = forked.run(argv, env=self._armed(armed, env), timeout_s=DEADLINE_S)
+        done = forked_commands.run(argv, env=self._armed(armed, env), timeout_s=DEADLINE_S)
         return Called(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
 
     def _armed(self, armed: str, more: dict[str, str]) -> dict[str, str]:
@@ -125,7 +125,7 @@ class Rig:
 
     def trust(self) -> None:
         """Let the home count, which was copied, or made without a command."""
-        let_count(self.home, Path(os.environ["XDG_DATA_HOME"]))
+        trust_home(self.home, Path(os.environ["XDG_DATA_HOME"]))
 
     def write(self, files: dict[str, str]) -> None:
         """Put source files in place, each whole at once, as editors do."""

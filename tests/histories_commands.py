@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from children import TESTS_PATH
+from child_processes import TESTS_PATH
 from commands import surroundings
 from histories import (
     PACK,

@@ -44,10 +44,10 @@ from kb.home.spaces.spaces import Spaces
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.embed.protocol import Embedder
 from kb.intake.ingest.changes import set_visibility, tombstone
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.add import AddOptions
-from kb.intake.sync.current import SyncOptions
 from kb.intake.sync.origins import UnknownSource, unregister
+from kb.intake.sync.sync_all import SyncOptions
 from kb.knowledge.packs import register
 from kb.knowledge.packs.load import UnknownPack
 from kb.model.config import EmbedSettings, Settings
@@ -195,7 +195,9 @@ class InProcess:
     def _add(self, place: str, visibility: Visibility | None, *, wait: bool) -> None:
         if not (self.disk.root / place).exists():
             return
-        options = AddOptions(recursive=True, home=self._home, wishes=Wishes(visibility=visibility))
+        options = AddOptions(
+            recursive=True, home=self._home, ingest_options=IngestOptions(visibility=visibility)
+        )
         with self.app.parser() as parser:
             report = self.app.adder(parser, options).add([str(self.disk.root / place)])
         assert report.failed == 0, report

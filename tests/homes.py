@@ -8,9 +8,9 @@ from fakes import FakeClock
 from kb.intake.canonicalize import FINGERPRINT, CanonicalizeInput, canonicalize
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.ingest.ingest import Ingestor
-from kb.intake.ingest.request import FileStamp, IngestRequest, Staged, Wishes
-from kb.intake.worker.chunking import Chunking
-from kb.intake.worker.embedding import Embedding
+from kb.intake.ingest.request import FileStamp, IngestOptions, IngestRequest, StagedDoc
+from kb.intake.worker.chunking import ChunkHandler
+from kb.intake.worker.embedding import EmbedHandler
 from kb.model.config import CompactSettings
 from kb.model.doc import Doc
 from kb.model.ids import DocId, Lsid, sha256_hex
@@ -65,14 +65,14 @@ class SmallHome:
             raw_sha256=sha256_hex(raw),
             extension="md",
             canonicalizer=FINGERPRINT,
-            wishes=Wishes(title=title),
+            ingest_options=IngestOptions(title=title),
             stamp=FileStamp(size_bytes=len(raw), mtime_ns=1, ctime_ns=1, inode=1, taken_ms=now_ms),
         )
 
-    def stage(self, name: str, text: str) -> Staged:
+    def stage(self, name: str, text: str) -> StagedDoc:
         return self.ingestor.stage(self.request(name, text))
 
-    def commit(self, staged: Staged) -> DocId:
+    def commit(self, staged: StagedDoc) -> DocId:
         return self.ingestor.commit([staged])[0].doc_id
 
     def put(self, name: str, text: str, title: str | None = None) -> Doc:
@@ -90,8 +90,8 @@ class SmallHome:
 
     def work(self, *kinds: JobKind) -> None:
         """Do every job of these kinds, in this thread."""
-        chunking = Chunking(self.store, self.content, lambda: self.embedder, 64, 8)
-        embedding = Embedding(self.store, lambda: self.embedder, self._stop)
+        chunking = ChunkHandler(self.store, self.content, lambda: self.embedder, 64, 8)
+        embedding = EmbedHandler(self.store, lambda: self.embedder, self._stop)
         while True:
             with self.store.write() as txn:
                 asked = kinds or ("chunk", "embed")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import forked
+import forked_commands
 from commands import KB, TIMEOUT_S, Home, surroundings
 from msgspec import Struct
 
@@ -37,7 +37,9 @@ class Got(Struct, frozen=True, kw_only=True):
 class Running:
     """One server; its process stays when a test has ended it itself."""
 
-    def __init__(self, process: "subprocess.Popen[str] | forked.Process", port: int) -> None:
+    def __init__(
+        self, process: "subprocess.Popen[str] | forked_commands.Process", port: int
+    ) -> None:
         self.process = process
         self.port = port
 
@@ -114,9 +116,9 @@ def start(
 
 def _started(
     argv: list[str], env: dict[str, str], cwd: Path | None, *, forks: bool
-) -> "subprocess.Popen[str] | forked.Process":
-    if forks and argv[0] == KB and forked.can_fork(env):
-        return forked.Process(argv, env=env, cwd=cwd)
+) -> "subprocess.Popen[str] | forked_commands.Process":
+    if forks and argv[0] == KB and forked_commands.can_fork(env):
+        return forked_commands.Process(argv, env=env, cwd=cwd)
     return subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,

@@ -10,10 +10,18 @@ from typing import Final
 import pytest
 from homes import LEASE_MS, SmallHome
 
-from kb.knowledge.notebook import Arrival, Complete, JobReport, Organizer, hand_in, report, undo
+from kb.knowledge.notebook import (
+    Complete,
+    JobReport,
+    NotebookChanges,
+    Organizer,
+    hand_in,
+    report,
+    undo,
+)
 from kb.knowledge.notebook.listing import Listing
 from kb.knowledge.notebook.opening import at_work
-from kb.knowledge.notebook.undo import Undone
+from kb.knowledge.notebook.undo import UndoResult
 from kb.model.ids import DocId, JobId
 from kb.model.job import Claim
 from kb.store.jobs import queue
@@ -48,7 +56,7 @@ class NoteHome:
     def __init__(self, folder: Path, complete: Complete | None = None) -> None:
         self.home = SmallHome(folder / "home")
         self.root = folder / "book"
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[NotebookChanges] = []
         self.like: list[tuple[str, float]] = []
         self.apart: set[str] = set()
         self.organizer = Organizer(
@@ -63,7 +71,7 @@ class NoteHome:
     def close(self) -> None:
         self.home.close()
 
-    def take_in(self, arrival: Arrival) -> dict[str, DocId]:
+    def take_in(self, arrival: NotebookChanges) -> dict[str, DocId]:
         self.arrivals.append(arrival)
         return {}
 
@@ -73,7 +81,7 @@ class NoteHome:
         with self.home.store.write() as txn:
             return hand_in(txn, self.home.clock, text, hint, tags, owner=owner)
 
-    def together(self, paths: Collection[str]) -> bool:
+    def may_merge(self, paths: Collection[str]) -> bool:
         """Whether notes may be merged: those in `apart` are somebody else's."""
         return len({path in self.apart for path in paths}) == 1
 
@@ -90,7 +98,7 @@ class NoteHome:
         self.organizer.work(self.claims())
         return self.report(job)
 
-    def undo(self, job: str) -> Undone:
+    def undo(self, job: str) -> UndoResult:
         return undo(self.root, job, self.home.clock, self.take_in, WAIT_S)
 
     def report(self, job: JobId) -> JobReport:

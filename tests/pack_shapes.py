@@ -2,11 +2,18 @@
 
 from typing import Any
 
-from cli import pack_query as asked
 from kb.intake.sync.report import SourceLine
 from kb.knowledge.packs import manifest, query
 from kb.model.pack import PackRecord
-from kb.operations import pack_add, pack_build, pack_check, pack_export, pack_registered, signing
+from kb.operations import (
+    pack_add,
+    pack_browse,
+    pack_build,
+    pack_check,
+    pack_export,
+    pack_registered,
+    signing,
+)
 
 
 def pack_shapes() -> list[tuple[str, Any]]:
@@ -17,15 +24,15 @@ def pack_shapes() -> list[tuple[str, Any]]:
         ("ls", pack_registered.PackList),
         ("ls.packs", PackRecord),
         ("rm", pack_registered.RemovePackResult),
-        ("list", asked.PackDocs),
+        ("list", pack_browse.PackDocs),
         ("list.docs", manifest.PackDoc),
         ("list.docs.related", manifest.PackEdge),
-        ("read", asked.PackText),
-        ("search", asked.PackHits),
+        ("read", pack_browse.PackDocText),
+        ("search", pack_browse.PackHits),
         ("search.hits", query.PackHit),
-        ("neighbors", asked.PackNeighbors),
+        ("neighbors", pack_browse.PackNeighbors),
         ("neighbors.edges", query.NeighborEdge),
-        ("vars", asked.PackVariables),
+        ("vars", pack_browse.PackVariables),
         ("check", pack_check.CheckPackResult),
         ("check.findings", manifest.PackFinding),
         ("graph", pack_check.PackGraph),

@@ -6,7 +6,7 @@ from typing import Any
 
 from commands import HASHING, KB, Ran, run, surroundings
 from http_server import Running, serving
-from strangers import let_count
+from untrusted_homes import trust_home
 
 
 class Person:
@@ -28,7 +28,7 @@ class Person:
 
     def trust(self) -> None:
         """Let the project count, which was copied, or made without a command."""
-        let_count(self.project_home, self.root / "data")
+        trust_home(self.project_home, self.root / "data")
 
     @property
     def project_home(self) -> Path:

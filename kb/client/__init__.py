@@ -1,1 +1,1 @@
-"""How is a running server asked? By the words of the command line, at its socket or address."""
+"""How does a command ask a server? By the operation itself, over HTTP or the home's socket."""

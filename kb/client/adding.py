@@ -8,13 +8,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from kb.client.http_client import Body, Query, ServerClient
 from kb.client.problems import NotTaken, ServerBusy, TooMuch
 from kb.client.waiting import docs_done
-from kb.client.wire import Body, Query, Wire
 from kb.errors import SourceError, TooLarge
-from kb.intake.ingest.request import Wishes
-from kb.intake.sync.items import Item, Left
-from kb.intake.sync.named import Naming
+from kb.intake.ingest.request import IngestOptions
+from kb.intake.sync.expand import SourceExpander
+from kb.intake.sync.items import SkippedItem, SourceItem
 from kb.intake.sync.read import read_file, read_stream
 from kb.intake.sync.report import AddReport, Outcome, Tally, with_failed
 from kb.model.doc import Visibility
@@ -48,12 +48,18 @@ class RemoteAdder:
     """Hands the sources of one call to a server."""
 
     def __init__(
-        self, wire: Wire, naming: Naming, wishes: Wishes, *, file_bytes_max: int, host: str
+        self,
+        client: ServerClient,
+        naming: SourceExpander,
+        ingest_options: IngestOptions,
+        *,
+        file_bytes_max: int,
+        host: str,
     ) -> None:
         """`host` is what this machine is called: files are known by it and their path again."""
-        self._wire = wire
+        self._wire = client
         self._naming = naming
-        self._wishes = wishes
+        self._ingest_options = ingest_options
         self._file_bytes_max = file_bytes_max
         self._host = host
         self._tally = Tally()
@@ -73,7 +79,7 @@ class RemoteAdder:
         """
         items = list(self._naming.items(sources))
         for done, item in enumerate(items, 1):
-            if isinstance(item, Left):
+            if isinstance(item, SkippedItem):
                 self._tally.left(item.name, "failed" if item.failed else "skipped", item.reason)
             else:
                 self._add_one(item, stdin_fd)
@@ -93,11 +99,11 @@ class RemoteAdder:
         """What became of the sources so far."""
         return self._tally.report()
 
-    def _add_one(self, item: Item, stdin_fd: int) -> None:
+    def _add_one(self, item: SourceItem, stdin_fd: int) -> None:
         try:
             taken = self._taken(item, stdin_fd)
         except (NotTaken, SourceError) as error:
-            by_rule = isinstance(error, TooLarge | TooMuch) and not item.named
+            by_rule = isinstance(error, TooLarge | TooMuch) and not item.is_explicit
             reason = error.reason if isinstance(error, SourceError) else str(error)
             self._tally.left(item.name, "skipped" if by_rule else "failed", reason)
         else:
@@ -107,22 +113,22 @@ class RemoteAdder:
                 self._tally.took(item.name, taken.doc_id, taken.status)
                 self._waited[taken.doc_id] = None
 
-    def _taken(self, item: Item, stdin_fd: int) -> _Taken | None:
+    def _taken(self, item: SourceItem, stdin_fd: int) -> _Taken | None:
         """What became of a source; None where it is accounted for without the server."""
-        wishes = self._wishes
+        ingest_options = self._ingest_options
         if item.url is not None:
             asked = _PageAsked(
                 url=item.url,
-                tags=wishes.tags or (),
-                visibility=wishes.visibility,
-                title=wishes.title,
+                tags=ingest_options.tags or (),
+                visibility=ingest_options.visibility,
+                title=ingest_options.title,
             )
             return self._patient("/v1/docs", asked)
         if item.path is None:
             data = read_stream(stdin_fd, self._file_bytes_max, item.name)
             return self._handed_in(data, ())
-        data, _ = read_file(item.path, self._file_bytes_max, 0, listed=item.listed)
-        if not data.strip() and not item.named:
+        data, _ = read_file(item.path, self._file_bytes_max, 0, listed=item.is_walked)
+        if not data.strip() and not item.is_explicit:
             self._tally.left(item.name, "skipped", "it is empty")
             return None
         return self._handed_in(data, self._place(item.path, item.name))
@@ -133,15 +139,15 @@ class RemoteAdder:
         return ("name", plain), ("place", f"{self._host}:{shown}")
 
     def _handed_in(self, data: bytes, place: Query) -> _Taken:
-        wishes = self._wishes
-        said = (("title", wishes.title), ("visibility", wishes.visibility))
-        tags = (("tag", tag) for tag in wishes.tags or ())
+        ingest_options = self._ingest_options
+        said = (("title", ingest_options.title), ("visibility", ingest_options.visibility))
+        tags = (("tag", tag) for tag in ingest_options.tags or ())
         query = (*place, *tags, *((name, value) for name, value in said if value))
         body = Body(data=data, media=_BINARY)
         return self._patient("/v1/files", body, query)
 
     def _patient(self, path: str, body: Struct | Body, query: Query = ()) -> _Taken:
-        """What the server says once it has a place for this. Raises as `Wire.post` does."""
+        """What the server says once it has a place for this. Raises as `ServerClient.post` does."""
         for _ in range(_BUSY_TRIES):
             try:
                 return self._wire.post(path, body, _Taken, query, wait_s=_TAKE_S)

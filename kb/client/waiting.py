@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kb.client.http_client import ServerClient
 from kb.client.notebook import job as job_of
 from kb.client.problems import ServerError
-from kb.client.wire import Wire
 from kb.knowledge.notebook import JobReport
 from kb.model.ids import DocId, JobId
 from kb.model.standing import STANDINGS_MAX, Standing, StandingsRequest
@@ -30,7 +30,7 @@ class _DocEvent(Struct, frozen=True, kw_only=True):
 
 
 def docs_done(
-    wire: Wire, doc_ids: Sequence[DocId], on_left: Callable[[int], None] | None = None
+    client: ServerClient, doc_ids: Sequence[DocId], on_left: Callable[[int], None] | None = None
 ) -> list[Standing]:
     """How the docs stand once there is nothing more to wait for; `on_left` hears how many wait.
 
@@ -46,16 +46,16 @@ def docs_done(
                 on_left(later + waiting)
 
         tell(len(group))
-        _told(wire, group, tell)
-        found += _asked(wire, group, tell)
+        _told(client, group, tell)
+        found += _asked(client, group, tell)
     return found
 
 
-def _told(wire: Wire, group: tuple[DocId, ...], tell: Callable[[int], None]) -> None:
+def _told(client: ServerClient, group: tuple[DocId, ...], tell: Callable[[int], None]) -> None:
     """Be told by events, as long as there are any: where none come through, asking will do."""
     waiting = set(group)
     with contextlib.suppress(ServerError, ValueError):
-        for name, data in events(wire, [("doc", ident) for ident in group]):
+        for name, data in events(client, [("doc", ident) for ident in group]):
             if name == "doc":
                 one = msgspec.json.decode(data, type=_DocEvent)
                 if one.state != "pending":
@@ -63,11 +63,13 @@ def _told(wire: Wire, group: tuple[DocId, ...], tell: Callable[[int], None]) -> 
                     tell(len(waiting))
 
 
-def _asked(wire: Wire, group: tuple[DocId, ...], tell: Callable[[int], None]) -> list[Standing]:
+def _asked(
+    client: ServerClient, group: tuple[DocId, ...], tell: Callable[[int], None]
+) -> list[Standing]:
     before: list[Standing] = []
     moved_s = time.monotonic()
     while True:
-        now = wire.post("/v1/standings", StandingsRequest(doc_ids=group), list[Standing])
+        now = client.post("/v1/standings", StandingsRequest(doc_ids=group), list[Standing])
         waiting = sum(one.state == "pending" for one in now)
         tell(waiting)
         if now != before:
@@ -77,26 +79,26 @@ def _asked(wire: Wire, group: tuple[DocId, ...], tell: Callable[[int], None]) ->
         time.sleep(_POLL_S)
 
 
-def job_done(wire: Wire, job: JobId) -> JobReport:
+def job_done(client: ServerClient, job: JobId) -> JobReport:
     """How a job stands once it is over, or after ten minutes. Raises ServerError, NotOnServer."""
     with contextlib.suppress(ServerError):
-        for _ in events(wire, [("job", job)]):
+        for _ in events(client, [("job", job)]):
             pass
     began_s = time.monotonic()
     while True:
-        found = job_of(wire, job)
+        found = job_of(client, job)
         if found.status in _OVER or time.monotonic() - began_s > _STILL_S:
             return found
         time.sleep(_POLL_S)
 
 
-def events(wire: Wire, query: Sequence[tuple[str, str]]) -> Iterator[tuple[str, bytes]]:
+def events(client: ServerClient, query: Sequence[tuple[str, str]]) -> Iterator[tuple[str, bytes]]:
     """Events with their data, up to the last one or the end of the stream.
 
     Raises ServerError, also where nothing comes for longer than a stream is silent.
     """
     name = ""
-    with wire.opened(
+    with client.opened(
         "GET", "/v1/events", query=tuple(query), total_s=_STREAMS_S, silence_s=_SILENCE_S
     ) as response:
         while line := response.readline(_LINE_BYTES_MAX):

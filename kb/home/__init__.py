@@ -1,1 +1,1 @@
-"""What is one open home, and several that answer as one?"""
+"""How is a home opened, and how do several answer together?"""

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from kb.intake.canonicalize import Parser
     from kb.intake.embed.protocol import Embedder
     from kb.intake.ingest.ingest import Ingestor
-    from kb.intake.passages import Ready
+    from kb.intake.passages import PrecomputedChunks
     from kb.intake.sync.add import Adder, AddOptions
-    from kb.intake.sync.current import Syncer, SyncOptions
     from kb.intake.sync.fetch import Fetcher
-    from kb.intake.sync.items import Member
+    from kb.intake.sync.items import CollectionMember
+    from kb.intake.sync.sync_all import Syncer, SyncOptions
     from kb.intake.sync.url import UrlSyncer
     from kb.intake.worker.pool import WorkerPool, WorkerSettings
     from kb.knowledge.llm import Provider
@@ -217,7 +217,7 @@ class App:
 
         notebook = home_notebook.folder_if_fit(self.paths, self.settings.notebook)
 
-        def member_at(path: Path) -> "Member | None":
+        def member_at(path: Path) -> "CollectionMember | None":
             return home_notebook.member_at(notebook, path) or home_entries.member_at(
                 self.store, self.paths.knowledge, path, options.file_bytes_max
             )
@@ -243,7 +243,7 @@ class App:
         parser: "Parser",
         options: "SyncOptions",
         *,
-        ready: "Mapping[Lsid, Ready] | None" = None,
+        ready: "Mapping[Lsid, PrecomputedChunks] | None" = None,
         revive: bool = False,
         visibility: "Visibility | None" = None,
     ) -> "Syncer":
@@ -253,9 +253,9 @@ class App:
         it is asked for anew.
         """
         from kb.home.services.sources import HomeSources
-        from kb.intake.ingest.request import Wishes
+        from kb.intake.ingest.request import IngestOptions
         from kb.intake.sync.add import AddOptions
-        from kb.intake.sync.current import Syncer
+        from kb.intake.sync.sync_all import Syncer
 
         asked = AddOptions(
             recursive=True,
@@ -264,7 +264,7 @@ class App:
             home=options.home,
             keep_current=False,
             revive=revive,
-            wishes=Wishes(visibility=visibility),
+            ingest_options=IngestOptions(visibility=visibility),
         )
         if ready:
             # They can be used where they are cut and embedded as the home does it.
@@ -325,10 +325,10 @@ class App:
 
     def pool(self) -> "WorkerPool":
         """The worker pool, not yet started. Asks for work anew where a stage changed."""
-        from kb.intake.worker.pool import Models, WorkerPool
+        from kb.intake.worker.pool import PoolModels, WorkerPool
 
         settings = self._worker_settings()
-        models = Models(active=lambda: self.embedder, next=self.models.next)
+        models = PoolModels(active=lambda: self.embedder, next=self.models.next)
         pool = WorkerPool(
             self.store, self.content, models, settings, {"organize": self.notebook.organize}
         )
@@ -337,10 +337,10 @@ class App:
 
     def _worker_settings(self) -> "WorkerSettings":
         """How the pool works, which the home follows from now on."""
-        from kb.intake.worker.pool import asked_of
+        from kb.intake.worker.pool import worker_settings
         from kb.intake.worker.stages import follow_stages
 
-        settings = asked_of(self.settings, self.embedder)
+        settings = worker_settings(self.settings, self.embedder)
         follow_stages(self.store, chunker=settings.chunker, models=self.models.in_use())
         return settings
 
@@ -374,7 +374,7 @@ class App:
         states = [cache().catch_up(self.store, wait_s=wait_s) for cache in caches]
         problems = [state.problem for state in states if state.problem]
         # Last, for all can be found by now.
-        return problems or self.lexical.renew(self.store, wait_s=wait_s)
+        return problems or self.lexical.compact(self.store, wait_s=wait_s)
 
     @functools.cached_property
     def compactor(self) -> "Compactor":
@@ -410,7 +410,7 @@ class App:
         )
 
     def _sync_notebook(self) -> None:
-        from kb.intake.sync.current import SyncOptions
+        from kb.intake.sync.sync_all import SyncOptions
 
         with self.parser() as parser:
             options = SyncOptions(interval_min=0, only=os.fspath(self.notebook.root))

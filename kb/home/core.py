@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import kb
 from kb.errors import ItemsFailed, ReadOnlyHome, StoreDamaged, StoreFull, StoreMissing
 from kb.home.app import App
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.add import AddOptions
 from kb.knowledge.guide.core import core_digest
 from kb.knowledge.guide.install import Installed, install
@@ -43,7 +43,7 @@ def put_core(app: App, visibility: Visibility | None = None) -> Installed:
     """
     done = install(app.store, app.paths.knowledge / FOLDER)
     if done.to_take_in:
-        options = AddOptions(wishes=Wishes(visibility=visibility))
+        options = AddOptions(ingest_options=IngestOptions(visibility=visibility))
         with app.parser() as parser:
             report = app.adder(parser, options).add([str(path) for path in done.to_take_in])
         _work(app)

@@ -1,1 +1,1 @@
-"""How does a source become passages with vectors?"""
+"""How does a source become chunks with vectors?"""

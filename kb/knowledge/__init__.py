@@ -1,1 +1,1 @@
-"""What do people make of their docs: topics, packs, entries, notes, answers?"""
+"""What is built on docs and search? Topics, packs, entries, notes, guidance, answers."""

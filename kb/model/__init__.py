@@ -1,1 +1,1 @@
-"""What flows? Frozen records and their ids; no input or output happens here."""
+"""Which records do the wings share? Frozen records and their ids, without input or output."""

@@ -1,6 +1,6 @@
-"""How does kb start a child of its own? With one of its modules and a small environment.
+"""Command line and environment of child processes that run one of kb's own modules.
 
-For work that may end the process that does it, as reading a damaged file may.
+For work that may crash its process, such as reading a damaged file.
 """
 
 import os
@@ -10,14 +10,14 @@ from pathlib import Path
 
 
 def module_argv(module: str, *words: str) -> list[str]:
-    """What runs a module of kb by this very interpreter."""
-    # -P: the working directory may hold a module of someone else's.
+    """The command line that runs a module of kb with this interpreter."""
+    # -P: the working directory may contain somebody else's modules.
     return [sys.executable, "-P", "-m", module, *words]
 
 
-def module_env(kept: Iterable[str], **said: str) -> dict[str, str]:
-    """These variables as they are, `said` besides, and where kb itself is found."""
-    env = {key: os.environ[key] for key in kept if key in os.environ}
+def module_env(inherited: Iterable[str], **extra: str) -> dict[str, str]:
+    """An environment of the `inherited` variables, the `extra` ones, and a path to kb itself."""
+    env = {key: os.environ[key] for key in inherited if key in os.environ}
     here = str(Path(__file__).resolve().parents[2])
     paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return env | said | {"PYTHONPATH": os.pathsep.join(paths)}
+    return env | extra | {"PYTHONPATH": os.pathsep.join(paths)}

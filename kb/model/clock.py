@@ -1,4 +1,4 @@
-"""What time is it? Passed in wherever time matters, so that tests can move it."""
+"""Clocks, passed to whatever depends on time, so that tests can control it."""
 
 import functools
 import time
@@ -9,15 +9,15 @@ class Clock(Protocol):
     """Two clocks: one for people, one for leases."""
 
     def now_ms(self) -> int:
-        """Wall-clock milliseconds since the epoch: for stamps that people read."""
+        """Wall-clock milliseconds since the epoch, for timestamps that people read."""
         ...
 
     def lease_ms(self) -> int:
-        """Milliseconds that never go back while the machine is up, whatever the wall clock does."""
+        """Milliseconds of a monotonic clock, valid until the machine restarts."""
         ...
 
     def boot_id(self) -> str:
-        """Names the run of the machine within which lease_ms may be compared."""
+        """Identifies the boot of the machine within which lease_ms values are comparable."""
         ...
 
 
@@ -29,12 +29,12 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def lease_ms(self) -> int:
-        """CLOCK_BOOTTIME where there is one (it counts sleep), else the monotonic clock."""
+        """CLOCK_BOOTTIME if available (it includes sleep), else the monotonic clock."""
         clock_id = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
         return time.clock_gettime_ns(clock_id) // 1_000_000
 
     def boot_id(self) -> str:
-        """The kernel's boot id, or the boot time in whole minutes where there is none."""
+        """The kernel's boot id, or else the boot time in whole minutes."""
         return _boot_id()
 
 

@@ -1,4 +1,4 @@
-"""One end for everything that a call does, however many steps it takes."""
+"""A deadline shared by all steps of a call."""
 
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class Deadline:
-    """Lies `total_s` after it was made, by the clock that never goes back."""
+    """A deadline `total_s` seconds after its creation, by the monotonic clock."""
 
     def __init__(self, clock: Clock, total_s: float) -> None:
         self.total_s = total_s
@@ -24,17 +24,17 @@ class Deadline:
         return self._clock.lease_ms() >= self._end_ms
 
     def left_s(self) -> float:
-        """Seconds left; raises TimeoutError where there are none."""
+        """Seconds left. Raises TimeoutError if none are left."""
         left = (self._end_ms - self._clock.lease_ms()) / 1000
         if left <= 0:
             raise TimeoutError
         return left
 
     def wait_for(self, call: Callable[[], _T]) -> _T:
-        """The result of a call that cannot be interrupted, or TimeoutError when it is late.
+        """The result of a call that cannot be interrupted. Raises TimeoutError if it is late.
 
-        The call runs in a thread that is left to itself then. Of its errors, OSError and
-        ValueError come back.
+        The call runs in a thread, which goes on after a timeout. OSError and ValueError of the call
+        are raised here.
         """
         future: Future[_T] = Future()
 

@@ -151,15 +151,15 @@ class Doc(Struct, frozen=True, kw_only=True):
 
 
 class VersionPointer(Struct, frozen=True, kw_only=True):
-    """The latest doc of a logical source."""
+    """The newest doc of a logical source."""
 
     doc_id: DocId
     version: int
     source_no: SourceNo
 
 
-class Seen(Struct, frozen=True, kw_only=True):
-    """What a source looked like when last taken in: enough to skip it unread."""
+class SourceStamp(Struct, frozen=True, kw_only=True):
+    """The hash and file status of a source when last ingested, to skip an unchanged file unread."""
 
     lsid: Lsid
     doc_id: DocId
@@ -175,7 +175,7 @@ LedgerState = Literal["pending", "indexing_complete", "cleanup_pending", "done"]
 
 
 class LedgerEntry(Struct, frozen=True, kw_only=True):
-    """How far ingest of a doc has come, and the files it needs until it is done."""
+    """The progress of a doc's ingest, and the files that it needs until it is done."""
 
     doc_id: DocId
     state: LedgerState

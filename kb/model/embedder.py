@@ -1,4 +1,4 @@
-"""Which model embeds a home's passages: now, next, and before."""
+"""The embedding models of a home: the active, the next and the previous one."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ EmbedderKind = Literal["onnx", "sentence-transformers", "hashing"]
 
 
 class EmbedderChoice(Struct, frozen=True, kw_only=True):
-    """What a person says to name a model; an empty `model` of kind onnx is the built-in one."""
+    """A model as settings name it; an empty `model` of kind onnx is the built-in one."""
 
     kind: EmbedderKind
     model: str = ""
@@ -18,7 +18,7 @@ class EmbedderChoice(Struct, frozen=True, kw_only=True):
 
 
 class EmbedderSpec(Struct, frozen=True, kw_only=True):
-    """A choice, and what it was when it was made: the model behind a name may change."""
+    """A choice with the fingerprint of its model, because the model behind a name may change."""
 
     choice: EmbedderChoice
     fingerprint: str
@@ -26,21 +26,21 @@ class EmbedderSpec(Struct, frozen=True, kw_only=True):
 
 
 class EmbedderSet(Struct, frozen=True, kw_only=True):
-    """The sets of vectors that a home keeps; each model has its own, and they never mix."""
+    """The models whose vectors a home keeps; vectors of different models never mix."""
 
     active: EmbedderSpec
     """Searches use it."""
     settings: EmbedderChoice
     """What the settings asked for when `active` or `next` was chosen."""
     next: EmbedderSpec | None = None
-    """Its vectors are being made; once all are there it becomes the active one."""
+    """Its vectors are being made; when they are complete it becomes the active model."""
     previous: EmbedderSpec | None = None
-    """Was active before, and may be again until compaction frees its vectors."""
+    """The model before, which can be restored until compaction removes its vectors."""
     switched_ms: int = 0
     switched_run: int = 0
-    """How many compactions had come to their end then."""
+    """How many compactions had finished then."""
 
     @property
     def retained(self) -> tuple[EmbedderSpec, ...]:
-        """Those whose vectors stay."""
-        return tuple(one for one in (self.active, self.next, self.previous) if one is not None)
+        """The models whose vectors are kept."""
+        return tuple(spec for spec in (self.active, self.next, self.previous) if spec is not None)

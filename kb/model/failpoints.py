@@ -1,7 +1,7 @@
-"""Where may the world end? Named places that a test can make fail; nothing happens without one.
+"""Failpoints: named places where a test can make the program fail. Unarmed they do nothing.
 
-`KB_FAILPOINTS="content.after_link=kill@3;store.before_commit=enospc"` arms them: an action from
-ACTIONS, and from which hit on (default the first). `KB_FAILPOINTS_LOG=PATH` appends each name hit.
+`KB_FAILPOINTS="content.after_link=kill@3;store.before_commit=enospc"` arms them with an action from
+ACTIONS, from the given hit on (default 1). `KB_FAILPOINTS_LOG=PATH` logs each name that is hit.
 """
 
 import errno
@@ -80,7 +80,7 @@ _hits: dict[str, int] = {}
 
 
 def failpoint(name: str) -> None:
-    """Do what is armed for `name`: kill this process, raise OSError, or sleep; else nothing."""
+    """Run the armed action of `name`: kill this process, raise OSError, or sleep."""
     if not _armed and not _log:
         return
     if _log:

@@ -1,4 +1,4 @@
-"""Ids: derived from content where equal things must meet, so that a second run says the same."""
+"""Ids: most are derived from content, so that a second run gives the same ids."""
 
 import hashlib
 from typing import Final, NewType
@@ -7,7 +7,7 @@ DocId = NewType("DocId", str)
 ChunkId = NewType("ChunkId", str)
 JobId = NewType("JobId", str)
 Lsid = NewType("Lsid", str)
-# A passage's and a source's small number: what the caches are keyed by. Never reused in a home.
+# The number of a chunk or source, by which the caches are keyed. Never reused in a home.
 ChunkNo = NewType("ChunkNo", int)
 SourceNo = NewType("SourceNo", int)
 
@@ -24,7 +24,7 @@ def sha256_hex(data: bytes | str) -> str:
 
 
 def _hash_parts(parts: tuple[str, ...], digits: int) -> str:
-    # Lengths in front, so that ("ab", "c") and ("a", "bc") differ.
+    # Each part is prefixed by its length, so that ("ab", "c") and ("a", "bc") differ.
     joined = "".join(f"{len(part)}:{part}" for part in parts)
     return sha256_hex(joined)[:digits]
 
@@ -35,16 +35,16 @@ def doc_id(lsid: Lsid, version: int) -> DocId:
 
 
 def generation_lsid(place: Lsid, generation: int) -> Lsid:
-    """The lsid of the `birth`th source, from 1, that began at a place.
+    """The lsid of the source of this generation, from 1, that began at a place.
 
-    A place, who owns what is handed in there being part of it, is the birthplace of one source
-    after another; together with `birth` it names one of them. No place starts with `birth:`.
+    Sources may begin at one place one after another; place and generation together name one of
+    them. The owner of an uploaded source is part of its place. No place starts with `birth:`.
     """
     return place if generation == 1 else Lsid(f"{_GENERATION_PREFIX}{generation}:{place}")
 
 
 def split_generation(lsid: Lsid) -> tuple[Lsid, int]:
-    """The birthplace and the birth number that an lsid is made of."""
+    """The original place and the generation that an lsid consists of."""
     if not lsid.startswith(_GENERATION_PREFIX):
         return lsid, 1
     number, _, place = lsid.removeprefix(_GENERATION_PREFIX).partition(":")
@@ -52,16 +52,16 @@ def split_generation(lsid: Lsid) -> tuple[Lsid, int]:
 
 
 def chunk_id(lsid: Lsid, text: str, occurrence: int) -> ChunkId:
-    """The id of a passage: its source, its text, and which of equal texts it is (from 0).
+    """The id of a chunk, from its source, its text, and its index among equal texts (from 0).
 
-    Neither doc_id nor version enters, so an unchanged passage keeps its id across edits.
+    It does not depend on doc_id or version, so an unchanged chunk keeps its id across edits.
     """
     return ChunkId("c" + _hash_parts((lsid, text, str(occurrence)), _CHUNK_HEX))
 
 
 def job_id(now_ms: int, random_bytes: bytes) -> JobId:
-    """The id of a job that is asked for now, with a few random bytes; later ones sort behind it.
+    """The id of a new job: the time and a few random bytes. Later ids sort after earlier ones.
 
-    It is no number, for whoever is told theirs would count the jobs of others by it.
+    It is not a sequence number, which would reveal how many jobs others have.
     """
     return JobId(f"j{now_ms:012x}{random_bytes.hex()}")

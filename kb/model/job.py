@@ -1,4 +1,4 @@
-"""Jobs: durable work under a lease."""
+"""Jobs, which workers process under a lease, and entries of the change log."""
 
 from typing import Literal
 
@@ -11,11 +11,11 @@ JobState = Literal["ready", "running", "done", "failed"]
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """One piece of work. `token` fences: only the holder of the newest one may finish it."""
+    """One job. `token` is a fencing token: only the holder of the newest one may finish the job."""
 
     job_id: JobId
     order: int
-    """Place among equals; a job that lost its lease takes a new one, at the end."""
+    """Position among jobs of one priority; a job that lost its lease moves to the end."""
     kind: JobKind
     doc_id: DocId
     dedupe_key: str
@@ -32,12 +32,12 @@ class Job(Struct, frozen=True, kw_only=True):
     """Lease clock; a running job past it may be reclaimed."""
     last_error: str | None
     holder: str = ""
-    """Names the process that claimed it last, for whoever finds that it is gone."""
+    """The process that claimed it last, so that others can tell whether it has died."""
     enqueued_ms: int
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """What a worker holds while it works."""
+    """A worker's claim on a job, valid while its token is the newest."""
 
     job: Job
     token: int
@@ -45,10 +45,11 @@ class Claim(Struct, frozen=True, kw_only=True):
 
 
 class LogEntry(Struct, frozen=True, kw_only=True):
-    """A change: these passages must be looked at again by the caches that follow it."""
+    """A change of chunks, which the caches must apply."""
 
     nos: tuple[int, ...]
+    """Numbers of the chunks."""
     words: bool
-    """The lexical index must look."""
+    """Whether the lexical index must update them."""
     vectors: bool
-    """The dense index must look."""
+    """Whether the dense index must update them."""

@@ -1,4 +1,4 @@
-"""Where docs come from again and again: folders, URLs and collections that are kept current."""
+"""Origins: the folders, URLs and collections that are synced again and again."""
 
 from typing import Final, Literal
 
@@ -10,9 +10,9 @@ from kb.model.source import owned_lsid
 
 OriginKind = Literal["folder", "url", "topic", "pack", "entries", "notebook"]
 FOLDERS: Final[tuple[OriginKind, ...]] = ("folder", "notebook")
-"""Those that are walked, and whose files are known again elsewhere by their bytes."""
+"""Origins that are folder trees, where moved files are recognized by their bytes."""
 NOTEBOOK_INDEX: Final = "INDEX.md"
-"""Lists the notes of a notebook, and is none."""
+"""The list of a notebook's notes; it is not a note itself."""
 
 
 class Origin(Struct, frozen=True, kw_only=True):

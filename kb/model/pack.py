@@ -1,4 +1,4 @@
-"""Packs that are registered: where they lie and who may see them."""
+"""Registered packs: their location and who may see them."""
 
 from typing import Literal
 
@@ -13,20 +13,20 @@ GraphFormat = Literal["mermaid", "dot"]
 
 
 class PackRecord(Struct, frozen=True, kw_only=True):
-    """A pack that is known by its id; what it says is read from its place each time."""
+    """A registered pack. Its contents are read from its location each time."""
 
     pack_id: str
     location: str
-    """The manifest's absolute path; of one that was unpacked, its path in the home."""
+    """The manifest's absolute path; for an unpacked archive its path in the home."""
     form: PackForm
     selector: str | None = None
-    """The name that the pack gives itself, besides its id."""
+    """The name that the pack gives itself besides its id."""
     version: str = ""
-    """Of the manifest as it was registered or synced last; a lower one has to be asked for."""
+    """Version of the manifest when last registered or synced; a lower one needs a confirmation."""
     content_hash: str = ""
-    """As the manifest said when it was registered."""
+    """The manifest's content hash when it was registered."""
     signed_by: str = ""
-    """The public key that signed its archive; empty where nobody did."""
+    """The public key that signed its archive; empty if unsigned."""
     visibility: Visibility = "public"
     owner: str = LOCAL_USER
     added_ms: int

@@ -1,4 +1,4 @@
-"""Pushes: how far the notebook's own remote has come."""
+"""The state of pushes to the notebook's remote."""
 
 from typing import Literal
 
@@ -8,24 +8,24 @@ PushState = Literal["pushed", "waiting", "diverged", "refused"]
 
 
 class Push(Struct, frozen=True, kw_only=True):
-    """What the last try at pushing the notebook's branch came to."""
+    """The result of the last push of the notebook's branch."""
 
     remote: str
-    """Where to, as a person would name it; without any password."""
+    """The remote's URL without a password."""
     branch: str
-    """In full, as `refs/heads/main`."""
+    """The full ref, such as `refs/heads/main`."""
     state: PushState
-    """`waiting` is tried again soon; `diverged` and `refused` want a person."""
+    """`waiting` is retried soon; `diverged` and `refused` need a person."""
     tried_commit: str
-    """The branch's newest commit at that try."""
+    """The branch's newest commit at that push."""
     pushed_commit: str | None = None
-    """The newest that the remote is known to have; None before the first."""
+    """The newest commit that the remote is known to have; None before the first push."""
     remote_commit: str | None = None
-    """Where the remote stands instead; only of `diverged`."""
+    """The remote's own commit; only if `diverged`."""
     attempts: int = 0
-    """Tries since it went well last."""
+    """Attempts since the last success."""
     tried_ms: int
     pushed_ms: int | None = None
     next_ms: int | None = None
-    """When it is tried again by itself; None where it is level."""
+    """When it is retried automatically; None if the remote is up to date."""
     last_error: str | None = None

@@ -1,36 +1,36 @@
-"""Registries that entries are pulled from, and the entries that were."""
+"""Registries, and the entries pulled from them."""
 
 from msgspec import Struct
 
 
 class RegistryRecord(Struct, frozen=True, kw_only=True):
-    """A collection of entries that is known by a name."""
+    """A registered collection of entries."""
 
     name: str
     location: str
-    """A URL without a slash at its end, or an absolute path."""
+    """A URL without a trailing slash, or an absolute path."""
     trust: str = ""
-    """The public key that must have signed its index; empty asks for no signature."""
+    """The public key that must have signed its index; empty requires no signature."""
     order: int
-    """Of two registries with one entry the lower one, which was added first, gives it."""
+    """Of two registries with the same entry the one with the lower order wins."""
     added_ms: int
     cursor: str = ""
-    """What the server said of the index last time: etag:, lastmod: or contenthash:."""
+    """The version of the index when last read: etag:, lastmod: or contenthash:."""
     index_sha256: str = ""
-    """Of the index that was read and found good last; empty before the first."""
+    """SHA-256 of the last valid index; empty before the first."""
     read_ms: int | None = None
-    """When a registry was last found to be as that index says."""
+    """When the registry was last found to match that index."""
 
 
 class PulledEntry(Struct, frozen=True, kw_only=True):
-    """An entry that came from a registry, by what its file was then."""
+    """An entry pulled from a registry, with the state of its file then."""
 
     zettel_id: str
     registry: str
     version: str
-    """Empty until it has come once."""
+    """Empty before the first pull."""
     sha256: str
-    """Of its file as it came; another hash is a change made here. Empty until it has come."""
+    """Of the pulled file; another hash means a local change. Empty before the first pull."""
     wanted_sha256: str = ""
-    """Of the file that is being put in place; empty where none is."""
+    """Of the file that is being written; empty if none is."""
     pulled_ms: int

@@ -1,4 +1,4 @@
-"""How long does a server want us to wait?"""
+"""Parsing of the Retry-After header."""
 
 import re
 from typing import Final
@@ -7,9 +7,9 @@ RETRY_AFTER_S_MAX: Final = 86_400
 
 
 def retry_after_s(value: str | None, now_ms: int) -> int | None:
-    """Seconds that a Retry-After header asks to wait, at most a day; None where it says nothing.
+    """The wait of a Retry-After header (seconds or a date) in seconds, at most a day.
 
-    It gives seconds or a date.
+    None if the header is missing or invalid.
     """
     text = (value or "").strip()
     if re.fullmatch("[0-9]{1,18}", text):

@@ -1,4 +1,4 @@
-"""Signals: what an agent leaves for a person."""
+"""Signals: messages that an agent leaves for a person."""
 
 from typing import Literal
 
@@ -14,10 +14,10 @@ class Signal(Struct, frozen=True, kw_only=True):
     kind: SignalKind
     reason: str
     context: str
-    """What else there is to say: a text, or a JSON object as text."""
+    """More details: a text, or a JSON object as text."""
     added_ms: int
     user: str | None
-    """Who left it, as the runtime says; None for an anonymous caller."""
+    """Who left it, according to the runtime; None for an anonymous caller."""
     backup: str | None = None
     """Of a checkpoint: the name of its backup."""
     done_ms: int | None = None

@@ -1,4 +1,4 @@
-"""How a source is named: one logical source id per file, however it was typed."""
+"""Logical source ids (lsids), and how sources are shown to people."""
 
 import os
 import urllib.parse
@@ -11,27 +11,27 @@ STDIN_NAME = "-"
 
 
 def file_lsid(path: Path) -> Lsid:
-    """The file's URI; any byte that a name may hold survives in it."""
+    """The file's URI, percent-encoded, so that any byte of a file name is kept."""
     return Lsid("file://" + urllib.parse.quote(os.fsencode(path)))
 
 
 def path_of(lsid: Lsid) -> Path | None:
-    """The file that an lsid names; None when it names no file."""
+    """The path of the file that an lsid names; None if it names no file."""
     name = name_of(lsid)
     return None if name is None else Path(name)
 
 
 def name_of(lsid: Lsid) -> str | None:
-    """As `path_of`, as text, which takes a tenth of the time: every hit asks for its file."""
+    """As `path_of`, but a string, which is ten times faster: it is called for every hit."""
     if not lsid.startswith("file://"):
         return None
-    written = lsid.removeprefix("file://")
+    quoted = lsid.removeprefix("file://")
     # Most names have nothing to unquote.
-    return os.fsdecode(urllib.parse.unquote_to_bytes(written)) if "%" in written else written
+    return os.fsdecode(urllib.parse.unquote_to_bytes(quoted)) if "%" in quoted else quoted
 
 
 def display_name(path: Path) -> str:
-    """The path for people and JSON: itself, or its URI where it is not valid UTF-8."""
+    """The path for people and JSON; its URI if it is not valid UTF-8."""
     name = os.fspath(path)
     try:
         name.encode("utf-8")
@@ -41,12 +41,12 @@ def display_name(path: Path) -> str:
 
 
 def is_within(source: str, place: str) -> bool:
-    """Whether a source is at a place or below it, as paths and addresses are."""
+    """Whether a source is at or below a path or URL."""
     return source == place or source.startswith(place.rstrip("/") + "/")
 
 
 def place_of(source: str) -> str | None:
-    """The folder of a file, the site of a page; None for what came by itself."""
+    """The folder of a file or the site of a page; None for other sources."""
     if source.startswith(("http://", "https://")):
         return "/".join(source.split("/", 3)[:3])
     folder = source.rpartition("/")[0]
@@ -54,19 +54,19 @@ def place_of(source: str) -> str | None:
 
 
 def member_lsid(kind: Kind, collection: str, path: str) -> Lsid:
-    """A file as a topic or a pack names it, by its path there; with none, how all of them start."""
+    """The lsid of a member of a topic or pack, by its path there; their common prefix for ""."""
     return Lsid(f"{kind}:{_quoted(collection)}/{urllib.parse.quote(os.fsencode(path))}")
 
 
 def entry_lsid(zettel_id: str) -> Lsid:
-    """An entry by its id, wherever its file lies; with an empty one, how all of them start."""
+    """The lsid of an entry, independent of its file's place; their common prefix for ""."""
     return Lsid(f"entry:{zettel_id}")
 
 
 def owned_lsid(owner: str | None, lsid: str) -> Lsid:
-    """A source as somebody names it from outside: one that everybody else's is apart from.
+    """The lsid of an uploaded source, which differs between owners.
 
-    The local user's own, and those that nobody is said to own, keep the name they have.
+    Sources of the local user, and those without an owner, keep their lsid.
     """
     return Lsid(lsid if owner in (None, LOCAL_USER) else f"user:{_quoted(owner)}/{lsid}")
 

@@ -1,4 +1,4 @@
-"""What canonicalisers and the chunker hand on: markdown, passages, mentions."""
+"""The results of canonicalizers and the chunker: markdown, chunks, mentions of entities."""
 
 from typing import Final, Literal
 from unicodedata import category
@@ -8,15 +8,15 @@ from msgspec import Struct
 from kb.model.doc import Coverage
 from kb.model.ids import ChunkId, ChunkNo, DocId, Lsid, SourceNo
 
-# Controls, halves of pairs, and what parts lines and paragraphs.
-_ENDING: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))
+# Controls, surrogates, line separators and paragraph separators.
+_LINE_BREAKING: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))
 
 
 class Canonical(Struct, frozen=True, kw_only=True):
-    """What a source says, as markdown, the same bytes on every run."""
+    """A source as markdown; equal bytes give equal markdown on every run."""
 
     markdown: str
-    """Never empty of text; newlines are \\n; form feeds (\\f) part pages where there are any."""
+    """Always has text; newlines are \\n; form feeds (\\f) separate pages, if it has pages."""
     title: str
     mime: str
     tags: tuple[str, ...] = ()
@@ -27,16 +27,16 @@ class Canonical(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class Passage(Struct, frozen=True, kw_only=True):
-    """One cut of a canonical markdown: markdown[start:end] == text."""
+class ChunkDraft(Struct, frozen=True, kw_only=True):
+    """A chunk as the chunker cuts it, before it has ids: markdown[start:end] == text."""
 
     text: str
     start: int
     end: int
     heading: tuple[str, ...]
-    """Titles of the headings it stands under, outermost first."""
+    """Titles of the headings above it, outermost first."""
     page: int | None
-    """1-based page of its first character, where the source has pages."""
+    """1-based page of its first character; None if the source has no pages."""
     tokens: int
     """Length in the model's tokens, without title and heading path."""
 
@@ -45,17 +45,17 @@ EntityKind = Literal["url", "email", "hashtag", "mention"]
 
 
 class Mention(Struct, frozen=True, kw_only=True):
-    """An entity as it stands in a text."""
+    """An entity as it occurs in a text."""
 
     kind: EntityKind
     surface: str
-    """As written, less trailing punctuation."""
+    """As written, without trailing punctuation."""
     key: str
-    """Folded form under which equal entities meet, `kind:folded`."""
+    """The key shared by equal entities, `kind:folded`."""
 
 
 class Chunk(Struct, frozen=True, kw_only=True):
-    """A passage at rest."""
+    """A chunk as it is stored."""
 
     chunk_id: ChunkId
     no: ChunkNo
@@ -70,21 +70,21 @@ class Chunk(Struct, frozen=True, kw_only=True):
     line: int
     """1-based line of `start` in the canonical markdown."""
     text_hash: str
-    """Of indexed_text: the key under which its vector is kept."""
+    """Hash of its indexed_text: the key of its vector."""
     tokens: int
     source_no: SourceNo
     entities: tuple[str, ...] = ()
-    """Keys of what it mentions."""
+    """Keys of the entities that it mentions."""
 
 
-def in_one_line(text: str) -> str:
-    """A name as a model's prompt may carry it, with whatever would end its line escaped.
+def escape_line_breaks(text: str) -> str:
+    """A name for a model's prompt, with every character escaped that would end the line.
 
-    A file name may hold any character, and a line that it makes is not told from one of ours.
+    A file name may contain any character; without this it could add lines to the prompt.
     """
     if text.isprintable():
         return text
-    return "".join(_escaped(char) if category(char) in _ENDING else char for char in text)
+    return "".join(_escaped(char) if category(char) in _LINE_BREAKING else char for char in text)
 
 
 def _escaped(char: str) -> str:
@@ -92,9 +92,9 @@ def _escaped(char: str) -> str:
 
 
 def indexed_text(title: str, heading: tuple[str, ...], text: str) -> str:
-    """The text that is embedded and searched: title and heading path in front of the passage.
+    """The text that is embedded and searched: title and heading path, then the chunk's text.
 
-    A heading that only repeats the title is said once.
+    Headings equal to the title are left out.
     """
     path = " > ".join(part for part in (title, *(h for h in heading if h != title)) if part)
     return f"{path}\n{text}" if path else text

@@ -1,4 +1,4 @@
-"""Tokens: what a caller from outside shows, and what it may do then."""
+"""Access tokens of remote callers, and the roles that they grant."""
 
 from typing import Final, Literal
 
@@ -6,21 +6,21 @@ from msgspec import Struct
 
 Role = Literal["reader", "writer", "admin"]
 ROLES: Final[tuple[Role, ...]] = ("reader", "writer", "admin")
-"""Each may do what the ones before it may."""
+"""In ascending order: each role includes the ones before it."""
 
 
 class Token(Struct, frozen=True, kw_only=True):
-    """A token by its name. The secret itself is nowhere kept."""
+    """An access token. The secret itself is not stored."""
 
     name: str
     user: str
-    """Who asks with it: the owner whose private docs it sees."""
+    """Its user, whose private docs it may read."""
     role: Role
     sha256: str
     """Of the secret, as 64 hexadecimal digits."""
     added_ms: int
 
 
-def may(role: Role, wanted: Role) -> bool:
-    """Whether a role is enough for what wants another."""
-    return ROLES.index(role) >= ROLES.index(wanted)
+def role_allows(role: Role, required: Role) -> bool:
+    """Whether a role includes the required one."""
+    return ROLES.index(role) >= ROLES.index(required)

@@ -1,1 +1,1 @@
-"""What may be asked? One thing to ask or do in each file, with all the names it goes by."""
+"""What can be asked of kb? One operation in each file, with all the names it goes by."""

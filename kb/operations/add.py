@@ -13,8 +13,8 @@ from kb.model import doc
 
 if TYPE_CHECKING:
     from kb.home.app import App
-    from kb.intake.ingest.request import Wishes
-    from kb.intake.sync.named import Naming
+    from kb.intake.ingest.request import IngestOptions
+    from kb.intake.sync.expand import SourceExpander
 
 Visibility = doc.Visibility
 VISIBILITIES: Final = doc.VISIBILITIES
@@ -64,7 +64,7 @@ def adder(app: "App", request: AddRequest) -> Iterator[SourceAdder]:
     options = AddOptions(
         recursive=request.recursive,
         extensions=request.extensions or settings.extensions,
-        wishes=wishes_of(request),
+        ingest_options=ingest_options_of(request),
         dry_run=request.dry_run,
         file_bytes_max=settings.file_bytes_max,
         home=Path(os.path.realpath(app.paths.root)),
@@ -83,15 +83,15 @@ def with_failed_jobs(app: "App", report: AddResult) -> AddResult:
     return with_failed(report, reasons)
 
 
-def wishes_of(request: AddRequest) -> "Wishes":
+def ingest_options_of(request: AddRequest) -> "IngestOptions":
     """What the request says of its sources, for whoever takes them in."""
-    from kb.intake.ingest.request import Wishes
+    from kb.intake.ingest.request import IngestOptions
 
-    return Wishes(title=request.title, tags=request.tags, visibility=request.visibility)
+    return IngestOptions(title=request.title, tags=request.tags, visibility=request.visibility)
 
 
-def naming_of(request: AddRequest, extensions: tuple[str, ...]) -> "Naming":
+def naming_of(request: AddRequest, extensions: tuple[str, ...]) -> "SourceExpander":
     """Makes sources of what is named; of folders `extensions`, where the request names none."""
-    from kb.intake.sync.named import Naming
+    from kb.intake.sync.expand import SourceExpander
 
-    return Naming(recursive=request.recursive, extensions=request.extensions or extensions)
+    return SourceExpander(recursive=request.recursive, extensions=request.extensions or extensions)

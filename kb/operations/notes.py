@@ -8,7 +8,7 @@ from kb.model import note
 
 if TYPE_CHECKING:
     from kb.home.app import App
-    from kb.knowledge.notebook import Logged, PushReport, TidyReport, Undone
+    from kb.knowledge.notebook import Logged, PushReport, TidyReport, UndoResult
 
     Commit = Logged
     """A commit of the notebook."""
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     """How the last push went, and how far the remote is behind."""
     TidyResult = TidyReport
     """What was out of order, and what was done about it."""
-    UndoResult = Undone
-    """What was taken back."""
 
 NOTE_BYTES_MAX: Final = note.NOTE_BYTES_MAX
 """A note that has more is refused."""

@@ -10,12 +10,12 @@ from kb.operations.pack_registered import PackDescription, describe
 
 if TYPE_CHECKING:
     from kb.home.app import App
-    from kb.home.services.packs import Placed, Signed
+    from kb.home.services.packs import PlacedPack, Signed
     from kb.knowledge.packs.load import Pack
 
     ReadPack = Pack | Signed
     """A pack as it was read, before anything is written: a folder's, or an archive's."""
-    RegisteredPack = Placed
+    RegisteredPack = PlacedPack
     """A pack on the register, its docs still to be taken in."""
 
 Visibility = doc.Visibility
@@ -59,7 +59,7 @@ def take_in(
     app: "App", registered: "RegisteredPack", visibility: Visibility | None = None
 ) -> SyncReport:
     """Take a registered pack's docs in; the report has one source. Workers have to do the rest."""
-    from kb.intake.sync.current import SyncOptions
+    from kb.intake.sync.sync_all import SyncOptions
 
     # What an archive leaves out is gone from it for good: a manifest that is whole says so.
     options = SyncOptions(

@@ -75,15 +75,15 @@ def run(request: BuildPackRequest) -> BuiltPack:
 
 def _files(top: Path) -> tuple[list[Path], list[str]]:
     """The markdown below a folder, and a line for each file that could not be read."""
-    from kb.intake.sync.walk import Found, Passed, walk
+    from kb.intake.sync.walk import SkippedFile, WalkedFile, walk
 
     seen = list(walk(top, _MARKDOWN))
     unread = [
         f"{display_name(passed.path)}: {passed.reason}"
         for passed in seen
-        if isinstance(passed, Passed) and passed.failed
+        if isinstance(passed, SkippedFile) and passed.failed
     ]
-    return [found.path for found in seen if isinstance(found, Found)], unread
+    return [found.path for found in seen if isinstance(found, WalkedFile)], unread
 
 
 def _result(built: "Built", path: Path, *, is_written: bool, unread: list[str]) -> BuildPackResult:

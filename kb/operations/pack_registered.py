@@ -91,8 +91,8 @@ def remove_pack(app: "App", name: str) -> RemovePackResult:
     Those that were unpacked from an archive go with a later compaction. Raises UnknownPack,
     SharedSelector, ReadOnlyHome.
     """
-    from kb.intake.sync.current import SyncOptions
     from kb.intake.sync.origins import UnknownSource
+    from kb.intake.sync.sync_all import SyncOptions
     from kb.knowledge.packs import register
     from kb.model.origin import origin_id
 

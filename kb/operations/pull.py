@@ -50,11 +50,11 @@ def run(app: "App", request: PullRequest) -> "PullResult":
         return app.registries.pull(selection, lambda: app.adder(parser, options))
 
 
-def merged(results: "Sequence[SpacePull]") -> "PullResult":
+def combined(results: "Sequence[SpacePull]") -> "PullResult":
     """The results of several spaces as one, each entry and registry with its space."""
-    from kb.knowledge.registry.report import combined
+    from kb.knowledge.registry import report
 
-    return combined(results)
+    return report.combined(results)
 
 
 def made_homes(homes: "Sequence[SpaceHome]") -> "tuple[SpaceHome, ...]":

@@ -11,9 +11,11 @@ from kb.model.doc import Scope
 from kb.model.search import (
     NOTHING_HERE,
     Filters,
+    Hit,
     SearchRequest,
     SearchResult,
 )
+from kb.model.source import file_lsid
 from kb.operations.fields import BUDGET, ENTITIES, FILTER_BOUNDS, HITS
 from kb.operations.operation import Address, Bounds, Operation, Tool
 
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "NOTHING_HERE",
     "SEARCH",
+    "Hit",
     "Mark",
     "MarkedResult",
     "SearchRequest",
     "SearchResult",
     "ShownSearch",
+    "file_lsid",
     "run",
 ]
 

@@ -20,10 +20,10 @@ class SourceList(Struct, frozen=True, kw_only=True):
 
 def list_sources(app: "App") -> SourceList:
     """The sources, in the order of kind and place."""
-    from kb.intake.sync.origins import listed
+    from kb.intake.sync.origins import list_origins
 
     with app.store.read() as txn:
-        return SourceList(sources=listed(txn))
+        return SourceList(sources=list_origins(txn))
 
 
 def remove_source(app: "App", ident: str) -> CurrentSource:

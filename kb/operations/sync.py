@@ -42,7 +42,7 @@ def run(
     request accepts that: the result says that it is held back. Raises UnknownSource or AmbiguousId
     for what `only` names, and StoreFull or ReadOnlyHome, which end the run.
     """
-    from kb.intake.sync.current import SyncOptions
+    from kb.intake.sync.sync_all import SyncOptions
 
     options = SyncOptions(
         interval_min=request.interval_min,

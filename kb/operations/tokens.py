@@ -9,6 +9,7 @@ from kb.model.token import ROLES, Role
 
 if TYPE_CHECKING:
     from kb.home.app import App
+    from kb.store.trust.local_token import LocalToken
 
 TokenRole = Role
 TOKEN_ROLES: Final = ROLES
@@ -40,7 +41,7 @@ class TokenList(Struct, frozen=True, kw_only=True):
     tokens: list[ListedToken]
 
 
-class Link(Struct, frozen=True, kw_only=True):
+class PageLink(Struct, frozen=True, kw_only=True):
     """A way into the page that opens once, within an hour."""
 
     path: str
@@ -64,7 +65,7 @@ def list_tokens(app: "App") -> TokenList:
     from kb.store import tokens
 
     with app.store.read() as txn:
-        rows = tokens.listed(txn)
+        rows = tokens.list_tokens(txn)
     return TokenList(
         tokens=[
             ListedToken(name=row.name, user=row.user, role=row.role, added_ms=row.added_ms)
@@ -80,11 +81,8 @@ def remove_token(app: "App", name: str) -> str:
     return tokens.remove(app.store, name).name
 
 
-def own_token() -> str:
-    """The token of the person at this machine, which every server that they start takes.
+def local_token() -> "LocalToken":
+    """The token of the person at this machine, which every server that they start takes."""
+    from kb.store.trust import local_token as local
 
-    It is made where there is none. Raises ReadOnlyHome.
-    """
-    from kb.store.trust.local_token import local_token
-
-    return local_token().read_or_create()
+    return local.local_token()

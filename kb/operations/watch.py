@@ -124,8 +124,8 @@ class _Watch:
 
     def _sync(self, origin: Origin) -> bool:
         """Compare a folder with its docs; returns False where another process is doing so."""
-        from kb.intake.sync.current import SyncOptions
         from kb.intake.sync.origins import UnknownSource
+        from kb.intake.sync.sync_all import SyncOptions
 
         options = SyncOptions(
             only=origin.origin_id,
@@ -143,10 +143,10 @@ class _Watch:
 
 def _folders(app: "App") -> list[Origin]:
     """Registered folders that are there."""
-    from kb.intake.sync.origins import listed
+    from kb.intake.sync.origins import list_origins
 
     with app.store.read() as txn:
-        origins = listed(txn)
+        origins = list_origins(txn)
     return [
         origin
         for origin in origins
@@ -155,9 +155,9 @@ def _folders(app: "App") -> list[Origin]:
 
 
 def _folder_of(origin: Origin) -> Path:
-    from kb.intake.sync.origins import folder_of
+    from kb.intake.sync.origins import origin_folder
 
-    return folder_of(origin)
+    return origin_folder(origin)
 
 
 def concerns(path: str, origins: Iterable[Origin], home: str) -> bool:

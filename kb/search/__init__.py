@@ -1,1 +1,1 @@
-"""Where is it? Candidates of both legs are filtered, fused, spread out and given their text."""
+"""Which chunks match a query? Candidates are found, filtered, fused, and given their text."""

@@ -11,8 +11,8 @@ from kb.model.ids import ChunkNo, Lsid
 from kb.model.search import LearnCall, SearchRequest
 from kb.model.text import Chunk
 from kb.search.filters import has_filters, may_appear
-from kb.search.index.result import Hits
-from kb.search.index.scan import similarities
+from kb.search.index.hits import IndexHits
+from kb.search.index.scan import masked_cosines
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WIDEN_FACTOR: Final = 4
 
-FetchHits = Callable[[int], Hits]
+FetchHits = Callable[[int], IndexHits]
 """The best hits of a leg; takes their number."""
 LearnCalls = Callable[[Doc], LearnCall | None]
 """The call that loads the topic's subject that a doc is; None where the subject is disabled."""
@@ -107,7 +107,7 @@ class OtherSourcesFilter(CandidateFilter):
         return admitted
 
 
-def gather(fetch: FetchHits, post_filter: ChunkFilter | None, wanted: int) -> Hits:
+def gather(fetch: FetchHits, post_filter: ChunkFilter | None, wanted: int) -> IndexHits:
     """Fetch more hits of a leg until `wanted` are admitted or it has no more; keeps their order.
 
     Without a filter the first `wanted` hits are taken as they are: the leg has filtered them.
@@ -124,7 +124,7 @@ def gather(fetch: FetchHits, post_filter: ChunkFilter | None, wanted: int) -> Hi
         ]
         if len(admitted) >= wanted or len(hits.nos) < limit:
             first = admitted[:wanted]
-            return Hits(nos=[no for no, _ in first], scores=[score for _, score in first])
+            return IndexHits(nos=[no for no, _ in first], scores=[score for _, score in first])
         limit *= _WIDEN_FACTOR
 
 
@@ -145,8 +145,8 @@ class Candidates(Struct, frozen=True, kw_only=True):
 
 
 def merge_legs(
-    lexical: Hits | None,
-    dense: Hits | None,
+    lexical: IndexHits | None,
+    dense: IndexHits | None,
     index: ChunkVectors | None,
     query: "NDArray[np.float32] | None",
     lexical_ceiling: float = 0.0,
@@ -166,7 +166,7 @@ def merge_legs(
     vectors = np.zeros((len(nos), 1), dtype=np.float32)
     if index is not None and query is not None and nos:
         vectors, present = index.vectors(nos)
-        cosines = similarities(vectors, present, query)
+        cosines = masked_cosines(vectors, present, query)
     return Candidates(
         nos=nos,
         lexical=lexical_scores,
@@ -178,7 +178,7 @@ def merge_legs(
     )
 
 
-def _ranks(leg: Hits | None) -> dict[ChunkNo, int]:
+def _ranks(leg: IndexHits | None) -> dict[ChunkNo, int]:
     if leg is None:
         return {}
     return {ChunkNo(no): rank for rank, no in enumerate(leg.nos, 1)}

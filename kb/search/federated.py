@@ -30,8 +30,8 @@ from kb.search.federated_homes import (
 )
 from kb.search.fit import BACKGROUND_CHUNKS, apply_fit, fit_context, fit_rule
 from kb.search.hits import ScoredChunk, build_hit, fill_hits
-from kb.search.index.lexical_engine import ranked as rank_rows
-from kb.search.index.result import Hits
+from kb.search.index.hits import IndexHits
+from kb.search.index.lexical_tantivy import rank_rows
 from kb.search.legs import PreparedQuery
 from kb.search.order import Ordering
 from kb.search.pending import pending_warnings
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kb.search.budget import ChunkSpan
-    from kb.search.index.joint import Frequencies
+    from kb.search.index.idf import TermFrequencies
 
 
 class HomeQuery(Struct, frozen=True, kw_only=True):
@@ -253,7 +253,7 @@ class _Ranking:
         if legs.dense is not None:
             best = sorted((-score, no) for score, no in legs.dense if no not in without)
             del best[self._wanted :]
-            dense = Hits(nos=[no for _, no in best], scores=[-score for score, _ in best])
+            dense = IndexHits(nos=[no for _, no in best], scores=[-score for score, _ in best])
         ceiling = 0.0
         if dense is not None:
             vectors = _FederatedVectors(self._parts)
@@ -297,7 +297,7 @@ class _Ranking:
         vectors = [part.legs.query_vector(part.query) for part in self._parts]
         return None if any(vector is None for vector in vectors) else vectors[0]
 
-    def _others(self, position: int) -> "list[Frequencies]":
+    def _others(self, position: int) -> "list[TermFrequencies]":
         """The term frequencies of the homes but for one."""
         return [
             frequencies

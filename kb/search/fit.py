@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kb.model.text import indexed_text
 from kb.search.candidates import Candidates
 from kb.search.hits import FIT_THRESHOLD, ScoredChunk
-from kb.search.index.words import ANALYSIS_VERSION, is_han, terms, terms_in
+from kb.search.index.analysis import ANALYSIS_VERSION, is_han, terms, terms_in
 
 BACKGROUND_COSINE: Final = 0.03
 """The cosine of unrelated texts under the built-in model."""

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Final, Literal
 
-from kb.model.doc import Doc, Seen
+from kb.model.doc import Doc, SourceStamp
 from kb.model.ids import Lsid
 from kb.model.origin import origin_id
 from kb.model.search import Freshness
@@ -79,5 +79,5 @@ def _page_freshness(txn: ReadTxn, doc: Doc) -> Freshness:
     return "unknown" if origin.failures or origin.synced_ms is None else "fresh"
 
 
-def _seen_state(seen: Seen) -> FileState:
+def _seen_state(seen: SourceStamp) -> FileState:
     return seen.size_bytes, seen.mtime_ns, seen.ctime_ns, seen.inode

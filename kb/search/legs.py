@@ -15,8 +15,8 @@ from kb.search.candidates import ChunkFilter, LearnCalls, gather
 from kb.search.entities import EntityMatches, match_entities, mentioning_all
 from kb.search.filters import AudienceCache, allowed_sources, has_filters, readable_audiences
 from kb.search.index import DenseIndex
-from kb.search.index.follow import CatchUp
-from kb.search.index.result import Hits
+from kb.search.index.hits import IndexHits
+from kb.search.index.log_follower import CatchUpReport
 from kb.search.pending import LegName, index_lag
 from kb.store.content.files import ContentStore
 from kb.store.store import Store
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kb.search.index.joint import Frequencies
+    from kb.search.index.idf import TermFrequencies
 
 
 class PreparedQuery(Struct, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class HomeLegs:
         state = index.catch_up(self.store, wait_s=self._lock_wait_s)
         return self._is_behind(state, "dense", query)
 
-    def _is_behind(self, state: CatchUp, leg: LegName, query: PreparedQuery) -> bool:
+    def _is_behind(self, state: CatchUpReport, leg: LegName, query: PreparedQuery) -> bool:
         """Whether an index may still hold what the scope may not see; warns where it is behind."""
         if state.behind or state.problem:
             with self.store.read() as txn:
@@ -118,7 +118,7 @@ class HomeLegs:
                 query.warnings.append(warning)
         return bool(state.behind) and not query.scope.operator
 
-    def frequencies(self, query: PreparedQuery) -> "list[Frequencies]":
+    def frequencies(self, query: PreparedQuery) -> "list[TermFrequencies]":
         """The term frequencies of what the query's scope may read, one for each audience."""
         if query.request.mode == "dense":
             return []
@@ -128,8 +128,8 @@ class HomeLegs:
         self,
         query: PreparedQuery,
         post_filter: ChunkFilter | None,
-        others: "Sequence[Frequencies]" = (),
-    ) -> Hits:
+        others: "Sequence[TermFrequencies]" = (),
+    ) -> IndexHits:
         """The hits of the lexical leg; terms are weighted as if `others` were in this home, too."""
         index = self.backends.lexical()
         # The indexes are split by audience, so that without filters the scope needs no other limit.
@@ -155,7 +155,7 @@ class HomeLegs:
         vector: "NDArray[np.float32]",
         post_filter: ChunkFilter | None,
         candidate_filter: ChunkFilter,
-    ) -> Hits:
+    ) -> IndexHits:
         """The hits of the dense leg, through `candidate_filter` where the index is behind."""
         is_behind = self.follow_dense(index, query)
         return gather(

@@ -10,7 +10,7 @@ from kb.search.diversify import diversify
 from kb.search.entities import EntityMatches
 from kb.search.fuse import LegScores, fuse
 from kb.search.hits import ScoredChunk
-from kb.search.index.scan import similarities
+from kb.search.index.scan import masked_cosines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,7 +126,7 @@ class Ordering:
             return fused
         moved = (1.0 - weight) * vector + weight * (mean / length)
         moved = (moved / np.linalg.norm(moved)).astype(np.float32)
-        return self._fused(candidates, similarities(candidates.vectors, present, moved))
+        return self._fused(candidates, masked_cosines(candidates.vectors, present, moved))
 
     def _boost(self, no: ChunkNo, boosted: Sequence[EntityMatches]) -> float:
         boost = 1.0

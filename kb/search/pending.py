@@ -7,7 +7,7 @@ from typing import Final, Literal
 from kb.model.doc import Doc, Scope
 from kb.model.job import JobKind
 from kb.model.search import SearchMode
-from kb.search.index.follow import CatchUp
+from kb.search.index.log_follower import CatchUpReport
 from kb.store import chunks, docs, log
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
@@ -44,7 +44,7 @@ def _is_visible(txn: ReadTxn, doc_id: str, scope: Scope) -> bool:
     return newest is not None and newest.status == "active" and newest.visible_to(scope)
 
 
-def index_lag(txn: ReadTxn, state: CatchUp, leg: LegName, scope: Scope) -> str | None:
+def index_lag(txn: ReadTxn, state: CatchUpReport, leg: LegName, scope: Scope) -> str | None:
     """A warning that an index is behind the store; None where it is up to date.
 
     A scope that does not see everything is told neither cause nor number, and is warned only where

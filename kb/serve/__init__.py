@@ -1,4 +1,4 @@
-"""Who may ask from outside, and how?
+"""How do programs and agents ask kb? Over HTTP and MCP, both translated into operations.
 
-Protocols over the tools: they translate, and decide nothing.
+It decides nothing itself: the gate checks who asks, and an operation answers.
 """

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from kb.serve.crew import Crew
+from kb.serve.executor import CallExecutor
 from kb.store.store import Store
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ class Changes:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._reader = Crew(1)
+        self._reader = CallExecutor(1)
         self._waiting: dict[asyncio.Future[None], int] = {}
         self._looking: asyncio.Task[None] | None = None
 

@@ -13,7 +13,7 @@ from kb.model.ids import DocId, JobId
 from kb.model.note import NoteStatus
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.model.source import file_lsid
-from kb.model.token import may
+from kb.model.token import role_allows
 from kb.operations import ask
 from kb.serve.http_reply import Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served, has_model
@@ -222,7 +222,7 @@ def job_report(served: Served, ident: str, caller: Caller) -> JobReport:
     """As `job_status`, with all that is kept of it."""
     with served.app.store.read() as txn:
         found = report(txn, ident)
-    if not _is_own(found, caller.scope) and not may(caller.role, "admin"):
+    if not _is_own(found, caller.scope) and not role_allows(caller.role, "admin"):
         raise NoJob(id=ident)
     return shown_job(served, found, caller.scope)
 

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from kb.errors import NoJob, NotFound
 from kb.model.doc import LedgerState
 from kb.model.ids import DocId
-from kb.model.token import Role, may
+from kb.model.token import Role, role_allows
 from kb.search.resolve import resolve_doc, resolve_unchecked
 from kb.serve.http_content import JobStatus, job_status
 from kb.serve.http_reply import EVENTS, Refusal, Reply
@@ -98,7 +98,7 @@ def queue_state(txn: ReadTxn) -> QueueState:
 
 def _events(served: Served, request: EventsQuery, caller: Caller) -> Reply:
     wanted: Role = "writer" if request.job else "reader" if request.doc else "admin"
-    if not may(caller.role, wanted):
+    if not role_allows(caller.role, wanted):
         raise Refusal(403, "forbidden", f"this wants a token of a {wanted}")
     with served.app.store.read() as txn:
         for ident in request.doc:

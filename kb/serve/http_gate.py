@@ -16,16 +16,16 @@ from msgspec import Struct
 from kb.errors import KbError, StoreBusy
 from kb.model.config import ServeSettings
 from kb.model.doc import OPERATOR, Scope
-from kb.model.token import may
-from kb.serve.crew import Crews
+from kb.model.token import role_allows
+from kb.serve.access_log import AccessEntry, AccessLog
+from kb.serve.executor import CallExecutors
 from kb.serve.http_body import Bodies, check_length
-from kb.serve.http_lines import Line, Lines
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_page import PAGE
 from kb.serve.http_reply import RETRY_AFTER, Refusal, Reply, packed, problem_of, tagged
 from kb.serve.http_routes import Caller, Message, Route, Served, Upload, run
 from kb.serve.http_streams import Receive, Send, Streams
-from kb.serve.own_socket import OWN
+from kb.serve.local_socket import OWN
 from kb.serve.sessions import cookie_named
 from kb.store import tokens
 
@@ -44,7 +44,7 @@ _CORS_HEADERS: Final = (
 )
 
 
-class Doors(Struct, frozen=True, kw_only=True):
+class GateOptions(Struct, frozen=True, kw_only=True):
     """Where the server listens, and what it lets in."""
 
     settings: ServeSettings
@@ -94,26 +94,26 @@ class Gate:
         self,
         routes: Sequence[Route],
         served: Served,
-        doors: Doors,
+        options: GateOptions,
         metrics: Metrics,
-        crews: Crews,
-        lines: Lines,
+        executors: CallExecutors,
+        lines: AccessLog,
         streams: Streams,
     ) -> None:
         self.routes = tuple(routes)
         self._served = served
-        self._doors = doors
-        self._said = doors.settings
+        self._options = options
+        self._said = options.settings
         self._metrics = metrics
-        self._crews = crews
+        self._executors = executors
         self._lines = lines
         self._streams = streams
-        self._bodies = Bodies(doors.settings, served.app.paths.tmp)
+        self._bodies = Bodies(options.settings, served.app.paths.tmp)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request. Raises nothing but what the server itself raises."""
         began_s = time.monotonic()
-        request = _read(scope, self._doors.draw(_REQUEST_ID_BYTES).hex())
+        request = _read(scope, self._options.draw(_REQUEST_ID_BYTES).hex())
         reply = await self._answered(request, receive)
         sent = await self._sent(request, reply, receive, send)
         took_s = time.monotonic() - began_s
@@ -121,7 +121,7 @@ class Gate:
         method = request.method if request.method in _METHODS else _UNKNOWN
         self._metrics.observe(route, method, reply.status, took_s)
         self._lines.write(
-            Line(
+            AccessEntry(
                 request_id=request.request_id,
                 method=method,
                 route=route,
@@ -172,7 +172,7 @@ class Gate:
         anybody = self._open_route(request)
         caller = anybody or self._caller(request)
         route, ids = self._route(request)
-        if route.role is not None and not may(caller.role, route.role):
+        if route.role is not None and not role_allows(caller.role, route.role):
             raise Refusal(403, "forbidden", f"this wants a token of a {route.role}")
         takes_file = route.method == "POST" and route.takes == "file"
         said_max = self._said.upload_bytes_max if takes_file else self._said.body_bytes_max
@@ -202,12 +202,14 @@ class Gate:
 
         if not route.waits:
             return work()
-        crew = self._crews.long if route.is_long(self._served, asked) else self._crews.short
-        if crew.is_full:
+        executor = (
+            self._executors.long if route.is_long(self._served, asked) else self._executors.short
+        )
+        if executor.is_full:
             raise _too_busy()
         self._metrics.busy += 1
         try:
-            reply = await crew.run(work)
+            reply = await executor.run(work)
         except StoreBusy as error:
             raise _too_busy() from error
         finally:
@@ -225,7 +227,7 @@ class Gate:
 
     def _check_origin(self, request: _Request) -> None:
         hosts = request.headers.get("host", ())
-        if len(hosts) != 1 or not self._doors.serves(hosts[0]):
+        if len(hosts) != 1 or not self._options.serves(hosts[0]):
             detail = "this host is not served here; the setting serve.hosts names those that are"
             raise Refusal(421, "foreign_host", detail)
         origin = request.header("origin")
@@ -271,13 +273,13 @@ class Gate:
 
     def _caller(self, request: _Request) -> Caller:
         with self._served.app.store.read() as txn:
-            known = tokens.listed(txn)
-        is_open = self._doors.own_token is None and not known and self._doors.is_loopback
+            known = tokens.list_tokens(txn)
+        is_open = self._options.own_token is None and not known and self._options.is_loopback
         if request.is_own or is_open or self._is_operator(request):
             request.user = OPERATOR.user
             return Caller(scope=OPERATOR, role="admin", holds=self._holds(request, OPERATOR))
         scheme, _, secret = request.header("authorization").partition(" ")
-        token = tokens.recognised(known, secret.strip()) if scheme.lower() == "bearer" else None
+        token = tokens.find_by_secret(known, secret.strip()) if scheme.lower() == "bearer" else None
         if token is None:
             challenge = ("www-authenticate", 'Bearer realm="kb"')
             detail = "this wants a token: `kb token own` prints yours, `kb token add` makes others"
@@ -288,7 +290,7 @@ class Gate:
 
     def _is_operator(self, request: _Request) -> bool:
         """Whether the operator's token is shown, or the cookie of a page that they opened."""
-        own = self._doors.own_token
+        own = self._options.own_token
         if own is None:
             return False
         scheme, _, secret = request.header("authorization").partition(" ")
@@ -297,7 +299,7 @@ class Gate:
             return scheme.lower() == "bearer" and hmac.compare_digest(own.encode(), shown)
         # A browser sends it for pages of other ports of this machine, too.
         is_page = request.header("sec-fetch-site") in ("", "none", "same-origin")
-        cookie = cookie_named(request.header("cookie"), self._doors.cookie)
+        cookie = cookie_named(request.header("cookie"), self._options.cookie)
         return is_page and bool(cookie) and self._served.sessions.holds(cookie)
 
     def _holds(self, request: _Request, scope: Scope) -> Callable[[], bool]:

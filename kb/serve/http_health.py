@@ -13,7 +13,7 @@ _NOT_READY: Final = "not ready: {}; the workers try again, and the log of the se
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
-class Health(Struct, frozen=True, kw_only=True):
+class Readiness(Struct, frozen=True, kw_only=True):
     """That all is well."""
 
     status: Literal["ok"] = "ok"
@@ -27,8 +27,8 @@ def health_routes() -> tuple[Route, ...]:
             path="/health/live",
             role=None,
             summary="Whether it answers at all.",
-            run=lambda *_: json_of(Health()),
-            outputs=(Health,),
+            run=lambda *_: json_of(Readiness()),
+            outputs=(Readiness,),
             waits=False,
         ),
         Route(
@@ -37,7 +37,7 @@ def health_routes() -> tuple[Route, ...]:
             role=None,
             summary="Whether the store is read and the workers work.",
             run=_ready,
-            outputs=(Health,),
+            outputs=(Readiness,),
             waits=False,
         ),
     )
@@ -50,7 +50,7 @@ def _ready(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  no
     if trouble is not None:
         detail = _NOT_READY.format(_why(trouble))
         raise Refusal(503, "unavailable", detail, headers=(RETRY_AFTER,))
-    return json_of(Health())
+    return json_of(Readiness())
 
 
 def _why(trouble: KbError | OSError) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from kb.operations.tokens import Link
+from kb.operations.tokens import PageLink
 from kb.serve.http_page import PAGE, PAGE_HEADERS
 from kb.serve.http_reply import Refusal, Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served
@@ -40,7 +40,7 @@ def link_routes() -> tuple[Route, ...]:
             summary="Make a link that opens the page once, for the operator.",
             run=_link,
             takes="nothing",
-            outputs=(Link,),
+            outputs=(PageLink,),
             refuses=(403,),
         ),
     )
@@ -59,4 +59,4 @@ def _opened(served: Served, asked: OpenInput, _: Caller) -> Reply:
 def _link(served: Served, _: Any, caller: Caller) -> Reply:
     if not caller.scope.operator:
         raise Refusal(403, "forbidden", "a link is for the person at the machine")
-    return json_of(Link(path=f"/open/{served.sessions.link()}"))
+    return json_of(PageLink(path=f"/open/{served.sessions.link()}"))

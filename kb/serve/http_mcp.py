@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import KbError
-from kb.model.token import may
+from kb.model.token import role_allows
 from kb.operations.operation import Tool
 from kb.operations.table import HELP, LEARN, TOOLS
-from kb.serve.crew import InPlace
+from kb.serve.executor import InlineExecutor
 from kb.serve.http_reply import JSON, Refusal, Reply
 from kb.serve.http_routes import Caller, Message, Route, Served, has_model
 from kb.serve.mcp import check_installed, make_server
@@ -99,7 +99,7 @@ def _answered(served: Served, message: Message, caller: Caller) -> Reply:
     server = make_server(
         served.asked_by(caller),
         caller.scope,
-        InPlace(),
+        InlineExecutor(),
         _writers(served, caller),
         says_hello=_called(message).method in _HELLO,
     )
@@ -107,7 +107,7 @@ def _answered(served: Served, message: Message, caller: Caller) -> Reply:
 
 
 def _writers(served: Served, caller: Caller) -> tuple[Tool, ...]:
-    if not may(caller.role, "writer"):
+    if not role_allows(caller.role, "writer"):
         return ()
     from kb.serve.writing import writers
 

@@ -13,7 +13,7 @@ from kb.home.app import App
 from kb.home.spaces.homes import SpaceAsked
 from kb.home.spaces.spaces import Spaces
 from kb.model.doc import Scope
-from kb.model.token import Role, may
+from kb.model.token import Role, role_allows
 from kb.operations.failure import Failed, failed, failed_by
 from kb.serve.http_changes import Changes
 from kb.serve.http_reply import JSON, Refusal, Reply, json_of, refusal_of
@@ -70,7 +70,7 @@ class Served(Struct, frozen=True, kw_only=True):
         With `or_own` no space is the server's own home.
         """
         spaces = self.spaces if or_own and space is None else self.spaces_of(caller, space or "all")
-        return spaces if may(caller.role, "writer") else spaces.without_signals()
+        return spaces if role_allows(caller.role, "writer") else spaces.without_signals()
 
 
 class Message(Struct, frozen=True, kw_only=True):

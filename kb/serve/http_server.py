@@ -18,13 +18,13 @@ from msgspec import Struct
 from kb.errors import KbError, UsageError
 from kb.home.spaces.spaces import Spaces
 from kb.model.config import ServeSettings
-from kb.serve.crew import Crew, Crews
+from kb.serve.access_log import AccessLog, LogFormat
+from kb.serve.executor import CallExecutor, CallExecutors
 from kb.serve.http_changes import Changes
 from kb.serve.http_content import content_routes
 from kb.serve.http_events import events_route
-from kb.serve.http_gate import Doors, Gate
+from kb.serve.http_gate import Gate, GateOptions
 from kb.serve.http_health import health_routes
-from kb.serve.http_lines import LineFormat, Lines
 from kb.serve.http_links import link_routes
 from kb.serve.http_mcp import mcp_routes
 from kb.serve.http_metrics import Metrics
@@ -35,7 +35,7 @@ from kb.serve.http_routes import Route, Served
 from kb.serve.http_state import state_routes
 from kb.serve.http_streams import Streams
 from kb.serve.http_writes import write_routes
-from kb.serve.own_socket import own_socket
+from kb.serve.local_socket import own_socket
 from kb.serve.sessions import Sessions
 from kb.store import tokens
 from kb.store.trust.local_token import LocalToken
@@ -115,7 +115,7 @@ def serve(
     said: ServeSettings,
     *,
     stream: TextIO,
-    form: LineFormat,
+    form: LogFormat,
     told: Told,
     own: LocalToken | None,
 ) -> Ended:
@@ -131,7 +131,7 @@ def serve(
     app = spaces.first
     secret = own.read_or_create() if own is not None else None
     with app.store.read() as txn:
-        has_tokens = bool(tokens.listed(txn))
+        has_tokens = bool(tokens.list_tokens(txn))
     listener, is_loopback = bound(said, has_tokens=has_tokens)
     with contextlib.ExitStack() as held:
         held.enter_context(listener)
@@ -139,7 +139,7 @@ def serve(
         host, port = listener.getsockname()[:2]
         if own is not None:
             held.enter_context(own.listening(host, port))
-        doors = Doors(
+        options = GateOptions(
             settings=said,
             host=said.host,
             is_loopback=is_loopback,
@@ -147,9 +147,9 @@ def serve(
             own_token=secret,
             cookie=f"kb-{port}",
         )
-        lines = Lines(stream, form, app.store.clock)
+        lines = AccessLog(stream, form, app.store.clock)
         listeners = (listener,) if inside is None else (listener, inside)
-        ended = _Running(spaces, listeners, doors, lines).run(told)
+        ended = _Running(spaces, listeners, options, lines).run(told)
         return msgspec.structs.replace(ended, is_heard=lines.close(_CALLS_S))
 
 
@@ -160,14 +160,15 @@ class _Running:
         self,
         spaces: Spaces,
         listeners: Sequence[socket.socket],
-        doors: Doors,
-        lines: Lines,
+        options: GateOptions,
+        lines: AccessLog,
     ) -> None:
         """Of the listeners the first is the one whose address is told."""
         self._listeners = listeners
-        app, said = spaces.first, doors.settings
-        self._crews = Crews(
-            short=Crew(_THREADS, said.concurrency_max), long=Crew(said.long_max, said.long_max)
+        app, said = spaces.first, options.settings
+        self._executors = CallExecutors(
+            short=CallExecutor(_THREADS, said.concurrency_max),
+            long=CallExecutor(said.long_max, said.long_max),
         )
         self._pool = app.pool()
         self._pushing = app.notebook.pushing
@@ -183,18 +184,18 @@ class _Running:
             changes=self._changes,
             trouble=lambda: self._pool.trouble,
             counters=metrics.lines,
-            sessions=Sessions(doors.draw),
-            cookie=doors.cookie,
+            sessions=Sessions(options.draw),
+            cookie=options.cookie,
         )
-        self._link = served.sessions.link if doors.own_token else None
-        streams = Streams(doors.settings.streams_max, metrics)
-        gate = Gate(all_routes(), served, doors, metrics, self._crews, lines, streams)
-        self._server = self._uvicorn(gate, streams, doors.settings)
+        self._link = served.sessions.link if options.own_token else None
+        streams = Streams(options.settings.streams_max, metrics)
+        gate = Gate(all_routes(), served, options, metrics, self._executors, lines, streams)
+        self._server = self._uvicorn(gate, streams, options.settings)
 
     def _uvicorn(self, gate: Gate, streams: Streams, said: ServeSettings) -> Any:
         import uvicorn
 
-        from kb.serve.http_wire import Deadlines, TimedProtocol
+        from kb.serve.http_protocol import Deadlines, TimedProtocol
 
         # What it says may quote a request; what is to be said of one, the gate says.
         quiet = logging.getLogger("uvicorn")
@@ -246,7 +247,7 @@ class _Running:
                 self._server.run(sockets=list(self._listeners))
         finally:
             is_quiet = self._pool.shutdown(wait_s=_WORKERS_S)
-            is_quiet = self._crews.close(_CALLS_S) and is_quiet
+            is_quiet = self._executors.close(_CALLS_S) and is_quiet
             is_quiet = self._changes.close(_CALLS_S) and is_quiet
             for one, handler in before.items():
                 signal.signal(one, handler)

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, structs
 
 from kb.errors import NotFound
 from kb.home.stats import Stats, counted
-from kb.intake.sync.origins import listed
+from kb.intake.sync.origins import list_origins
 from kb.knowledge.notebook import JobReport, reports
 from kb.knowledge.notebook.repository import Logged
 from kb.model.doc import LOCAL_USER, Scope, audience_of
@@ -129,7 +129,7 @@ def state_routes() -> tuple[Route, ...]:
 
 def _sources(served: Served, request: ListInput, caller: Caller) -> Reply:
     with served.app.store.read() as txn:
-        found = [origin for origin in listed(txn) if _is_seen(origin, caller.scope)]
+        found = [origin for origin in list_origins(txn) if _is_seen(origin, caller.scope)]
     return json_of(Sources(sources=tuple(found[: request.limit]), total=len(found)))
 
 

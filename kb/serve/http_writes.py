@@ -7,11 +7,11 @@ from msgspec import Meta, Struct
 
 from kb.errors import SourceError, TooLarge
 from kb.intake.ingest.changes import tombstone
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.knowledge.notebook import retry
 from kb.model.doc import Visibility
 from kb.model.ids import DocId
-from kb.model.token import may
+from kb.model.token import role_allows
 from kb.search.resolve import resolve_doc
 from kb.serve.http_content import JobQuery, JobStatus, job_status
 from kb.serve.http_reply import Refusal, Reply, json_of
@@ -143,7 +143,7 @@ def _add(served: Served, request: DocInput, caller: Caller) -> Reply:
 
 def _add_file(served: Served, upload: Upload, caller: Caller) -> Reply:
     said: FileQuery = upload.said
-    wishes = Wishes(
+    ingest_options = IngestOptions(
         title=said.title,
         tags=said.tags or None,
         visibility=said.visibility,
@@ -151,7 +151,7 @@ def _add_file(served: Served, upload: Upload, caller: Caller) -> Reply:
     )
     with upload.file:
         try:
-            return json_of(add_file(served.app, upload.file, said.name, wishes, said.place))
+            return json_of(add_file(served.app, upload.file, said.name, ingest_options, said.place))
         except SourceError as error:
             raise _not_taken_in(error) from error
 
@@ -166,7 +166,7 @@ def _remove(served: Served, request: DocQuery, caller: Caller) -> Reply:
     scope = caller.scope
     with served.app.store.read() as txn:
         doc = resolve_doc(txn, request.id, scope)
-    if doc.owner != scope.user and not may(caller.role, "admin"):
+    if doc.owner != scope.user and not role_allows(caller.role, "admin"):
         raise Refusal(403, "forbidden", "this is somebody else's doc")
     return json_of(Removed(removed=tuple(tombstone(served.app.store, [doc.doc_id]))))
 

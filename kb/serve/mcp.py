@@ -15,7 +15,7 @@ from kb.operations.failure import Failed, failed_by
 from kb.operations.operation import Tool
 from kb.operations.table import answer, answer_by, tools_of
 from kb.serve import resources
-from kb.serve.crew import Calls
+from kb.serve.executor import Calls
 
 if TYPE_CHECKING:
     from mcp import types

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 _END_S: Final = 0.5
 
 
-class Line(threading.Thread):
+class StdioServer(threading.Thread):
     """Answers on standard input and output, where nothing else may write meanwhile.
 
     In a thread of its own, for a read of standard input cannot be interrupted: whoever ends the

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from kb.errors import EmptySource, SourceError
 from kb.home.app import App
 from kb.home.spaces.spaces import Spaces
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.add import AddOptions
 from kb.intake.sync.report import Outcome
 from kb.knowledge.notebook import JobReport, report
@@ -151,21 +151,21 @@ def add(
     with tempfile.TemporaryFile() as text:
         text.write((request.text or "").encode())
         text.seek(0)
-        wishes = Wishes(
+        ingest_options = IngestOptions(
             title=request.title, tags=request.tags or None, visibility=visibility, owner=owner
         )
-        return _taken_in(app, request.url or STDIN_NAME, text, wishes)
+        return _taken_in(app, request.url or STDIN_NAME, text, ingest_options)
 
 
 def add_file(
-    app: App, file: IO[bytes], name: str | None, wishes: Wishes, place: str = ""
+    app: App, file: IO[bytes], name: str | None, ingest_options: IngestOptions, place: str = ""
 ) -> AddOutput:
-    """Take in the bytes of a file of this name, as the owner's that `wishes` names; else as `add`.
+    """Take in the bytes of a file of this name, as the owner's of `ingest_options`; else as `add`.
 
     The same place again, or the same name where no place is said, by the same owner, is the same
     source. Without a name they are taken as standard input is.
     """
-    return _taken_in(app, STDIN_NAME, file, wishes, name, place)
+    return _taken_in(app, STDIN_NAME, file, ingest_options, name, place)
 
 
 def owner_of(scope: Scope) -> str | None:
@@ -177,13 +177,16 @@ def _taken_in(
     app: App,
     source: str,
     file: IO[bytes],
-    wishes: Wishes,
+    ingest_options: IngestOptions,
     file_name: str | None = None,
     file_place: str = "",
 ) -> AddOutput:
     bytes_max = app.settings.ingest.file_bytes_max
     options = AddOptions(
-        wishes=wishes, file_bytes_max=bytes_max, file_name=file_name, file_place=file_place
+        ingest_options=ingest_options,
+        file_bytes_max=bytes_max,
+        file_name=file_name,
+        file_place=file_place,
     )
     with app.parser() as parser:
         adder = app.adder(parser, options)

@@ -1,1 +1,1 @@
-"""What is true? Checksummed records in one ordered, transactional environment."""
+"""What does kb keep? Checksummed records in one ordered, transactional environment."""

@@ -1,4 +1,4 @@
-"""Passages, their vectors and the entities they mention."""
+"""Chunks, their vectors and the entities they mention."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 def get(txn: ReadTxn, no: int) -> Chunk | None:
-    """The passage with this number, or None."""
+    """The chunk with this number, or None."""
     return CHUNKS.get(txn, u64(no))
 
 
 def by_id(txn: ReadTxn, chunk_id: str) -> Chunk | None:
-    """The passage with this id, or None."""
+    """The chunk with this id, or None."""
     ref = CHUNK_IDS.get(txn, chunk_id.encode())
     return get(txn, ref.no) if ref else None
 
 
 def get_active(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
-    """The passage and the newest doc of its source, while that is active."""
+    """The chunk and the newest doc of its source; None unless that doc is active."""
     chunk = get(txn, no)
     if chunk is None:
         return None
@@ -40,18 +40,18 @@ def get_active(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
 
 
 def of_source(txn: ReadTxn, source_no: int) -> list[Chunk]:
-    """The passages of a source in reading order."""
+    """The chunks of a source in reading order."""
     chunks = (get(txn, ref.no) for _, ref in SOURCE_CHUNKS.scan(txn, u64(source_no)))
     return [chunk for chunk in chunks if chunk is not None]
 
 
 def numbers_of(txn: ReadTxn, source_no: int) -> list[ChunkNo]:
-    """The numbers of a source's passages in reading order."""
+    """The numbers of a source's chunks in reading order."""
     return [ref.no for _, ref in SOURCE_CHUNKS.scan(txn, u64(source_no))]
 
 
 def at(txn: ReadTxn, source_no: int, ordinal: int) -> Chunk | None:
-    """The passage at a place of a source: a neighbour, say."""
+    """The chunk of a source at this position, from 0; None if there is none."""
     if ordinal < 0:
         return None
     ref = SOURCE_CHUNKS.get(txn, u64(source_no) + u64(ordinal))
@@ -59,7 +59,7 @@ def at(txn: ReadTxn, source_no: int, ordinal: int) -> Chunk | None:
 
 
 def all_numbers(txn: ReadTxn) -> Iterator[ChunkNo]:
-    """The number of every passage, ascending."""
+    """The number of every chunk, ascending."""
     for key, _ in txn.scan("chunks"):
         yield ChunkNo(from_u64(key))
 
@@ -67,9 +67,9 @@ def all_numbers(txn: ReadTxn) -> Iterator[ChunkNo]:
 def replace_all(
     txn: WriteTxn, source_no: int, new: list[Chunk], mentions: Mapping[ChunkNo, list[Mention]]
 ) -> list[Chunk]:
-    """Make `new` the passages of a source, with their mentions by passage number.
+    """Replace the chunks of a source by `new`, with their mentions by chunk number.
 
-    Returns the passages that were there and are no more.
+    Returns the chunks that were removed.
     """
     old = of_source(txn, source_no)
     for ordinal in range(len(new), len(old)):
@@ -88,7 +88,7 @@ def replace_all(
 
 
 def delete_all(txn: WriteTxn, source_no: int) -> list[Chunk]:
-    """Remove every passage of a source; returns them."""
+    """Remove every chunk of a source; returns them."""
     return replace_all(txn, source_no, [], {})
 
 
@@ -119,16 +119,16 @@ def _put_mentions(txn: WriteTxn, no: int, mentions: Iterable[Mention]) -> None:
 
 
 def mentioning(txn: ReadTxn, entity_key: str) -> Iterator[ChunkNo]:
-    """Numbers of the passages that mention an entity, ascending."""
+    """Numbers of the chunks that mention an entity, ascending."""
     prefix = entity_prefix(entity_key)
     for key, _ in txn.scan("entity_chunks", prefix, prefix_stop(prefix)):
         yield ChunkNo(from_u64(key[-8:]))
 
 
 def entity_keys(txn: ReadTxn, start: str) -> Iterator[str]:
-    """Keys of the entities that start with `start`, in order; their passages may all be hidden.
+    """Keys of the entities that start with `start`, in order; all their chunks may be hidden.
 
-    What is kept under the hash of its key is looked at, too: all of it, at every call.
+    Entities stored under a hash of their key are all read at every call.
     """
     hashed = text_key("")[:1]
     long = (entity.key for _, entity in ENTITIES.scan(txn, hashed))
@@ -139,14 +139,14 @@ def entity_keys(txn: ReadTxn, start: str) -> Iterator[str]:
 
 
 def has_vector(txn: ReadTxn, fingerprint: str, text_hash: str) -> bool:
-    """Whether this text was embedded under this model."""
+    """Whether a text has a vector of this model."""
     return txn.get("vectors", vector_key(fingerprint, text_hash)) is not None
 
 
 def get_vector(
     txn: ReadTxn, fingerprint: str, text_hash: str, dim: int
 ) -> "NDArray[np.float32] | None":
-    """The vector of a text under a model, shape (dim,); StoreDamaged where it is not whole."""
+    """The vector of a text under a model, shape (dim,), or None. Raises StoreDamaged."""
     import numpy as np
 
     key = vector_key(fingerprint, text_hash)
@@ -162,6 +162,6 @@ def get_vector(
 def put_vector(
     txn: WriteTxn, fingerprint: str, text_hash: str, vector: "NDArray[np.float32]"
 ) -> None:
-    """Keep the vector of a text under a model."""
+    """Store the vector of a text under a model."""
     key = vector_key(fingerprint, text_hash)
     txn.put("vectors", key, seal("vectors", key, vector.astype("<f4").tobytes()))

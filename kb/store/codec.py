@@ -1,7 +1,7 @@
-"""How a record lies in a table: version byte, CRC-32 of table, key and body, then the body.
+"""The encoding of a record: version byte, CRC-32 of table, key and body, then the body.
 
-LMDB pages carry no checksum, so each record does; table and key are under it, because a page
-that was lost or misplaced hands out some other record's bytes.
+LMDB pages have no checksum, so each record has one. It covers table and key, because a lost or
+misplaced page returns the bytes of another record.
 """
 
 import functools
@@ -22,12 +22,12 @@ _HEAD: Final = struct.Struct(">BI")
 
 
 def seal(table: str, key: bytes, body: bytes) -> bytes:
-    """The stored form of `body` under `key`."""
+    """Encode `body` as it is stored under `key`."""
     return _HEAD.pack(RECORD_VERSION, _crc(table, key, body)) + body
 
 
 def unseal(table: str, key: bytes, stored: bytes) -> bytes:
-    """The body again; StoreDamaged where it is not what was written here."""
+    """Decode the body. Raises StoreDamaged if it is not what was written under this key."""
     if len(stored) < _HEAD.size:
         raise StoreDamaged("the record is cut short", place=f"{table}/{key.hex()[:16]}")
     version, crc = _HEAD.unpack_from(stored)
@@ -50,12 +50,12 @@ def _crc_of_table(table: str) -> int:
 
 
 def u64(number: int) -> bytes:
-    """Eight bytes that sort as the number does."""
+    """A number as eight big-endian bytes, which sort like the numbers."""
     return number.to_bytes(8, "big")
 
 
 def from_u64(raw: bytes) -> int:
-    """The number again."""
+    """The number that `u64` encoded."""
     return int.from_bytes(raw, "big")
 
 
@@ -63,22 +63,22 @@ class RecordTable(Generic[T]):
     """A table of one record type."""
 
     def __init__(self, table: str, record_type: type[T]) -> None:
-        self.table = table
+        self.name = table
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(record_type)
 
     def get(self, txn: ReadTxn, key: bytes) -> T | None:
-        """The record, or None; StoreDamaged where it is not what was written."""
-        stored = txn.get(self.table, key)
+        """The record, or None. Raises StoreDamaged."""
+        stored = txn.get(self.name, key)
         return None if stored is None else self.decode(key, stored)
 
     def put(self, txn: WriteTxn, key: bytes, record: T) -> None:
-        """Set the record."""
-        txn.put(self.table, key, seal(self.table, key, self._encoder.encode(record)))
+        """Write the record, whatever was there."""
+        txn.put(self.name, key, seal(self.name, key, self._encoder.encode(record)))
 
     def delete(self, txn: WriteTxn, key: bytes) -> bool:
-        """Remove it; False where it was absent."""
-        return txn.delete(self.table, key)
+        """Remove the record; False if it was absent."""
+        return txn.delete(self.name, key)
 
     def scan(
         self, txn: ReadTxn, prefix: bytes = b"", *, start: bytes = b"", reverse: bool = False
@@ -86,14 +86,14 @@ class RecordTable(Generic[T]):
         """Records whose key starts with `prefix` (and is at least `start`), in key order."""
         low = max(prefix, start)
         stop = prefix_stop(prefix) if prefix else None
-        for key, stored in txn.scan(self.table, low, stop, reverse=reverse):
+        for key, stored in txn.scan(self.name, low, stop, reverse=reverse):
             yield key, self.decode(key, stored)
 
     def decode(self, key: bytes, stored: bytes) -> T:
-        """The record as it is stored under `key`; StoreDamaged where it is not what was written."""
-        body = unseal(self.table, key, stored)
+        """Decode the value stored under `key`. Raises StoreDamaged."""
+        body = unseal(self.name, key, stored)
         try:
             return self._decoder.decode(body)
         except msgspec.DecodeError as error:
-            place = f"{self.table}/{key.hex()[:16]}"
+            place = f"{self.name}/{key.hex()[:16]}"
             raise StoreDamaged(f"not the expected record ({error})", place=place) from error

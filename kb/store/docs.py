@@ -44,19 +44,19 @@ def require(txn: ReadTxn, doc_id: str) -> Doc:
 
 
 def all_docs(txn: ReadTxn) -> Iterator[Doc]:
-    """Every doc that has a record, whatever its version or status."""
+    """Every doc with a record, of any version and status."""
     for _, doc in DOCS.scan(txn):
         yield doc
 
 
 def source_no_of(txn: ReadTxn, lsid: Lsid) -> SourceNo | None:
-    """The number of a logical source that was taken in before."""
+    """The number of a known logical source, or None."""
     ref = LSIDS.get(txn, lsid_key(lsid))
     return ref.source_no if ref else None
 
 
 def ensure_source_no(txn: WriteTxn, lsid: Lsid) -> SourceNo:
-    """The number of a logical source, given out now if it is new."""
+    """The number of a logical source; a new source gets the next one."""
     existing = source_no_of(txn, lsid)
     if existing is not None:
         return existing
@@ -66,28 +66,28 @@ def ensure_source_no(txn: WriteTxn, lsid: Lsid) -> SourceNo:
 
 
 def latest(txn: ReadTxn, source_no: int) -> Doc | None:
-    """The newest version of a source."""
+    """The newest version of a source, or None."""
     pointer = VERSIONS.get(txn, u64(source_no))
     return get(txn, pointer.doc_id) if pointer else None
 
 
 def latest_of(txn: ReadTxn, lsid: Lsid) -> Doc | None:
-    """The newest version of a logical source."""
+    """The newest version of a logical source, or None."""
     number = source_no_of(txn, lsid)
     return latest(txn, number) if number is not None else None
 
 
 def release_place(txn: WriteTxn, doc: Doc) -> None:
-    """Free the place of a doc, unless another source has taken it since."""
+    """Free the place of a doc, unless another source has it now."""
     if source_no_of(txn, doc.place) == doc.source_no:
         LSIDS.delete(txn, lsid_key(doc.place))
         SEEN.delete(txn, lsid_key(doc.place))
 
 
 def put_new_version(txn: WriteTxn, doc: Doc) -> None:
-    """Write a doc and point its source at it; its facets replace those of the version before.
+    """Write a doc as the newest version of its source; its facets replace the previous ones.
 
-    Raises StoreDamaged where another source has its id, before anything is written.
+    Raises StoreDamaged before writing if another source has the doc's id.
     """
     existing = get(txn, doc.doc_id)
     if existing is not None and existing.source_no != doc.source_no:
@@ -109,7 +109,7 @@ def put_new_version(txn: WriteTxn, doc: Doc) -> None:
 
 
 def replace(txn: WriteTxn, doc: Doc) -> None:
-    """Write the newest version again with other tags, title, status or visibility."""
+    """Write the newest version again with changed tags, title, status or visibility."""
     previous = latest(txn, doc.source_no)
     if previous:
         _drop_facets(txn, previous)
@@ -118,13 +118,13 @@ def replace(txn: WriteTxn, doc: Doc) -> None:
 
 
 def versions(txn: ReadTxn, source_no: int) -> Iterator[DocId]:
-    """Ids of every version that has a record, oldest first."""
+    """Ids of every version with a record, oldest first."""
     for _, ref in SOURCE_DOCS.scan(txn, u64(source_no)):
         yield ref.doc_id
 
 
 def all_latest(txn: ReadTxn) -> Iterator[Doc]:
-    """The newest version of every source, in the order they first came."""
+    """The newest version of every source, in order of source number."""
     for _, pointer in VERSIONS.scan(txn):
         doc = get(txn, pointer.doc_id)
         if doc is not None:
@@ -139,7 +139,7 @@ def with_facet(txn: ReadTxn, name: str, value: str) -> Iterator[SourceNo]:
 
 
 def facet_values(txn: ReadTxn, name: str) -> Iterator[tuple[str, SourceNo]]:
-    """Each value of a facet with each source that has it, by value; not those kept by hash."""
+    """Pairs of facet value and source, by value; without values stored as a hash."""
     head = name.encode("ascii") + b"\0"
     for key, _ in txn.scan("facets", head, prefix_stop(head)):
         value = text_of(key[len(head) : -9])
@@ -148,9 +148,9 @@ def facet_values(txn: ReadTxn, name: str) -> Iterator[tuple[str, SourceNo]]:
 
 
 def within(txn: ReadTxn, place: str) -> set[SourceNo]:
-    """Numbers of the active sources at a file, folder or address, or below it.
+    """Numbers of the active sources at or below a file, folder or URL.
 
-    What is kept under the hash of its name is looked at, too: all of it, at every call.
+    Sources stored under a hash of their name are all read at every call.
     """
     numbers = set(with_facet(txn, "source", place))
     head = b"source\0"
@@ -191,7 +191,7 @@ def dated(txn: ReadTxn, filters: Filters) -> set[SourceNo]:
 
 
 def audiences(txn: ReadTxn) -> tuple[Audience, ...]:
-    """Every audience that an active doc has, sorted; a look-up to each."""
+    """Every audience of an active doc, sorted. Costs one look-up for each."""
     values: list[Audience] = []
     head = b"audience\0"
     start, stop = head, prefix_stop(head)
@@ -207,7 +207,7 @@ def audiences(txn: ReadTxn) -> tuple[Audience, ...]:
 
 
 def facet_keys(doc: Doc) -> list[bytes]:
-    """Keys of a doc's facets; none unless it is active."""
+    """Keys of a doc's facets; only active docs have facets."""
     if doc.status != "active":
         return []
     pairs = [("kind", doc.kind), ("audience", doc.audience), ("source", doc.source)]
@@ -229,10 +229,10 @@ def _drop_facets(txn: WriteTxn, doc: Doc) -> None:
 
 
 def resolve(txn: ReadTxn, short: str, scope: Scope = OPERATOR) -> DocId | ChunkId:
-    """The one full doc or passage id that starts with `short`, as if a scope's docs were all.
+    """The one doc or chunk id that starts with `short`, among those the scope may see.
 
-    Raises NotFound where none does, AmbiguousId where several do or where fewer than 4 characters
-    are given, which the next doc may make ambiguous.
+    Raises NotFound if there is none, and AmbiguousId if there are several, or if `short` has fewer
+    than 4 characters and is no full id.
     """
     table = {"d": "docs", "c": "chunk_ids"}.get(short[:1])
     if table is None or not short.isascii():
@@ -255,7 +255,7 @@ def resolve(txn: ReadTxn, short: str, scope: Scope = OPERATOR) -> DocId | ChunkI
 
 
 def _may_know(txn: ReadTxn, ident: str, scope: Scope) -> bool:
-    """Whether a scope sees the source that a doc or passage is of, as its newest version says."""
+    """Whether a scope sees the source of a doc or chunk, by its newest version."""
     if scope.operator:
         return True
     if ident.startswith("c"):
@@ -269,7 +269,7 @@ def _may_know(txn: ReadTxn, ident: str, scope: Scope) -> bool:
 
 
 def resolve_doc(txn: ReadTxn, short: str, scope: Scope = OPERATOR) -> DocId:
-    """The one full doc id that starts with `short`. Raises NotFound or AmbiguousId."""
+    """The one doc id that starts with `short`. Raises NotFound or AmbiguousId."""
     if not short.startswith("d"):
         raise NotFound(id=short)
     return DocId(resolve(txn, short, scope))

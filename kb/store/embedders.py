@@ -1,4 +1,4 @@
-"""Which models' vectors the home holds or is working towards."""
+"""The embedding models of a home: the active, the next and the previous one."""
 
 from typing import Final
 
@@ -10,10 +10,10 @@ _KEY: Final = b"set"
 
 
 def in_use(txn: ReadTxn) -> EmbedderSet | None:
-    """The home's models; None before anything was worked on."""
+    """The home's models; None before the first is chosen."""
     return EMBEDDERS.get(txn, _KEY)
 
 
 def put(txn: WriteTxn, chosen: EmbedderSet) -> None:
-    """Make these the home's models."""
+    """Set the home's models."""
     EMBEDDERS.put(txn, _KEY, chosen)

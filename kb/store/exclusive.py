@@ -1,4 +1,4 @@
-"""Having a store to oneself: no other process has it open, and none opens it meanwhile."""
+"""Exclusive access to a store: no other process has it open or can open it meanwhile."""
 
 import fcntl
 import os
@@ -11,10 +11,10 @@ from kb.errors import ReadOnlyHome, StoreBusy
 
 @contextmanager
 def exclusive_access(folder: Path) -> Iterator[Callable[[], None]]:
-    """Hold the store in `folder`; gives what to call before another data file takes its place.
+    """Lock the store in `folder` exclusively, by LMDB's own lock file.
 
-    LMDB's own lock is held: whoever has a store open shares it, in another process. Raises
-    StoreBusy where somebody does, ReadOnlyHome.
+    Yields a function that resets the lock file; call it before another data file replaces the
+    store's. Raises StoreBusy if another process has the store open, and ReadOnlyHome.
     """
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -26,7 +26,7 @@ def exclusive_access(folder: Path) -> Iterator[Callable[[], None]]:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
         except (BlockingIOError, PermissionError) as error:
             raise StoreBusy(place=folder) from error
-        # What it says is of the file that goes; empty, it is written anew.
+        # The lock file describes the old data file; LMDB initializes an empty one again.
         yield lambda: os.ftruncate(fd, 0)
     finally:
         os.close(fd)

@@ -1,8 +1,9 @@
-"""How many sources began at each place: counts that never go back, so that no id is given twice.
+"""Generation numbers: how many sources began at each place, so that no source id is reused.
 
-A source keeps its id wherever it moves, and its old place is free for another source. The birth
-number tells the two apart. Each place has a count of its own: equal files have equal ids in two
-homes, and no id tells how much others have added.
+A source keeps its id when it moves, and its old place becomes free for another source. The
+generation number tells the two apart. Each place has its own count, so that equal files get equal
+ids in two homes, and an id does not reveal how much others have added. On disk a generation is
+called a birth.
 """
 
 from typing import Final
@@ -22,12 +23,12 @@ from kb.store.meta import (
 from kb.store.records import BIRTHS, DOCS, StoredValue
 
 _FLOOR: Final = "birth"
-# More births than one place has in all its time.
+# More generations than one place can have.
 _SKIP: Final = 1 << 20
 
 
 def next_generation(txn: WriteTxn, place: Lsid) -> int:
-    """Count a birth at a place and return its number; the first is 1."""
+    """Count a new source at a place and return its generation; the first is 1."""
     start_counting(txn)
     number = max(last_generation(txn, place), last_number(txn, _FLOOR)) + 1
     BIRTHS.put(txn, lsid_key(place), StoredValue(number=number))
@@ -35,26 +36,26 @@ def next_generation(txn: WriteTxn, place: Lsid) -> int:
 
 
 def last_generation(txn: ReadTxn, place: Lsid) -> int:
-    """How many sources began at a place. Raises StoreDamaged."""
+    """The newest generation at a place; 0 before the first. Raises StoreDamaged."""
     return (BIRTHS.get(txn, lsid_key(place)) or StoredValue()).number
 
 
 def are_counted(txn: ReadTxn) -> bool:
-    """Whether the store counts births: one of an earlier program does not yet."""
+    """Whether the store counts generations; a store of format 1 does not."""
     return get_word(txn, "format") != FORMAT_WITHOUT_GENERATIONS
 
 
 def start_counting(txn: WriteTxn) -> None:
-    """Count births from now on, before docs come or go in a store that did not."""
+    """Upgrade a store of format 1, before docs are added or removed; else do nothing."""
     if not are_counted(txn):
         raise_to_docs(txn)
         set_word(txn, "format", FORMAT)
 
 
 def raise_to_docs(txn: WriteTxn) -> None:
-    """Count at least the births that the docs tell of.
+    """Raise the counts to the generations that the docs have.
 
-    Where a doc cannot be read, what it would tell is taken for lost.
+    If a doc is damaged, its generation is unknown, and some numbers are skipped.
     """
     generations: set[tuple[Lsid, int]] = set()
     has_damage = False
@@ -74,21 +75,21 @@ def raise_to_docs(txn: WriteTxn) -> None:
 
 
 def recount(txn: WriteTxn, *, lost: bool) -> None:
-    """Count the births that the docs tell of; where counts were `lost`, skip what they had."""
+    """Raise the counts to those of the docs; if counts were `lost`, skip some numbers first."""
     if lost:
         skip_lost_numbers(txn)
     raise_to_docs(txn)
 
 
 def skip_lost_numbers(txn: WriteTxn) -> None:
-    """Number later births above all earlier ones, wherever they are.
+    """Let all later generations, at any place, start above every earlier one.
 
-    For a store that lost some counts: nothing tells which places they were of.
+    For a store that lost some counts: it is unknown which places they belonged to.
     """
     highest = max((count.number for _, count in BIRTHS.scan(txn)), default=0)
     try:
         floor = last_number(txn, _FLOOR)
     except StoreDamaged:
-        # How often it was raised is lost, too.
+        # It is unknown how often the floor was raised: skip over many raises.
         floor = _SKIP << 10
     raise_number(txn, _FLOOR, max(highest, floor) + _SKIP)

@@ -1,8 +1,8 @@
-"""The seam: an ordered, transactional key-value environment with one writer at a time.
+"""The storage protocol: an ordered, transactional key-value environment with a single writer.
 
-Nothing above this protocol knows which engine holds the bytes. Keys are 1 to 511 bytes; a caller's
-mistake (a key of another length put, a transaction or environment used after its end) is a
-ValueError, an unknown table a KeyError.
+Code above this protocol does not know the storage engine. Keys have 1 to 511 bytes. Misuse (a key
+of another length, a transaction or environment used after its end) raises ValueError, an unknown
+table KeyError.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ TABLES: Final[tuple[str, ...]] = (
 
 
 class ReadTxn(Protocol):
-    """A consistent view of one moment."""
+    """A consistent snapshot of the tables."""
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """Return the value, or None."""
@@ -75,15 +75,15 @@ class ReadTxn(Protocol):
         ...
 
     def last_txn(self) -> int:
-        """The number of the newest change in this view: equal numbers, equal views.
+        """The number of the newest commit in this view: equal numbers mean equal views.
 
-        While it writes, the number that its own change will have.
+        In a write transaction, the number that its own commit will have.
         """
         ...
 
 
 class WriteTxn(ReadTxn, Protocol):
-    """The one writer's view; all of it is kept at the end, or none."""
+    """The single writer's transaction: committed as a whole, or not at all."""
 
     def put(self, table: str, key: bytes, value: bytes) -> None:
         """Set the value, whatever was there."""
@@ -95,10 +95,10 @@ class WriteTxn(ReadTxn, Protocol):
 
 
 class Environment(Protocol):
-    """Opens transactions. A block left by an exception keeps nothing."""
+    """Opens transactions. An exception in the block rolls back a write transaction."""
 
     def read(self) -> AbstractContextManager[ReadTxn]:
-        """A read transaction; any number at once, none waits for the writer."""
+        """A read transaction; any number may be open, and none waits for the writer."""
         ...
 
     def write(self) -> AbstractContextManager[WriteTxn]:
@@ -110,32 +110,32 @@ class Environment(Protocol):
         ...
 
     def last_txn(self) -> int:
-        """A number that every kept change, of any process, makes greater; it costs no look-up."""
+        """The number of the newest commit of any process; it only grows. Costs no look-up."""
         ...
 
     def reap_readers(self) -> int:
-        """Free the slots of readers that died; returns how many."""
+        """Free the reader slots of dead processes; returns how many."""
         ...
 
     def copy_to(self, folder: Path) -> None:
-        """Write what one moment holds as an LMDB environment into the empty `folder`, durably.
+        """Write a snapshot durably into the empty `folder`, as an LMDB environment.
 
-        No writer waits for it. Raises StoreFull, ReadOnlyHome or StoreDamaged.
+        Does not block writers. Raises StoreFull, ReadOnlyHome or StoreDamaged.
         """
         ...
 
     def close(self) -> None:
-        """Give back what is held; a second call does nothing."""
+        """Release all resources; a second call does nothing."""
         ...
 
 
 def check_key(key: bytes) -> None:
-    """Raise ValueError where a key cannot be put."""
+    """Raise ValueError if a key has an invalid length."""
     if not 1 <= len(key) <= KEY_BYTES_MAX:
         raise ValueError(f"a key has 1 to {KEY_BYTES_MAX} bytes, not {len(key)}")
 
 
 def prefix_stop(prefix: bytes) -> bytes | None:
-    """The smallest key above every key that starts with `prefix`; None where there is none."""
+    """The smallest key above all keys that start with `prefix`; None if there is none."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

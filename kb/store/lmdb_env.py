@@ -1,4 +1,4 @@
-"""The environment on LMDB: one memory-mapped file, many readers, one writer, every process."""
+"""The environment on LMDB: one memory-mapped file with many readers and one writer."""
 
 import errno
 import os
@@ -14,21 +14,21 @@ from kb.model.failpoints import failpoint
 from kb.store import pages
 from kb.store.kv import KEY_BYTES_MAX, TABLES, ReadTxn, WriteTxn, check_key
 
-# Address space, not disk: the file grows only as far as its data. Chosen once, so that no
-# process ever has to resize the map under another. Smaller where address space is limited.
+# Sizes of the map, in address space: the file grows only with its data. The map is this large so
+# that no process has to resize it; smaller sizes are tried if address space is limited.
 _MAP_BYTES: Final = tuple(1 << bits for bits in (40, 36, 33, 30))
 _READERS_MAX: Final = 510
-# One byte longer than a key can be: never found.
+# One byte longer than the longest key, so it is never found.
 _NO_KEY: Final = bytes(KEY_BYTES_MAX + 1)
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CODES: Final = (*_NO_ROOM, errno.EIO, errno.EACCES, errno.EROFS, errno.EPERM)
 _ROOM_PROBED_BYTES: Final = 1 << 20
-# Without `buffers`, lmdb hands out bytes; its annotations allow for both.
+# Without `buffers`, lmdb returns bytes; its annotations allow both.
 _Pairs = Iterator[tuple[bytes, bytes]]
 
 
 class _LmdbView:
-    # A table is None where a store of an earlier program lacks it and it may not be made.
+    # A table is None if an older store lacks it and the environment is read-only.
     def __init__(self, txn: "lmdb.Transaction", dbs: dict[str, "lmdb._Database | None"]) -> None:
         self._live: lmdb.Transaction | None = txn
         self._dbs = dbs
@@ -43,7 +43,7 @@ class _LmdbView:
         self._live = None
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        # LMDB takes an empty key for a mistake; to us it is a key that nothing can have.
+        # LMDB raises an error for an empty key; here it is a key that does not exist.
         txn, db = self._txn, self._dbs[table]
         return cast("bytes | None", txn.get(key or _NO_KEY, db=db)) if db is not None else None
 
@@ -64,7 +64,7 @@ class _LmdbView:
             pairs = _backwards(cursor, start, stop) if reverse else _forwards(cursor, start, stop)
             for pair in pairs:
                 yield pair
-                # Raises where the block has ended; the cursor went with it.
+                # Raises if the transaction has ended, and its cursor with it.
                 _ = self._txn
 
 
@@ -103,12 +103,12 @@ def _backwards(
 
 
 class LmdbEnvironment:
-    """One LMDB environment in `folder`, made there if absent unless `read_only`."""
+    """The LMDB environment in `folder`; created if missing, unless `read_only`."""
 
     def __init__(self, folder: Path, *, read_only: bool = False, locked: bool = True) -> None:
-        """Open it; raises StoreDamaged, ReadOnlyHome or StoreFull, never an lmdb error.
+        """Open it. Raises StoreDamaged, ReadOnlyHome or StoreFull, never an lmdb error.
 
-        Without `locked` nothing is written beside the data file, and nobody may write to it.
+        Without `locked` no lock file is used, so nobody may write to the data file.
         """
         self._folder = folder
         self._data_file = folder / "data.mdb"
@@ -127,7 +127,7 @@ class LmdbEnvironment:
         try:
             return self._env.open_db(name.encode(), create=not read_only)
         except lmdb.NotFoundError:
-            # Every store has had this one: without it the file is no store of ours.
+            # Every version of kb makes this table: without it the file is not a store of kb.
             if name == "meta":
                 raise
             return None
@@ -152,7 +152,7 @@ class LmdbEnvironment:
     def write(self) -> Iterator[WriteTxn]:
         """The write transaction; durable (fsync) when the block has ended.
 
-        Raises StoreFull with the previous state whole, WrongProcess after a fork.
+        Raises StoreFull, which leaves the previous state intact, and WrongProcess after a fork.
         """
         self._check_usable()
         with self._translated_errors():
@@ -175,7 +175,7 @@ class LmdbEnvironment:
         except OSError as error:
             txn.abort()
             raise _errno_error(error.errno or 0, str(error), self._folder) from error
-        # Without it a file is often shorter than LMDB counts, and looks cut when next opened.
+        # LMDB may count pages that it did not write; padding keeps the file from looking truncated.
         with suppress(OSError):
             pages.pad(self._data_file, self.size_bytes())
 
@@ -194,17 +194,17 @@ class LmdbEnvironment:
         return int((info["last_pgno"] + 1) * stat["psize"])
 
     def last_txn(self) -> int:
-        """The number of the newest transaction that was kept."""
+        """The number of the newest committed transaction."""
         self._check_usable()
         return int(self._env.info()["last_txnid"])
 
     def reap_readers(self) -> int:
-        """Free the slots of readers that died; returns how many."""
+        """Free the reader slots of dead processes; returns how many."""
         self._check_usable()
         return int(self._env.reader_check())
 
     def copy_to(self, folder: Path) -> None:
-        """Write what one moment holds, without its free pages, into the empty `folder`."""
+        """Write a snapshot without free pages into the empty `folder`."""
         self._check_usable()
         try:
             self._env.copy(str(folder), compact=True)
@@ -216,7 +216,7 @@ class LmdbEnvironment:
             raise _errno_error(error.errno or 0, str(error), folder) from error
 
     def close(self) -> None:
-        """Close, unless this is a forked child: the parent's environment is not ours to touch."""
+        """Close, except in a forked child: the environment belongs to the parent."""
         if not self._closed and os.getpid() == self._pid:
             self._env.close()
         self._closed = True
@@ -256,9 +256,9 @@ def _open_lmdb(folder: Path, *, read_only: bool, locked: bool) -> "lmdb.Environm
 
 @contextmanager
 def pin_snapshot(folder: Path) -> Iterator[int | None]:
-    """Keep writers from using the pages of one transaction again; its number.
+    """Hold a read transaction, which keeps its pages from being reused; yields its number.
 
-    None where LMDB does not open the file. No page but the two roots is touched.
+    Yields None if LMDB cannot open the file. Reads no page but the two roots.
     """
     with ExitStack() as stack:
         number = None
@@ -283,11 +283,11 @@ def _translate_error(error: "lmdb.Error", place: Path) -> KbError:
 
 
 def _copy_error(error: "lmdb.Error", folder: Path, to: Path) -> KbError:
-    """What kept a store from being copied: most often the place that it is copied to."""
+    """The error of a failed copy: most often the target has no room or cannot be written."""
     translated = _translate_error(error, to)
     if not isinstance(translated, StoreDamaged):
         return translated
-    # A part of a block that found room makes LMDB say that an argument is wrong.
+    # After a partial write LMDB reports an invalid argument, although the disk is full.
     if _is_disk_full(to):
         detail = "the disk is full, or the size of files is limited (ulimit -f)"
         return StoreFull(detail, place=to)
@@ -295,7 +295,7 @@ def _copy_error(error: "lmdb.Error", folder: Path, to: Path) -> KbError:
 
 
 def _errno_error(code: int, text: str, place: Path) -> KbError:
-    # LMDB says EIO of a short write, which is how a disk fills up.
+    # LMDB reports EIO for a short write, which is what a full disk causes.
     if code == errno.EFBIG:
         return StoreFull(f"{text} (ulimit -f limits the size of files)", place=place)
     if code in _NO_ROOM or (code == errno.EIO and _is_disk_full(place)):
@@ -306,7 +306,7 @@ def _errno_error(code: int, text: str, place: Path) -> KbError:
 
 
 def _is_disk_full(folder: Path) -> bool:
-    """Whether a file a little longer than the data file could not be made here."""
+    """Whether there is no room for a file slightly longer than the data file."""
     probe = folder / f"probe-{os.getpid()}"
     try:
         size_bytes = (folder / "data.mdb").stat().st_size

@@ -1,4 +1,4 @@
-"""The change log: what the caches follow, appended in the transaction that made the change."""
+"""The change log, which the caches follow; written in the transaction of the change."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from kb.store.records import LOG
 def append(
     txn: WriteTxn, nos: Iterable[int], *, words: bool = False, vectors: bool = False
 ) -> None:
-    """Say that these passages changed; nothing is written for none."""
+    """Log that these chunks changed; an empty `nos` writes nothing."""
     entry = LogEntry(nos=tuple(nos), words=words, vectors=vectors)
     if entry.nos:
         LOG.put(txn, u64(next_number(txn, "log")), entry)
@@ -25,7 +25,7 @@ def last_seq(txn: ReadTxn) -> int:
 
 
 def first_seq(txn: ReadTxn) -> int:
-    """Sequence number of the oldest entry kept; one past the last where none is kept."""
+    """Sequence number of the oldest entry; one past the last if the log is empty."""
     for key, _ in txn.scan("log"):
         return from_u64(key)
     return last_seq(txn) + 1
@@ -38,7 +38,7 @@ def since(txn: ReadTxn, watermark: int) -> Iterator[tuple[int, LogEntry]]:
 
 
 def truncate(txn: WriteTxn, through: int, limit: int) -> int:
-    """Drop entries up to and with `through`, at most `limit`; returns how many."""
+    """Drop at most `limit` entries up to and including `through`; returns how many."""
     old = txn.scan("log", stop=u64(through + 1))
     keys = [key for key, _ in itertools.islice(old, limit)]
     for key in keys:

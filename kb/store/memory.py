@@ -1,4 +1,4 @@
-"""The environment in memory: the shipped fake, under the same contract suite as LMDB."""
+"""The environment in memory, for tests and missing homes; passes LMDB's contract tests."""
 
 import bisect
 import threading
@@ -47,7 +47,7 @@ class _MemoryView:
         picked = keys[low:high]
         for key in reversed(picked) if reverse else picked:
             yield key, rows[key]
-            # Raises where the block has ended.
+            # Raises if the transaction has ended.
             _ = self._tables
 
 
@@ -64,10 +64,10 @@ class _MemoryTxn(_MemoryView):
 
 
 class MemoryEnvironment:
-    """Tables as dictionaries; a write works on a copy that replaces them at its end."""
+    """Tables as dictionaries; a write transaction works on a copy that replaces them."""
 
     def __init__(self) -> None:
-        # Swapped as one: a reader never has the rows of one change and the number of another.
+        # One tuple, so that a reader never sees the rows of one commit with another's number.
         self._committed: tuple[_Tables, int] = ({name: {} for name in TABLES}, 0)
         self._writer = threading.Lock()
         self._closed = False
@@ -102,7 +102,7 @@ class MemoryEnvironment:
         return sum(len(k) + len(v) for rows in self._committed[0].values() for k, v in rows.items())
 
     def last_txn(self) -> int:
-        """How many writes were kept."""
+        """How many transactions were committed."""
         self._check_open()
         return self._committed[1]
 
@@ -127,7 +127,7 @@ class MemoryEnvironment:
             env.close()
 
     def close(self) -> None:
-        """Refuse what comes after."""
+        """Close: later transactions raise ValueError."""
         self._closed = True
 
     def _check_open(self) -> None:

@@ -1,4 +1,4 @@
-"""What the store keeps about itself: counters that never go back, and a few words."""
+"""The store's metadata: counters that only grow, and a few named texts."""
 
 from typing import Final
 
@@ -6,15 +6,15 @@ from kb.errors import StoreDamaged
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import META, StoredValue
 
-# How the tables are laid out. The one before it had no counts of births.
+# The version of the table layout. Format 1 had no generation counts.
 FORMAT: Final = "2"
 FORMAT_WITHOUT_GENERATIONS: Final = "1"
-# Which chunker's passages the home holds or is working towards.
+# The chunker whose chunks the home has or is making.
 CHUNKER: Final = "chunker"
 
 
 def next_number(txn: WriteTxn, counter: str) -> int:
-    """Count one up and return it; the first is 1. Never gives the same number twice."""
+    """Increment a counter and return it; the first number is 1. No number is reused."""
     return next_numbers(txn, counter, 1)
 
 
@@ -27,22 +27,22 @@ def next_numbers(txn: WriteTxn, counter: str, count: int) -> int:
 
 
 def last_number(txn: ReadTxn, counter: str) -> int:
-    """The number given out last; 0 before the first."""
+    """The last number of a counter; 0 before the first."""
     return (META.get(txn, b"counter:" + counter.encode()) or StoredValue()).number
 
 
 def compactions(txn: ReadTxn) -> int:
-    """How many compactions have come to their end: the clock that nobody can set."""
+    """How many compactions have finished: a clock that nobody can set."""
     return last_number(txn, "compaction")
 
 
 def count_compaction(txn: WriteTxn) -> None:
-    """Say that a compaction has come to its end."""
+    """Count a finished compaction."""
     next_number(txn, "compaction")
 
 
 def raise_number(txn: WriteTxn, counter: str, at_least: int) -> None:
-    """Let a counter go on above `at_least`; never lowers it, and replaces one that is damaged."""
+    """Raise a counter to `at_least`; never lowers it, and replaces a damaged one."""
     key = b"counter:" + counter.encode()
     try:
         current = META.get(txn, key) or StoredValue()
@@ -52,10 +52,10 @@ def raise_number(txn: WriteTxn, counter: str, at_least: int) -> None:
 
 
 def get_word(txn: ReadTxn, name: str) -> str:
-    """A word kept under `name`; empty where there is none."""
+    """The text stored under `name`; empty if there is none."""
     return (META.get(txn, b"word:" + name.encode()) or StoredValue()).text
 
 
 def set_word(txn: WriteTxn, name: str, text: str) -> None:
-    """Keep a word under `name`."""
+    """Store a text under `name`."""
     META.put(txn, b"word:" + name.encode(), StoredValue(text=text))

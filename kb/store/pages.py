@@ -1,8 +1,8 @@
-"""Is the data file long enough for its tree? Asked before a page of it is touched.
+"""Checks that a data file is long enough for its tree, before LMDB maps it.
 
-LMDB maps the file, and a page past its end is a bus error, not an exception. A short file alone
-proves nothing: pages taken and given back within one transaction are counted but not written. So
-where it is short, the pages that the tree names are looked up with plain reads.
+Reading a mapped page past the end of the file is a bus error, not an exception. A short file alone
+proves nothing: LMDB counts pages that were allocated and freed within one transaction but does not
+write them. So for a short file the pages of its tree are followed with plain reads.
 """
 
 import os
@@ -39,7 +39,7 @@ class _Meta(Struct, frozen=True):
 def tree_is_truncated(data_file: Path, txn_id: int) -> bool:
     """Whether the tree of transaction `txn_id` (0: the newest) names a page past the file's end.
 
-    The caller holds a read transaction of that id, so that its pages are not written again.
+    The caller holds a read transaction with that id, so that its pages are not reused.
     """
     fd = os.open(data_file, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -53,7 +53,7 @@ def tree_is_truncated(data_file: Path, txn_id: int) -> bool:
 
 
 def pad(data_file: Path, size_bytes: int) -> None:
-    """Make the file at least so long, where the system can; it is never made shorter."""
+    """Extend the file to at least `size_bytes`, if the system supports it; never shortens it."""
     if data_file.stat().st_size >= size_bytes or not hasattr(os, "posix_fallocate"):
         return
     fd = os.open(data_file, os.O_RDWR | os.O_CLOEXEC)
@@ -97,7 +97,7 @@ def _leads_past_end(fd: int, meta: _Meta, pages: int) -> bool:
 
 
 def _child_pages(raw: bytes) -> Iterator[tuple[int, bool]]:
-    """Numbers of the pages that a page names; True with those that are pages of a tree."""
+    """Numbers of the pages that a page refers to, each with whether it is a tree page."""
     _, _, flags, lower, _ = HEAD.unpack_from(raw)
     if not flags & (BRANCH | LEAF) or lower > len(raw):
         return

@@ -1,10 +1,10 @@
-"""The tables as typed records: what lies where, in one place."""
+"""The typed tables of a store. Field names and table names are the file format."""
 
 from typing import Final
 
 from msgspec import Struct
 
-from kb.model.doc import Doc, LedgerEntry, Seen, VersionPointer
+from kb.model.doc import Doc, LedgerEntry, SourceStamp, VersionPointer
 from kb.model.embedder import EmbedderSet
 from kb.model.ids import ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
@@ -20,14 +20,14 @@ from kb.store.codec import RecordTable
 
 
 class SourceRef(Struct, frozen=True, kw_only=True):
-    """The number of a logical source; `lsid` guards against a hash met twice."""
+    """The number of a logical source; `lsid` guards against a hash collision."""
 
     source_no: SourceNo
     lsid: Lsid
 
 
 class ChunkRef(Struct, frozen=True, kw_only=True):
-    """The number of a passage."""
+    """The number of a chunk."""
 
     no: ChunkNo
 
@@ -45,7 +45,7 @@ class DocRef(Struct, frozen=True, kw_only=True):
 
 
 class Entity(Struct, frozen=True, kw_only=True):
-    """An entity that some passage mentions."""
+    """An entity that some chunk mentions."""
 
     kind: EntityKind
     surface: str
@@ -53,15 +53,15 @@ class Entity(Struct, frozen=True, kw_only=True):
 
 
 class Orphan(Struct, frozen=True, kw_only=True):
-    """A file that nothing named when it was marked."""
+    """The mark of a file that no record named."""
 
     marked_ms: int
     marked_run: int = 0
-    """How many compactions had come to their end then."""
+    """How many compactions had finished then."""
 
 
 class StoredValue(Struct, frozen=True, kw_only=True):
-    """A number or a word that the store keeps about itself."""
+    """A number or a text: a counter, a stamp or a named text of the store itself."""
 
     number: int = 0
     text: str = ""
@@ -69,14 +69,14 @@ class StoredValue(Struct, frozen=True, kw_only=True):
 
 DOCS: Final = RecordTable("docs", Doc)
 LSIDS: Final = RecordTable("lsids", SourceRef)
-# By birthplace: how many sources began there.
+# place -> how many sources began there: the newest generation.
 BIRTHS: Final = RecordTable("births", StoredValue)
 VERSIONS: Final = RecordTable("versions", VersionPointer)
-# source_no + version -> doc id: every version that still has a record.
+# source_no + version -> doc id, for every version that still has a record.
 SOURCE_DOCS: Final = RecordTable("source_docs", DocRef)
 SOURCES: Final = RecordTable("sources", Origin)
-SEEN: Final = RecordTable("seen", Seen)
-# By place: when what a person removed there was forgotten.
+SEEN: Final = RecordTable("seen", SourceStamp)
+# place -> when the doc that a person removed there was purged.
 HOLDS: Final = RecordTable("holds", StoredValue)
 LEDGER: Final = RecordTable("ledger", LedgerEntry)
 JOBS: Final = RecordTable("jobs", Job)
@@ -86,20 +86,20 @@ JOBS_FAILED: Final = RecordTable("jobs_failed", JobRef)
 JOBS_DEDUPE: Final = RecordTable("jobs_dedupe", JobRef)
 CHUNKS: Final = RecordTable("chunks", Chunk)
 CHUNK_IDS: Final = RecordTable("chunk_ids", ChunkRef)
-# source_no + ordinal -> passage number, in reading order.
+# source_no + ordinal -> chunk number, in reading order.
 SOURCE_CHUNKS: Final = RecordTable("source_chunks", ChunkRef)
 ENTITIES: Final = RecordTable("entities", Entity)
 EMBEDDERS: Final = RecordTable("embedders", EmbedderSet)
 PACKS: Final = RecordTable("packs", PackRecord)
 REGISTRIES: Final = RecordTable("registries", RegistryRecord)
-# By the id of the entry.
+# entry id -> the entry.
 PULLED: Final = RecordTable("pulled", PulledEntry)
-# By the id of the job that places the note.
+# id of the job that places the note -> the note.
 NOTES: Final = RecordTable("notes", Note)
 NOTE_TEXTS: Final = RecordTable("note_texts", NoteText)
 PUSHES: Final = RecordTable("pushes", Push)
 SIGNALS: Final = RecordTable("signals", Signal)
-# By its name.
+# name -> the token.
 TOKENS: Final = RecordTable("tokens", Token)
 ORPHANS: Final = RecordTable("orphans", Orphan)
 LOG: Final = RecordTable("log", LogEntry)

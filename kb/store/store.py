@@ -1,4 +1,4 @@
-"""The store of one home: its environment, opened, stamped and closed in one place."""
+"""The store of one home: opens its environment and checks its format."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,7 +12,7 @@ from kb.store.meta import FORMAT, FORMAT_WITHOUT_GENERATIONS, get_word, set_word
 
 
 def check_not_newer(stored_format: str, place: Path | str) -> None:
-    """Raise StoreTooNew where a store says that it has a later format than this program reads."""
+    """Raise StoreTooNew if a stored format is later than the one this program reads."""
     if stored_format.isdecimal() and int(stored_format) > int(FORMAT):
         raise StoreTooNew(f"format {stored_format}; this one reads format {FORMAT}", place=place)
 
@@ -43,10 +43,10 @@ class Store:
         read_only: bool = False,
         locked: bool = True,
     ) -> Self:
-        """Open the LMDB store in `folder`; without `locked`, one that nobody writes to.
+        """Open the LMDB store in `folder`; without `locked`, nobody may write to it.
 
-        Raises NotFound where there is none and `create` is false, StoreTooNew or StoreDamaged where
-        its format is unknown, ReadOnlyHome where it must be made or stamped and cannot be.
+        Raises NotFound if there is none and `create` is false, StoreTooNew or StoreDamaged if its
+        format is unknown, and ReadOnlyHome if it has to be created but cannot be.
         """
         from kb.store.lmdb_env import LmdbEnvironment
 
@@ -75,7 +75,7 @@ class Store:
         with self.read() as txn:
             stored_format = get_word(txn, "format")
             has_docs = not stored_format and txn.count("docs") > 0
-        # The first transaction that needs counts of births makes them.
+        # A store of format 1 is upgraded by the first transaction that needs generations.
         if stored_format in (FORMAT, FORMAT_WITHOUT_GENERATIONS):
             return
         check_not_newer(stored_format, self._place)
@@ -86,11 +86,11 @@ class Store:
                 set_word(txn, "format", FORMAT)
 
     def read(self) -> AbstractContextManager[ReadTxn]:
-        """A consistent view of now."""
+        """A read transaction: a consistent snapshot."""
         return self._env.read()
 
     def write(self) -> AbstractContextManager[WriteTxn]:
-        """The write transaction: durable when its block has ended, or nothing of it is kept."""
+        """The write transaction: durable when its block ends, rolled back by an exception."""
         return self._env.write()
 
     def size_bytes(self) -> int:
@@ -98,15 +98,15 @@ class Store:
         return self._env.size_bytes()
 
     def last_txn(self) -> int:
-        """A number that every kept change, of any process, makes greater; it costs no look-up."""
+        """The number of the newest commit of any process; it only grows. Costs no look-up."""
         return self._env.last_txn()
 
     def reap_readers(self) -> int:
-        """Free the slots of readers that died; returns how many."""
+        """Free the reader slots of dead processes; returns how many."""
         return self._env.reap_readers()
 
     def copy_to(self, folder: Path) -> None:
-        """Write what one moment holds into the empty `folder`, as a store of its own, durably."""
+        """Write a snapshot durably into the empty `folder`, as a store."""
         self._env.copy_to(folder)
 
     def close(self) -> None:

@@ -1,7 +1,6 @@
-"""Is a store whole? Told by a child process, so that no file can end the process that asks.
+"""Surveys a store in a child process, so that a damaged file cannot crash the caller.
 
-For stores that may be damaged, and for those that somebody else made: they are to be surveyed
-before anything here opens them.
+Stores that may be damaged, or that somebody else made, are surveyed before LMDB opens them.
 """
 
 import subprocess
@@ -17,82 +16,82 @@ from kb.model.children import module_argv, module_env
 
 WALL_S_MAX: Final = 1_800.0
 _SUMMARY_PROBLEMS_MAX: Final = 3
-# What nothing else says: without these records a doc is lost.
+# Tables that cannot be derived from others: without their records a doc is lost.
 IRREPLACEABLE: Final = frozenset(("docs", "lsids", "versions", "source_docs"))
 _ENV_KEPT: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 
 class SurveyUnavailable(StoreDamaged):
-    """The process that looks cannot be started; nothing is known of the store."""
+    """The child process cannot be started; the state of the store is unknown."""
 
 
 class StoreProblem(Struct, frozen=True, kw_only=True, tag="problem"):
-    """One thing in a data file that is not as it should be."""
+    """One defect of a data file, or the reason why a survey failed."""
 
     place: str
     """A table, or the part of the file."""
     problem: str
     is_room: bool = False
-    """There was no room to salvage to."""
+    """Whether the disk had no room for the salvaged store."""
 
 
 class TableSurvey(Struct, frozen=True, kw_only=True):
-    """How much of one table can be read."""
+    """How many records of a table are readable."""
 
     name: str
     records: int
-    """As many as it should have."""
+    """How many it should have."""
     readable: int
 
     @property
     def is_whole(self) -> bool:
-        """Whether each record can be read."""
+        """Whether every record is readable."""
         return self.readable == self.records
 
 
 class LostDoc(Struct, frozen=True, kw_only=True):
-    """A doc whose record cannot be read, as other records name it."""
+    """A doc whose record is unreadable, as other records name it."""
 
     doc_id: str
     place: str = ""
-    """The logical source id, where that can be read."""
+    """The logical source id; empty if unknown."""
 
 
 class StoreSurvey(Struct, frozen=True, kw_only=True, tag="survey"):
-    """What a look at every page and record of a data file found."""
+    """The result of reading every page and record of a data file."""
 
     sound: bool
-    """Every page that the newest root leads to, and every record, is as it should be."""
+    """Every page that the newest root leads to, and every record, is intact."""
     is_safe: bool
-    """LMDB may be let at the file: no page of it can end the process. Records may be damaged."""
+    """LMDB may open the file: no page of it crashes the process. Records may be damaged."""
     has_root: bool = False
-    """Whether anything in it can be reached."""
+    """Whether anything in it is readable."""
     format: str = ""
-    """How its tables are laid out, as it says itself; empty where that cannot be read."""
+    """The version of its table layout; empty if unreadable."""
     unread: bool = False
-    """The child failed: nothing is known of the file."""
+    """The child process failed: nothing is known of the file."""
     device: int = 0
     inode: int = 0
-    """Of the file that was looked at."""
+    """Device and inode of the surveyed file."""
     problems: tuple[StoreProblem, ...] = ()
     problems_left_out: int = 0
     """Problems past the first thousand."""
     tables: tuple[TableSurvey, ...] = ()
-    """Those that could be named."""
+    """The tables whose names are readable."""
     lost_docs: tuple[LostDoc, ...] = ()
     """The first thousand."""
     docs_lost: int | None = 0
-    """How many records of docs cannot be read; None where it cannot be told how many there were."""
+    """How many records of docs are unreadable; None if it is unknown how many there were."""
 
     @property
     def needs_salvage(self) -> bool:
-        """Whether it takes a new store to mend it, not a record written again."""
+        """Whether a repair needs a new store, instead of single records written again."""
         damaged = (table.name for table in self.tables if not table.is_whole)
         return not self.is_safe or not IRREPLACEABLE.isdisjoint(damaged)
 
     @property
     def lost_unnamed(self) -> int | None:
-        """How many lost docs nothing names; None where it cannot be told how many are lost."""
+        """How many lost docs no record names; None if unknown."""
         if self.docs_lost is None:
             return None
         return max(0, self.docs_lost - len(self.lost_docs))
@@ -101,13 +100,14 @@ class StoreSurvey(Struct, frozen=True, kw_only=True, tag="survey"):
     def summary(self) -> str:
         """The first few problems, in one line."""
         return "; ".join(
-            f"{one.place}: {one.problem}" for one in self.problems[:_SUMMARY_PROBLEMS_MAX]
+            f"{problem.place}: {problem.problem}"
+            for problem in self.problems[:_SUMMARY_PROBLEMS_MAX]
         )
 
     @property
     def may_lack_docs(self) -> bool:
-        """Whether there may have been docs that it does not name."""
-        return self.docs_lost != 0 or any(one.place == "root" for one in self.problems)
+        """Whether the store may have had docs that no record names."""
+        return self.docs_lost != 0 or any(problem.place == "root" for problem in self.problems)
 
 
 def survey_store(
@@ -117,13 +117,13 @@ def survey_store(
     salvage_to: Path | None = None,
     wall_s_max: float = WALL_S_MAX,
 ) -> StoreSurvey:
-    """Look at the data file of the store in `folder`, in a child process that only reads it.
+    """Survey the store in `folder` in a child process, which only reads the data file.
 
-    With `beside_writers` others may write to it meanwhile: the child then holds a read transaction,
-    by LMDB, which writes to the lock file beside it; without, no line of LMDB sees the file. With
-    `salvage_to`, an empty folder, every record that can be read becomes a new store there. A file
-    that is no regular file, or makes the child fail, is not sound. Raises StoreDamaged where there
-    is no file, or the child cannot be started; with `salvage_to`, where it fails, and StoreFull.
+    With `beside_writers` others may write to the store: the child then holds an LMDB read
+    transaction, which writes to the lock file. Without it LMDB does not touch the file. With
+    `salvage_to`, an empty folder, every readable record is copied into a new store there. A file
+    that makes the child fail is not sound. Raises StoreDamaged if there is no regular file or the
+    child cannot be started; with `salvage_to` also if the child fails, and StoreFull.
     """
     words = [str(folder), "pinned" if beside_writers else "alone", str(salvage_to or "")]
     try:

@@ -1,6 +1,6 @@
-"""The child that looks at a store: `python -m kb.store.surveyor FOLDER alone|pinned [TO]`.
+"""The child process of a survey: `python -m kb.store.surveyor FOLDER alone|pinned [TO]`.
 
-It answers on standard output, in MessagePack: a `StoreSurvey`, or the `Problem` that it met.
+It writes MessagePack to standard output: a `StoreSurvey`, or a `StoreProblem` if it failed.
 """
 
 import os
@@ -30,15 +30,15 @@ _MEMORY_BYTES_MAX: Final = 4 << 30
 _RECORDS_PER_TXN: Final = 10_000
 _PINS_MAX: Final = 20
 _ANSWER_FD: Final = 1
-# Their rows have no value, so no checksum; they follow from records.
+# The rows of these tables have no value and so no checksum; they can be derived from records.
 _UNSEALED: Final = frozenset(("facets", "entity_chunks"))
 _TYPED: Final[dict[str, RecordTable[Any]]] = {
-    found.table: found for found in vars(records).values() if isinstance(found, RecordTable)
+    table.name: table for table in vars(records).values() if isinstance(table, RecordTable)
 }
 
 
 class _Surveyor:
-    """One look at one open file."""
+    """Surveys one open data file."""
 
     def __init__(self, fd: int, txn_id: int | None) -> None:
         self._fd = fd
@@ -48,7 +48,7 @@ class _Surveyor:
         self._left_out = 0
 
     def survey(self) -> StoreSurvey:
-        """Read every page that is led to, and every record."""
+        """Read every reachable page and every record."""
         file = DataFile(self._fd, self._add_page_problem, self._txn_id)
         tables = [self._table(file, table) for table in file.tables()]
         if file.has_root and not any(table.name == "meta" for table in tables):
@@ -80,7 +80,7 @@ class _Surveyor:
         return TableSurvey(name=table.name, records=table.entries, readable=readable)
 
     def _lost_docs(self) -> Iterator[LostDoc]:
-        """Docs that versions name and that have no record, by what else is known of them."""
+        """Docs without a readable record that other records name."""
         known_ids = {key.decode() for key, _ in self._readable("docs")}
         refs = (records.LSIDS.decode(*pair) for pair in self._readable("lsids"))
         places: dict[int, str] = {ref.source_no: ref.lsid for ref in refs}
@@ -99,7 +99,7 @@ class _Surveyor:
         return records.META.decode(_FORMAT_KEY, value).text if value is not None else ""
 
     def _readable(self, name: str) -> Iterator[tuple[bytes, bytes]]:
-        # A table is read once by each `DataFile`: that is how it sees a page that is used twice.
+        # A new `DataFile`, as each one may read a table only once: it detects pages used twice.
         file = DataFile(self._fd, lambda *_: None, self._txn_id)
         for table in file.tables():
             if table.name == name:
@@ -117,7 +117,7 @@ class _Surveyor:
 
 
 def _problem_of(table: str, record: Record) -> str | None:
-    """Why a record is not what was written; None where it is."""
+    """Why a record is damaged; None if it is intact."""
     if table in _UNSEALED:
         return None if record.in_sound_page else "it may not be what was written"
     try:
@@ -138,7 +138,7 @@ def _readable(file: DataFile, table: Table) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _salvage(fd: int, txn_id: int | None, to: Path) -> None:
-    """Make a store in `to` of every record that can be read."""
+    """Copy every readable record into a new store in `to`."""
     from kb.store.lmdb_env import LmdbEnvironment
 
     file = DataFile(fd, lambda *_: None, txn_id)
@@ -159,13 +159,13 @@ def _salvage(fd: int, txn_id: int | None, to: Path) -> None:
 
 @contextmanager
 def _pin(folder: Path, fd: int) -> Iterator[int | None]:
-    """Hold one transaction, and its root still in the file; None where that cannot be."""
+    """Hold a read transaction whose root is still in the file; yields its number, or None."""
     from kb.store.lmdb_env import pin_snapshot
 
     with ExitStack() as stack:
         for _ in range(_PINS_MAX):
             txn_id = stack.enter_context(pin_snapshot(folder))
-            # A root is written over by the change after the next.
+            # Each root is overwritten by the second commit after it.
             if txn_id is None or DataFile(fd, lambda *_: None, txn_id).txn_id == txn_id:
                 break
             stack.close()
@@ -173,9 +173,9 @@ def _pin(folder: Path, fd: int) -> Iterator[int | None]:
 
 
 def main(folder: Path, *, pin: bool, to: Path | None) -> StoreSurvey:
-    """Survey the store, and salvage it into `to`. Raises StoreDamaged, and KbError of `to`."""
+    """Survey the store and salvage it into `to`. Raises StoreDamaged, and KbError for `to`."""
     try:
-        # Neither a pipe nor a device is waited for.
+        # O_NONBLOCK, so that a pipe or device does not block.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         fd = os.open(folder / "data.mdb", flags)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Tokens in the store: added, listed, removed, and recognised."""
+"""Access tokens in the store: add, list, remove and look up."""
 
 import base64
 import hmac
@@ -26,21 +26,23 @@ class UnknownToken(NotFound):
     template = "no token is called {id}; `kb token ls` lists them"
 
 
-def add(store: Store, name: str, user: str, role: Role, draw: Callable[[int], bytes]) -> str:
-    """Keep a new token, and return its secret, which cannot be had again.
+def add(
+    store: Store, name: str, user: str, role: Role, random_bytes: Callable[[int], bytes]
+) -> str:
+    """Store a new token and return its secret, which is not stored.
 
-    `draw` gives random bytes. Raises UsageError for a name that is taken or cannot be one, for a
-    user that cannot be one, and where there are 64 already.
+    `random_bytes` returns so many random bytes. Raises UsageError for a taken or invalid name, for
+    an invalid user, and if there are 64 tokens already.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"a token's name has letters, digits, . _ and -, at most 64: {name!r}")
     if not user.strip() or len(user) > _USER_CHARS_MAX or not user.isprintable():
         raise UsageError(f"a user's name is one line of 1 to {_USER_CHARS_MAX} characters")
-    secret = _PREFIX + base64.urlsafe_b64encode(draw(_SECRET_BYTES)).decode().rstrip("=")
+    secret = _PREFIX + base64.urlsafe_b64encode(random_bytes(_SECRET_BYTES)).decode().rstrip("=")
     with store.write() as txn:
         if TOKENS.get(txn, name.encode()) is not None:
             raise UsageError(f"there is a token {name} already; `kb token rm {name}` removes it")
-        if len(listed(txn)) >= TOKENS_MAX:
+        if len(list_tokens(txn)) >= TOKENS_MAX:
             raise UsageError(f"there are {TOKENS_MAX} tokens already; `kb token rm` removes one")
         token = Token(
             name=name,
@@ -54,7 +56,7 @@ def add(store: Store, name: str, user: str, role: Role, draw: Callable[[int], by
 
 
 def remove(store: Store, name: str) -> Token:
-    """Forget a token, from the next request on. Raises UnknownToken."""
+    """Remove a token; it is invalid from the next request on. Raises UnknownToken."""
     with store.write() as txn:
         token = TOKENS.get(txn, name.encode()) if _NAME.fullmatch(name) else None
         if token is None:
@@ -63,16 +65,16 @@ def remove(store: Store, name: str) -> Token:
     return token
 
 
-def listed(txn: ReadTxn) -> list[Token]:
+def list_tokens(txn: ReadTxn) -> list[Token]:
     """Every token, by name."""
     return [token for _, token in TOKENS.scan(txn)]
 
 
-def recognised(tokens: list[Token], secret: str) -> Token | None:
-    """The token that a secret is of; it takes as long for each, and for none."""
-    shown = sha256_hex(secret)
-    found = None
+def find_by_secret(tokens: list[Token], secret: str) -> Token | None:
+    """The token with this secret, or None; takes the same time for every secret."""
+    digest = sha256_hex(secret)
+    match = None
     for token in tokens:
-        if hmac.compare_digest(token.sha256, shown):
-            found = token
-    return found
+        if hmac.compare_digest(token.sha256, digest):
+            match = token
+    return match

@@ -1,9 +1,9 @@
-"""The records of a data file, read page by page with plain reads: no damage can end the process.
+"""Reads the B+ trees of an LMDB data file with plain reads, so that no damage can crash it.
 
-LMDB trusts its file: a page that is not what it should be ends the process that maps it, or gives
-out another record. Here every page that the newest root leads to is held against what it has to be:
-its number, its kind, its place in the order of keys, and that nothing else leads to it. A page that
-no root leads to is never read, for its old records still carry valid checksums.
+LMDB trusts its file: a damaged page crashes the process that maps it, or returns wrong records.
+This reader verifies every page that the newest root leads to: its number, its kind, the order of
+its keys, and that nothing else leads to it. Unreachable pages are never read, because their old
+records still have valid checksums.
 """
 
 import itertools
@@ -46,22 +46,22 @@ _ROOT: Final = "root"
 
 
 class Table(Struct, frozen=True):
-    """A tree of the file."""
+    """A table: one B+ tree of the file."""
 
     name: str
     entries: int
-    """As many records as it should have."""
+    """How many records it should have."""
     depth: int
     root: int
 
 
 class Record(Struct, frozen=True):
-    """One record as it lies there."""
+    """One record as it is stored."""
 
     key: bytes
     value: bytes
     in_sound_page: bool
-    """False where its page is damaged elsewhere: only a checksum can tell whether this is whole."""
+    """False if its page is damaged elsewhere: then only the checksum can verify the record."""
     is_table: bool = False
 
 
@@ -77,19 +77,19 @@ class _Node(Struct, frozen=True):
     key: bytes
     flags: int
     child: int
-    """Of a branch: the page that it leads to."""
+    """In a branch: number of the child page."""
     value: bytes
-    """Of a leaf: the value, or the number of the page where it begins."""
+    """In a leaf: the value, or the number of its first overflow page."""
     size: int
 
 
 class DataFile:
-    """One moment of a data file. What is amiss is told to `note`, as (place, problem)."""
+    """A snapshot of a data file. Calls `report` with (place, problem) for each defect."""
 
     def __init__(
         self, fd: int, report: Callable[[str, str], None], txn_id: int | None = None
     ) -> None:
-        """Find the root of the transaction `txn_id` in the open file `fd`, else the newest."""
+        """Find the root of transaction `txn_id` in the open file `fd`, or else the newest."""
         self._fd = fd
         self._report = report
         self._root = self._newest_root(txn_id)
@@ -100,11 +100,11 @@ class DataFile:
 
     @property
     def has_root(self) -> bool:
-        """Whether anything in the file can be reached."""
+        """Whether the file has a readable root."""
         return self._root is not None
 
     def tables(self) -> list[Table]:
-        """Read the free list, then the list of tables; returns those that can be named."""
+        """Read the free list, then the list of tables; returns the readable tables."""
         if self._root is None:
             return []
         free = self._table(FREE_LIST, self._root.free)
@@ -118,7 +118,7 @@ class DataFile:
         return [table for table in tables if table is not None]
 
     def records(self, table: Table) -> Iterator[Record]:
-        """Every record of a table that can be reached; to be asked once for each table."""
+        """Every readable record of a table. Call it once for each table."""
         count = 0
         waiting = [(table.root, 1, b"", b"")] if table.root != NO_PAGE else []
         while waiting:
@@ -159,7 +159,7 @@ class DataFile:
         return None if value is None else Record(node.key, value[0], is_sound and value[1])
 
     def _overflow_value(self, place: str, number: int, size: int) -> tuple[bytes, bool] | None:
-        """A value that has pages of its own, and whether their head is whole."""
+        """A value on overflow pages, and whether their header is intact."""
         assert self._root is not None
         least = -(-(HEAD_BYTES + size) // self._root.page_bytes)
         if number + least > len(self._state):
@@ -170,7 +170,7 @@ class DataFile:
             self._report(place, f"page {number} cannot be read")
             return None
         page_number, _, flags, low, high = HEAD.unpack_from(raw)
-        # A value that another has replaced in one change may have had more pages, which stay its.
+        # A longer value that was overwritten in the same transaction leaves more pages than needed.
         run = low | high << 16
         is_sound = (page_number, flags) == (number, _OVERFLOW) and least <= run <= len(self._state)
         if not self._claim_pages(place, number, run if is_sound else least):
@@ -192,7 +192,7 @@ class DataFile:
         return None
 
     def _claim_pages(self, place: str, number: int, run: int) -> bool:
-        """Whether these pages are there, and nothing else has led to them."""
+        """Mark pages as in use; False if they do not exist or are in use already."""
         if number + run > len(self._state):
             self._report(place, f"page {number} lies behind the end of the file")
             return False
@@ -216,11 +216,11 @@ class DataFile:
         return Table(name, entries, depth, root)
 
     def _read_free_list(self, free: Table, root: _Root) -> None:
-        """Mark the free pages; each is listed once, and nothing leads to it."""
+        """Mark the free pages; report entries that are damaged or list a page twice."""
         for record in self.records(free):
             txn_id = int.from_bytes(record.key, sys.byteorder)
             count = U64.unpack_from(record.value)[0] if len(record.value) >= U64.size else -1
-            # Behind the last there may be room for more.
+            # An entry may have spare room after its last number.
             if not 0 <= count < len(record.value) // U64.size or not 0 < txn_id <= root.txn_id:
                 self._report(FREE_LIST, f"the entry of transaction {txn_id} is damaged")
                 continue
@@ -247,7 +247,7 @@ class DataFile:
         for number, root in enumerate(roots):
             if root is None:
                 self._report(_ROOT, f"page {number} cannot be read: the last change may be missing")
-        # They take turns, so that one is of the change before the other's.
+        # Transactions write the two roots in turn.
         if len(readable) == 2 and readable[0].page_bytes != readable[1].page_bytes:
             self._report(_ROOT, "the two roots are not of one file")
         candidates = [root for root in readable if root.txn_id == txn_id] or readable
@@ -269,7 +269,7 @@ def _root_at(fd: int, number: int) -> _Root | None:
 
 
 def _nodes(raw: bytes, kind: int) -> tuple[list[_Node], bool]:
-    """The nodes of a page that lie inside it, and whether it holds them as it should."""
+    """The nodes that lie inside a page, and whether the page layout is intact."""
     _, _, _, lower, upper = HEAD.unpack_from(raw)
     nodes: list[_Node] = []
     places: list[tuple[int, int]] = []
@@ -288,7 +288,7 @@ def _nodes(raw: bytes, kind: int) -> tuple[list[_Node], bool]:
             key = raw[at + NODE.size : data]
             nodes.append(_Node(key, flags if kind == LEAF else 0, child, raw[data:end], size))
             places.append((at, end + (end & 1)))
-    # They lie close, from `upper` to the end of the page.
+    # Nodes are packed from `upper` to the end of the page, without gaps.
     position = upper
     for at, end in sorted(places):
         if at != position:
@@ -299,12 +299,12 @@ def _nodes(raw: bytes, kind: int) -> tuple[list[_Node], bool]:
 
 
 def _are_in_order(name: str, nodes: list[_Node], kind: int, low: bytes, high: bytes) -> bool:
-    """Whether keys ascend from `low` to below `high`; an empty `high` is no bound."""
-    # A branch's first key says nothing: what it leads to begins at `low`.
+    """Whether keys ascend from `low` to below `high`; an empty `high` means no bound."""
+    # The first key of a branch is ignored: its child begins at `low`.
     keys = [node.key for node in (nodes[1:] if kind == BRANCH else nodes)]
     bounds = [low, *keys, high] if high else [low, *keys]
     if name == FREE_LIST:
-        # Numbers, in the order of the machine's bytes.
+        # Keys of the free list are integers in native byte order.
         bounds = [key[::-1] if sys.byteorder == "little" else key for key in bounds]
         if any(len(key) != U64.size for key in keys):
             return False

@@ -1,1 +1,1 @@
-"""Is everything whole, copied and small: how is a home looked after?"""
+"""How is a home looked after? It is checked, repaired, backed up and compacted."""

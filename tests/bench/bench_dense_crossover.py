@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from kb.search.index import hnsw, scan
-from kb.search.index.segments import Segment, SegmentWriter, in_memory, map_segment, unit_rows
+from kb.search.index.segments import Segment, SegmentWriter, map_segment, memory_segment, unit_rows
 
 DIM = 384
 LIMIT = 200
@@ -38,7 +38,7 @@ def written(
     with SegmentWriter(folder, DIM) as writer:
         for low in range(0, rows, BLOCK_ROWS):
             nos = np.arange(low + 1, min(low + BLOCK_ROWS, rows) + 1, dtype="<u8")
-            writer.append(in_memory(nos, nos, drawn(rng, len(nos), centres)))
+            writer.append(memory_segment(nos, nos, drawn(rng, len(nos), centres)))
     return writer.finish()
 
 
@@ -56,7 +56,7 @@ def drop_from_page_cache(path: Path) -> None:
 
 def exact(part: Segment, query: np.ndarray) -> list[int]:
     rows = scan.candidate_rows([part], query, LIMIT, None, None)
-    return scan.rank([part], rows, query, LIMIT).nos
+    return scan.rank_exact([part], rows, query, LIMIT).nos
 
 
 def recall(found: list[list[int]], truth: list[list[int]], depth: int) -> float:

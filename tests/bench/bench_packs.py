@@ -15,8 +15,8 @@ from typing import Any
 import corpus
 
 from kb.home.app import App
-from kb.intake.sync.current import SyncOptions
-from kb.knowledge.packs.export import ExportRequest, export
+from kb.intake.sync.sync_all import SyncOptions
+from kb.knowledge.packs.export import ArchiveSelection, export
 from kb.model.config import load
 from kb.store import docs
 from kb.store.jobs import queue
@@ -46,7 +46,7 @@ def _exported(scratch: Path, passages: int) -> Path:
     with App.open(scratch / "from", load([], [])) as app:
         with app.store.read() as txn:
             found = tuple(docs.all_latest(txn))
-        wanted = ExportRequest(pack_id="books", title="", version="1", docs=found)
+        wanted = ArchiveSelection(pack_id="books", title="", version="1", docs=found)
         export(app.store, app.content, wanted, scratch / "books.tar")
     return scratch / "books.tar"
 

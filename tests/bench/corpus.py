@@ -9,7 +9,7 @@ from kb.home.app import App
 from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir
 from kb.intake.embed.protocol import Span
 from kb.intake.sync.add import AddOptions
-from kb.intake.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
 from kb.model.config import load
 from kb.model.ids import sha256_hex
 
@@ -110,7 +110,7 @@ def take_in(home: Path, folder: Path) -> None:
 def drain(app: App) -> None:
     """Work every job off with the instant embedder."""
     embedder = InstantEmbedder(builtin_model_dir())
-    pool = WorkerPool(app.store, app.content, Models(active=lambda: embedder), WorkerSettings())
+    pool = WorkerPool(app.store, app.content, PoolModels(active=lambda: embedder), WorkerSettings())
     pool.start()
     try:
         pool.drain()

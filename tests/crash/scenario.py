@@ -1,4 +1,4 @@
-"""The story that is interrupted: a folder taken in, edited, a doc removed; then compaction."""
+"""The scenario that crash tests interrupt: add, edit and remove docs, then compact."""
 
 import os
 from pathlib import Path
@@ -37,7 +37,7 @@ WORDS: Final = sorted({*FIRST.values(), *SECOND.values()})
 CONTENT_FILES: Final = 2 * len(SECOND)
 
 
-class Stories(Struct, frozen=True):
+class Scenarios(Struct, frozen=True):
     """Homes at two moments, over the same sources, which hold the second version of all."""
 
     edited: Rig
@@ -50,7 +50,7 @@ class Stories(Struct, frozen=True):
     """
 
 
-def make(root: Path) -> Stories:
+def make(root: Path) -> Scenarios:
     edited = Rig(root / "edited", root / "src")
     edited.write({name: _text(name, word) for name, word in FIRST.items()})
     assert edited.add()["added"] == len(FIRST)
@@ -58,7 +58,7 @@ def make(root: Path) -> Stories:
     assert edited.call("rm", removed, "--yes").code == 0
     (edited.sources / REMOVED).unlink()
     edited.write({n: _text(n, word) for n, word in SECOND.items() if FIRST.get(n) != word})
-    return Stories(edited, _worn(edited.copied(root / "worn")))
+    return Scenarios(edited, _worn(edited.copied(root / "worn")))
 
 
 def _worn(rig: Rig) -> Rig:

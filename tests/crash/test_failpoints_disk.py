@@ -6,11 +6,11 @@ from typing import Final
 
 import pytest
 import scenario
-import sync_story
+import sync_scenario
 from crash_rig import Called, assert_one_clear_line
 from loopback import serving
-from scenario import Stories
-from sync_story import SYNC
+from scenario import Scenarios
+from sync_scenario import SYNC
 
 DONE, FAILED, DAMAGED = 0, 1, 5
 ACTIONS: Final = ("eio", "enospc")
@@ -34,7 +34,7 @@ def cases(names: list[str]) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def stories(tmp_path_factory: pytest.TempPathFactory) -> Stories:
+def stories(tmp_path_factory: pytest.TempPathFactory) -> Scenarios:
     return scenario.make(tmp_path_factory.mktemp("stories"))
 
 
@@ -56,7 +56,7 @@ def assert_told(said: Called, name: str, action: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "action"), cases(IN_ADD))
-def test_add_on_a_failing_disk(stories: Stories, tmp_path: Path, name: str, action: str) -> None:
+def test_add_on_a_failing_disk(stories: Scenarios, tmp_path: Path, name: str, action: str) -> None:
     """One line, the documented code, nothing acknowledged lost; with a sound disk it goes on."""
     rig = stories.edited.copied(tmp_path)
     assert_told(rig.run("add", "-r", rig.sources, armed=f"{name}={action}"), name, action)
@@ -65,7 +65,9 @@ def test_add_on_a_failing_disk(stories: Stories, tmp_path: Path, name: str, acti
 
 
 @pytest.mark.parametrize("action", ["enospc"])
-def test_renewing_a_lease_on_a_failing_disk(stories: Stories, tmp_path: Path, action: str) -> None:
+def test_renewing_a_lease_on_a_failing_disk(
+    stories: Scenarios, tmp_path: Path, action: str
+) -> None:
     """A lease that cannot be renewed ends the command, not the job."""
     rig = stories.edited.copied(tmp_path)
     armed = f"worker.after_embed=pause;{RENEW}={action}"
@@ -77,7 +79,7 @@ def test_renewing_a_lease_on_a_failing_disk(stories: Stories, tmp_path: Path, ac
 
 @pytest.mark.parametrize(("name", "action"), cases([*IN_COMPACT, *IN_BOTH]))
 def test_compact_on_a_failing_disk(
-    stories: Stories, tmp_path: Path, name: str, action: str
+    stories: Scenarios, tmp_path: Path, name: str, action: str
 ) -> None:
     """One line, the documented code, no live doc touched; with a sound disk it comes to its end."""
     rig = stories.worn.copied(tmp_path)
@@ -88,9 +90,9 @@ def test_compact_on_a_failing_disk(
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sync_story.Story]:
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sync_scenario.SyncScenario]:
     with serving() as site:
-        yield sync_story.make(tmp_path_factory.mktemp("story"), site)
+        yield sync_scenario.make(tmp_path_factory.mktemp("story"), site)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +104,9 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sync_story.Story
     ],
 )
 def test_sync_on_a_failing_disk(
-    story: sync_story.Story, tmp_path: Path, name: str, action: str, hit: int
+    story: sync_scenario.SyncScenario, tmp_path: Path, name: str, action: str, hit: int
 ) -> None:
     """One line, the documented code, nothing lost or held; with a sound disk it goes on."""
     rig = story.behind.copied(tmp_path)
     assert_told(rig.run(*SYNC, armed=f"{name}={action}@{hit}"), name, action)
-    sync_story.assert_goes_on(story, rig)
+    sync_scenario.assert_goes_on(story, rig)

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 import scenario
 from crash_rig import Rig
-from scenario import Stories
+from scenario import Scenarios
 
 KILLED: Final = -signal.SIGKILL
 # Which command is armed -> failpoint -> at which of its hits; all are hit in every run. The other
@@ -61,7 +61,7 @@ SHORT_LEASE: Final = ("work.lease_ms=1000",)
 
 
 @pytest.fixture(scope="module")
-def stories(tmp_path_factory: pytest.TempPathFactory) -> Stories:
+def stories(tmp_path_factory: pytest.TempPathFactory) -> Scenarios:
     return scenario.make(tmp_path_factory.mktemp("stories"))
 
 
@@ -78,7 +78,7 @@ def cases(table: dict[str, tuple[int, ...]]) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(("name", "hit"), cases(ADD))
-def test_add_killed(stories: Stories, tmp_path: Path, name: str, hit: int) -> None:
+def test_add_killed(stories: Scenarios, tmp_path: Path, name: str, hit: int) -> None:
     """Of an add killed anywhere nothing acknowledged is lost, nothing half; again, it is done."""
     rig = stories.edited.copied(tmp_path)
     assert add_until_killed(rig, f"{name}=kill@{hit}") == KILLED
@@ -87,7 +87,7 @@ def test_add_killed(stories: Stories, tmp_path: Path, name: str, hit: int) -> No
 
 
 @pytest.mark.parametrize(("name", "hit"), cases(COMPACT))
-def test_compact_killed(stories: Stories, tmp_path: Path, name: str, hit: int) -> None:
+def test_compact_killed(stories: Scenarios, tmp_path: Path, name: str, hit: int) -> None:
     """Of a compaction killed anywhere no live doc is touched; again, it comes to its end."""
     rig = stories.worn.copied(tmp_path)
     assert compact_until_killed(rig, f"{name}=kill@{hit}") == KILLED
@@ -96,7 +96,7 @@ def test_compact_killed(stories: Stories, tmp_path: Path, name: str, hit: int) -
 
 
 @pytest.mark.parametrize(("name", "hit"), cases(FIRST_ADD))
-def test_first_add_killed(stories: Stories, tmp_path: Path, name: str, hit: int) -> None:
+def test_first_add_killed(stories: Scenarios, tmp_path: Path, name: str, hit: int) -> None:
     """A home whose very first command was killed is a home, or none; the next one fills it."""
     rig = Rig(tmp_path, stories.edited.sources)
     assert add_until_killed(rig, f"{name}=kill@{hit}") == KILLED
@@ -109,7 +109,7 @@ def test_first_add_killed(stories: Stories, tmp_path: Path, name: str, hit: int)
 
 
 @pytest.mark.parametrize("hit", [2])
-def test_killed_while_a_lease_is_renewed(stories: Stories, tmp_path: Path, hit: int) -> None:
+def test_killed_while_a_lease_is_renewed(stories: Scenarios, tmp_path: Path, hit: int) -> None:
     """A worker killed after it renewed a lease leaves its job to the next one, at once."""
     rig = stories.edited.copied(tmp_path)
     armed = f"{LONG_WORK};jobs.after_renew=kill@{hit}"
@@ -119,20 +119,20 @@ def test_killed_while_a_lease_is_renewed(stories: Stories, tmp_path: Path, hit: 
 
 
 def hits_of_add(
-    stories: Stories, root: Path, armed: str = "", cfg: tuple[str, ...] = ()
+    stories: Scenarios, root: Path, armed: str = "", cfg: tuple[str, ...] = ()
 ) -> "Counter[str]":
     rig = stories.edited.copied(root)
     assert add_until_killed(rig, armed, cfg) == 0
     return Counter(rig.hit())
 
 
-def hits_of_compact(stories: Stories, root: Path) -> "Counter[str]":
+def hits_of_compact(stories: Scenarios, root: Path) -> "Counter[str]":
     rig = stories.worn.copied(root)
     assert compact_until_killed(rig, "") == 0
     return Counter(rig.hit())
 
 
-def test_every_failpoint_fires(stories: Stories, tmp_path: Path) -> None:
+def test_every_failpoint_fires(stories: Scenarios, tmp_path: Path) -> None:
     """Every declared failpoint is in the story's way, and is armed by some test here."""
     hits = hits_of_add(stories, tmp_path / "add", LONG_WORK, SHORT_LEASE)
     hits += hits_of_compact(stories, tmp_path / "compact")
@@ -141,7 +141,7 @@ def test_every_failpoint_fires(stories: Stories, tmp_path: Path) -> None:
     assert sorted(armed) == sorted(scenario.POINTS)
 
 
-def test_a_compaction_has_all_to_do(stories: Stories, tmp_path: Path) -> None:
+def test_a_compaction_has_all_to_do(stories: Scenarios, tmp_path: Path) -> None:
     """Where it is killed, one run marks, removes, merges and truncates."""
     rig = stories.worn.copied(tmp_path)
     report = rig.call("compact", "--grace-min", 0, "--json").json
@@ -151,7 +151,7 @@ def test_a_compaction_has_all_to_do(stories: Stories, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_every_hit_of_every_failpoint(stories: Stories, tmp_path: Path) -> None:
+def test_every_hit_of_every_failpoint(stories: Scenarios, tmp_path: Path) -> None:
     """Wherever in the story the kill comes, all of the above holds."""
     steps: list[tuple[Rig, Callable[[Rig, str], int], Counter[str]]] = [
         (stories.edited, add_until_killed, hits_of_add(stories, tmp_path / "add")),

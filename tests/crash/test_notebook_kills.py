@@ -60,7 +60,7 @@ KILLS: Final = int(os.environ.get("KB_KILLS", "200"))
 WORDS: Final = {"alpha": "work", "bravo": "work", "charlie": "play"}
 
 
-class Story(Struct, frozen=True):
+class NotebookScenario(Struct, frozen=True):
     """Homes in which notes wait."""
 
     rule: Rig
@@ -74,7 +74,7 @@ class Story(Struct, frozen=True):
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NotebookScenario]:
     root = tmp_path_factory.mktemp("story")
     with llm_serving("ollama") as server:
         first = Rig(root / "first")
@@ -91,7 +91,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         untidy = begun.copied(root / "untidy")
         hand_in(untidy, {"zero": "spare", "link": "links"}, link="[zero](../spare/zero.md)")
         untidy.drain()
-        yield Story(rule, model, first, untidy)
+        yield NotebookScenario(rule, model, first, untidy)
 
 
 def moving(server: LlmServer) -> object:
@@ -155,7 +155,9 @@ def assert_goes_on(rig: Rig, words: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("name", "hit"), RULE)
-def test_killed_while_notes_are_placed(story: Story, tmp_path: Path, name: str, hit: int) -> None:
+def test_killed_while_notes_are_placed(
+    story: NotebookScenario, tmp_path: Path, name: str, hit: int
+) -> None:
     """All of the three notes are in the branch, or none; the next worker ends it, once."""
     rig = story.rule.copied(tmp_path)
     before = len(git(notebook_of(rig), "log", "--format=%s").splitlines())
@@ -166,7 +168,9 @@ def test_killed_while_notes_are_placed(story: Story, tmp_path: Path, name: str, 
 
 
 @pytest.mark.parametrize(("name", "hit"), MODEL)
-def test_killed_while_a_note_moves(story: Story, tmp_path: Path, name: str, hit: int) -> None:
+def test_killed_while_a_note_moves(
+    story: NotebookScenario, tmp_path: Path, name: str, hit: int
+) -> None:
     """The move and the note are one commit; the doc that moved is the same one."""
     rig = story.model.copied(tmp_path)
     (before,) = rig.call("ls", "--kind", "notebook", "--json").json["docs"]
@@ -179,7 +183,7 @@ def test_killed_while_a_note_moves(story: Story, tmp_path: Path, name: str, hit:
 
 @pytest.mark.parametrize(("name", "hit"), FIRST)
 def test_killed_while_the_notebook_is_made(
-    story: Story, tmp_path: Path, name: str, hit: int
+    story: NotebookScenario, tmp_path: Path, name: str, hit: int
 ) -> None:
     """The next worker makes it, and places the notes."""
     rig = story.first.copied(tmp_path)
@@ -188,7 +192,9 @@ def test_killed_while_the_notebook_is_made(
 
 
 @pytest.mark.parametrize(("name", "hit"), TIDY)
-def test_killed_while_it_is_tidied(story: Story, tmp_path: Path, name: str, hit: int) -> None:
+def test_killed_while_it_is_tidied(
+    story: NotebookScenario, tmp_path: Path, name: str, hit: int
+) -> None:
     """The merge, the link and the list are one commit or none; asked again, it is made once."""
     rig = story.untidy.copied(tmp_path)
     root = notebook_of(rig)
@@ -204,7 +210,7 @@ def test_killed_while_it_is_tidied(story: Story, tmp_path: Path, name: str, hit:
     assert_in_order(rig)
 
 
-def test_every_failpoint_of_the_notebook_fires(story: Story, tmp_path: Path) -> None:
+def test_every_failpoint_of_the_notebook_fires(story: NotebookScenario, tmp_path: Path) -> None:
     """Every failpoint of its own is in the story's way, and is armed above."""
     rig = story.rule.copied(tmp_path)
     assert work_until_killed(rig, "") == 0
@@ -215,7 +221,9 @@ def test_every_failpoint_of_the_notebook_fires(story: Story, tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_every_hit_of_every_failpoint_of_the_notebook(story: Story, tmp_path: Path) -> None:
+def test_every_hit_of_every_failpoint_of_the_notebook(
+    story: NotebookScenario, tmp_path: Path
+) -> None:
     """Wherever the kill comes, all of the above holds."""
     for before, words in ((story.rule, {"zero": "", **WORDS}), (story.first, WORDS)):
         control = before.copied(tmp_path / "control")

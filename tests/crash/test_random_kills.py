@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import mortals
+import crash_processes
 import pytest
 from crash_rig import Rig, wait_until
 
@@ -75,7 +75,7 @@ class Oracle:
 def zygote(root: Path) -> "Iterator[subprocess.Popen[str]]":
     path = os.pathsep.join(dict.fromkeys(entry for entry in sys.path if entry))
     with subprocess.Popen(
-        [sys.executable, mortals.__file__, str(root)],
+        [sys.executable, crash_processes.__file__, str(root)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import sync_story
+import sync_scenario
+from crash_processes import text
 from crash_rig import Rig, ended, wait_until
 from loopback import serving
-from mortals import text
-from sync_story import IN_SYNC, SYNC, Story
+from sync_scenario import IN_SYNC, SYNC, SyncScenario
 
 KILLED: Final = -signal.SIGKILL
 # Of the many hits those after which the most is half done.
@@ -31,9 +31,9 @@ ORDERLY: Final = ("sync.", "ingest.", "content.", "lexical.", "dense.")
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncScenario]:
     with serving() as site:
-        yield sync_story.make(tmp_path_factory.mktemp("story"), site)
+        yield sync_scenario.make(tmp_path_factory.mktemp("story"), site)
 
 
 def sync_until_killed(rig: Rig, armed: str) -> int:
@@ -41,14 +41,14 @@ def sync_until_killed(rig: Rig, armed: str) -> int:
 
 
 @pytest.mark.parametrize(("name", "hit"), QUICK)
-def test_sync_killed(story: Story, tmp_path: Path, name: str, hit: int) -> None:
+def test_sync_killed(story: SyncScenario, tmp_path: Path, name: str, hit: int) -> None:
     """Of a sync killed anywhere nothing is lost, doubled or held; the next one ends it."""
     rig = story.behind.copied(tmp_path)
     assert sync_until_killed(rig, f"{name}=kill@{hit}") == KILLED
-    sync_story.assert_goes_on(story, rig)
+    sync_scenario.assert_goes_on(story, rig)
 
 
-def test_every_failpoint_of_a_sync_fires(story: Story, tmp_path: Path) -> None:
+def test_every_failpoint_of_a_sync_fires(story: SyncScenario, tmp_path: Path) -> None:
     """Every failpoint of its own is in the story's way, and is armed above."""
     rig = story.behind.copied(tmp_path)
     assert sync_until_killed(rig, "") == 0
@@ -56,7 +56,7 @@ def test_every_failpoint_of_a_sync_fires(story: Story, tmp_path: Path) -> None:
     assert set(IN_SYNC) <= {name for name, _ in QUICK}
 
 
-def test_one_of_two_syncs_is_killed(story: Story, tmp_path: Path) -> None:
+def test_one_of_two_syncs_is_killed(story: SyncScenario, tmp_path: Path) -> None:
     """A source that another process holds is left to it; once that is dead, it is taken."""
     rig = story.behind.copied(tmp_path)
     with rig.start(*SYNC, armed="sync.after_hold=pause") as first:
@@ -66,11 +66,15 @@ def test_one_of_two_syncs_is_killed(story: Story, tmp_path: Path) -> None:
         first.kill()
         assert ended(first).code == KILLED
     assert second.code == 0
-    assert sync_story.outcomes(second) == {"main": "busy", "other": "synced", "page.md": "synced"}
-    sync_story.assert_goes_on(story, rig)
+    assert sync_scenario.outcomes(second) == {
+        "main": "busy",
+        "other": "synced",
+        "page.md": "synced",
+    }
+    sync_scenario.assert_goes_on(story, rig)
 
 
-def test_the_next_sync_does_the_jobs_that_one_left(story: Story, tmp_path: Path) -> None:
+def test_the_next_sync_does_the_jobs_that_one_left(story: SyncScenario, tmp_path: Path) -> None:
     """Also where no source is due any more: what came in can be found after it."""
     rig = story.behind.copied(tmp_path)
     # Ends the workers, not the thread that goes through the sources.
@@ -78,7 +82,7 @@ def test_the_next_sync_does_the_jobs_that_one_left(story: Story, tmp_path: Path)
     assert rig.stats()["jobs"] != {"ready": 0, "running": 0, "failed": 0}
     synced = rig.call("sync-all", "--json")
     assert (synced.code, synced.json["sources"]) == (0, [])
-    sync_story.assert_level(story, rig)
+    sync_scenario.assert_level(story, rig)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +131,7 @@ def test_sync_killed_between_two_batches(tmp_path: Path) -> None:
     rig.check()
     in_first = len(rig.docs()) - 1
     assert in_first == 128
-    done = sync_story.figures(rig.call(*SYNC))
+    done = sync_scenario.figures(rig.call(*SYNC))
     assert (done["scanned"], done["added"], done["unchanged"]) == (200, 199 - in_first, 129)
     assert rig.found(f"word{n}" for n in range(200)) == {
         f"word{n}": [f"{n}.md"] for n in range(200)
@@ -137,7 +141,9 @@ def test_sync_killed_between_two_batches(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_every_hit_of_every_failpoint_of_a_sync(story: Story, renamed: Rig, tmp_path: Path) -> None:
+def test_every_hit_of_every_failpoint_of_a_sync(
+    story: SyncScenario, renamed: Rig, tmp_path: Path
+) -> None:
     """Wherever in a sync the kill comes, all of the above holds."""
     started = time.monotonic()
     for before in (story.behind, renamed):
@@ -155,7 +161,7 @@ def test_every_hit_of_every_failpoint_of_a_sync(story: Story, renamed: Rig, tmp_
                 if before is renamed:
                     assert_renames_go_on(renamed, rig)
                 else:
-                    sync_story.assert_goes_on(story, rig)
+                    sync_scenario.assert_goes_on(story, rig)
                 shutil.rmtree(rig.root)
         print(f"{killed} of {hits.total()} hits of {len(hits)} failpoints killed")
     print(f"{time.monotonic() - started:.0f} s")

@@ -12,18 +12,18 @@ import msgspec
 import pytest
 from commands import KB, Ran, run, surroundings
 
-from kb import operations as tools
 from kb.home.spaces.homes import SpaceHome
 from kb.home.spaces.spaces import Spaces
 from kb.model.config import Settings
 from kb.model.doc import OPERATOR, Scope
+from kb.operations import table as tools
 
 ASKED = "how do I add a folder?"
 ADA = Scope(user="ada")
 LEAVE = """
 import sys
 from pathlib import Path
-from kb import operations as tools
+from kb.operations import table as tools
 from kb.model.config import Settings
 from kb.model.doc import Scope
 from kb.home.spaces.homes import SpaceHome
@@ -201,7 +201,7 @@ def test_an_agent_is_helped(
     homes = [SpaceHome(name="user", home=person.mine)]
     with Spaces.open(homes, lambda _: Settings()) as spaces:
         assert tools.HELP in tools.tools_of(spaces, OPERATOR)
-        alone = msgspec.structs.replace(spaces, guide=None)
+        alone = Spaces(spaces.homes)
         assert tools.HELP not in tools.tools_of(alone, OPERATOR)
         unknown = msgspec.json.decode(tools.call("help", {"action": "stuck"}, alone, ADA))
         assert unknown["error"]["code"] == "unknown_tool"

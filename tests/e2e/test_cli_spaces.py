@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from person import Person
 from registry_host import entry_text
-from strangers import let_count
 from test_cli_bad_input import without_rights
+from untrusted_homes import trust_home
 
 from kb.store.meta import set_word
 from kb.store.store import Store
@@ -260,7 +260,7 @@ def test_which_space_is_meant(filled: Person) -> None:
         assert {space for _, space in filled.hits(env={"KB_HOME": str(home)})} == {name}
     copied = filled.root / "plain"
     shutil.copytree(filled.user_home, copied)
-    let_count(copied, filled.root / "data")
+    trust_home(copied, filled.root / "data")
     ran = filled.kb("--home", copied, "search", "harbour", "--json")
     assert {hit["source_space"] for hit in ran.json["hits"]} == {"home"}
     for args in (["add", "boats.md"], ["compact"], ["worker", "--drain"], ["stats"]):

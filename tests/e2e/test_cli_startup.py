@@ -44,6 +44,40 @@ def test_a_commands_help_loads_nothing_heavy(command: str) -> None:
     assert loaded(command, "--help") & HEAVY == set()
 
 
+WRITERS = (
+    *("add", "backup", "check", "compact", "doctor", "embedder", "export", "init", "job", "new"),
+    *("note", "pack_archive", "pack_register", "pull", "registry", "rm", "signals", "sources"),
+    *("stats", "sync_all", "token", "trust", "visibility", "watch", "worker"),
+)
+_ROOMS = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(f"cli.{name}")
+print(*(name for name in sys.modules if name.startswith("kb.")))
+"""
+
+
+def test_commands_that_write_load_their_operation_alone() -> None:
+    """What does the work of an operation is imported when it is called, not with the command."""
+    done = subprocess.run(
+        [sys.executable, "-c", _ROOMS, *WRITERS],
+        capture_output=True,
+        text=True,
+        env=surroundings(),
+        check=True,
+    )
+    working = (
+        "kb.home.app",
+        "kb.intake.worker",
+        "kb.knowledge.notebook",
+        "kb.knowledge.packs.load",
+    )
+    heavy = ("kb.search", "kb.serve", "kb.store.store", "kb.upkeep", *working)
+    names = done.stdout.split()
+    assert "kb.operations.remove" in names
+    assert [name for name in names if name.startswith(heavy)] == []
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     folder = tmp_path_factory.mktemp("startup")

@@ -13,7 +13,7 @@ import pytest
 from crash_rig import Rig, assert_adds_up, ended, wait_until
 from homes import LEASE_MS, SmallHome
 
-from kb.intake.worker.embedding import Embedding
+from kb.intake.worker.embedding import EmbedHandler
 from kb.model.ids import doc_id
 from kb.model.source import file_lsid
 from kb.store.jobs import queue
@@ -203,7 +203,7 @@ def embed_next(home: SmallHome) -> None:
     with home.store.write() as txn:
         claims = queue.claim(txn, home.clock, ("embed",), limit=1, lease_ms=LEASE_MS)
     assert len(claims) == 1
-    Embedding(home.store, lambda: home.embedder, threading.Event()).work(claims)
+    EmbedHandler(home.store, lambda: home.embedder, threading.Event()).work(claims)
 
 
 def test_a_vector_that_another_docs_job_made(home: SmallHome) -> None:

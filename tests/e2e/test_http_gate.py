@@ -10,7 +10,7 @@ from commands import Home
 from http_server import ConfiguredHome, Got, Running, serving, settings, until
 from msgspec import Struct
 
-from kb.model.token import may
+from kb.model.token import role_allows
 from kb.serve.http_server import all_routes
 
 SECRET = "a canary in a query"
@@ -104,7 +104,7 @@ def test_a_role_opens_what_it_may(gated: Gated, role: str) -> None:
         got = knock(gated.server, route.method, route.path, gated.tokens[role])
         # A link into the page is for the operator, whose token is none of these.
         refused = route.path == "/v1/links"
-        refused |= route.role is not None and not may(role, route.role)
+        refused |= route.role is not None and not role_allows(role, route.role)
         assert (got.status == 403) == refused, (route.path, got.status)
         assert got.status not in (401, 500, 503)
 

@@ -10,7 +10,7 @@ import pytest
 from commands import Home, surroundings
 from loopback import HOST, Answer, serving
 from mcp import Client, MCPError, types
-from mcp_talk import Story, by_stdio, every_page, failed, text_of
+from mcp_clients import Story, by_stdio, every_page, failed, text_of
 
 from kb import __version__
 from kb.home.spaces.homes import SpaceHome

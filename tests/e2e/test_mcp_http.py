@@ -14,7 +14,7 @@ from http_server import ConfiguredHome, Running, serving, settings, until
 from loopback import HOST, Answer, Handler, reply
 from loopback import serving as pages
 from mcp import Client, MCPError
-from mcp_talk import by_http, by_stdio, connected, every_page, failed, text_of
+from mcp_clients import by_http, by_stdio, connected, every_page, failed, text_of
 from msgspec import Struct
 from test_mcp import FILES, MISSING, write
 

@@ -9,7 +9,7 @@ import pytest
 from commands import HASHING, KB, Home
 from http_server import serving
 from mcp import Client
-from mcp_talk import Story, by_stdio, every_page, failed
+from mcp_clients import Story, by_stdio, every_page, failed
 from person import Person
 
 ENTRY = """\

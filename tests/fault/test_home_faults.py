@@ -15,9 +15,9 @@ from typing import Final
 
 import lmdb
 import pytest
-from children import finished
+from child_processes import finished
 from crash_rig import KB, Called, Rig, assert_one_clear_line
-from strangers import let_count
+from untrusted_homes import trust_home
 
 from kb.errors import StoreDamaged, StoreFull
 from kb.store.lmdb_env import LmdbEnvironment
@@ -265,7 +265,7 @@ def test_a_read_only_home(open_rig: Rig, tmp_path: Path, with_index: bool) -> No
     # Theirs is another list, on which the home of another user has to be.
     for home in (rig.home, tmp_path / "copy" / "home"):
         TrustList(rig.root / "data" / "kb-trust").put_folder(home, [])
-        let_count(home, rig.root / "data")
+        trust_home(home, rig.root / "data")
     allow(rig.root, writing=False)
     reading = [
         ["search", "quince words", "--json"],

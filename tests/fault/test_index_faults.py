@@ -207,9 +207,9 @@ def test_an_index_that_cannot_be_read_when_asked(tmp_path: Path) -> None:
     first_state(store)
     caches.level(store)
     expected = caches.answers()
-    view = caches.lexical._view
+    view = caches.lexical._snapshot
     assert view is not None
-    caches.lexical._view = msgspec.structs.replace(view, searcher=Unreadable())
+    caches.lexical._snapshot = msgspec.structs.replace(view, searcher=Unreadable())
     assert caches.answers() == expected
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from children import finished
+from child_processes import finished
 
 from kb.errors import EmptySource, Unparsable
 from kb.intake.canonicalize import CanonicalizeInput, Parser

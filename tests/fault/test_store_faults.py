@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from children import finished, start
+from child_processes import finished, start
 from fakes import FakeClock
 
 from kb.errors import KbError, StoreBusy, StoreDamaged, StoreFull

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from children import start
+from child_processes import start
 from crash_rig import Rig
-from page_sweep import filled, pages_of, sweep
+from store_page_sweep import filled, pages_of, sweep
 
 from kb.store.store import Store
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from children import finished, start
+from child_processes import finished, start
 from fakes import FakeClock
 
 from kb.errors import StoreDamaged

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from children import finished
+from child_processes import finished
 from crash_rig import Rig
 from fakes import FakeClock
 from homes import SmallHome
@@ -16,7 +16,7 @@ from kb.errors import EmbedError
 from kb.home.app import App
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.embed.protocol import FloatMatrix
-from kb.intake.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
 from kb.model.config import load
 from kb.store.jobs import queue
 
@@ -76,7 +76,7 @@ class Choking(HashingEmbedder):
 @contextmanager
 def working(app: App, embedder: Choking) -> Iterator[WorkerPool]:
     settings = WorkerSettings(idle_ms=10)
-    pool = WorkerPool(app.store, app.content, Models(active=lambda: embedder), settings)
+    pool = WorkerPool(app.store, app.content, PoolModels(active=lambda: embedder), settings)
     pool.start()
     try:
         yield pool
@@ -181,7 +181,7 @@ def test_a_shutdown_is_bounded(rig: Rig) -> None:
         embedder = Choking(poisoned=False)
         embedder.goes_on.clear()
         pool = WorkerPool(
-            app.store, app.content, Models(active=lambda: embedder), WorkerSettings(idle_ms=10)
+            app.store, app.content, PoolModels(active=lambda: embedder), WorkerSettings(idle_ms=10)
         )
         pool.start()
         assert embedder.at_work.wait(120)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from kb.errors import StoreDamaged
-from kb.model.doc import Coverage, Doc, LedgerEntry, PackPart, Seen, VersionPointer
+from kb.model.doc import Coverage, Doc, LedgerEntry, PackPart, SourceStamp, VersionPointer
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.entry import EntryMeta
 from kb.model.ids import ChunkId, ChunkNo, DocId, JobId, Lsid, SourceNo
@@ -138,7 +138,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     ),
     "SEEN": (
         lsid_key(LSID),
-        Seen(
+        SourceStamp(
             lsid=LSID,
             doc_id=DOC,
             raw_sha256="0" * 64,
@@ -315,7 +315,7 @@ def write_samples() -> None:
     for name, table in record_tables().items():
         key, record = SAMPLES[name]
         body = msgspec.msgpack.encode(record)
-        rows[name] = {"key": key.hex(), "stored": seal(table.table, key, body).hex()}
+        rows[name] = {"key": key.hex(), "stored": seal(table.name, key, body).hex()}
     vector = seal("vectors", VECTOR_KEY, VECTOR).hex()
     rows["vectors"] = {"key": VECTOR_KEY.hex(), "stored": vector}
     stored[str(RECORD_VERSION)] = rows
@@ -348,7 +348,7 @@ def test_a_stored_record_is_read(version: str, name: str) -> None:
     table = record_tables()[name]
     wanted_key, wanted = SAMPLES[name]
     with MemoryEnvironment().write() as txn:
-        txn.put(table.table, key, stored)
+        txn.put(table.name, key, stored)
         assert (key, table.get(txn, key)) == (wanted_key, wanted)
 
 
@@ -359,7 +359,7 @@ def test_todays_bytes_are_the_samples(name: str) -> None:
     key, record = SAMPLES[name]
     with MemoryEnvironment().write() as txn:
         table.put(txn, key, record)
-        assert txn.get(table.table, key) == stored_of(str(RECORD_VERSION), name)[1]
+        assert txn.get(table.name, key) == stored_of(str(RECORD_VERSION), name)[1]
 
 
 @pytest.mark.parametrize("version", STORED)
@@ -391,7 +391,7 @@ def test_a_record_from_before_it_had_a_field(name: str, field: str, unsaid: obje
     before = {one: said for one, said in msgspec.to_builtins(record).items() if one != field}
     table = record_tables()[name]
     with MemoryEnvironment().write() as txn:
-        txn.put(table.table, key, seal(table.table, key, msgspec.msgpack.encode(before)))
+        txn.put(table.name, key, seal(table.name, key, msgspec.msgpack.encode(before)))
         found = table.get(txn, key)
     assert found == msgspec.structs.replace(record, **{field: unsaid})
 

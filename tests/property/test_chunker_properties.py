@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.intake.chunker import chunk
-from kb.intake.chunker.blocks import blocks
-from kb.model.text import Passage
+from kb.intake.chunker.blocks import parse_blocks
+from kb.model.text import ChunkDraft
 
 _TOKEN = re.compile(r"[^\W_]{1,8}|[^\w\s]|_")
 
@@ -17,7 +17,7 @@ def spans_of(texts: list[str]) -> list[list[tuple[int, int]]]:
     return [[found.span() for found in _TOKEN.finditer(text)] for text in texts]
 
 
-def cut(markdown: str, tokens_max: int = 32, title: str = "") -> list[Passage]:
+def cut(markdown: str, tokens_max: int = 32, title: str = "") -> list[ChunkDraft]:
     return chunk(
         markdown,
         spans_of=spans_of,
@@ -158,7 +158,7 @@ def test_no_passage_spans_two_sections(markdown: str, tokens_max: int, level: in
         covered[passage.start : passage.end] = b"\1" * (passage.end - passage.start)
     missed = [sign for sign, held in zip(markdown, covered, strict=True) if not held]
     assert "".join(missed).strip() == ""
-    parsed = blocks(markdown)
+    parsed = parse_blocks(markdown)
     for passage in passages:
         held = [one for one in parsed if passage.start < one.end and one.start < passage.end]
         for place, one in enumerate(held):
@@ -176,7 +176,7 @@ def test_an_edit_of_one_section_changes_no_other_passage(
     edited = data.draw(st.integers(0, len(sizes) - 1))
     changed = [*sizes[:edited], data.draw(st.integers(1, 60)), *sizes[edited + 1 :]]
 
-    def others(lengths: list[int]) -> list[Passage]:
+    def others(lengths: list[int]) -> list[ChunkDraft]:
         markdown = "# T\n\n" + "\n\n".join(
             f"## S{number}\n\n" + " ".join(f"w{number} x{place}." for place in range(length))
             for number, length in enumerate(lengths)

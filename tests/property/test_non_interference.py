@@ -17,7 +17,7 @@ from kb.errors import KbError
 from kb.home.open_home import OpenHome
 from kb.home.spaces.spaces import Spaces
 from kb.intake.ingest.changes import set_visibility, tombstone
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.knowledge.packs.register import register, unregister
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Doc, Scope, Visibility
@@ -105,10 +105,12 @@ class Home(SmallHome):
         """Take a doc in; its jobs wait."""
         self.names += 1
         visibility, owner = shown
-        wishes = Wishes(visibility=visibility, owner=owner, tags=("drink",))
+        ingest_options = IngestOptions(visibility=visibility, owner=owner, tags=("drink",))
         request = self.request(name or f"{visibility}-{owner}-{self.names}.md", text)
         found = self.doc(
-            self.commit(self.ingestor.stage(msgspec.structs.replace(request, wishes=wishes)))
+            self.commit(
+                self.ingestor.stage(msgspec.structs.replace(request, ingest_options=ingest_options))
+            )
         )
         assert found is not None
         return found

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from children import finished
+from child_processes import finished
 
 _TESTS = Path(__file__).resolve().parents[1]
 _WITHIN = f"""
@@ -15,7 +15,7 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 import conftest
 conftest.pytest_configure()
-from children import finished
+from child_processes import finished
 child = finished("import signal; print(signal.SIG_IGN in map(signal.getsignal, (1, 2, 15)))")
 print(child.stdout, end="")
 signal.raise_signal(signal.SIGINT)

@@ -159,8 +159,8 @@ def test_topics_are_merged_by_key_in_order(tmp_path: Path) -> None:
     assert list(said) == ["a", "b", "c"]
     assert (said["a"].title, said["a"].subjects, said["a"].learned) == ("AA", "a", ("y",))
     assert (said["b"].title, said["b"].enable, said["b"].learned) == ("B", False, ("x", "]"))
-    assert said["a"].said_at == f"{first}:8"
-    assert said["c"].said_at == f"{second}:2"
+    assert said["a"].defined_at == f"{first}:8"
+    assert said["c"].defined_at == f"{second}:2"
 
 
 def test_adding_to_a_topic(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_adding_to_a_topic(tmp_path: Path) -> None:
         ("learned = [", "disabled = 1\nlearned = [", 13, "kb.topic.b.disabled: Expected `array`"),
         ('subjects = "b"', "", 10, "kb.topic.b.subjects: say the folder"),
         ('subjects = "b"', 'subjects = ""', 12, "kb.topic.b.subjects: "),
-        ('title = "B"', 'said_at = "x"', 11, "unknown setting kb.topic.b.said_at"),
+        ('title = "B"', 'defined_at = "x"', 11, "unknown setting kb.topic.b.defined_at"),
         ("[kb.topic.b]\ntitle", '[kb.topic."b/c"]\ntitle', 10, "kb.topic.b/c: an id has letters"),
         (
             "[kb.topic.b]\ntitle",
@@ -312,7 +312,7 @@ def test_a_project_says_what_is_harmless(tmp_path: Path, way: str) -> None:
 
     found = loaded(project)
     assert found.search == SearchSettings(rrf_k=7)
-    assert (found.kb.topic["x"].learned, found.kb.topic["x"].said_by) == ((), "stranger")
+    assert (found.kb.topic["x"].learned, found.kb.topic["x"].defined_by) == ((), "stranger")
     plain = structs.replace(found, search=SearchSettings(), kb=Settings().kb)
     assert plain == Settings()
     (line,) = said
@@ -324,7 +324,7 @@ def test_a_project_says_what_is_harmless(tmp_path: Path, way: str) -> None:
     assert said == [line]
     assert accepted.llm == mine.llm != LlmSettings()
     assert accepted.kb.topic["x"].learned == ("**",)
-    assert accepted.kb.topic["x"].said_by == "project"
+    assert accepted.kb.topic["x"].defined_by == "project"
 
 
 def test_whose_packs_are_good_says_the_user_alone(tmp_path: Path) -> None:

@@ -148,7 +148,6 @@ def test_the_readme_has_the_exit_codes_of_the_error_tree() -> None:
 # Long because it is one table, with an entry for each command.
 def shapes() -> dict[str, list[tuple[str, Any]]]:
     """For each document in the README, the records it shows: where, and of which class."""
-    from cli import doctor, trust
     from kb.home.stats import DeadLetter, Stats
     from kb.intake.sync import report as added
     from kb.knowledge.answers import Answer, Sentence, Source
@@ -160,6 +159,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
     from kb.model.signal import Signal
     from kb.operations import (
         docs,
+        doctor,
         embedder,
         entities,
         entries,
@@ -169,6 +169,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         signals,
         sources,
         tokens,
+        trust,
         visibility,
     )
     from kb.store.trust import TrustedHome
@@ -213,11 +214,11 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
             ("sources.problems", added.Problem),
         ],
         "token": [("", tokens.TokenList), ("tokens", tokens.ListedToken)],
-        "trust": [("", trust.Trusted), ("homes", TrustedHome)],
+        "trust": [("", trust.TrustedHomes), ("homes", TrustedHome)],
         "sources": [("", sources.SourceList), ("sources", origin.Origin)],
         "note": note_shapes(),
         "job": [("", jobs.JobList), ("jobs", JobReport)],
-        "doctor": [("", doctor.Health), ("findings", Advice)],
+        "doctor": [("", doctor.DoctorReport), ("findings", Advice)],
         "visibility": [("", visibility.SetVisibilityResult)],
         "compact": [("", CompactReport)],
         "backup": backup_shapes(),

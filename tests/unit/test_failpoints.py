@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from children import finished
+from child_processes import finished
 
 from kb.model import failpoints
 

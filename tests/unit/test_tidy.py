@@ -56,9 +56,9 @@ HEAVY = frozenset((*OWNERS, "numpy", "cryptography")) - {"click"}
 # Modules that are about the library at their top, and are imported themselves when needed.
 HEAVY_AT_TOP = {
     ("kb/store/lmdb_env.py", "lmdb"),
-    ("kb/intake/sync/wire.py", "httpcore"),
-    ("kb/serve/http_wire.py", "uvicorn"),
-    ("kb/serve/http_wire.py", "h11"),
+    ("kb/intake/sync/http_exchange.py", "httpcore"),
+    ("kb/serve/http_protocol.py", "uvicorn"),
+    ("kb/serve/http_protocol.py", "h11"),
     ("cli/progress.py", "rich"),
 }
 
@@ -70,7 +70,7 @@ BROAD = {
     "kb/intake/canonicalize/pdf.py": "one bad page or bad metadata does not cost the others",
     "kb/intake/embed/onnx.py": "the runtime has no class of its own; ModelMissing or EmbedError",
     "kb/intake/embed/st.py": "the library has no class of its own; ModelMissing or EmbedError",
-    "kb/search/index/lexical_engine.py": "tantivy raises ValueError and panics alike; CacheDamaged",
+    "kb/search/index/lexical_tantivy.py": "tantivy raises ValueError and panics; CacheDamaged",
     "kb/search/index/threads.py": "handed to whoever asks for the result",
     "kb/serve/http_gate.py": "the surface: every error becomes a problem, and none is told",
     "kb/serve/mcp.py": "one call's surprise must not end the server",

@@ -1,1 +1,1 @@
-"""What does a home do for its owner beside answering: models, sources, packs, notes?"""
+"""What can one open home do? Its models, sources, packs, registries, entries, notes."""

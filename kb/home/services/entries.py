@@ -6,13 +6,13 @@ from typing import Final
 
 from kb.errors import ReadOnlyHome, SourceError, StoreFull, UsageError
 from kb.intake.canonicalize.decode import clean_text, decode_text
-from kb.intake.ingest.request import Wishes
-from kb.intake.passages import Ready
+from kb.intake.ingest.request import IngestOptions
+from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.collection import Collection
-from kb.intake.sync.items import Member
-from kb.intake.sync.origins import folder_of
+from kb.intake.sync.items import CollectionMember
+from kb.intake.sync.origins import origin_folder
 from kb.intake.sync.read import read_file
-from kb.intake.sync.walk import Found, Passed, walk
+from kb.intake.sync.walk import SkippedFile, WalkedFile, walk
 from kb.knowledge.entries import Entry, id_line, parse, text_of
 from kb.model.ids import Lsid
 from kb.model.origin import Origin, origin_id
@@ -39,15 +39,17 @@ def collect(store: Store, origin: Origin, folder: Path, file_bytes_max: int) -> 
     A file that is no entry, or has the id of one before it, is text, with a remark. Where the home
     was moved, the source at its old place is gone; its entries are those of the new one.
     """
-    place = folder_of(origin)
+    place = origin_folder(origin)
     if place != folder:
-        return Collection(name=display_name(place), kind="file", start=_below(place), is_gone=True)
+        return Collection(
+            name=display_name(place), kind="file", lsid_prefix=_below(place), is_removed=True
+        )
     root = Path(os.path.realpath(folder))
     seen = list(walk(root, _EXTENSIONS)) if root.is_dir() else []
-    found = [one.path for one in seen if isinstance(one, Found)]
-    passed = tuple(one for one in seen if isinstance(one, Passed))
+    found = [one.path for one in seen if isinstance(one, WalkedFile)]
+    passed = tuple(one for one in seen if isinstance(one, SkippedFile))
     lost = [one.path for one in passed if one.failed]
-    members: dict[Lsid, Member] = {}
+    members: dict[Lsid, CollectionMember] = {}
     for path in found[:_FILES_MAX]:
         try:
             data, _ = read_file(path, file_bytes_max, store.clock.now_ms(), listed=True)
@@ -61,16 +63,18 @@ def collect(store: Store, origin: Origin, folder: Path, file_bytes_max: int) -> 
     return Collection(
         name=display_name(folder),
         kind="entry",
-        start=entry_lsid(""),
-        texts=_below(root),
+        lsid_prefix=entry_lsid(""),
+        text_prefix=_below(root),
         members=tuple(members.values()),
-        passed=passed,
-        unsure=_docs_at(store, lost) | {file_lsid(one.path) for one in passed},
-        amiss=f"over {_FILES_MAX:,} files in {root}" if len(found) > _FILES_MAX else None,
+        skipped=passed,
+        unreadable=_docs_at(store, lost) | {file_lsid(one.path) for one in passed},
+        problem=f"over {_FILES_MAX:,} files in {root}" if len(found) > _FILES_MAX else None,
     )
 
 
-def member_at(store: Store, folder: Path, path: Path, file_bytes_max: int) -> Member | None:
+def member_at(
+    store: Store, folder: Path, path: Path, file_bytes_max: int
+) -> CollectionMember | None:
     """What a file is to the knowledge folder, by whatever way it is taken in.
 
     None where it lies elsewhere, is no entry or cannot be read, and where another file that is
@@ -126,7 +130,7 @@ def holder_of(store: Store, zettel_id: str) -> Path | None:
     return path if path.exists() else None
 
 
-def _member(path: Path, text: str, members: dict[Lsid, Member]) -> Member:
+def _member(path: Path, text: str, members: dict[Lsid, CollectionMember]) -> CollectionMember:
     said = parse(text)
     if not isinstance(said, Entry):
         wrong = "; ".join(f"line {fault.line}: {fault.detail}" for fault in said)
@@ -139,16 +143,20 @@ def _member(path: Path, text: str, members: dict[Lsid, Member]) -> Member:
     return _text(path, f"line {id_line(text)}: {said.meta.zettel_id} is the id of {owner} already")
 
 
-def of_entry(path: Path, entry: Entry, ready: Ready | None = None) -> Member:
+def of_entry(path: Path, entry: Entry, ready: PrecomputedChunks | None = None) -> CollectionMember:
     """The file of an entry, as its folder names it; `ready` where its passages came with it."""
-    wishes = Wishes(title=entry.title, tags=entry.tags, entry=entry.meta)
+    ingest_options = IngestOptions(title=entry.title, tags=entry.tags, entry=entry.meta)
     lsid = entry_lsid(entry.meta.zettel_id)
-    return Member(lsid=lsid, kind="entry", path=path, wishes=wishes, ready=ready)
+    return CollectionMember(
+        lsid=lsid, kind="entry", path=path, ingest_options=ingest_options, ready=ready
+    )
 
 
-def _text(path: Path, wrong: str | None = None) -> Member:
+def _text(path: Path, wrong: str | None = None) -> CollectionMember:
     remark = f"{wrong}; taken in as text until that is mended" if wrong else None
-    return Member(lsid=file_lsid(path), kind="file", path=path, wishes=Wishes(), remark=remark)
+    return CollectionMember(
+        lsid=file_lsid(path), kind="file", path=path, ingest_options=IngestOptions(), remark=remark
+    )
 
 
 def _docs_at(store: Store, lost: list[Path]) -> frozenset[Lsid]:

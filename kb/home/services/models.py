@@ -130,14 +130,14 @@ class HomeModels:
         Searches go on with the model in use until the pool has made the whole set. Raises
         ModelMissing where the choice names no model.
         """
-        from kb.intake.worker.embedders import begin
-        from kb.search.index import discard, folder_name
+        from kb.intake.worker.embedders import begin_change
+        from kb.search.index import folder_name, remove_vectors
 
         wanted = self.described(choice or self.asked())
         if wanted.fingerprint != self.in_use().active.fingerprint:
             # What is there of an earlier time was not told of what changed since.
-            discard(self._dense_folder / folder_name(wanted.fingerprint))
-        return begin(self._store, wanted, self.asked())
+            remove_vectors(self._dense_folder / folder_name(wanted.fingerprint))
+        return begin_change(self._store, wanted, self.asked())
 
     def asked(self) -> EmbedderChoice:
         """The model that the settings ask for."""

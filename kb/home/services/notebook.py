@@ -12,15 +12,15 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import NotebookGone, NotebookUnfit, SourceError
-from kb.intake.ingest.changes import vanish
+from kb.intake.ingest.changes import tombstone_missing
 from kb.intake.ingest.ingest import seen_record
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync import origins
 from kb.intake.sync.add import AddOptions
-from kb.intake.sync.items import Member
-from kb.intake.sync.moves import Lost, Move, follow, moves, new_title
+from kb.intake.sync.items import CollectionMember
+from kb.intake.sync.moves import DetectedMove, MissingDoc, apply_moves, detect_moves, new_title
 from kb.intake.sync.read import read_file
-from kb.intake.sync.walk import Found, walk
+from kb.intake.sync.walk import WalkedFile, walk
 from kb.model.config import NotebookSettings, Settings
 from kb.model.doc import LOCAL_USER, OPERATOR, audience_of
 from kb.model.ids import DocId, JobId, sha256_hex
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from kb.intake.sync.add import Adder
     from kb.knowledge.llm import Provider
     from kb.knowledge.notebook import (
-        Arrival,
         Logged,
+        NotebookChanges,
         Organizer,
         Pusher,
         PushReport,
         Sender,
         TidyReport,
-        Undone,
+        UndoResult,
     )
     from kb.search.engine import Searcher
 
@@ -95,14 +95,16 @@ def declared(folder: Path | None, now_ms: int) -> list[Origin]:
     ]
 
 
-def member_at(folder: Path | None, path: Path) -> Member | None:
+def member_at(folder: Path | None, path: Path) -> CollectionMember | None:
     """What a file is to the notebook, by whatever way it is taken in; None where it is no note."""
     if folder is None:
         return None
     is_note = path.suffix == ".md" and path != folder / NOTEBOOK_INDEX
     if not is_note or not path.is_relative_to(folder):
         return None
-    return Member(lsid=file_lsid(path), kind="notebook", path=path, wishes=Wishes())
+    return CollectionMember(
+        lsid=file_lsid(path), kind="notebook", path=path, ingest_options=IngestOptions()
+    )
 
 
 class NotebookEngine(Struct, frozen=True, kw_only=True):
@@ -183,7 +185,7 @@ class HomeNotebook:
     def _complete(self, system: str, user: str) -> str:
         return self._engine.llm().complete(system, user)
 
-    def undo(self, ident: str) -> "Undone":
+    def undo(self, ident: str) -> "UndoResult":
         """Take a job's note back, or what a commit tidied. Raises NoJob or CannotUndo."""
         from kb.knowledge.notebook import undo
 
@@ -258,7 +260,7 @@ class HomeNotebook:
         with pushing(*self._pusher) if self.pushes else nullcontext():
             yield
 
-    def take_in(self, arrival: "Arrival") -> dict[str, DocId]:
+    def take_in(self, arrival: "NotebookChanges") -> dict[str, DocId]:
         """Take in what commits have changed; returns the docs of what was added, by path.
 
         A moved note keeps its doc, its passages and their vectors. May be repeated.
@@ -266,14 +268,14 @@ class HomeNotebook:
         root = self.root
         self.settle_in()
         places = [(root / move.old, root / move.new) for move in arrival.moves]
-        follow(self._store, [one for one in map(self._followed, places) if one is not None])
+        apply_moves(self._store, [one for one in map(self._followed, places) if one is not None])
         options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
         members = [
-            Member(
+            CollectionMember(
                 lsid=file_lsid(root / path),
                 kind="notebook",
                 path=root / path,
-                wishes=self._wishes(root / path, tags, arrival.owners.get(path)),
+                ingest_options=self._ingest_options(root / path, tags, arrival.owners.get(path)),
             )
             for path, tags in arrival.added.items()
         ]
@@ -286,12 +288,16 @@ class HomeNotebook:
         names = {path: display_name(root / path) for path in arrival.added}
         return {path: found[name] for path, name in names.items() if name in found}
 
-    def _wishes(self, path: Path, tags: tuple[str, ...], owner: str | None) -> Wishes:
+    def _ingest_options(
+        self, path: Path, tags: tuple[str, ...], owner: str | None
+    ) -> IngestOptions:
         with self._store.read() as txn:
             before = docs.latest_of(txn, file_lsid(path))
         # What stood here before and was somebody else's says nothing of who may see this.
         is_new = owner is not None and before is not None and before.owner != owner
-        return Wishes(tags=tags or None, owner=owner, visibility="private" if is_new else None)
+        return IngestOptions(
+            tags=tags or None, owner=owner, visibility="private" if is_new else None
+        )
 
     def settle_in(self) -> None:
         """Have the notebook kept current, and no other.
@@ -302,7 +308,7 @@ class HomeNotebook:
         folder = folder_if_fit(self._paths, self._settings)
         for origin in declared(folder, self._store.clock.now_ms()):
             with self._store.read() as txn:
-                known = [one for one in origins.listed(txn) if one.kind == "notebook"]
+                known = [one for one in origins.list_origins(txn) if one.kind == "notebook"]
             if all(one.origin_id != origin.origin_id for one in known):
                 origins.register(self._store, origin)
             for one in known:
@@ -310,20 +316,22 @@ class HomeNotebook:
                     self._leave(one)
 
     def _leave(self, origin: Origin) -> None:
-        old = origins.folder_of(origin)
+        old = origins.origin_folder(origin)
         with self._store.read() as txn:
             numbers = list(docs.with_facet(txn, "kind", "notebook"))
             known = [doc for no in numbers if (doc := docs.latest(txn, no))]
         left = [doc for doc in known if (path_of(doc.place) or self.root).is_relative_to(old)]
-        here = (one.path for one in walk(self.root, _EXTENSIONS) if isinstance(one, Found))
+        here = (one.path for one in walk(self.root, _EXTENSIONS) if isinstance(one, WalkedFile))
         fresh = [path for path in here if member_at(self.root, path)]
-        lost = [Lost(doc=doc) for doc in left]
-        found = moves(self._store, fresh, lost, self._file_bytes_max, title_of=self._title_of)
-        followed = set(follow(self._store, found))
-        vanish(self._store, [doc.doc_id for doc in left if doc.doc_id not in followed])
+        lost = [MissingDoc(doc=doc) for doc in left]
+        found = detect_moves(
+            self._store, fresh, lost, self._file_bytes_max, title_of=self._title_of
+        )
+        followed = set(apply_moves(self._store, found))
+        tombstone_missing(self._store, [doc.doc_id for doc in left if doc.doc_id not in followed])
         origins.unregister(self._store, origin.origin_id)
 
-    def _followed(self, places: tuple[Path, Path]) -> Move | None:
+    def _followed(self, places: tuple[Path, Path]) -> DetectedMove | None:
         old, new = places
         with self._store.read() as txn:
             doc = docs.latest_of(txn, file_lsid(old))
@@ -337,7 +345,7 @@ class HomeNotebook:
             return None
         seen = seen_record(file_lsid(new), doc.doc_id, doc.raw_sha256, stamp)
         title = new_title(doc, new, data, self._title_of)
-        return Move(doc=doc, path=new, seen=seen, title=title)
+        return DetectedMove(doc=doc, path=new, seen=seen, title=title)
 
     def _title_of(self, path: Path, data: bytes) -> str | None:
         options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
@@ -348,7 +356,7 @@ class HomeNotebook:
             found = [docs.latest_of(txn, file_lsid(path)) for path in paths]
         hidden = [doc.doc_id for doc in found if doc is not None and doc.status == "active"]
         if hidden:
-            vanish(self._store, hidden)
+            tombstone_missing(self._store, hidden)
 
     def nearest(self, text: str) -> list[tuple[str, float]]:
         """Paths of notes with the cosine of their passage that is most like `text`, best first."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import Refused, SourceError, TooLarge, Unreadable, UsageError
-from kb.intake.passages import Ready
+from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync import origins
 from kb.knowledge.packs import register
 from kb.knowledge.packs.keys import key_bytes
@@ -45,14 +45,14 @@ class Signed(Struct, frozen=True, kw_only=True):
     is_trusted: bool
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class PlacedPack(Struct, frozen=True, kw_only=True):
     """A pack that is on the register, its docs still to be taken in."""
 
     record: PackRecord
     pack: Pack
     origin_id: str
     """The source as which its docs are kept current."""
-    ready: Mapping[Lsid, Ready]
+    ready: Mapping[Lsid, PrecomputedChunks]
     """Passages that came with it."""
     signed: Signed | None
     """The archive that it came as; None where it is a folder."""
@@ -99,7 +99,7 @@ class HomePacks:
         *,
         visibility: Visibility | None = None,
         downgrade: bool = False,
-    ) -> Placed:
+    ) -> PlacedPack:
         """Register a pack that was read.
 
         The files of an archive come to lie in the home, whole, and only then does the register
@@ -112,7 +112,7 @@ class HomePacks:
         self._check(found, found.location, "", downgrade=downgrade)
         ident = self._follow(found.manifest.pack_id)
         record = register.register(self._store, found, visibility=visibility, downgrade=downgrade)
-        return Placed(record=record, pack=found, origin_id=ident, ready={}, signed=None)
+        return PlacedPack(record=record, pack=found, origin_id=ident, ready={}, signed=None)
 
     def _bytes(self, said: str, *, is_url: bool) -> bytes:
         if is_url:
@@ -123,7 +123,9 @@ class HomePacks:
         except SourceError as error:
             raise type(error)(error.reason, source=said) from error
 
-    def _archive(self, signed: Signed, visibility: Visibility | None, *, downgrade: bool) -> Placed:
+    def _archive(
+        self, signed: Signed, visibility: Visibility | None, *, downgrade: bool
+    ) -> PlacedPack:
         archive = signed.archive
         pack_id = archive.pack.manifest.pack_id
         location = register.inner_location(pack_id)
@@ -146,7 +148,7 @@ class HomePacks:
             )
         failpoint("packs.after_register")
         ready = {member_lsid("pack", pack_id, path): one for path, one in archive.ready.items()}
-        return Placed(
+        return PlacedPack(
             record=record,
             pack=register.open_registered(record, self._paths.root),
             origin_id=ident,

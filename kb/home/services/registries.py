@@ -18,9 +18,9 @@ from kb.home.services.entries import collect, declared, of_entry
 from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.embed.protocol import Embedder
 from kb.intake.ingest.changes import was_removed
-from kb.intake.passages import Ready
+from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.read import read_file
-from kb.intake.worker.pool import asked_of
+from kb.intake.worker.pool import worker_settings
 from kb.knowledge.entries import Entry, parse
 from kb.knowledge.registry import register
 from kb.knowledge.registry.index import VectorSet
@@ -90,7 +90,7 @@ class HomeRegistries:
     def pipeline(self) -> Pipeline:
         """How entries are cut and embedded here. Raises ModelMissing."""
         embedder = self._embedder()
-        asked = asked_of(self._settings, embedder)
+        asked = worker_settings(self._settings, embedder)
         made_by = VectorSet(model=embedder.fingerprint, chunker=asked.chunker, dim=embedder.dim)
         return Pipeline(
             made_by=made_by,
@@ -224,7 +224,7 @@ class _Fetched(Struct, frozen=True, kw_only=True):
     task: PullTask
     data: bytes
     entry: Entry
-    ready: Ready | None
+    ready: PrecomputedChunks | None
     path: Path
 
 

@@ -10,12 +10,12 @@ from msgspec import structs
 from kb.errors import ConfigError, HeldBack, NotFound, Refused, SourceError, UsageError
 from kb.home.services import entries as home_entries
 from kb.home.services import notebook as home_notebook
-from kb.intake.ingest.request import Wishes
-from kb.intake.passages import Ready
+from kb.intake.ingest.request import IngestOptions
+from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.collection import Collection
-from kb.intake.sync.items import Member
+from kb.intake.sync.items import CollectionMember
 from kb.intake.sync.report import AddReport
-from kb.intake.sync.walk import Found, Passed
+from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.config import Settings
 from kb.model.doc import OPERATOR, Doc, Kind, PackPart, Visibility
 from kb.model.ids import Lsid
@@ -51,7 +51,7 @@ def learn_call(settings: Settings, doc: Doc) -> LearnCall | None:
 
 
 class HomeSources:
-    """Reads the sources of one home for one sync; see kb.intake.sync.current.Reach."""
+    """Reads the sources of one home for one sync; see kb.intake.sync.sync_all.Reach."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class HomeSources:
         paths: HomePaths,
         adder: "Callable[[AddOptions], Adder]",
         options: "AddOptions",
-        ready: Mapping[Lsid, Ready],
+        ready: Mapping[Lsid, PrecomputedChunks],
     ) -> None:
         self._store = store
         self._settings = settings
@@ -71,10 +71,16 @@ class HomeSources:
         self._options = options
         self._ready = ready
 
-    def take_in(self, origin: Origin, seen: Sequence[Found | Passed]) -> tuple[AddReport, Origin]:
+    def take_in(
+        self, origin: Origin, seen: Sequence[WalkedFile | SkippedFile]
+    ) -> tuple[AddReport, Origin]:
         """Take in a page, or what a walk brought of a folder; with what was asked for it once."""
-        wishes = Wishes(tags=origin.tags, visibility_first=origin.visibility, owner=origin.owner)
-        asked = structs.replace(self._options, extensions=origin.extensions, wishes=wishes)
+        ingest_options = IngestOptions(
+            tags=origin.tags, visibility_first=origin.visibility, owner=origin.owner
+        )
+        asked = structs.replace(
+            self._options, extensions=origin.extensions, ingest_options=ingest_options
+        )
         adder = self._adder(asked)
         if origin.kind in FOLDERS:
             return adder.add_walked(seen), origin
@@ -109,7 +115,7 @@ class HomeSources:
 
     def take_members(self, collection: Collection) -> AddReport:
         """Take in what a collection names."""
-        return self._adder(self._options).add_members(collection.members, collection.passed)
+        return self._adder(self._options).add_members(collection.members, collection.skipped)
 
     def _topic(self, origin: Origin) -> Collection:
         from kb.knowledge.topics import resolved
@@ -118,19 +124,19 @@ class HomeSources:
         name = origin.location
         said = self._settings.kb.topic.get(name)
         if said is None or not (said.enable and said.index):
-            return _collection(origin, is_gone=True)
+            return _collection(origin, is_removed=True)
         try:
             (topic,) = resolved(KbSettings(topic={name: said}), self._topics_root, OPERATOR)
             return self._subjects(origin, topic)
         except (ConfigError, SourceError) as error:
-            return _collection(origin, amiss=str(error))
+            return _collection(origin, problem=str(error))
 
     def _subjects(self, origin: Origin, topic: "Topic") -> Collection:
         from kb.knowledge.topics import read_contents
 
         contents = read_contents(topic, _ENTRIES_MAX)
         found = [subject for subject in contents.subjects if not subject.is_hidden]
-        shown = Wishes(visibility=topic.visibility)
+        shown = IngestOptions(visibility=topic.visibility)
         sound = [(subject.path, shown) for subject in found if not subject.problem]
         unsure = [subject.path for subject in found if subject.problem]
         folder = Path(os.path.realpath(topic.folder))
@@ -144,26 +150,28 @@ class HomeSources:
             records = listed(txn, OPERATOR)
         record = next((one for one in records if one.pack_id == origin.location), None)
         if record is None:
-            return _collection(origin, is_gone=True)
+            return _collection(origin, is_removed=True)
         try:
             pack = open_registered(record, self._paths.root)
             follow_version(self._store, record, pack, dry_run=self._options.dry_run)
         except (HeldBack, SourceError, NotFound, UsageError) as error:
-            return _collection(origin, amiss=str(error))
-        asked = self._options.wishes.visibility
-        named = [(doc.source_path, _wishes(record, doc, asked)) for doc in pack.manifest.docs]
+            return _collection(origin, problem=str(error))
+        asked = self._options.ingest_options.visibility
+        named = [
+            (doc.source_path, _ingest_options(record, doc, asked)) for doc in pack.manifest.docs
+        ]
         folder = place_of(record, self._paths.root).parent
         found = {one.lsid: one for one in _members("pack", record.pack_id, folder, named)}
         members = [structs.replace(one, ready=self._ready.get(lsid)) for lsid, one in found.items()]
         paths = {member_lsid("pack", record.pack_id, path): path for path, _ in named}
         lost = [path for lsid, path in paths.items() if lsid not in found]
-        passed = [Passed(folder / path, _NO_BODY, failed=True) for path in lost]
+        passed = [SkippedFile(folder / path, _NO_BODY, failed=True) for path in lost]
         unsure = _unsure("pack", record.pack_id, lost)
-        return _collection(origin, tuple(members), unsure, passed=tuple(passed))
+        return _collection(origin, tuple(members), unsure, skipped=tuple(passed))
 
 
-def _wishes(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> Wishes:
-    return Wishes(
+def _ingest_options(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> IngestOptions:
+    return IngestOptions(
         title=doc.title or None,
         tags=doc.tags,
         visibility=asked,
@@ -175,38 +183,43 @@ def _wishes(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> Wis
 
 def _collection(
     origin: Origin,
-    members: tuple[Member, ...] = (),
-    unsure: frozenset[Lsid] = frozenset(),
+    members: tuple[CollectionMember, ...] = (),
+    unreadable: frozenset[Lsid] = frozenset(),
     *,
-    passed: tuple[Passed, ...] = (),
-    amiss: str | None = None,
-    is_gone: bool = False,
+    skipped: tuple[SkippedFile, ...] = (),
+    problem: str | None = None,
+    is_removed: bool = False,
 ) -> Collection:
     kind: Kind = "topic" if origin.kind == "topic" else "pack"
     return Collection(
         name=f"the {kind} {origin.location}",
         kind=kind,
-        start=member_lsid(kind, origin.location, ""),
+        lsid_prefix=member_lsid(kind, origin.location, ""),
         members=members,
-        passed=passed,
-        unsure=unsure,
-        amiss=amiss,
-        is_gone=is_gone,
+        skipped=skipped,
+        unreadable=unreadable,
+        problem=problem,
+        is_removed=is_removed,
     )
 
 
 def _members(
-    kind: Kind, name: str, folder: Path, named: Sequence[tuple[str, Wishes]]
-) -> Iterator[Member]:
+    kind: Kind, name: str, folder: Path, named: Sequence[tuple[str, IngestOptions]]
+) -> Iterator[CollectionMember]:
     """Those that lie inside the folder; no link leads out of it."""
-    for path, wishes in named:
+    for path, ingest_options in named:
         try:
             # Under the folder's own name, which stays when another version takes its place.
             at = folder / resolve_inside(folder, path)
         except Refused:
             continue
         if os.path.isfile(at):
-            yield Member(lsid=member_lsid(kind, name, path), kind=kind, path=at, wishes=wishes)
+            yield CollectionMember(
+                lsid=member_lsid(kind, name, path),
+                kind=kind,
+                path=at,
+                ingest_options=ingest_options,
+            )
 
 
 def _unsure(kind: Kind, name: str, paths: Sequence[str]) -> frozenset[Lsid]:

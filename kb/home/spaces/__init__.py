@@ -1,1 +1,1 @@
-"""Which stores are asked? The user's, the project's, or both, each by itself."""
+"""Which homes does a command use? The user's, the project's, or both, each asked by itself."""

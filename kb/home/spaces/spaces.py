@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from kb.home.app import App
 from kb.home.open_home import OpenHome
 from kb.home.spaces.each import FAILURES, FailedSpace, ask_each
-from kb.home.spaces.help import Once, guide_of
+from kb.home.spaces.guide import LazyHome, guide_of
 from kb.home.spaces.homes import SpaceHome
 from kb.model.clock import Clock
 from kb.model.config import Settings
@@ -114,7 +114,7 @@ class Spaces:
                 return open_core(kept, shared, clock)
 
             return cls(
-                opened, failed=failed, apps=apps, resources=kept, core=Once(own), texts=texts
+                opened, failed=failed, apps=apps, resources=kept, core=LazyHome(own), texts=texts
             )
 
     def only(self, name: SpaceName) -> "Spaces | None":

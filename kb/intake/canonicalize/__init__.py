@@ -1,8 +1,7 @@
-"""What does it say? Bytes become canonical markdown, the same bytes on every run.
+"""How do bytes become markdown? The same bytes give the same markdown on every run.
 
-Useful for turning one source's bytes into text with a title, tags and a date. Not for finding
-sources, fetching them, or cutting the text into passages. Nothing here reads a clock, a network
-or another file.
+Turns one source's bytes into text with a title, tags and a date. It does not find or fetch sources
+and does not cut the text. Nothing here reads a clock, a network or another file.
 """
 
 from kb.intake.canonicalize.dispatch import FINGERPRINT, CanonicalizeInput, canonicalize

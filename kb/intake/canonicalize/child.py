@@ -12,16 +12,16 @@ import sys
 from typing import Final
 
 from kb.errors import SourceError
-from kb.intake.canonicalize.dispatch import CanonicalizeInput, canonicalize
-from kb.intake.canonicalize.wire import (
+from kb.intake.canonicalize.child_protocol import (
     HEADER,
-    Parsed,
-    Refused,
+    ParseFailure,
+    ParseSuccess,
     Reply,
     decode_request,
     encode,
-    frame,
+    encode_frame,
 )
+from kb.intake.canonicalize.dispatch import CanonicalizeInput, canonicalize
 
 _FILES_MAX: Final = 64
 # A child that waits for something when its parent has died is ended by the clock in the end.
@@ -47,14 +47,14 @@ def main(memory_bytes_max: int, cpu_s_max: float) -> int:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
         del payload
-        _write_all(answers, frame(reply))
+        _write_all(answers, encode_frame(reply))
     return 0
 
 
 def _answer(payload: bytes, memory_bytes_max: int) -> Reply:
     source = decode_request(payload)
     try:
-        return Parsed(canonical=canonicalize(source), rss_bytes=_rss_bytes())
+        return ParseSuccess(canonical=canonicalize(source), rss_bytes=_rss_bytes())
     except SourceError as error:
         return _refused(source, type(error).__name__, error.reason)
     except MemoryError:
@@ -63,8 +63,8 @@ def _answer(payload: bytes, memory_bytes_max: int) -> Reply:
     return _refused(source, "Unparsable", f"it needs more than {mebibytes} MiB of memory to read")
 
 
-def _refused(source: CanonicalizeInput, error: str, detail: str) -> Refused:
-    return Refused(error=error, detail=detail, source=source.name, rss_bytes=_rss_bytes())
+def _refused(source: CanonicalizeInput, error: str, detail: str) -> ParseFailure:
+    return ParseFailure(error=error, detail=detail, source=source.name, rss_bytes=_rss_bytes())
 
 
 def _answers_fd() -> int:

@@ -32,7 +32,7 @@ class FrontMatter(Struct, frozen=True, kw_only=True):
     """Length of a block that was not understood and still heads the text."""
 
 
-class _Refused(Exception):
+class _BadFrontMatter(Exception):
     """Front matter that is not one, in words for a warning."""
 
 
@@ -54,7 +54,7 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     read: Callable[[str], Fields | None] = _read_yaml if fence == "---" else _read_toml
     try:
         fields = read(block)
-    except _Refused as refusal:
+    except _BadFrontMatter as refusal:
         warning = f"front matter left as text: {refusal}"
         return FrontMatter(warnings=(warning,), left_chars=len(text) - len(body)), text
     if fields is None:
@@ -160,16 +160,16 @@ def _read_yaml(block: str) -> Fields | None:
     try:
         return _top_fields(events)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise _Refused("it is not valid YAML") from error
+        raise _BadFrontMatter("it is not valid YAML") from error
 
 
 def _top_fields(events: Iterable[object]) -> Fields | None:
     import yaml
 
-    top = _Top()
+    top = _TopLevelReader()
     for event in events:
         if isinstance(event, yaml.AliasEvent):
-            raise _Refused("it uses YAML aliases")
+            raise _BadFrontMatter("it uses YAML aliases")
         if top.depth == 0 and isinstance(event, yaml.ScalarEvent | yaml.SequenceStartEvent):
             return None
         if isinstance(event, yaml.CollectionStartEvent):
@@ -181,7 +181,7 @@ def _top_fields(events: Iterable[object]) -> Fields | None:
     return top.fields
 
 
-class _Top:
+class _TopLevelReader:
     """Where the events are: at a key, at its value, or at an item of the value."""
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class _Top:
             self._list_of = self._key if self._key and is_list else ""
         self.depth += 1
         if self.depth > _DEPTH_MAX:
-            raise _Refused("it is nested too deeply")
+            raise _BadFrontMatter("it is nested too deeply")
 
     def leave(self) -> None:
         self.depth -= 1
@@ -220,7 +220,7 @@ def _read_toml(block: str) -> Fields | None:
     try:
         table = tomllib.loads(block)
     except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
-        raise _Refused("it is not valid TOML") from error
+        raise _BadFrontMatter("it is not valid TOML") from error
     return {key.lower(): _scalars(value) for key, value in table.items()}
 
 

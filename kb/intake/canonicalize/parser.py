@@ -12,6 +12,7 @@ from typing import Final, Self
 import msgspec
 
 from kb.errors import Unparsable
+from kb.intake.canonicalize.child_protocol import ParseSuccess, Reply, decode_reply, encode
 from kb.intake.canonicalize.dispatch import RISKY_MIMES, CanonicalizeInput, canonicalize
 from kb.intake.canonicalize.process import (
     ChildGarbled,
@@ -20,7 +21,6 @@ from kb.intake.canonicalize.process import (
     ChildProcess,
     ChildSpent,
 )
-from kb.intake.canonicalize.wire import Parsed, Reply, decode_reply, encode
 from kb.model.children import module_argv, module_env
 from kb.model.text import Canonical
 
@@ -89,7 +89,7 @@ class Parser:
             return canonicalize(source)
         with self._lock:
             reply = self._ask(source)
-        if isinstance(reply, Parsed):
+        if isinstance(reply, ParseSuccess):
             return reply.canonical
         raise reply.exception()
 

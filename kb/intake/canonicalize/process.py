@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import IO, Final
 
-from kb.intake.canonicalize.wire import HEADER, REPLY_BYTES_MAX, frame
+from kb.intake.canonicalize.child_protocol import HEADER, REPLY_BYTES_MAX, encode_frame
 
 _CHUNK_BYTES: Final = 1 << 20
 _WRITE_BYTES: Final = 1 << 16
@@ -72,7 +72,7 @@ class ChildProcess:
         look = time.monotonic() + idle_s_max
         worked_s = self._worked_s()
         to_child, from_child = self._pipes()
-        unsent = memoryview(frame(payload))
+        unsent = memoryview(encode_frame(payload))
         received = bytearray()
         with selectors.DefaultSelector() as ready:
             ready.register(to_child, selectors.EVENT_WRITE)

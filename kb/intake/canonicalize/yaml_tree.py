@@ -29,7 +29,7 @@ def yaml_tree(text: str) -> Tree:
     import yaml
 
     try:
-        return _built(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        return _build_tree(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise NotYaml(error.problem or "not YAML", mark.line + 1 if mark else None) from error
@@ -60,10 +60,10 @@ def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
     return found
 
 
-def _built(events: Iterable[Any]) -> Tree:
+def _build_tree(events: Iterable[Any]) -> Tree:
     import yaml
 
-    tree = _Growing()
+    tree = _TreeBuilder()
     for event in events:
         try:
             match event:
@@ -85,7 +85,7 @@ def _built(events: Iterable[Any]) -> Tree:
     return tree.top
 
 
-class _Growing:
+class _TreeBuilder:
     """A tree of which the innermost open part grows."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Where do we cut? Pure: markdown becomes passages with exact offsets and their heading path."""
+"""Where is a text cut? Pure: markdown becomes chunks with exact offsets and heading path."""
 
 from kb.intake.chunker.passages import (
     FINGERPRINT,

@@ -17,7 +17,7 @@ _FRONT_MATTER_LINES_MAX = 200
 _TITLE_CHARS_MAX = 160
 
 
-class Item(Struct, frozen=True, gc=False):
+class ListItem(Struct, frozen=True, gc=False):
     """A list item: where its line starts, and how many columns its marker is indented."""
 
     start: int
@@ -36,7 +36,7 @@ class Block(Struct, frozen=True, kw_only=True, gc=False):
     level: int = 0
     """1 to 6 for a heading, else 0."""
     title: str = ""
-    items: tuple[Item, ...] = ()
+    items: tuple[ListItem, ...] = ()
     """Of a list: its items of every depth, in order."""
     fences: tuple[tuple[int, int], ...] = ()
     """Of a list: the fenced blocks inside its items."""
@@ -204,7 +204,7 @@ class _Scanner:
 
     def _list(self) -> Block:
         first = last = index = self.at
-        items: list[Item] = []
+        items: list[ListItem] = []
         fences: list[tuple[int, int]] = []
         base = content = 0
         after_blank = False
@@ -222,7 +222,7 @@ class _Scanner:
             if marker:
                 if not items or indent <= base + 1:
                     base, content = indent, indent + len(marker) + 1
-                items.append(Item(self.starts[index], indent))
+                items.append(ListItem(self.starts[index], indent))
             elif indent < content and (after_blank or line.interrupts(body)):
                 break
             elif indent >= content and (opener := line.fence_of(body)):
@@ -252,6 +252,6 @@ def _bounded(title: str) -> str:
     return words if len(words) <= _TITLE_CHARS_MAX else words[: _TITLE_CHARS_MAX - 1].rstrip() + "…"
 
 
-def blocks(markdown: str) -> list[Block]:
+def parse_blocks(markdown: str) -> list[Block]:
     """The blocks of a markdown, in order; in time linear in its length."""
     return _Scanner(markdown).scan()

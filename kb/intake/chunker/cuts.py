@@ -8,13 +8,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.intake.chunker.blocks import Block, Item
+from kb.intake.chunker.blocks import Block, ListItem
 from kb.intake.chunker.lines import PAGE_MARK
 
 Fits = Callable[[int, int], bool]
 
 
-class Rank(IntEnum):
+class CutRank(IntEnum):
     """How good a cut is: lower is better."""
 
     BLOCK = 0
@@ -30,11 +30,11 @@ class Rank(IntEnum):
     """Behind a heading or a table's head: only to keep whole what follows."""
 
 
-class Cuts(Struct, frozen=True, kw_only=True):
+class CutPoints(Struct, frozen=True, kw_only=True):
     """Candidate cuts of one section, in order; a cut at p begins the next passage at p."""
 
     at: list[int]
-    rank: list[Rank]
+    rank: list[CutRank]
     prose: list[tuple[int, int]]
     """Ranges in which words may be cut apart from each other for an overlap."""
 
@@ -74,14 +74,14 @@ def _line_starts(text: str, start: int, end: int) -> Iterator[int]:
         at = stop + 1
 
 
-class _Finder:
+class _CutFinder:
     def __init__(self, text: str, fits: Fits) -> None:
         self.text = text
         self.fits = fits
-        self.found: dict[int, Rank] = {}
+        self.found: dict[int, CutRank] = {}
         self.prose: list[tuple[int, int]] = []
 
-    def add(self, at: int, rank: Rank) -> None:
+    def add(self, at: int, rank: CutRank) -> None:
         self.found.setdefault(at, rank)
 
     def block(self, block: Block) -> None:
@@ -89,7 +89,7 @@ class _Finder:
         match block.kind:
             case "para":
                 self.prose.append((block.start, block.end))
-                self._prose(block.start, block.end, Rank.SENTENCE, Rank.LINE)
+                self._prose(block.start, block.end, CutRank.SENTENCE, CutRank.LINE)
             case "list":
                 self._list(block)
             case "table":
@@ -99,7 +99,7 @@ class _Finder:
             case _:
                 pass
 
-    def _prose(self, start: int, end: int, sentence: Rank, line: Rank) -> None:
+    def _prose(self, start: int, end: int, sentence: CutRank, line: CutRank) -> None:
         for at in _sentences(self.text, start, end):
             self.add(at, sentence)
         for at in _line_starts(self.text, start, end):
@@ -107,14 +107,14 @@ class _Finder:
 
     def _lines(self, start: int, end: int) -> None:
         for at in _line_starts(self.text, start, end):
-            self.add(at, Rank.INNER)
+            self.add(at, CutRank.INNER)
 
     def _table(self, start: int, end: int) -> None:
         if self.fits(start, end):
             return
         for number, at in enumerate(_line_starts(self.text, start, end)):
             # A head says what the columns are: it stays with the first row.
-            self.add(at, Rank.ROW if number >= 2 else Rank.LAST_RESORT)
+            self.add(at, CutRank.ROW if number >= 2 else CutRank.LAST_RESORT)
 
     def _list(self, block: Block) -> None:
         ends = _item_ends(block.items, block.end)
@@ -126,7 +126,7 @@ class _Finder:
             kept = bool(open_) and whole[open_[-1]]
             whole.append(kept or self.fits(item.start, ends[index]))
             if not kept:
-                self.add(item.start, Rank.SENTENCE if open_ else Rank.ROW)
+                self.add(item.start, CutRank.SENTENCE if open_ else CutRank.ROW)
             if not whole[index]:
                 follows = block.items[index + 1 : index + 2]
                 self._item(block, item.start, follows[0].start if follows else block.end)
@@ -139,15 +139,15 @@ class _Finder:
         at = start
         low = bisect_left(block.fences, (start, start))
         for first, last in block.fences[low : bisect_left(block.fences, (end, end))]:
-            self._prose(at, first, Rank.INNER, Rank.INNER)
-            self.add(first, Rank.INNER)
+            self._prose(at, first, CutRank.INNER, CutRank.INNER)
+            self.add(first, CutRank.INNER)
             if not self.fits(first, last):
                 self._lines(first, last)
             at = last
-        self._prose(at, end, Rank.INNER, Rank.INNER)
+        self._prose(at, end, CutRank.INNER, CutRank.INNER)
 
 
-def _item_ends(items: Sequence[Item], end: int) -> list[int]:
+def _item_ends(items: Sequence[ListItem], end: int) -> list[int]:
     """Where each item ends: at the next one that is not indented deeper."""
     ends = [end] * len(items)
     open_: list[int] = []
@@ -158,24 +158,24 @@ def _item_ends(items: Sequence[Item], end: int) -> list[int]:
     return ends
 
 
-def _between(text: str, before: Block, after: Block) -> Rank | None:
+def _between(text: str, before: Block, after: Block) -> CutRank | None:
     """How good the cut between two neighbouring blocks is; None where it is none."""
     if before.kind == "heading":
-        return None if after.kind == "para" else Rank.LAST_RESORT
+        return None if after.kind == "para" else CutRank.LAST_RESORT
     if before.kind == "para":
         last = text[before.end - 1]
         if after.kind == "para":
             # A sentence that runs over a page mark.
             over = PAGE_MARK in text[before.end : after.start] and last not in _TERMINAL
-            return Rank.LINE if over else Rank.BLOCK
+            return CutRank.LINE if over else CutRank.BLOCK
         if last in ":：":
-            return Rank.LINE
-    return Rank.BLOCK
+            return CutRank.LINE
+    return CutRank.BLOCK
 
 
-def cuts(text: str, blocks: Sequence[Block], fits: Fits) -> Cuts:
+def find_cut_points(text: str, blocks: Sequence[Block], fits: Fits) -> CutPoints:
     """The candidate cuts of the section that these blocks make; `fits` says what stays whole."""
-    finder = _Finder(text, fits)
+    finder = _CutFinder(text, fits)
     before: Block | None = None
     for block in blocks:
         if before and (rank := _between(text, before, block)) is not None:
@@ -183,6 +183,6 @@ def cuts(text: str, blocks: Sequence[Block], fits: Fits) -> Cuts:
         finder.block(block)
         before = block
     ordered = sorted(finder.found.items())
-    return Cuts(
+    return CutPoints(
         at=[at for at, _ in ordered], rank=[rank for _, rank in ordered], prose=finder.prose
     )

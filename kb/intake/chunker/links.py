@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from kb.intake.chunker.blocks import blocks
+from kb.intake.chunker.blocks import parse_blocks
 
 _CODE: Final = re.compile(r"(`{1,8})(?!`)[^`\n]{1,500}\1(?!`)")
 _LINK: Final = re.compile(r"\]\([ \t]*(?:<([^<>\n]{1,500})>|([^()<>\[\]\s]{1,500}))")
@@ -30,7 +30,7 @@ class Link(Struct, frozen=True):
     target: str
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class LinkSpan(Struct, frozen=True, kw_only=True):
     """A link, and the offsets of its target as it is written, without brackets and anchor."""
 
     link: Link
@@ -40,10 +40,10 @@ class Placed(Struct, frozen=True, kw_only=True):
 
 def links(markdown: str) -> list[Link]:
     """Every link that may lead to another file, each once, in the order of reading."""
-    return list(dict.fromkeys(one.link for one in placed_links(markdown)))
+    return list(dict.fromkeys(one.link for one in link_spans(markdown)))
 
 
-def placed_links(markdown: str) -> Iterator[Placed]:
+def link_spans(markdown: str) -> Iterator[LinkSpan]:
     """Every link that may lead to another file, as often as it stands there."""
     for at, text in _prose(markdown):
         plain = _CODE.sub(lambda code: " " * len(code[0]), text)
@@ -53,16 +53,16 @@ def placed_links(markdown: str) -> Iterator[Placed]:
             link = Link("path", urllib.parse.unquote(written))
             if written and not _SCHEME.match(link.target):
                 start = at + match.start(group)
-                yield Placed(link=link, start=start, end=start + len(written))
+                yield LinkSpan(link=link, start=start, end=start + len(written))
         for match in _WIKI.finditer(plain):
             if match[1].strip():
                 link = Link("wiki", match[1].strip())
-                yield Placed(link=link, start=at + match.start(1), end=at + match.end(1))
+                yield LinkSpan(link=link, start=at + match.start(1), end=at + match.end(1))
 
 
 def _prose(markdown: str) -> Iterator[tuple[int, str]]:
     """The parts that may have links, each with its offset."""
-    for block in blocks(markdown):
+    for block in parse_blocks(markdown):
         if block.kind in _VERBATIM:
             continue
         at = block.start

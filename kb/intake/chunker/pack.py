@@ -7,9 +7,9 @@ from itertools import accumulate
 from msgspec import Struct
 
 from kb.intake.chunker.blocks import Block
-from kb.intake.chunker.ruler import Ruler
 from kb.intake.chunker.sections import Section, common_path, sections, segments, subtree_ends
 from kb.intake.chunker.split import Splitter
+from kb.intake.chunker.token_counter import TokenCounter
 
 # Packing starts afresh before a sibling whose title's hash is the least among this many on
 # either side: a change in one section cannot move the borders beyond the next such sibling.
@@ -44,7 +44,7 @@ class Packer:
 
     def __init__(
         self,
-        ruler: Ruler,
+        counter: TokenCounter,
         blocks: Sequence[Block],
         *,
         budget_of: Callable[[tuple[str, ...]], int],
@@ -53,7 +53,7 @@ class Packer:
         overlap: int,
         section_level: int | None = None,
     ) -> None:
-        self.ruler = ruler
+        self.counter = counter
         self.blocks = blocks
         self.sections: list[Section] = sections(blocks)
         self.segments = segments(self.sections, section_level)
@@ -76,23 +76,23 @@ class Packer:
                 yield from self._packed(self._children(first, first, last))
 
     def _tokens(self, first: int, last: int) -> int:
-        return self.ruler.tokens(self.sections[first].start, self.sections[last - 1].end)
+        return self.counter.tokens(self.sections[first].start, self.sections[last - 1].end)
 
     def _fit(self, first: int, last: int) -> bool:
         start, end = self.sections[first].start, self.sections[last - 1].end
         # What fits under the longest path needs no look at its own.
         return (
-            self.ruler.fits(start, end, self.budget_min) or self._fitting(first, last) is not None
+            self.counter.fits(start, end, self.budget_min) or self._fitting(first, last) is not None
         )
 
     def _fitting(self, first: int, last: int) -> Piece | None:
         """Sections [first, last) as one piece, if they fit."""
         start, end = self.sections[first].start, self.sections[last - 1].end
         # The path costs more to find than this does to rule out.
-        if not self.ruler.fits(start, end, self.budget_of(())):
+        if not self.counter.fits(start, end, self.budget_of(())):
             return None
         path = common_path(self.sections[first:last])
-        if path and not self.ruler.fits(start, end, self.budget_of(path)):
+        if path and not self.counter.fits(start, end, self.budget_of(path)):
             return None
         return Piece(start, end, path)
 
@@ -118,7 +118,7 @@ class Packer:
     def _cut(self, unit: _Unit) -> Iterator[Piece]:
         section = self.sections[unit.first]
         splitter = Splitter(
-            self.ruler,
+            self.counter,
             self.blocks[self.sections[unit.lead].first : section.last],
             section.end,
             budget=self.budget_of(section.path),

@@ -4,10 +4,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from kb.intake.chunker.blocks import Block, blocks
+from kb.intake.chunker.blocks import Block, parse_blocks
 from kb.intake.chunker.pack import Packer, Piece
-from kb.intake.chunker.ruler import Ruler
-from kb.model.text import Passage
+from kb.intake.chunker.token_counter import TokenCounter
+from kb.model.text import ChunkDraft
 
 SpansOf = Callable[[list[str]], list[list[tuple[int, int]]]]
 """Texts to the character spans of their tokens, without special ones."""
@@ -42,7 +42,7 @@ def chunk(
     overlap_tokens: int = OVERLAP_TOKENS,
     section_level: int | None = None,
     title: str = "",
-) -> list[Passage]:
+) -> list[ChunkDraft]:
     """The passages of one markdown, in order of their starts.
 
     Each passage's text is markdown[start:end], without blank lines or trailing white space at its
@@ -74,20 +74,20 @@ def chunk_many(
     tokens_max: int = TOKENS_MAX,
     overlap_tokens: int = OVERLAP_TOKENS,
     section_level: int | None = None,
-) -> list[list[Passage]]:
+) -> list[list[ChunkDraft]]:
     """What `chunk` says of each, with few calls of `spans_of`: many texts in each of them."""
     if tokens_max < _TOKENS_MAX_MIN or not 0 <= overlap_tokens <= tokens_max // 4:
         raise ValueError(f"cannot cut to {tokens_max} tokens with {overlap_tokens} of overlap")
-    found: list[list[Passage]] = []
+    found: list[list[ChunkDraft]] = []
     for first, last in _batches(markdowns):
         texts = list(markdowns[first:last])
         names = list(titles[first:last])
         spans = spans_of([*texts, *names])
         for number, text in enumerate(texts):
             title_tokens = len(spans[len(texts) + number])
-            ruler = Ruler(text, spans[number])
+            counter = TokenCounter(text, spans[number])
             rules = (tokens_max, overlap_tokens, section_level)
-            found.append(_passages(ruler, names[number], title_tokens, *rules))
+            found.append(_passages(counter, names[number], title_tokens, *rules))
     return found
 
 
@@ -103,35 +103,35 @@ def _batches(markdowns: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _passages(
-    ruler: Ruler,
+    counter: TokenCounter,
     title: str,
     title_tokens: int,
     tokens_max: int,
     overlap: int,
     section_level: int | None,
-) -> list[Passage]:
-    markdown = ruler.text
-    parsed = blocks(markdown)
+) -> list[ChunkDraft]:
+    markdown = counter.text
+    parsed = parse_blocks(markdown)
     packer = Packer(
-        ruler,
+        counter,
         parsed,
-        budget_of=_budget(ruler, parsed, title, title_tokens, tokens_max),
+        budget_of=_budget(counter, parsed, title, title_tokens, tokens_max),
         budget_min=tokens_max - _SPECIAL_TOKENS - tokens_max // _PREFIX_SHARE,
         small=tokens_max // _SMALL_SHARE,
         overlap=overlap,
         section_level=section_level,
     )
     marks = _page_marks(markdown)
-    return [_passage(ruler, piece, marks) for piece in packer.pieces()]
+    return [_passage(counter, piece, marks) for piece in packer.pieces()]
 
 
 def _budget(
-    ruler: Ruler, parsed: Sequence[Block], title: str, title_tokens: int, tokens_max: int
+    counter: TokenCounter, parsed: Sequence[Block], title: str, title_tokens: int, tokens_max: int
 ) -> Callable[[tuple[str, ...]], int]:
     """How many tokens a passage under a path may have."""
     # The line's mark (its #s) stands for the separator of the path.
     lengths = {
-        block.title: ruler.tokens(block.start, block.end)
+        block.title: counter.tokens(block.start, block.end)
         for block in parsed
         if block.kind == "heading" and block.title != title
     }
@@ -153,17 +153,17 @@ def _page_marks(markdown: str) -> list[int]:
     return marks
 
 
-def _passage(ruler: Ruler, piece: Piece, marks: Sequence[int]) -> Passage:
-    text = ruler.text[piece.start : piece.end].rstrip()
+def _passage(counter: TokenCounter, piece: Piece, marks: Sequence[int]) -> ChunkDraft:
+    text = counter.text[piece.start : piece.end].rstrip()
     end = piece.start + len(text)
     page = None
     if marks:
-        page = 1 + bisect_left(marks, ruler.visible(piece.start, end))
-    return Passage(
+        page = 1 + bisect_left(marks, counter.visible(piece.start, end))
+    return ChunkDraft(
         text=text,
         start=piece.start,
         end=end,
         heading=piece.path,
         page=page,
-        tokens=ruler.tokens(piece.start, end),
+        tokens=counter.tokens(piece.start, end),
     )

@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from kb.intake.chunker.blocks import Block
-from kb.intake.chunker.cuts import Cuts, Rank, cuts
-from kb.intake.chunker.ruler import Ruler
+from kb.intake.chunker.cuts import CutPoints, CutRank, find_cut_points
+from kb.intake.chunker.token_counter import TokenCounter
 
 # Of the budget: a cut between blocks is taken from here on, another only nearer to the end.
 _FILL_BLOCK = 0.7
@@ -30,23 +30,25 @@ class Splitter:
     """
 
     def __init__(
-        self, ruler: Ruler, blocks: Sequence[Block], end: int, *, budget: int, overlap: int
+        self, counter: TokenCounter, blocks: Sequence[Block], end: int, *, budget: int, overlap: int
     ) -> None:
-        self.ruler = ruler
-        self.text = ruler.text
+        self.counter = counter
+        self.text = counter.text
         self.start = blocks[0].start
         self.end = end
         self.budget = budget
         self.overlap = overlap
-        self.cuts: Cuts = cuts(self.text, blocks, lambda a, b: ruler.fits(a, b, budget))
+        self.cuts: CutPoints = find_cut_points(
+            self.text, blocks, lambda a, b: counter.fits(a, b, budget)
+        )
 
     def split(self) -> list[Range]:
         """The ranges, each from its first visible line or character on."""
         found: list[Range] = []
         core = start = self._begin(self.start, self.start)
         while core < self.end:
-            if self.ruler.fits(core, self.end, self.budget):
-                if not self.ruler.fits(start, self.end, self.budget):
+            if self.counter.fits(core, self.end, self.budget):
+                if not self.counter.fits(start, self.end, self.budget):
                     start = core
                 found.append((start, self.end))
                 break
@@ -58,7 +60,7 @@ class Splitter:
 
     def _begin(self, at: int, floor: int) -> int:
         """The first visible character from `at` on, or its line's start if only indent precedes."""
-        first = self.ruler.visible(at, self.end)
+        first = self.counter.visible(at, self.end)
         line = self.text.rfind("\n", max(floor, first - _INDENT_KEPT_MAX), first) + 1
         if line == 0 and (first - at > _INDENT_KEPT_MAX or (at and self.text[at - 1] != "\n")):
             return first
@@ -74,13 +76,13 @@ class Splitter:
         return (start, stop) if stop is not None else (start, self._hard(core, start))
 
     def _filled(self, start: int, share: float) -> int:
-        return self.ruler.reach(start, int(self.budget * share))
+        return self.counter.reach(start, int(self.budget * share))
 
     def _choose(self, core: int, start: int) -> int | None:
         """The best candidate cut behind `core` for a range from `start`; None where none is."""
         room = self.budget
         # Leave no scrap for the last passage.
-        left = self.ruler.tokens(start, self.end) - room
+        left = self.counter.tokens(start, self.end) - room
         if 0 < left < room // 4:
             shorter = self._choose_within(core, start, room * 3 // 4 + left)
             if shorter is not None:
@@ -90,19 +92,19 @@ class Splitter:
     def _choose_within(self, core: int, start: int, room: int) -> int | None:
         at, rank = self.cuts.at, self.cuts.rank
         first = bisect_right(at, core)
-        last = bisect_right(at, self.ruler.reach(start, room))
+        last = bisect_right(at, self.counter.reach(start, room))
         low = bisect_left(at, self._filled(start, _FILL_BLOCK), first, last)
         high = bisect_left(at, self._filled(start, _FILL_OTHER), low, last)
-        usable = [i for i in range(low, high) if rank[i] <= Rank.ROW]
-        usable += [i for i in range(high, last) if rank[i] < Rank.LAST_RESORT]
+        usable = [i for i in range(low, high) if rank[i] <= CutRank.ROW]
+        usable += [i for i in range(high, last) if rank[i] < CutRank.LAST_RESORT]
         if usable:
             return at[min(usable, key=lambda i: (rank[i], self._hash(at[i]), -i))]
         for index in range(last - 1, first - 1, -1):
-            if rank[index] < Rank.LAST_RESORT:
+            if rank[index] < CutRank.LAST_RESORT:
                 return at[index]
         if first < last:
             follows = at[last] if last < len(at) else self.end
-            if self.ruler.fits(at[last - 1], follows, self.budget):
+            if self.counter.fits(at[last - 1], follows, self.budget):
                 return at[last - 1]
         return None
 
@@ -111,13 +113,13 @@ class Splitter:
 
     def _hard(self, core: int, start: int) -> int:
         """A cut where no candidate is: behind a space, else a comma, a word, or a token."""
-        high = self.ruler.reach(start, self.budget)
+        high = self.counter.reach(start, self.budget)
         low = max(core + 1, (core + high) // 2)
         for marks in (_SPACES, _CJK_COMMAS):
             at = max(self.text.rfind(mark, low, high) for mark in marks) + 1
             if at:
                 return at
-        whole = self.ruler.boundary(core, high)
+        whole = self.counter.boundary(core, high)
         for at in range(whole, max(core + 1, whole - _NUDGE_CHARS_MAX), -1):
             if not self._joined(at) and not self._in_word(at):
                 return at
@@ -150,10 +152,10 @@ class Splitter:
         if not self.overlap:
             return core
         at, rank = self.cuts.at, self.cuts.rank
-        least = max(start + 1, self.ruler.back(stop, self.overlap + self.overlap // 4))
+        least = max(start + 1, self.counter.back(stop, self.overlap + self.overlap // 4))
         last = bisect_left(at, core)
         near = range(bisect_left(at, least), last)
-        for worst in (Rank.SENTENCE, Rank.LINE):
+        for worst in (CutRank.SENTENCE, CutRank.LINE):
             for index in near:
                 if rank[index] <= worst:
                     return at[index]
@@ -164,6 +166,6 @@ class Splitter:
         index = bisect_right(prose, (stop - 1, self.end)) - 1
         if index < 0 or prose[index][1] < stop - 1:
             return core
-        least = max(least, prose[index][0], self.ruler.back(stop, self.overlap))
+        least = max(least, prose[index][0], self.counter.back(stop, self.overlap))
         spaces = [at for mark in _SPACES if (at := self.text.find(mark, least, stop)) >= 0]
         return self._begin(min(spaces) + 1, least) if spaces else core

@@ -1,1 +1,1 @@
-"""What does it mean? Texts become unit vectors, so that near in meaning is near in angle."""
+"""How does a text become a vector? By a model: near in meaning is near in angle."""

@@ -1,4 +1,4 @@
-"""Who is mentioned? Pure extraction of links, addresses, hashtags and @-mentions from text."""
+"""Who and what is mentioned? Links, e-mail addresses, #hashtags and @-mentions. Pure."""
 
 from kb.intake.entities.keys import fold_key, parse_entity_argument, parse_entity_prefix
 from kb.intake.entities.mentions import MENTIONS_MAX, extract

@@ -1,1 +1,1 @@
-"""How is it taken in? In one transaction: doc, version, ledger, job and seen record together."""
+"""How does a doc get into the store? By one transaction, with version, ledger and job."""

@@ -3,7 +3,7 @@
 import msgspec
 
 from kb.errors import UsageError
-from kb.model.doc import Doc, LedgerEntry, Seen, Visibility
+from kb.model.doc import Doc, LedgerEntry, SourceStamp, Visibility
 from kb.model.ids import DocId, Lsid
 from kb.model.source import member_of
 from kb.store import chunks, docs, log
@@ -22,17 +22,17 @@ def tombstone(store: Store, doc_ids: list[DocId]) -> list[DocId]:
     Returns the ids that were hidden now.
     """
     with store.write() as txn:
-        return [doc.doc_id for doc in _hide(txn, store, doc_ids)]
+        return [doc.doc_id for doc in _tombstone(txn, store, doc_ids)]
 
 
-def vanish(store: Store, doc_ids: list[DocId]) -> list[DocId]:
+def tombstone_missing(store: Store, doc_ids: list[DocId]) -> list[DocId]:
     """Hide docs as `tombstone` does, because their files are gone.
 
     Their seen records go with them. So a sync can tell these, which come back with their files,
     from those that a person removed, which do not.
     """
     with store.write() as txn:
-        hidden = _hide(txn, store, doc_ids)
+        hidden = _tombstone(txn, store, doc_ids)
         for doc in hidden:
             SEEN.delete(txn, lsid_key(doc.place))
         return [doc.doc_id for doc in hidden]
@@ -48,7 +48,7 @@ def was_removed(txn: ReadTxn, lsid: Lsid) -> bool:
     return doc.kind in ("url", "stdin") or SEEN.get(txn, lsid_key(lsid)) is not None
 
 
-def forget(txn: WriteTxn, store: Store, doc: Doc) -> None:
+def release_purged_place(txn: WriteTxn, store: Store, doc: Doc) -> None:
     """Free the place of a tombstone that is purged.
 
     Where a person removed it, the place is held: its file stays out until it is added again.
@@ -59,12 +59,12 @@ def forget(txn: WriteTxn, store: Store, doc: Doc) -> None:
     docs.release_place(txn, doc)
 
 
-def let_in(txn: WriteTxn, place: Lsid) -> None:
+def release_hold(txn: WriteTxn, place: Lsid) -> None:
     """Hold a place no longer: what is there has been taken in."""
     HOLDS.delete(txn, lsid_key(place))
 
 
-def _hide(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
+def _tombstone(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
     hidden: list[Doc] = []
     for doc_id in doc_ids:
         doc = _newest(txn, doc_id)
@@ -105,7 +105,7 @@ def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
     return docs.latest(txn, doc.source_no) if doc else None
 
 
-def move(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: Seen) -> Doc:
+def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceStamp) -> Doc:
     """Say that a doc's source is somewhere else now: the same doc, the same passages.
 
     `doc` is as it is to be there: its `source` names the place, and with another title or
@@ -123,11 +123,11 @@ def move(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: Seen) -> Doc:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
     if before.status == "tombstoned" or before.label != moved.label:
         # Chunker and model may have changed while it was hidden; only active docs follow them.
-        have_cut(txn, store, moved)
+        request_chunking(txn, store, moved)
     return moved
 
 
-def have_cut(txn: WriteTxn, store: Store, doc: Doc) -> None:
+def request_chunking(txn: WriteTxn, store: Store, doc: Doc) -> None:
     """Ask for a doc to be cut."""
     mark_pending(txn, store, doc)
     key = queue.dedupe_key("chunk", doc.doc_id)

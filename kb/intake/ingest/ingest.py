@@ -4,10 +4,16 @@ from collections.abc import Callable
 
 import msgspec
 
-from kb.intake.ingest.changes import have_cut, let_in, mark_pending, was_removed
-from kb.intake.ingest.request import FileStamp, IngestOutcome, IngestRequest, Staged, Wishes
-from kb.intake.passages import cut_of, is_usable, put_vectors, write_cut
-from kb.model.doc import LOCAL_USER, Doc, Seen
+from kb.intake.ingest.changes import mark_pending, release_hold, request_chunking, was_removed
+from kb.intake.ingest.request import (
+    FileStamp,
+    IngestOptions,
+    IngestOutcome,
+    IngestRequest,
+    StagedDoc,
+)
+from kb.intake.passages import build_chunks, is_usable, put_vectors, write_chunks
+from kb.model.doc import LOCAL_USER, Doc, SourceStamp
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, Lsid, SourceNo, doc_id, generation_lsid, sha256_hex
 from kb.store import chunks, docs, log
@@ -31,7 +37,12 @@ class Ingestor:
         self._content = content
 
     def unchanged(
-        self, txn: ReadTxn, lsid: Lsid, stamp: FileStamp, wishes: Wishes, canonicalizer: str
+        self,
+        txn: ReadTxn,
+        lsid: Lsid,
+        stamp: FileStamp,
+        ingest_options: IngestOptions,
+        canonicalizer: str,
     ) -> Doc | None:
         """The doc of a file that need not be read again: same stamp, same wishes, still active."""
         seen = SEEN.get(txn, lsid_key(lsid))
@@ -40,25 +51,38 @@ class Ingestor:
         doc = docs.get(txn, seen.doc_id)
         if doc is None or doc.status != "active" or doc.place != lsid:
             return None
-        return doc if doc.canonicalizer == canonicalizer and _wishes_met(doc, wishes) else None
+        return (
+            doc
+            if doc.canonicalizer == canonicalizer and _matches_options(doc, ingest_options)
+            else None
+        )
 
     def same_bytes(
-        self, txn: ReadTxn, request_lsid: Lsid, raw_sha256: str, wishes: Wishes, canonicalizer: str
+        self,
+        txn: ReadTxn,
+        request_lsid: Lsid,
+        raw_sha256: str,
+        ingest_options: IngestOptions,
+        canonicalizer: str,
     ) -> Doc | None:
         """The doc that already says these bytes, as wished: nothing to parse."""
         doc = docs.latest_of(txn, request_lsid)
         if doc is None or doc.status != "active" or doc.raw_sha256 != raw_sha256:
             return None
-        return doc if doc.canonicalizer == canonicalizer and _wishes_met(doc, wishes) else None
+        return (
+            doc
+            if doc.canonicalizer == canonicalizer and _matches_options(doc, ingest_options)
+            else None
+        )
 
-    def stage(self, request: IngestRequest) -> Staged:
+    def stage(self, request: IngestRequest) -> StagedDoc:
         """Write the raw bytes and the markdown, durably; nothing else changes.
 
         Raises StoreFull, ReadOnlyHome or StoreDamaged.
         """
         markdown = request.canonical.markdown.encode()
-        title = request.wishes.title or request.canonical.title
-        staged = Staged(
+        title = request.ingest_options.title or request.canonical.title
+        staged = StagedDoc(
             request=request,
             raw_path=raw_path(request.raw_sha256, request.extension),
             md_path=markdown_path(request.kind, title, request.lsid, request.canonical.markdown),
@@ -67,12 +91,12 @@ class Ingestor:
         self._write_files(staged)
         return staged
 
-    def _write_files(self, staged: Staged) -> None:
+    def _write_files(self, staged: StagedDoc) -> None:
         self._content.write_if_new(staged.raw_path, staged.request.raw)
         self._content.write_if_new(staged.md_path, staged.request.canonical.markdown.encode())
 
     def commit(
-        self, batch: list[Staged], first: Callable[[WriteTxn], None] | None = None
+        self, batch: list[StagedDoc], first: Callable[[WriteTxn], None] | None = None
     ) -> list[IngestOutcome | None]:
         """Take a batch in, in one transaction: all of it is durable on return, or none.
 
@@ -100,15 +124,15 @@ class Ingestor:
             for item in lost:
                 self._write_files(item)
 
-    def _files_exist(self, staged: Staged) -> bool:
+    def _files_exist(self, staged: StagedDoc) -> bool:
         root = self._content.paths.root
         return (root / staged.raw_path).exists() and (root / staged.md_path).exists()
 
-    def _commit_one(self, txn: WriteTxn, staged: Staged) -> IngestOutcome | None:
+    def _commit_one(self, txn: WriteTxn, staged: StagedDoc) -> IngestOutcome | None:
         request = staged.request
-        if _overtaken(txn, staged):
+        if _is_overtaken(txn, staged):
             return None
-        let_in(txn, request.lsid)
+        release_hold(txn, request.lsid)
         source_no = docs.ensure_source_no(txn, request.lsid)
         current = docs.latest(txn, source_no)
         wanted = self._wanted(txn, staged, source_no, current)
@@ -122,14 +146,14 @@ class Ingestor:
         return outcome
 
     def _wanted(
-        self, txn: WriteTxn, staged: Staged, source_no: SourceNo, current: Doc | None
+        self, txn: WriteTxn, staged: StagedDoc, source_no: SourceNo, current: Doc | None
     ) -> Doc:
         """The doc as it would be as the next version; a new source's birth is counted."""
         request, said = staged.request, staged.request.canonical
-        wishes = _merged(request.wishes, current)
+        ingest_options = _merge_options(request.ingest_options, current)
         version = current.version + 1 if current else 1
         now_ms = self._store.clock.now_ms()
-        given = wishes.tags or ()
+        given = ingest_options.tags or ()
         # A thing that moved keeps its name, and so do its passages.
         lsid = (
             current.lsid
@@ -142,14 +166,14 @@ class Ingestor:
             moved_to=None if lsid == request.lsid else request.lsid,
             source_no=source_no,
             version=version,
-            title=wishes.title or said.title,
+            title=ingest_options.title or said.title,
             source=request.source,
             kind=request.kind,
             mime=said.mime,
             tags=tuple(dict.fromkeys((*said.tags, *given))),
             date=said.date,
-            visibility=wishes.visibility or wishes.visibility_first or "private",
-            owner=wishes.owner or LOCAL_USER,
+            visibility=ingest_options.visibility or ingest_options.visibility_first or "private",
+            owner=ingest_options.owner or LOCAL_USER,
             status="active",
             raw_sha256=request.raw_sha256,
             raw_path=staged.raw_path,
@@ -163,10 +187,10 @@ class Ingestor:
             updated_ms=now_ms,
             front_lines=said.front_lines,
             tags_given=given,
-            title_given=wishes.title,
+            title_given=ingest_options.title,
             charset=request.charset,
-            entry=wishes.entry,
-            pack=wishes.pack,
+            entry=ingest_options.entry,
+            pack=ingest_options.pack,
         )
 
     def _put_version(
@@ -175,9 +199,9 @@ class Ingestor:
         docs.put_new_version(txn, wanted)
         if current is not None and current.status == "tombstoned":
             # Passages that the new version keeps are not touched by cutting it.
-            _log_revived(txn, wanted)
-        _log_audience(txn, current, wanted)
-        _have_cut(txn, self._store, request, wanted)
+            _log_resurrected(txn, wanted)
+        _log_audience_change(txn, current, wanted)
+        _store_or_request_chunks(txn, self._store, request, wanted)
         return IngestOutcome(doc_id=wanted.doc_id, status="updated" if current else "added")
 
     def _keep_version(
@@ -202,10 +226,10 @@ class Ingestor:
             ORPHANS.delete(txn, text_key(path))
         if revived or kept.label != current.label:
             # Chunker and model may have changed meanwhile; only active docs follow them.
-            _have_cut(txn, self._store, request, kept)
+            _store_or_request_chunks(txn, self._store, request, kept)
         if revived:
-            _log_revived(txn, kept)
-        _log_audience(txn, current, kept)
+            _log_resurrected(txn, kept)
+        _log_audience_change(txn, current, kept)
         return IngestOutcome(doc_id=kept.doc_id, status="resurrected" if revived else "updated")
 
     def _put_seen(self, txn: WriteTxn, request: IngestRequest, outcome: IngestOutcome) -> None:
@@ -213,7 +237,7 @@ class Ingestor:
             seen = seen_record(request.lsid, outcome.doc_id, request.raw_sha256, request.stamp)
             SEEN.put(txn, lsid_key(request.lsid), seen)
 
-    def refresh_seen(self, records: list[Seen]) -> None:
+    def refresh_seen(self, records: list[SourceStamp]) -> None:
         """Keep new stamps of files whose bytes turned out to be the same, in one transaction.
 
         Of a doc that was hidden or moved since, none is kept: it would say that a person did it.
@@ -227,9 +251,9 @@ class Ingestor:
                     SEEN.put(txn, lsid_key(seen.lsid), seen)
 
 
-def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> Seen:
+def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> SourceStamp:
     """What is kept of a file that was taken in or found unchanged."""
-    return Seen(
+    return SourceStamp(
         lsid=lsid,
         doc_id=doc,
         raw_sha256=raw_sha256,
@@ -241,7 +265,7 @@ def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> Se
     )
 
 
-def _same_stamp(seen: Seen, stamp: FileStamp) -> bool:
+def _same_stamp(seen: SourceStamp, stamp: FileStamp) -> bool:
     if seen.seen_ms * 1_000_000 - max(seen.mtime_ns, seen.ctime_ns) < _SETTLED_NS:
         return False
     return (seen.size_bytes, seen.mtime_ns, seen.ctime_ns, seen.inode) == (
@@ -252,31 +276,31 @@ def _same_stamp(seen: Seen, stamp: FileStamp) -> bool:
     )
 
 
-def _wishes_met(doc: Doc, wishes: Wishes) -> bool:
+def _matches_options(doc: Doc, ingest_options: IngestOptions) -> bool:
     return (
-        (wishes.title is None or wishes.title == doc.title_given)
-        and (wishes.tags is None or wishes.tags == doc.tags_given)
-        and (wishes.visibility is None or wishes.visibility == doc.visibility)
-        and (wishes.owner is None or wishes.owner == doc.owner)
-        and (wishes.entry is None or wishes.entry == doc.entry)
-        and (wishes.pack is None or wishes.pack == doc.pack)
+        (ingest_options.title is None or ingest_options.title == doc.title_given)
+        and (ingest_options.tags is None or ingest_options.tags == doc.tags_given)
+        and (ingest_options.visibility is None or ingest_options.visibility == doc.visibility)
+        and (ingest_options.owner is None or ingest_options.owner == doc.owner)
+        and (ingest_options.entry is None or ingest_options.entry == doc.entry)
+        and (ingest_options.pack is None or ingest_options.pack == doc.pack)
     )
 
 
-def _merged(wishes: Wishes, current: Doc | None) -> Wishes:
+def _merge_options(ingest_options: IngestOptions, current: Doc | None) -> IngestOptions:
     if current is None:
-        return wishes
-    return Wishes(
-        title=current.title_given if wishes.title is None else wishes.title,
-        tags=current.tags_given if wishes.tags is None else wishes.tags,
-        visibility=wishes.visibility or current.visibility,
-        owner=wishes.owner or current.owner,
-        entry=wishes.entry or current.entry,
-        pack=wishes.pack or current.pack,
+        return ingest_options
+    return IngestOptions(
+        title=current.title_given if ingest_options.title is None else ingest_options.title,
+        tags=current.tags_given if ingest_options.tags is None else ingest_options.tags,
+        visibility=ingest_options.visibility or current.visibility,
+        owner=ingest_options.owner or current.owner,
+        entry=ingest_options.entry or current.entry,
+        pack=ingest_options.pack or current.pack,
     )
 
 
-def _overtaken(txn: ReadTxn, staged: Staged) -> bool:
+def _is_overtaken(txn: ReadTxn, staged: StagedDoc) -> bool:
     request = staged.request
     if not request.revive and was_removed(txn, request.lsid):
         return True
@@ -296,24 +320,24 @@ def _same_content(current: Doc, wanted: Doc) -> bool:
     )
 
 
-def _log_revived(txn: WriteTxn, doc: Doc) -> None:
+def _log_resurrected(txn: WriteTxn, doc: Doc) -> None:
     """Tell the caches of passages that can be found again."""
     log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
 
 
-def _log_audience(txn: WriteTxn, before: Doc | None, doc: Doc) -> None:
+def _log_audience_change(txn: WriteTxn, before: Doc | None, doc: Doc) -> None:
     """The words of each audience lie in an index of their own: both are to look again."""
     if before is not None and before.audience != doc.audience:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True)
 
 
-def _have_cut(txn: WriteTxn, store: Store, request: IngestRequest, doc: Doc) -> None:
+def _store_or_request_chunks(txn: WriteTxn, store: Store, request: IngestRequest, doc: Doc) -> None:
     """Write the passages that came with a doc, or ask for it to be cut."""
     ready, markdown = request.ready, request.canonical.markdown
     if ready is None or not is_usable(txn, ready, markdown):
-        have_cut(txn, store, doc)
+        request_chunking(txn, store, doc)
         return
     mark_pending(txn, store, doc)
-    cut = cut_of(doc, markdown, list(ready.passages))
+    cut = build_chunks(doc, markdown, list(ready.passages))
     put_vectors(txn, ready, cut)
-    write_cut(txn, store, cut)
+    write_chunks(txn, store, cut)

@@ -1,10 +1,10 @@
-"""What ingest is asked to take in, and what it says it did."""
+"""The requests of the ingest, and their outcomes."""
 
 from typing import Literal
 
 from msgspec import Struct
 
-from kb.intake.passages import Ready
+from kb.intake.passages import PrecomputedChunks
 from kb.model.doc import Kind, PackPart, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid
@@ -14,7 +14,7 @@ IngestStatus = Literal["added", "updated", "unchanged", "resurrected"]
 
 
 class FileStamp(Struct, frozen=True, kw_only=True):
-    """What tells, without reading it, that a file is the one seen before."""
+    """The stat of a file, by which an unchanged file is recognised without reading it."""
 
     size_bytes: int
     mtime_ns: int
@@ -24,8 +24,8 @@ class FileStamp(Struct, frozen=True, kw_only=True):
     """When it was taken, by the wall clock."""
 
 
-class Wishes(Struct, frozen=True, kw_only=True):
-    """What the caller says about a source; None leaves what was said before."""
+class IngestOptions(Struct, frozen=True, kw_only=True):
+    """What the caller sets for a source; None keeps the current value."""
 
     title: str | None = None
     tags: tuple[str, ...] | None = None
@@ -38,7 +38,7 @@ class Wishes(Struct, frozen=True, kw_only=True):
 
 
 class IngestRequest(Struct, frozen=True, kw_only=True):
-    """One canonicalised source, ready to be staged."""
+    """A canonicalised source, to be staged."""
 
     lsid: Lsid
     source: str
@@ -48,7 +48,7 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     raw_sha256: str
     extension: str
     canonicalizer: str
-    wishes: Wishes
+    ingest_options: IngestOptions
     stamp: FileStamp | None = None
     read_after: DocId | None = None
     """The source's newest doc before the bytes were read, empty where there was none: if another
@@ -57,12 +57,12 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     """Whether what a person removed comes back by this."""
     charset: str | None = None
     """As the server that the bytes are from declares it."""
-    ready: Ready | None = None
+    ready: PrecomputedChunks | None = None
     """Its passages and their vectors, where they came with it."""
 
 
-class Staged(Struct, frozen=True, kw_only=True):
-    """A request whose files lie in the home; only the transaction is missing."""
+class StagedDoc(Struct, frozen=True, kw_only=True):
+    """A request whose files are written; only the transaction is missing."""
 
     request: IngestRequest
     raw_path: str
@@ -71,7 +71,7 @@ class Staged(Struct, frozen=True, kw_only=True):
 
 
 class IngestOutcome(Struct, frozen=True, kw_only=True):
-    """What became of a request."""
+    """The outcome of a request."""
 
     doc_id: DocId
     status: IngestStatus

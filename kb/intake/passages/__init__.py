@@ -1,20 +1,26 @@
-"""How does a cut come to rest? As passages with ids and numbers, with their mentions and log.
+"""How are chunks stored? With ids, numbers, mentions and log entries.
 
-Useful for whoever has a doc's passages, from a chunker or from an archive. Not for finding where to
-cut, and not for making vectors.
+For callers that have the chunks of a doc, from the chunker or from an archive. It does not cut
+texts and makes no vectors.
 """
 
-from kb.intake.passages.cut import Cut, Ready, cut_of, is_of, text_hash
-from kb.intake.passages.write import is_usable, put_vectors, set_ledger, write_cut
+from kb.intake.passages.cut import (
+    ChunkedDoc,
+    PrecomputedChunks,
+    build_chunks,
+    has_current_title,
+    text_hash,
+)
+from kb.intake.passages.write import is_usable, put_vectors, set_ledger, write_chunks
 
 __all__ = [
-    "Cut",
-    "Ready",
-    "cut_of",
-    "is_of",
+    "ChunkedDoc",
+    "PrecomputedChunks",
+    "build_chunks",
+    "has_current_title",
     "is_usable",
     "put_vectors",
     "set_ledger",
     "text_hash",
-    "write_cut",
+    "write_chunks",
 ]

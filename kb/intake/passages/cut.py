@@ -1,4 +1,4 @@
-"""A doc's passages with all that follows from them. Pure."""
+"""Builds the chunks of a doc: ids, lines, mentions and text hashes. Pure."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -8,7 +8,7 @@ from msgspec import Struct
 from kb.intake.entities import extract
 from kb.model.doc import Doc
 from kb.model.ids import ChunkId, chunk_id, sha256_hex
-from kb.model.text import Chunk, Mention, Passage, indexed_text
+from kb.model.text import Chunk, ChunkDraft, Mention, indexed_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
 _TEXT_HASH_HEX: Final = 32
 
 
-class Cut(Struct, frozen=True, kw_only=True):
+class ChunkedDoc(Struct, frozen=True, kw_only=True):
     """A doc's passages as they will be stored; numbers are given in the transaction."""
 
     doc: Doc
-    passages: list[Passage]
+    passages: list[ChunkDraft]
     mentions: list[list[Mention]]
     lines: list[int]
     text_hashes: list[str]
     ids: list[ChunkId]
 
 
-class Ready(Struct, frozen=True, kw_only=True):
+class PrecomputedChunks(Struct, frozen=True, kw_only=True):
     """Passages that came with a source, so that nobody has to cut or embed it."""
 
     markdown: str
     """What they were cut from: of any other text they say nothing."""
     chunker: str
-    passages: tuple[Passage, ...]
+    passages: tuple[ChunkDraft, ...]
     model: str
     vectors: "NDArray[np.float32]"
     """Shape (passages, dim); unit vectors, in the order of the passages."""
 
 
-def cut_of(doc: Doc, markdown: str, passages: list[Passage]) -> Cut:
+def build_chunks(doc: Doc, markdown: str, passages: list[ChunkDraft]) -> ChunkedDoc:
     """The passages of a doc's markdown with their ids, lines, mentions and text hashes."""
     occurrences: Counter[str] = Counter()
     ids: list[ChunkId] = []
     for passage in passages:
         ids.append(chunk_id(doc.lsid, passage.text, occurrences[passage.text]))
         occurrences[passage.text] += 1
-    return Cut(
+    return ChunkedDoc(
         doc=doc,
         passages=passages,
         mentions=[extract(passage.text) for passage in passages],
@@ -77,6 +77,6 @@ def text_hash(title: str, heading: tuple[str, ...], text: str) -> str:
     return sha256_hex(indexed_text(title, heading, text))[:_TEXT_HASH_HEX]
 
 
-def is_of(doc: Doc | None, chunk: Chunk) -> bool:
+def has_current_title(doc: Doc | None, chunk: Chunk) -> bool:
     """Whether a passage was cut under the title that the doc has now."""
     return doc is not None and text_hash(doc.label, chunk.heading, chunk.text) == chunk.text_hash

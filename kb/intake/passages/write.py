@@ -1,8 +1,8 @@
-"""Passages in the transaction: rows, mentions, the log, and the job for what has no vector."""
+"""Writes the chunks of a doc: rows, mentions, log entries, and jobs for missing vectors."""
 
 import msgspec
 
-from kb.intake.passages.cut import Cut, Ready
+from kb.intake.passages.cut import ChunkedDoc, PrecomputedChunks
 from kb.model.doc import LedgerState
 from kb.model.ids import ChunkNo, DocId
 from kb.model.text import Chunk
@@ -14,12 +14,12 @@ from kb.store.records import CHUNK_IDS, LEDGER
 from kb.store.store import Store
 
 
-def is_usable(txn: ReadTxn, ready: Ready, markdown: str) -> bool:
+def is_usable(txn: ReadTxn, ready: PrecomputedChunks, markdown: str) -> bool:
     """Whether the home would cut this text as it was cut."""
     return ready.markdown == markdown and ready.chunker == get_word(txn, CHUNKER)
 
 
-def put_vectors(txn: WriteTxn, ready: Ready, cut: Cut) -> None:
+def put_vectors(txn: WriteTxn, ready: PrecomputedChunks, cut: ChunkedDoc) -> None:
     """Keep the vectors that came with a cut, where they are of a model that the home keeps."""
     known = embedders.in_use(txn)
     kept = {one.fingerprint: one.dim for one in known.retained} if known else {}
@@ -31,30 +31,30 @@ def put_vectors(txn: WriteTxn, ready: Ready, cut: Cut) -> None:
             chunks.put_vector(txn, ready.model, digest, vector)
 
 
-def write_cut(txn: WriteTxn, store: Store, cut: Cut, model: str = "") -> None:
+def write_chunks(txn: WriteTxn, store: Store, cut: ChunkedDoc, model: str = "") -> None:
     """Make a cut the passages of its doc, and ask for the vectors that are missing.
 
     `model` names the one that embeds where the home has none yet.
     """
     rows = [_row(txn, cut, ordinal) for ordinal in range(len(cut.passages))]
-    touched = [row.no for row in rows if _hash_of(txn, row.no) != row.text_hash]
+    touched = [row.no for row in rows if _stored_text_hash(txn, row.no) != row.text_hash]
     mentions = dict(zip((row.no for row in rows), cut.mentions, strict=True))
     gone = chunks.replace_all(txn, cut.doc.source_no, rows, mentions)
     log.append(txn, [*touched, *(chunk.no for chunk in gone)], words=True, vectors=True)
     doc_id, hashes = cut.doc.doc_id, [row.text_hash for row in rows]
     known = embedders.in_use(txn)
     active = known.active.fingerprint if known else model
-    if _lacks(txn, active, hashes):
+    if _lacks_vectors(txn, active, hashes):
         key = queue.dedupe_key("embed", doc_id, active)
         queue.enqueue(txn, store.clock, "embed", doc_id, key=key)
     else:
         set_ledger(txn, store, doc_id, "indexing_complete")
-    if known and known.next and _lacks(txn, known.next.fingerprint, hashes):
+    if known and known.next and _lacks_vectors(txn, known.next.fingerprint, hashes):
         key = queue.dedupe_key("reembed", doc_id)
         queue.enqueue(txn, store.clock, "reembed", doc_id, key=key)
 
 
-def _row(txn: WriteTxn, cut: Cut, ordinal: int) -> Chunk:
+def _row(txn: WriteTxn, cut: ChunkedDoc, ordinal: int) -> Chunk:
     passage, ident = cut.passages[ordinal], cut.ids[ordinal]
     known = CHUNK_IDS.get(txn, ident.encode())
     return Chunk(
@@ -76,11 +76,11 @@ def _row(txn: WriteTxn, cut: Cut, ordinal: int) -> Chunk:
     )
 
 
-def _lacks(txn: WriteTxn, model: str, hashes: list[str]) -> bool:
+def _lacks_vectors(txn: WriteTxn, model: str, hashes: list[str]) -> bool:
     return not all(chunks.has_vector(txn, model, digest) for digest in hashes)
 
 
-def _hash_of(txn: WriteTxn, no: ChunkNo) -> str | None:
+def _stored_text_hash(txn: WriteTxn, no: ChunkNo) -> str | None:
     old = chunks.get(txn, no)
     return old.text_hash if old else None
 

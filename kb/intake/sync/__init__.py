@@ -1,1 +1,1 @@
-"""How is it kept current? Sources are read, asked and compared, and what changed goes to ingest."""
+"""How are sources read and kept current? They are compared; what changed goes to ingest."""

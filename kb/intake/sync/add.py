@@ -10,23 +10,23 @@ from kb.errors import Refused, SourceError, TooLarge
 from kb.intake.canonicalize import FINGERPRINT, CanonicalizeInput, Parser, detect_mime
 from kb.intake.ingest.changes import was_removed
 from kb.intake.ingest.ingest import Ingestor, seen_record
-from kb.intake.ingest.request import IngestRequest, Staged, Wishes
+from kb.intake.ingest.request import IngestOptions, IngestRequest, StagedDoc
+from kb.intake.sync.expand import SourceExpander
 from kb.intake.sync.items import (
-    Bytes,
-    Item,
-    Left,
-    Member,
+    CollectionMember,
+    SkippedItem,
+    SourceBytes,
+    SourceItem,
     as_member,
     extension_of,
-    of_stdin,
-    of_walk,
+    stdin_bytes,
+    walked_item,
 )
-from kb.intake.sync.named import Naming
 from kb.intake.sync.origins import register
 from kb.intake.sync.read import read_file, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
-from kb.intake.sync.walk import DEFAULT_EXTENSIONS, Found, Passed
-from kb.model.doc import Seen
+from kb.intake.sync.walk import DEFAULT_EXTENSIONS, SkippedFile, WalkedFile
+from kb.model.doc import SourceStamp
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.origin import Origin, OriginKind, origin_id
 from kb.model.source import STDIN_NAME, display_name, file_lsid, owned_lsid
@@ -48,7 +48,7 @@ class AddOptions(Struct, frozen=True, kw_only=True):
 
     recursive: bool = False
     extensions: tuple[str, ...] = DEFAULT_EXTENSIONS
-    wishes: Wishes = Wishes()
+    ingest_options: IngestOptions = IngestOptions()
     dry_run: bool = False
     file_bytes_max: int = 64 << 20
     home: Path | None = None
@@ -73,7 +73,7 @@ class Adder:
         parser: Parser,
         options: AddOptions,
         urls: "Callable[[], UrlSyncer] | None" = None,
-        member_at: Callable[[Path], Member | None] = lambda _: None,
+        member_at: Callable[[Path], CollectionMember | None] = lambda _: None,
     ) -> None:
         self._urls = urls
         self._member_at = member_at
@@ -86,9 +86,9 @@ class Adder:
         self._parser = parser
         self._options = options
         self._tally = Tally()
-        self._batch: list[tuple[Item, Staged]] = []
-        self._refreshed: list[Seen] = []
-        self._overtaken: list[Item] = []
+        self._batch: list[tuple[SourceItem, StagedDoc]] = []
+        self._refreshed: list[SourceStamp] = []
+        self._overtaken: list[SourceItem] = []
 
     def add(
         self,
@@ -103,7 +103,7 @@ class Adder:
         StoreFull and its like when the home, not a source, is at fault.
         """
         options = self._options
-        naming = Naming(
+        naming = SourceExpander(
             recursive=options.recursive,
             extensions=options.extensions,
             home=options.home,
@@ -114,15 +114,20 @@ class Adder:
             self._register(naming.folders)
         return self.report()
 
-    def add_walked(self, seen: Iterable[Found | Passed]) -> AddReport:
+    def add_walked(self, seen: Iterable[WalkedFile | SkippedFile]) -> AddReport:
         """Take in what a walk brought; else as `add`."""
-        self._take_all([of_walk(one, display_name(one.path)) for one in seen])
+        self._take_all([walked_item(one, display_name(one.path)) for one in seen])
         return self.report()
 
-    def add_members(self, members: Sequence[Member], passed: Iterable[Passed] = ()) -> AddReport:
+    def add_members(
+        self, members: Sequence[CollectionMember], passed: Iterable[SkippedFile] = ()
+    ) -> AddReport:
         """Take in what a collection names, by its own names and wishes, and tell of the rest."""
-        left = [of_walk(one, display_name(one.path)) for one in passed]
-        named = [Item(display_name(one.path), one.path, named=False, member=one) for one in members]
+        left = [walked_item(one, display_name(one.path)) for one in passed]
+        named = [
+            SourceItem(display_name(one.path), one.path, is_explicit=False, member=one)
+            for one in members
+        ]
         self._take_all([*left, *named])
         for one in members:
             if one.remark is not None:
@@ -131,9 +136,13 @@ class Adder:
 
     def title_of(self, path: Path, data: bytes) -> str | None:
         """What a file of these bytes is called; None where they cannot be read."""
-        item = as_member(Item(display_name(path), path, named=False), self._member_at, Wishes())
-        if item.member and item.member.wishes.title:
-            return item.member.wishes.title
+        item = as_member(
+            SourceItem(display_name(path), path, is_explicit=False),
+            self._member_at,
+            IngestOptions(),
+        )
+        if item.member and item.member.ingest_options.title:
+            return item.member.ingest_options.title
         mime = detect_mime(data, path.name)
         try:
             said = self._parser.parse(CanonicalizeInput(data=data, mime=mime, name=path.name))
@@ -143,16 +152,16 @@ class Adder:
 
     def _take_all(
         self,
-        items: list[Item | Left],
+        items: list[SourceItem | SkippedItem],
         stdin_fd: int = 0,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         try:
             for done, item in enumerate(items):
-                if isinstance(item, Left):
+                if isinstance(item, SkippedItem):
                     self._tally.left(item.name, "failed" if item.failed else "skipped", item.reason)
                 else:
-                    known = as_member(item, self._member_at, self._options.wishes)
+                    known = as_member(item, self._member_at, self._options.ingest_options)
                     self._add_one(known, stdin_fd)
                 if on_progress:
                     on_progress(done + 1, len(items))
@@ -168,13 +177,13 @@ class Adder:
         places += [("folder", display_name(folder)) for folder in folders]
         for kind, location in places:
             origin = Origin(
-                origin_id=origin_id(kind, location, options.wishes.owner),
+                origin_id=origin_id(kind, location, options.ingest_options.owner),
                 kind=kind,
                 location=location,
                 extensions=options.extensions if kind == "folder" else (),
-                tags=options.wishes.tags,
-                visibility=options.wishes.visibility,
-                owner=options.wishes.owner,
+                tags=options.ingest_options.tags,
+                visibility=options.ingest_options.visibility,
+                owner=options.ingest_options.owner,
                 cursor=self.cursors.get(location, ""),
                 added_ms=self._store.clock.now_ms(),
                 synced_ms=self._store.clock.now_ms(),
@@ -185,7 +194,7 @@ class Adder:
         """What became of the sources so far."""
         return self._tally.report()
 
-    def _add_one(self, item: Item, stdin_fd: int) -> None:
+    def _add_one(self, item: SourceItem, stdin_fd: int) -> None:
         try:
             read = self._read(item, stdin_fd)
             if read is not None:
@@ -194,10 +203,10 @@ class Adder:
                     self.cursors[read.item.name] = read.cursor
         except SourceError as error:
             self.error = error
-            by_rule = isinstance(error, TooLarge) and not item.named
+            by_rule = isinstance(error, TooLarge) and not item.is_explicit
             self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
 
-    def _read(self, item: Item, stdin_fd: int) -> Bytes | None:
+    def _read(self, item: SourceItem, stdin_fd: int) -> SourceBytes | None:
         """The item's bytes; None where it has been accounted for without them."""
         now_ms = self._store.clock.now_ms()
         limit = self._options.file_bytes_max
@@ -205,14 +214,14 @@ class Adder:
             return self._read_url(item, item.url)
         if item.path is None:
             data = read_stream(stdin_fd, limit, item.name)
-            return of_stdin(item, data, self._options.wishes, self._options.file_name)
+            return stdin_bytes(item, data, self._options.ingest_options, self._options.file_name)
         lsid = item.member.lsid if item.member else file_lsid(item.path)
         if self._is_unchanged(item, item.path, lsid, now_ms) or self._stays_out(item, lsid):
             return None
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
-        data, stamp = read_file(item.path, limit, now_ms, listed=item.listed)
-        return Bytes(
+        data, stamp = read_file(item.path, limit, now_ms, listed=item.is_walked)
+        return SourceBytes(
             item=item,
             lsid=lsid,
             kind=item.member.kind if item.member else "file",
@@ -222,33 +231,33 @@ class Adder:
             read_after=newest.doc_id if newest else DocId(""),
         )
 
-    def _read_url(self, item: Item, url: str) -> Bytes | None:
+    def _read_url(self, item: SourceItem, url: str) -> SourceBytes | None:
         """The page's bytes; None where the server says, or they show, that it is as it was."""
-        from kb.intake.sync.url import Changed, Unchanged
+        from kb.intake.sync.url import PageChanged, PageUnchanged
 
         if self._urls is None:
             raise Refused("nothing is fetched here", source=url)
-        wishes = self._options.wishes
-        lsid = owned_lsid(wishes.owner, f"url:{url}")
+        ingest_options = self._options.ingest_options
+        lsid = owned_lsid(ingest_options.owner, f"url:{url}")
         if self._stays_out(item, lsid):
             return None
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
-            origin = SOURCES.get(txn, origin_id("url", url, wishes.owner).encode())
+            origin = SOURCES.get(txn, origin_id("url", url, ingest_options.owner).encode())
             # Bytes are needed where something else than the page is to be different.
             same = newest and self._ingestor.same_bytes(
-                txn, lsid, newest.raw_sha256, wishes, FINGERPRINT
+                txn, lsid, newest.raw_sha256, ingest_options, FINGERPRINT
             )
         cursor = origin.cursor if origin else ""
         state = self._urls().check(url, cursor, same.raw_sha256 if same else None)
         match state:
-            case Unchanged():
+            case PageUnchanged():
                 assert same
                 self.cursors[url] = state.cursor
                 self._tally.took(item.name, same.doc_id, "unchanged")
                 return None
-            case Changed():
-                return Bytes(
+            case PageChanged():
+                return SourceBytes(
                     item=item,
                     lsid=lsid,
                     kind="url",
@@ -262,7 +271,7 @@ class Adder:
                     cursor=state.cursor,
                 )
 
-    def _stays_out(self, item: Item, lsid: Lsid) -> bool:
+    def _stays_out(self, item: SourceItem, lsid: Lsid) -> bool:
         """Whether a person removed it, and nobody has asked for it since."""
         if self._options.revive:
             return False
@@ -272,33 +281,37 @@ class Adder:
             self._tally.left(item.name, "skipped", "removed with kb rm; kb add brings it back")
         return removed
 
-    def _is_unchanged(self, item: Item, path: Path, lsid: Lsid, now_ms: int) -> bool:
+    def _is_unchanged(self, item: SourceItem, path: Path, lsid: Lsid, now_ms: int) -> bool:
         try:
             stamp = stamp_of(path.stat(), now_ms)
         except OSError:
             return False
         with self._store.read() as txn:
-            doc = self._ingestor.unchanged(txn, lsid, stamp, self._wishes(item), FINGERPRINT)
+            doc = self._ingestor.unchanged(
+                txn, lsid, stamp, self._ingest_options(item), FINGERPRINT
+            )
         # A member keeps its name when its file gets another.
         if doc is None or doc.source != item.name:
             return False
         self._tally.took(item.name, doc.doc_id, "unchanged")
         return True
 
-    def _wishes(self, item: Item) -> Wishes:
-        return item.member.wishes if item.member else self._options.wishes
+    def _ingest_options(self, item: SourceItem) -> IngestOptions:
+        return item.member.ingest_options if item.member else self._options.ingest_options
 
-    def _take(self, read: Bytes) -> None:
-        wishes = self._wishes(read.item)
+    def _take(self, read: SourceBytes) -> None:
+        ingest_options = self._ingest_options(read.item)
         with self._store.read() as txn:
-            same = self._ingestor.same_bytes(txn, read.lsid, read.raw_sha256, wishes, FINGERPRINT)
+            same = self._ingestor.same_bytes(
+                txn, read.lsid, read.raw_sha256, ingest_options, FINGERPRINT
+            )
         if same is not None and same.source == read.item.name:
             self._tally.took(read.item.name, same.doc_id, "unchanged")
             if read.stamp is not None:
                 stamp = read.stamp
                 self._refreshed.append(seen_record(read.lsid, same.doc_id, read.raw_sha256, stamp))
             return
-        if not read.data.strip() and not read.item.named:
+        if not read.data.strip() and not read.item.is_explicit:
             self._tally.left(read.item.name, "skipped", "it is empty")
             return
         request = self._request(read)
@@ -310,14 +323,14 @@ class Adder:
         if len(self._batch) >= _BATCH_DOCS or raw_bytes >= _BATCH_BYTES:
             self._flush()
 
-    def _request(self, read: Bytes) -> IngestRequest:
+    def _request(self, read: SourceBytes) -> IngestRequest:
         path = read.item.path
         file_name = path.name if path else read.file_name
         mime = read.mime or detect_mime(read.data, file_name)
         if read.kind == "stdin" and mime == "text/plain":
             # What people pipe in is markdown more often than not, and plain text reads the same.
             mime = "text/markdown"
-        name = file_name or self._options.wishes.title or STDIN_NAME
+        name = file_name or self._options.ingest_options.title or STDIN_NAME
         canonical = self._parser.parse(
             CanonicalizeInput(data=read.data, mime=mime, name=name, charset=read.charset)
         )
@@ -332,7 +345,7 @@ class Adder:
             raw_sha256=read.raw_sha256,
             extension=extension_of(path, mime),
             canonicalizer=FINGERPRINT,
-            wishes=self._wishes(read.item),
+            ingest_options=self._ingest_options(read.item),
             stamp=read.stamp,
             read_after=read.read_after,
             revive=self._options.revive,

@@ -22,7 +22,7 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _SIX_TO_FOUR: Final = ipaddress.IPv6Network("2002::/16")
 # Set aside, whatever the interpreter's own tables say: the 6to4 relays, Teredo with its
 # neighbours, and addresses for documentation.
-_SET_ASIDE: Final = tuple(
+_SPECIAL_NETS: Final = tuple(
     ipaddress.ip_network(net)
     for net in ("192.88.99.0/24", "2001::/23", "2001:db8::/32", "3fff::/20")
 )
@@ -32,7 +32,7 @@ _ENTRY: Final = re.compile(
 )
 
 
-class _Entry(Struct, frozen=True):
+class _AllowEntry(Struct, frozen=True):
     """One entry of `allow`: a host by name or a network, with a port or for all."""
 
     host: str | None
@@ -45,7 +45,7 @@ class AllowList:
 
     def __init__(self, entries: Iterable[str]) -> None:
         """Read hosts, addresses and networks, each with `:port` or without; raises ConfigError."""
-        self._entries = tuple(map(_entry, entries))
+        self._entries = tuple(map(_parse_entry, entries))
 
     def has(self, url: WebUrl, ip: Ip) -> bool:
         """Whether an entry names the URL's host or the address, and its port."""
@@ -63,7 +63,7 @@ def system_resolve(host: str, port: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-def reachable(
+def checked_addresses(
     url: WebUrl, allowed: AllowList, resolve: Resolve, deadline: Deadline, source: str
 ) -> tuple[str, ...]:
     """The addresses of the URL's host, looked up once, every one checked.
@@ -72,7 +72,7 @@ def reachable(
     server changes nothing. Raises Refused where any of them may not be reached: a name with one
     public and one private address is a trap. Raises Transient where there is none.
     """
-    ips = _literal(url.host) or _looked_up(url, resolve, deadline, source)
+    ips = _literal_ip(url.host) or _resolve_host(url, resolve, deadline, source)
     for ip in ips:
         if not (is_public(ip) or allowed.has(url, ip)):
             named = "" if str(ip) == url.host else f"at {ip}, which is "
@@ -87,27 +87,27 @@ def is_public(ip: Ip) -> bool:
     An IPv6 address that carries an IPv4 one (NAT64, 6to4) is as public as that.
     """
     if isinstance(ip, ipaddress.IPv4Address):
-        return ip.is_global and not (ip.is_multicast or ip.is_reserved or _is_set_aside(ip))
+        return ip.is_global and not (ip.is_multicast or ip.is_reserved or _is_special(ip))
     if ip in _NAT64:
         return is_public(ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF))
     if ip in _SIX_TO_FOUR:
         return is_public(ipaddress.IPv4Address(int(ip) >> 80 & 0xFFFF_FFFF))
     # Only this block is given out; IPv4-mapped, link-local, site-local and multicast lie outside.
-    return ip in _GLOBAL_IPV6 and ip.is_global and not _is_set_aside(ip)
+    return ip in _GLOBAL_IPV6 and ip.is_global and not _is_special(ip)
 
 
-def _is_set_aside(ip: Ip) -> bool:
-    return any(ip in net for net in _SET_ASIDE)
+def _is_special(ip: Ip) -> bool:
+    return any(ip in net for net in _SPECIAL_NETS)
 
 
-def _literal(host: str) -> tuple[Ip, ...]:
+def _literal_ip(host: str) -> tuple[Ip, ...]:
     try:
         return (ipaddress.ip_address(host),)
     except ValueError:
         return ()
 
 
-def _looked_up(url: WebUrl, resolve: Resolve, deadline: Deadline, source: str) -> tuple[Ip, ...]:
+def _resolve_host(url: WebUrl, resolve: Resolve, deadline: Deadline, source: str) -> tuple[Ip, ...]:
     try:
         ips = deadline.wait_for(
             lambda: tuple(map(ipaddress.ip_address, resolve(url.host, url.port)))
@@ -122,7 +122,7 @@ def _looked_up(url: WebUrl, resolve: Resolve, deadline: Deadline, source: str) -
     return ips
 
 
-def _entry(entry: str) -> _Entry:
+def _parse_entry(entry: str) -> _AllowEntry:
     match = _ENTRY.fullmatch(entry.lower())
     # A bare IPv6 address has colons of its own.
     text = entry.lower() if match is None else match["bracketed"] or match["plain"] or ""
@@ -130,10 +130,10 @@ def _entry(entry: str) -> _Entry:
     if port is not None and not 1 <= port <= 65_535:
         raise ConfigError(f"{entry}: the port is not between 1 and 65535", place="fetch.allow")
     try:
-        return _Entry(None, ipaddress.ip_network(text), port)
+        return _AllowEntry(None, ipaddress.ip_network(text), port)
     except ValueError as error:
         last = text.rpartition(".")[2]
         if _HOST.fullmatch(text) is None or last.isdigit():
             detail = f"{entry} is no host, address or network such as 10.0.0.0/8"
             raise ConfigError(detail, place="fetch.allow") from error
-        return _Entry(text, None, port)
+        return _AllowEntry(text, None, port)

@@ -22,7 +22,7 @@ def read_body(parts: Iterable[bytes], encoding: str | None, bytes_max: int, sour
         case "identity":
             return b"".join(counted)
         case "gzip" | "x-gzip":
-            return b"".join(_bounded(_unpacked(counted, source), bytes_max, source))
+            return b"".join(_bounded(_gunzip(counted, source), bytes_max, source))
         case _:
             raise Permanent("the server packed it in a way not asked for", source=source)
 
@@ -31,7 +31,7 @@ class OverLimit(Refused):
     """A body that is larger than what was asked for may be."""
 
 
-def too_large(bytes_max: int, source: str) -> OverLimit:
+def over_limit_error(bytes_max: int, source: str) -> OverLimit:
     """The error for a body over the limit."""
     return OverLimit(
         f"over the limit of {bytes_max:,} bytes; raise fetch.bytes_max to fetch it", source=source
@@ -43,11 +43,11 @@ def _bounded(parts: Iterable[bytes], bytes_max: int, source: str) -> Iterator[by
     for part in parts:
         total += len(part)
         if total > bytes_max:
-            raise too_large(bytes_max, source)
+            raise over_limit_error(bytes_max, source)
         yield part
 
 
-def _unpacked(parts: Iterable[bytes], source: str) -> Iterator[bytes]:
+def _gunzip(parts: Iterable[bytes], source: str) -> Iterator[bytes]:
     """Unpack gzip in pieces. Members may follow one another; other bytes at the end are passed."""
     member = zlib.decompressobj(_GZIP_WBITS)
     has_begun = False
@@ -60,7 +60,7 @@ def _unpacked(parts: Iterable[bytes], source: str) -> Iterator[bytes]:
                         return
                     member = zlib.decompressobj(_GZIP_WBITS)
                 has_begun = True
-                yield from _pieces(member, left)
+                yield from _decompress(member, left)
                 left = member.unused_data
     except zlib.error as error:
         raise Transient("what the server sent is damaged", source=source) from error
@@ -68,7 +68,7 @@ def _unpacked(parts: Iterable[bytes], source: str) -> Iterator[bytes]:
         raise Transient("the server sent less than it announced", source=source)
 
 
-def _pieces(member: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+def _decompress(member: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
     while True:
         yield member.decompress(data, _PIECE_BYTES)
         data = member.unconsumed_tail

@@ -1,12 +1,12 @@
-"""Collections: what a topic, a pack or a folder of entries names is brought level with its docs."""
+"""Collections: compares the members of a topic, a pack or a folder of entries with their docs."""
 
 from collections.abc import Iterator
 
 from msgspec import Struct
 
-from kb.intake.sync.folder import held_back
-from kb.intake.sync.items import Member
-from kb.intake.sync.walk import Passed
+from kb.intake.sync.folder import hold_back_reason
+from kb.intake.sync.items import CollectionMember
+from kb.intake.sync.walk import SkippedFile
 from kb.model.doc import Doc, Kind
 from kb.model.ids import Lsid
 from kb.model.source import display_name
@@ -16,58 +16,58 @@ from kb.store.store import Store
 
 
 class Collection(Struct, frozen=True, kw_only=True):
-    """What is to be in, as its owner says now."""
+    """The files that a topic, a pack or a folder of entries consists of now."""
 
     name: str
     kind: Kind
-    start: str
-    """The logical source ids of its members start so, and no others do."""
-    texts: str | None = None
-    """Those of files of its folder that are no more than text, of the kind `file`, start so."""
-    members: tuple[Member, ...] = ()
-    passed: tuple[Passed, ...] = ()
-    """Files that were seen and left out."""
-    unsure: frozenset[Lsid] = frozenset()
-    """Members that cannot be read now: their docs stay as they are."""
-    amiss: str | None = None
-    """Why nothing can be said of it now; its docs stay."""
-    is_gone: bool = False
-    """Its owner has taken it off: its docs go, however many they are."""
+    lsid_prefix: str
+    """Of the logical source ids of its members, and of no others."""
+    text_prefix: str | None = None
+    """Of the ids of other text files in its folder, which have the kind `file`."""
+    members: tuple[CollectionMember, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
+    """Files that were found and left out."""
+    unreadable: frozenset[Lsid] = frozenset()
+    """Members that cannot be read now; their docs stay."""
+    problem: str | None = None
+    """Why its members are not known now; its docs stay."""
+    is_removed: bool = False
+    """It was unregistered: all its docs go."""
 
 
-class Gap(Struct, frozen=True, kw_only=True):
-    """Docs that a collection no longer names."""
+class CollectionDiff(Struct, frozen=True, kw_only=True):
+    """The docs that a collection no longer contains."""
 
     vanished: list[Doc]
-    held_back: str | None
+    hold_back_reason: str | None
     """Why none may be removed without a confirmation."""
 
 
-def gap(store: Store, collection: Collection) -> Gap:
-    """Compare a collection with its docs, by their names alone.
+def diff_collection(store: Store, collection: Collection) -> CollectionDiff:
+    """Compare a collection with its docs, by their names only.
 
-    A doc whose file is there under another name has not been lost, and goes for sure.
+    A doc whose file has another name in the collection now is always removed: it is not lost.
     """
-    kept = {member.lsid for member in collection.members} | collection.unsure
+    kept = {member.lsid for member in collection.members} | collection.unreadable
     here = {display_name(member.path) for member in collection.members}
     with store.read() as txn:
-        known = list(_known(txn, collection))
+        known = list(_collection_docs(txn, collection))
     vanished = [doc for doc in known if doc.place not in kept]
-    if collection.is_gone:
-        return Gap(vanished=vanished, held_back=None)
+    if collection.is_removed:
+        return CollectionDiff(vanished=vanished, hold_back_reason=None)
     lost = sum(doc.source not in here for doc in vanished)
-    why = held_back(collection.name, collection.amiss, len(here), lost, len(known))
-    return Gap(vanished=[] if collection.amiss else vanished, held_back=why)
+    why = hold_back_reason(collection.name, collection.problem, len(here), lost, len(known))
+    return CollectionDiff(vanished=[] if collection.problem else vanished, hold_back_reason=why)
 
 
-def _known(txn: ReadTxn, collection: Collection) -> Iterator[Doc]:
-    yield from _starting(txn, collection.kind, collection.start)
-    if collection.texts is not None:
-        yield from _starting(txn, "file", collection.texts)
+def _collection_docs(txn: ReadTxn, collection: Collection) -> Iterator[Doc]:
+    yield from _docs_with_prefix(txn, collection.kind, collection.lsid_prefix)
+    if collection.text_prefix is not None:
+        yield from _docs_with_prefix(txn, "file", collection.text_prefix)
 
 
-def _starting(txn: ReadTxn, kind: Kind, start: str) -> Iterator[Doc]:
+def _docs_with_prefix(txn: ReadTxn, kind: Kind, lsid_prefix: str) -> Iterator[Doc]:
     for number in docs.with_facet(txn, "kind", kind):
         doc = docs.latest(txn, number)
-        if doc is not None and doc.place.startswith(start):
+        if doc is not None and doc.place.startswith(lsid_prefix):
             yield doc

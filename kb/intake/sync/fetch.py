@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn
 from msgspec import Struct
 
 from kb.errors import AuthFailed, Gone, Permanent, RateLimited, Refused, SourceError, Transient
-from kb.intake.sync.address import AllowList, Resolve, reachable, system_resolve
-from kb.intake.sync.body import read_body, too_large
+from kb.intake.sync.address import AllowList, Resolve, checked_addresses, system_resolve
+from kb.intake.sync.body import over_limit_error, read_body
 from kb.intake.sync.robots import ROBOTS_BYTES_MAX, Robots
-from kb.intake.sync.weburl import WebUrl, joined, parse, shown
+from kb.intake.sync.weburl import WebUrl, join_url, parse_url, printable_url
 from kb.model.clock import Clock
 from kb.model.config import FetchSettings
 from kb.model.deadline import Deadline
@@ -22,7 +22,7 @@ from kb.model.retry_after import RETRY_AFTER_S_MAX, retry_after_s
 if TYPE_CHECKING:
     import ssl
 
-    from kb.intake.sync.wire import Answer
+    from kb.intake.sync.http_exchange import HttpResponse
 
 _ACCEPT: Final = (
     "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.5"
@@ -31,9 +31,9 @@ _WORD: Final = r"[A-Za-z0-9!#$&^_.+-]{1,100}"
 _MIME: Final = re.compile(rf"\s*({_WORD}/{_WORD})\s*(?:;|$)")
 _CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([A-Za-z0-9_.:-]{1,60})', re.IGNORECASE)
 _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,1022}[\x21-\x7e])?")
-_PERMANENT_MOVES: Final = frozenset({301, 308})
+_PERMANENT_REDIRECTS: Final = frozenset({301, 308})
 _CONDITIONS: Final = frozenset({"If-None-Match", "If-Modified-Since"})
-_MOVES: Final = frozenset({301, 302, 303, 307, 308})
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class Fetched(Struct, frozen=True, kw_only=True):
@@ -55,14 +55,14 @@ class Fetched(Struct, frozen=True, kw_only=True):
     """`final_url` where all the redirects, and at least one, are for good."""
 
 
-class _Moved(Struct, frozen=True):
+class _Redirect(Struct, frozen=True):
     """A redirect."""
 
     location: str
     permanent: bool
 
 
-class _Call(Struct, frozen=True, kw_only=True):
+class _FetchCall(Struct, frozen=True, kw_only=True):
     """What stays the same from hop to hop."""
 
     url: str
@@ -74,7 +74,7 @@ class _Call(Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> str:
-        return shown(self.url)
+        return printable_url(self.url)
 
 
 class Fetcher:
@@ -115,7 +115,7 @@ class Fetcher:
         (5xx, the network, the deadline). Messages name the URL and quote nothing of the page.
         """
         return self._get(
-            _Call(
+            _FetchCall(
                 url=url,
                 etag=etag,
                 last_modified=last_modified,
@@ -125,8 +125,8 @@ class Fetcher:
             )
         )
 
-    def _get(self, call: _Call) -> Fetched:
-        at = parse(call.url)
+    def _get(self, call: _FetchCall) -> Fetched:
+        at = parse_url(call.url)
         seen = {at.text}
         permanent = True
         while True:
@@ -138,20 +138,20 @@ class Fetcher:
             except SourceError as error:
                 if len(seen) == 1:
                     raise
-                _raise_at(error, at, call.source)
+                _raise_for_redirect(error, at, call.source)
             permanent = permanent and found.permanent
             seen.add(to.text)
             at = to
 
-    def _next(self, call: _Call, at: WebUrl, moved: _Moved, seen: set[str]) -> WebUrl:
+    def _next(self, call: _FetchCall, at: WebUrl, moved: _Redirect, seen: set[str]) -> WebUrl:
         """Where a redirect leads, unless a rule forbids to follow it."""
         try:
-            to = joined(at, moved.location)
+            to = join_url(at, moved.location)
         except Refused as error:
-            said = f"it redirects to {shown(moved.location)}: {error.reason}"
+            said = f"it redirects to {printable_url(moved.location)}: {error.reason}"
             raise Refused(said, source=call.source) from error
         if at.scheme == "https" and to.scheme == "http":
-            said = f"it redirects to {shown(to.text)}, which is not encrypted"
+            said = f"it redirects to {printable_url(to.text)}, which is not encrypted"
             raise Refused(said, source=call.source)
         if to.text in seen:
             raise Refused("its redirects go in a circle", source=call.source)
@@ -160,11 +160,13 @@ class Fetcher:
             raise Refused(said, source=call.source)
         return to
 
-    def _hop(self, call: _Call, at: WebUrl, is_first: bool, permanent: bool) -> Fetched | _Moved:
+    def _hop(
+        self, call: _FetchCall, at: WebUrl, is_first: bool, permanent: bool
+    ) -> Fetched | _Redirect:
         """One request and its answer."""
-        from kb.intake.sync.wire import exchange
+        from kb.intake.sync.http_exchange import exchange
 
-        addresses = reachable(at, self._allowed, self._resolve, call.deadline, call.source)
+        addresses = checked_addresses(at, self._allowed, self._resolve, call.deadline, call.source)
         if call.follow_robots:
             self._robots.check(at, lambda url: self._robots_txt(call, url), call.source)
         headers = self._headers(call, is_first)
@@ -178,16 +180,16 @@ class Fetcher:
             source=call.source,
         ) as answer:
             location = answer.headers.get("location")
-            if answer.status in _MOVES and location:
-                return _Moved(location.strip(), answer.status in _PERMANENT_MOVES)
+            if answer.status in _REDIRECTS and location:
+                return _Redirect(location.strip(), answer.status in _PERMANENT_REDIRECTS)
             # Only where something was asked is "not modified" an answer.
             is_same = answer.status == 304 and not _CONDITIONS.isdisjoint(headers)
             if not is_same:
                 self._check_status(answer, call.source)
             moved_to = at.text if permanent and not is_first else None
-            return _fetched(call, at, answer, is_same=is_same, permanent_url=moved_to)
+            return _to_fetched(call, at, answer, is_same=is_same, permanent_url=moved_to)
 
-    def _check_status(self, answer: "Answer", source: str) -> None:
+    def _check_status(self, answer: "HttpResponse", source: str) -> None:
         """Pass where the answer is a page."""
         match answer.status:
             case 200 | 203:
@@ -209,24 +211,24 @@ class Fetcher:
             case status:
                 raise Permanent(f"the server gave no page ({status})", source=source)
 
-    def _headers(self, call: _Call, is_first: bool) -> dict[str, str]:
+    def _headers(self, call: _FetchCall, is_first: bool) -> dict[str, str]:
         headers = {
             "User-Agent": self._settings.user_agent,
             "Accept": _ACCEPT,
             "Accept-Encoding": "gzip",
         }
-        if (etag := _usable(call.etag)) is not None:
+        if (etag := _valid_header(call.etag)) is not None:
             headers["If-None-Match"] = etag
-        elif is_first and (date := _usable(call.last_modified)) is not None:
+        elif is_first and (date := _valid_header(call.last_modified)) is not None:
             # After a redirect the date may be another page's, and an older page would pass for
             # the same one.
             headers["If-Modified-Since"] = date
         return headers
 
-    def _robots_txt(self, call: _Call, url: str) -> bytes:
+    def _robots_txt(self, call: _FetchCall, url: str) -> bytes:
         """A robots.txt, under the deadline of the call that needs it."""
         return self._get(
-            _Call(
+            _FetchCall(
                 url=url,
                 etag=None,
                 last_modified=None,
@@ -244,8 +246,13 @@ class Fetcher:
         return self._tls
 
 
-def _fetched(
-    call: _Call, at: WebUrl, answer: "Answer", *, is_same: bool, permanent_url: str | None
+def _to_fetched(
+    call: _FetchCall,
+    at: WebUrl,
+    answer: "HttpResponse",
+    *,
+    is_same: bool,
+    permanent_url: str | None,
 ) -> Fetched:
     content_type = answer.headers.get("content-type", "")[:1000]
     mime = _MIME.match(content_type)
@@ -257,27 +264,27 @@ def _fetched(
         data=b"" if is_same else _body(answer, call.bytes_max, call.source),
         mime=mime[1].lower() if mime else None,
         charset=charset[1].lower() if charset else None,
-        etag=_usable(answer.headers.get("etag")),
-        last_modified=_usable(answer.headers.get("last-modified")),
+        etag=_valid_header(answer.headers.get("etag")),
+        last_modified=_valid_header(answer.headers.get("last-modified")),
         permanent_url=permanent_url,
     )
 
 
-def _body(answer: "Answer", bytes_max: int, source: str) -> bytes:
+def _body(answer: "HttpResponse", bytes_max: int, source: str) -> bytes:
     announced = answer.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > bytes_max:
-        raise too_large(bytes_max, source)
+        raise over_limit_error(bytes_max, source)
     return read_body(answer.parts, answer.headers.get("content-encoding"), bytes_max, source)
 
 
-def _usable(value: str | None) -> str | None:
+def _valid_header(value: str | None) -> str | None:
     """A validator that can be sent back as it came; None where it cannot."""
     return value if value is not None and _HEADER_VALUE.fullmatch(value) else None
 
 
-def _raise_at(error: SourceError, at: WebUrl, source: str) -> NoReturn:
+def _raise_for_redirect(error: SourceError, at: WebUrl, source: str) -> NoReturn:
     """Raise the error of a later hop under the name that was asked for."""
-    detail = f"redirected to {shown(at.text)}: {error.reason}"
+    detail = f"redirected to {printable_url(at.text)}: {error.reason}"
     if isinstance(error, RateLimited):
         raise RateLimited(detail, retry_after_s=error.retry_after_s, source=source) from error
     raise type(error)(detail, source=source) from error

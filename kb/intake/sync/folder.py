@@ -1,4 +1,4 @@
-"""A folder and its docs are brought level: added, updated, moved, and removed with care."""
+"""Compares a folder with its docs, and removes docs of vanished files with care."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.intake.ingest.changes import vanish
-from kb.intake.sync.moves import Lost, lost_elsewhere
-from kb.intake.sync.origins import covers, folder_of, inner_folders, listed
-from kb.intake.sync.walk import Found, Passed, walk
+from kb.intake.ingest.changes import tombstone_missing
+from kb.intake.sync.moves import MissingDoc, missing_elsewhere
+from kb.intake.sync.origins import covers, inner_folders, list_origins, origin_folder
+from kb.intake.sync.walk import SkippedFile, WalkedFile, walk
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId
@@ -19,74 +19,82 @@ from kb.model.source import display_name, file_lsid, path_of
 from kb.store import docs
 from kb.store.store import Store
 
-# The fuse: more vanished docs than both of these are taken for an accident.
+# More vanished docs than both of these look like an accident, and are held back.
 VANISHED_SHARE_MAX: Final = 0.20
 VANISHED_MIN: Final = 10
 
 
-class Survey(Struct, frozen=True, kw_only=True):
-    """A folder against its docs, before anything is changed."""
+class FolderDiff(Struct, frozen=True, kw_only=True):
+    """The differences between a folder and its docs, before anything is changed."""
 
-    seen: Sequence[Found | Passed]
-    """What a walk brought."""
+    entries: Sequence[WalkedFile | SkippedFile]
+    """What a walk of the folder found."""
     vanished: list[Doc]
-    """Active docs of the folder whose file is not there any more, or is ignored now."""
-    known: int
+    """Active docs of the folder whose file is gone or ignored now."""
+    known_count: int
     """Active docs of the folder."""
     fresh: list[Path]
-    """Files that no doc has."""
-    held_back: str | None
+    """Files without a doc."""
+    hold_back_reason: str | None
     """Why no doc may be removed without a confirmation."""
-    lost_elsewhere: list[Lost] = []
-    """What a fresh file may be, besides the vanished docs."""
+    missing_elsewhere: list[MissingDoc] = []
+    """Docs of other folders that a fresh file may belong to."""
 
     @property
-    def lost(self) -> list[Lost]:
-        """What a fresh file may be, by its bytes."""
-        return [*(Lost(doc=doc) for doc in self.vanished), *self.lost_elsewhere]
+    def missing(self) -> list[MissingDoc]:
+        """All docs that a fresh file may belong to, if it has their bytes."""
+        return [*(MissingDoc(doc=doc) for doc in self.vanished), *self.missing_elsewhere]
 
 
-def survey(
+def diff_folder(
     store: Store, origin: Origin, home: Path | None, known_before: int | None = None
-) -> Survey:
-    """Look at both sides. Reads no file.
+) -> FolderDiff:
+    """Compare a folder with its docs, by names only.
 
-    At a second look `known_before` is the first one's count: what has come in between does not
-    make a loss look smaller.
+    A second comparison passes the first one's count as `known_before`, so that docs added in
+    between do not make the loss look smaller.
 
-    A doc is the folder's own where its name is one that the folder asks for. What was added by
-    name besides, and what a registered folder further in asks for, is left alone.
+    Only docs whose names match the folder's extensions belong to it. Docs that were added by name,
+    and those of a registered folder inside it, are left alone.
     """
-    root = folder_of(origin)
-    amiss = not_there(root)
+    root = origin_folder(origin)
+    unavailable = unavailable_reason(root)
     with store.read() as txn:
-        inner, origins = inner_folders(txn, root), listed(txn)
+        inner, origins = inner_folders(txn, root), list_origins(txn)
         newest = list(docs.all_latest(txn))
     active = [doc for doc in newest if doc.status == "active"]
-    seen = [] if amiss else list(_own(walk(root, origin.extensions, home=home), origin, inner))
-    present = {file_lsid(one.path): one.path for one in seen if isinstance(one, Found)}
-    lost = [one.path for one in seen if isinstance(one, Passed) and one.failed]
+    entries: list[WalkedFile | SkippedFile] = []
+    if not unavailable:
+        entries += _own_entries(walk(root, origin.extensions, home=home), origin, inner)
+    present = {
+        file_lsid(entry.path): entry.path for entry in entries if isinstance(entry, WalkedFile)
+    }
+    unreadable = [
+        entry.path for entry in entries if isinstance(entry, SkippedFile) and entry.failed
+    ]
     places = {doc.place for doc in active}
     start = file_lsid(root).rstrip("/") + "/"
-    known = [doc for doc in active if doc.place.startswith(start) and _is_own(doc, origin, inner)]
-    vanished = [doc for doc in known if doc.place not in present and not _is_under(doc, lost)]
+    known = [
+        doc for doc in active if doc.place.startswith(start) and _is_own_doc(doc, origin, inner)
+    ]
+    vanished = [doc for doc in known if doc.place not in present and not _is_under(doc, unreadable)]
     fresh = [path for lsid, path in present.items() if lsid not in places]
     with store.read() as txn:
-        others = lost_elsewhere(txn, newest, origin, origins) if fresh else []
-    return Survey(
-        seen=seen,
+        others = missing_elsewhere(txn, newest, origin, origins) if fresh else []
+    return FolderDiff(
+        entries=entries,
         vanished=vanished,
-        known=len(known),
+        known_count=len(known),
         fresh=fresh,
-        lost_elsewhere=others,
-        held_back=held_back(
-            display_name(root), amiss, len(present), len(vanished), known_before or len(known)
+        missing_elsewhere=others,
+        hold_back_reason=hold_back_reason(
+            display_name(root), unavailable, len(present), len(vanished), known_before or len(known)
         ),
     )
 
 
-def not_there(root: Path) -> str | None:
-    """Why a folder cannot be looked at; None where it can."""
+def unavailable_reason(root: Path) -> str | None:
+    """Why a folder cannot be read; None where it can."""
     if not os.path.isdir(root):
         return f"{display_name(root)} is not there; is it mounted?"
     if os.path.realpath(root) != os.fspath(root):
@@ -94,20 +102,20 @@ def not_there(root: Path) -> str | None:
     return None
 
 
-def _own(
-    seen: Iterable[Found | Passed], origin: Origin, inner: list[Origin]
-) -> Iterable[Found | Passed]:
+def _own_entries(
+    entries: Iterable[WalkedFile | SkippedFile], origin: Origin, inner: list[Origin]
+) -> Iterable[WalkedFile | SkippedFile]:
     if not inner and origin.kind == "folder":
-        return seen
+        return entries
     return (
-        one
-        for one in seen
-        if (isinstance(one, Passed) or covers(origin, one.path))
-        and not any(covers(other, one.path) for other in inner)
+        entry
+        for entry in entries
+        if (isinstance(entry, SkippedFile) or covers(origin, entry.path))
+        and not any(covers(other, entry.path) for other in inner)
     )
 
 
-def _is_own(doc: Doc, origin: Origin, inner: list[Origin]) -> bool:
+def _is_own_doc(doc: Doc, origin: Origin, inner: list[Origin]) -> bool:
     path = path_of(doc.place)
     kind = "file" if origin.kind == "folder" else origin.kind
     if doc.kind != kind or path is None or not covers(origin, path):
@@ -120,13 +128,15 @@ def _is_under(doc: Doc, folders: list[Path]) -> bool:
     return path is not None and any(path.is_relative_to(folder) for folder in folders)
 
 
-def held_back(name: str, amiss: str | None, files: int, vanished: int, known: int) -> str | None:
-    """The fuse: why docs that vanished are not removed unasked; None where they may be.
+def hold_back_reason(
+    name: str, problem: str | None, files: int, vanished: int, known: int
+) -> str | None:
+    """Why vanished docs are not removed without a confirmation; None where they may be.
 
-    `files` are there now, `known` were there, `vanished` of those are not.
+    Of `known` docs, `vanished` have lost their files; `files` are there now.
     """
-    if amiss:
-        return amiss
+    if problem:
+        return problem
     if not vanished:
         return None
     if not files:
@@ -137,7 +147,7 @@ def held_back(name: str, amiss: str | None, files: int, vanished: int, known: in
     return None
 
 
-def remove(store: Store, vanished: Iterable[Doc]) -> list[DocId]:
-    """Tombstone the docs whose files are gone; a file that comes back brings its doc back."""
+def tombstone_vanished(store: Store, vanished: Iterable[Doc]) -> list[DocId]:
+    """Tombstone docs whose files are gone; a file that comes back restores its doc."""
     failpoint("sync.before_remove")
-    return vanish(store, [doc.doc_id for doc in vanished])
+    return tombstone_missing(store, [doc.doc_id for doc in vanished])

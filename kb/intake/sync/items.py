@@ -1,4 +1,4 @@
-"""One source on its way in: named, left out with a reason, or read."""
+"""The stages of a source before the ingest: an item, skipped with a reason, or its bytes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from kb.intake.ingest.request import FileStamp, Wishes
-from kb.intake.passages import Ready
-from kb.intake.sync.walk import Found, Passed
+from kb.intake.ingest.request import FileStamp, IngestOptions
+from kb.intake.passages import PrecomputedChunks
+from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Kind
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.source import owned_lsid
@@ -17,89 +17,99 @@ from kb.model.source import owned_lsid
 _EXTENSIONS: Final = {"text/html": "html", "application/pdf": "pdf", "text/markdown": "md"}
 
 
-class Member(Struct, frozen=True, kw_only=True):
-    """A file as a collection names it: a subject of a topic, say, or a doc of a pack."""
+class CollectionMember(Struct, frozen=True, kw_only=True):
+    """A file of a collection, such as a subject of a topic or a doc of a pack."""
 
     lsid: Lsid
     kind: Kind
     path: Path
-    wishes: Wishes
+    ingest_options: IngestOptions
     remark: str | None = None
-    """What is to be said of it, although it is taken in."""
-    ready: Ready | None = None
-    """Its passages, where they came with it."""
+    """A warning about it, although it is ingested."""
+    ready: PrecomputedChunks | None = None
+    """Its chunks, if they came with it."""
 
 
-class Item(Struct, frozen=True):
-    """One source to take in; `named` where the person named it itself, not its folder."""
+class SourceItem(Struct, frozen=True):
+    """A source to ingest; `is_explicit` if the user named it itself and not its folder."""
 
     name: str
     path: Path | None
-    named: bool
+    is_explicit: bool
     url: str | None = None
-    member: Member | None = None
-    """What it is to a collection, where it is of one."""
-    listed: bool = False
-    """A walk found it, behind no link."""
+    member: CollectionMember | None = None
+    """Set if it belongs to a collection."""
+    is_walked: bool = False
+    """A walk found it, and no symbolic link leads to it."""
 
 
-class Left(Struct, frozen=True):
-    """One source that is left out, and why."""
+class SkippedItem(Struct, frozen=True):
+    """A source that is left out, and why."""
 
     name: str
     reason: str
     failed: bool
 
 
-class Bytes(Struct, frozen=True, kw_only=True):
-    """A source's bytes and where they came from."""
+class SourceBytes(Struct, frozen=True, kw_only=True):
+    """The bytes of a source, and their origin."""
 
-    item: Item
+    item: SourceItem
     lsid: Lsid
     kind: Kind
     data: bytes
     raw_sha256: str
     stamp: FileStamp | None
     mime: str | None = None
-    """As the server says; None where the bytes have to tell."""
+    """As the server declares; None to detect it from the bytes."""
     charset: str | None = None
-    """As the server says; None where it does not, or there is none."""
+    """As the server declares; None where it does not, or there is no server."""
     file_name: str | None = None
     read_after: DocId | None = None
     cursor: str | None = None
-    """How to ask next time whether a page has changed."""
+    """For the next conditional request of a page."""
 
 
-def as_member(item: Item, member_at: Callable[[Path], Member | None], wishes: Wishes) -> Item:
-    """A file by what it is to a collection, if `member_at` says so of its path.
+def as_member(
+    item: SourceItem,
+    member_at: Callable[[Path], CollectionMember | None],
+    ingest_options: IngestOptions,
+) -> SourceItem:
+    """The item as a collection's member, if `member_at` returns one for its path.
 
-    Who may see it is as is wished for here; its title and tags are what the collection says.
+    Visibility and owner come from `ingest_options`; title and tags come from the collection.
     """
     if item.path is None or item.member is not None:
         return item
     member = member_at(item.path)
     if member is None:
         return item
-    said = msgspec.structs.replace(member.wishes, visibility=wishes.visibility, owner=wishes.owner)
-    return msgspec.structs.replace(item, member=msgspec.structs.replace(member, wishes=said))
+    options = msgspec.structs.replace(
+        member.ingest_options, visibility=ingest_options.visibility, owner=ingest_options.owner
+    )
+    return msgspec.structs.replace(
+        item, member=msgspec.structs.replace(member, ingest_options=options)
+    )
 
 
 def extension_of(path: Path | None, mime: str) -> str:
-    """The extension under which the bytes of a source are kept."""
+    """The file extension under which the bytes of a source are stored."""
     return path.suffix.lstrip(".") if path else _EXTENSIONS.get(mime, "txt")
 
 
-def of_stdin(item: Item, data: bytes, wishes: Wishes, file_name: str | None) -> Bytes:
-    """What came on standard input: a file's bytes, where it has a name, and else a text.
+def stdin_bytes(
+    item: SourceItem, data: bytes, ingest_options: IngestOptions, file_name: str | None
+) -> SourceBytes:
+    """The bytes from standard input: a file if there is a name, otherwise a text.
 
-    A file of a name is one thing across edits, and so is a text with a title; one without is what
-    it says.
+    A file's name or a text's title identifies the source over edits; a text without a title is
+    identified by its content.
     """
     digest = sha256_hex(data)
-    named = f"upload:{item.name}" if file_name else f"stdin:{wishes.title or digest}"
-    return Bytes(
+    key = f"upload:{item.name}" if file_name else f"stdin:{ingest_options.title or digest}"
+    return SourceBytes(
         item=item,
-        lsid=owned_lsid(wishes.owner, named),
+        lsid=owned_lsid(ingest_options.owner, key),
         kind="file" if file_name else "stdin",
         data=data,
         raw_sha256=digest,
@@ -108,10 +118,10 @@ def of_stdin(item: Item, data: bytes, wishes: Wishes, file_name: str | None) -> 
     )
 
 
-def of_walk(seen: Found | Passed, name: str) -> Item | Left:
-    """What a walk brought, as an item under this name."""
-    match seen:
-        case Found(path=path):
-            return Item(name, path, named=False, listed=True)
-        case Passed(reason=reason, failed=failed):
-            return Left(name, reason, failed)
+def walked_item(entry: WalkedFile | SkippedFile, name: str) -> SourceItem | SkippedItem:
+    """An entry of a walk as an item with this name."""
+    match entry:
+        case WalkedFile(path=path):
+            return SourceItem(name, path, is_explicit=False, is_walked=True)
+        case SkippedFile(reason=reason, failed=failed):
+            return SkippedItem(name, reason, failed)

@@ -1,4 +1,4 @@
-"""A file in a new place with the bytes of one that is gone is that file: its doc follows it."""
+"""Detects moved files: a new file with the bytes of a missing one keeps the doc of that one."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
@@ -9,11 +9,11 @@ from msgspec import Struct, structs
 
 from kb.errors import SourceError
 from kb.intake.canonicalize.title import fallback_title
-from kb.intake.ingest.changes import move, was_removed
+from kb.intake.ingest.changes import move_doc, was_removed
 from kb.intake.ingest.ingest import seen_record
-from kb.intake.sync.origins import covers, folder_of
+from kb.intake.sync.origins import covers, origin_folder
 from kb.intake.sync.read import read_file
-from kb.model.doc import LOCAL_USER, Doc, Seen, Visibility
+from kb.model.doc import LOCAL_USER, Doc, SourceStamp, Visibility
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId
 from kb.model.origin import Origin
@@ -26,36 +26,36 @@ TitleOf: TypeAlias = Callable[[Path, bytes], str | None]
 """What a file of these bytes is called where it is now; None where it cannot be read."""
 
 
-class Lost(Struct, frozen=True, kw_only=True):
-    """A doc whose file is gone; of another folder, where it may be."""
+class MissingDoc(Struct, frozen=True, kw_only=True):
+    """A doc whose file is missing, or may be missing in another folder."""
 
     doc: Doc
     elsewhere: Origin | None = None
     """The registered folder that it is of, unless it is the one that is looked at."""
 
 
-class Move(Struct, frozen=True, kw_only=True):
-    """A doc whose file is gone, and the file that has its bytes now."""
+class DetectedMove(Struct, frozen=True, kw_only=True):
+    """A doc whose file is missing, and the new file with its bytes."""
 
     doc: Doc
     path: Path
-    seen: Seen
+    seen: SourceStamp
     title: str | None = None
     """What it is called now; None where its title stays."""
     visibility: Visibility | None = None
     """Who may see it now; None where that stays."""
 
 
-def lost_elsewhere(
+def missing_elsewhere(
     txn: ReadTxn, known: Iterable[Doc], origin: Origin, origins: list[Origin]
-) -> list[Lost]:
+) -> list[MissingDoc]:
     """Docs that a new file of a folder may be: of other folders, or hidden since their files went.
 
     Whether their files are gone is not looked at yet.
     """
     folders = [one for one in origins if one.kind == "folder"]
     owner = origin.owner or LOCAL_USER
-    lost: list[Lost] = []
+    lost: list[MissingDoc] = []
     for doc in known:
         path = path_of(doc.place)
         if path is None or doc.kind != "file" or doc.owner != owner:
@@ -65,33 +65,33 @@ def lost_elsewhere(
             continue
         if doc.status == "tombstoned" and was_removed(txn, doc.place):
             continue
-        lost.append(Lost(doc=doc, elsewhere=of))
+        lost.append(MissingDoc(doc=doc, elsewhere=of))
     return lost
 
 
 def _innermost(folders: list[Origin], path: Path) -> Origin | None:
     covering = [one for one in folders if covers(one, path)]
-    return max(covering, key=lambda one: len(folder_of(one).parts), default=None)
+    return max(covering, key=lambda one: len(origin_folder(one).parts), default=None)
 
 
-def moves(
+def detect_moves(
     store: Store,
     fresh: Iterable[Path],
-    lost: Sequence[Lost],
+    lost: Sequence[MissingDoc],
     bytes_max: int,
     *,
     to: Origin | None = None,
     title_of: TitleOf | None = None,
-) -> list[Move]:
-    """Recognise lost docs in new files with the same bytes.
+) -> list[DetectedMove]:
+    """Match missing docs with new files of the same bytes.
 
-    Of several that could be meant, the one with the same file name, else the first.
+    Of several candidates the one with the same file name wins, otherwise the first.
     """
-    waiting: dict[str, list[Lost]] = {}
+    waiting: dict[str, list[MissingDoc]] = {}
     for one in lost:
         waiting.setdefault(one.doc.raw_sha256, []).append(one)
     sizes = {one.doc.raw_bytes for one in lost}
-    recognised: list[Move] = []
+    recognised: list[DetectedMove] = []
     for path in fresh:
         if not waiting:
             break
@@ -103,7 +103,9 @@ def moves(
             continue
         digest = hashlib.sha256(data).hexdigest()
         same = [
-            one for one in waiting.get(digest, ()) if one.elsewhere is None or _is_gone(one.doc)
+            one
+            for one in waiting.get(digest, ())
+            if one.elsewhere is None or _is_file_gone(one.doc)
         ]
         if not same:
             continue
@@ -113,7 +115,7 @@ def moves(
             del waiting[digest]
         doc = chosen.doc
         recognised.append(
-            Move(
+            DetectedMove(
                 doc=doc,
                 path=path,
                 seen=seen_record(file_lsid(path), doc.doc_id, digest, stamp),
@@ -133,7 +135,7 @@ def new_title(doc: Doc, path: Path, data: bytes, title_of: TitleOf | None) -> st
     return title_of(path, data)
 
 
-def _visibility(lost: Lost, to: Origin | None) -> Visibility | None:
+def _visibility(lost: MissingDoc, to: Origin | None) -> Visibility | None:
     """What a doc has of its folder it leaves there; what a person said of it, it keeps."""
     if to is None or lost.elsewhere is None or lost.elsewhere.origin_id == to.origin_id:
         return None
@@ -142,7 +144,7 @@ def _visibility(lost: Lost, to: Origin | None) -> Visibility | None:
     return to.visibility or "private"
 
 
-def _is_gone(doc: Doc) -> bool:
+def _is_file_gone(doc: Doc) -> bool:
     path = path_of(doc.place)
     try:
         if path is not None:
@@ -162,8 +164,8 @@ def _size(path: Path) -> int | None:
         return None
 
 
-def follow(store: Store, recognised: list[Move]) -> list[DocId]:
-    """Say where docs are now, in one transaction; returns those that nobody overtook."""
+def apply_moves(store: Store, recognised: list[DetectedMove]) -> list[DocId]:
+    """Move docs to their new places, in one transaction; returns those not changed meanwhile."""
     followed: list[DocId] = []
     if not recognised:
         return followed
@@ -182,7 +184,7 @@ def follow(store: Store, recognised: list[Move]) -> list[DocId]:
                 title=one.title or newest.title,
                 visibility=one.visibility or newest.visibility,
             )
-            move(txn, store, changed, lsid, one.seen)
+            move_doc(txn, store, changed, lsid, one.seen)
             followed.append(newest.doc_id)
     failpoint("sync.after_move")
     return followed

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kb.errors import AmbiguousId, NotFound, SourceError
-from kb.intake.sync.walk import wanted_extensions
+from kb.intake.sync.walk import normalize_extensions
 from kb.model.failpoints import failpoint
 from kb.model.ids import ID_PREFIX_MIN, Lsid
 from kb.model.origin import FOLDERS, NOTEBOOK_INDEX, Origin
@@ -21,7 +21,7 @@ from kb.store.store import Store
 # Longer than any one source takes; a holder that died is found out at once.
 _LEASE_MS: Final = 3_600_000
 # What a sync learns of a source; the rest is what a person asked for, and stays theirs.
-_LEARNED: Final = (
+_SYNC_FIELDS: Final = (
     "cursor",
     "tried_ms",
     "synced_ms",
@@ -38,21 +38,21 @@ class UnknownSource(NotFound):
     template = "no source {id}; `kb sources` lists those that are kept current"
 
 
-def folder_of(origin: Origin) -> Path:
+def origin_folder(origin: Origin) -> Path:
     """The folder that a location names; it may hold any byte that a name may."""
     return path_of(Lsid(origin.location)) or Path(origin.location)
 
 
 def covers(origin: Origin, path: Path) -> bool:
     """Whether a file below a registered folder is one that it asks for, by its name."""
-    folder = folder_of(origin)
+    folder = origin_folder(origin)
     if origin.kind not in FOLDERS or not path.is_relative_to(folder):
         return False
     if origin.kind == "notebook" and path == folder / NOTEBOOK_INDEX:
         return False
     if any(part.startswith(".") for part in path.relative_to(folder).parts):
         return False
-    wanted = wanted_extensions(origin.extensions)
+    wanted = normalize_extensions(origin.extensions)
     return "*" in wanted or path.suffix.lower().lstrip(".") in wanted
 
 
@@ -60,10 +60,10 @@ def inner_folders(txn: ReadTxn, root: Path) -> list[Origin]:
     """Registered folders below another one: what they cover is theirs alone."""
     return [
         origin
-        for origin in listed(txn)
+        for origin in list_origins(txn)
         if origin.kind in FOLDERS
-        and folder_of(origin) != root
-        and folder_of(origin).is_relative_to(root)
+        and origin_folder(origin) != root
+        and origin_folder(origin).is_relative_to(root)
     ]
 
 
@@ -94,23 +94,23 @@ def register(store: Store, origin: Origin) -> None:
 def unregister(store: Store, ident: str) -> Origin:
     """Leave a source alone from now on; its docs stay. Raises UnknownSource or AmbiguousId."""
     with store.write() as txn:
-        origin = resolve(txn, ident)
+        origin = resolve_origin(txn, ident)
         SOURCES.delete(txn, origin.origin_id.encode())
         return origin
 
 
-def listed(txn: ReadTxn) -> list[Origin]:
+def list_origins(txn: ReadTxn) -> list[Origin]:
     """Every source, in the order of kind and place; of one place the local user's comes first."""
     origins = (origin for _, origin in SOURCES.scan(txn))
     return sorted(origins, key=lambda o: (o.kind, o.location, o.owner or ""))
 
 
-def resolve(txn: ReadTxn, ident: str) -> Origin:
+def resolve_origin(txn: ReadTxn, ident: str) -> Origin:
     """The one source with this id, start of an id, or place however it was typed.
 
     Raises UnknownSource or AmbiguousId.
     """
-    origins = listed(txn)
+    origins = list_origins(txn)
     places = _spellings(ident)
     exact = [o for o in origins if o.origin_id == ident or o.location in places]
     if exact:
@@ -140,7 +140,7 @@ def _spellings(ident: str) -> set[str]:
     return {ident, display_name(Path(os.path.realpath(os.path.expanduser(ident))))}
 
 
-def hold(store: Store, listed_as: Origin) -> Origin | None:
+def acquire(store: Store, listed_as: Origin) -> Origin | None:
     """Take a source for this process, as it is now.
 
     None where another has it, or has tried it since it was listed as this, or it is gone.
@@ -165,7 +165,7 @@ def hold(store: Store, listed_as: Origin) -> Origin | None:
         return held
 
 
-def give_back(store: Store, origin: Origin) -> None:
+def release(store: Store, origin: Origin) -> None:
     """Write what a sync learned of a source, and let others have it.
 
     What a person asked for it in the meantime stays; what they took off the register stays off.
@@ -175,6 +175,6 @@ def give_back(store: Store, origin: Origin) -> None:
         known = SOURCES.get(txn, origin.origin_id.encode())
         if known is None or known.holder != origin.holder:
             return
-        learned = {name: getattr(origin, name) for name in _LEARNED}
+        learned = {name: getattr(origin, name) for name in _SYNC_FIELDS}
         free = msgspec.structs.replace(known, holder="", held_until_ms=0, **learned)
         SOURCES.put(txn, origin.origin_id.encode(), free)

@@ -58,7 +58,7 @@ def read_file(
         raise Unreadable(f"cannot be read ({error.strerror})", source=name) from error
     finally:
         os.close(fd)
-    if len(data) != before.st_size or _moved(before, after):
+    if len(data) != before.st_size or _has_changed(before, after):
         raise ChangedWhileRead("it changed while it was read; add it again", source=name)
     return data, stamp_of(after, now_ms)
 
@@ -84,7 +84,7 @@ def _read_all(fd: int, size: int) -> bytes:
     return b"".join(blocks)
 
 
-def _moved(before: os.stat_result, after: os.stat_result) -> bool:
+def _has_changed(before: os.stat_result, after: os.stat_result) -> bool:
     return (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size)
 
 

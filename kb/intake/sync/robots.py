@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 ROBOTS_BYTES_MAX: Final = 512 << 10
 _ORIGINS_MAX: Final = 256
-_READ_MS: Final = 86_400_000
-_FAILED_MS: Final = 60_000
+_RULES_KEPT_MS: Final = 86_400_000
+_FAILURE_KEPT_MS: Final = 60_000
 
 
-class _Asked(Struct, frozen=True, kw_only=True):
-    """What one site was found to ask."""
+class _CachedRules(Struct, frozen=True, kw_only=True):
+    """The rules of one site's robots.txt."""
 
     rules: "RobotFileParser | None"
-    """None where the file could not be had."""
+    """None where the file could not be fetched."""
     until_ms: int
 
 
 class Robots:
-    """The wishes of the sites that were met, the most recent few hundred."""
+    """Checks URLs against robots.txt, and caches the rules of a few hundred sites."""
 
     def __init__(self, user_agent: str, clock: Clock) -> None:
         self._user_agent = user_agent
         self._clock = clock
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _CachedRules] = {}
         self._lock = threading.Lock()
 
     def check(self, url: WebUrl, get: Callable[[str], bytes], source: str) -> None:
@@ -49,15 +49,15 @@ class Robots:
         if not asked.rules.can_fetch(self._user_agent, url.text):
             raise Refused("its robots.txt asks not to fetch it", source=source)
 
-    def _of(self, url: WebUrl, get: Callable[[str], bytes]) -> _Asked:
+    def _of(self, url: WebUrl, get: Callable[[str], bytes]) -> _CachedRules:
         now_ms = self._clock.lease_ms()
         with self._lock:
             asked = self._asked.get(url.origin)
         if asked is not None and now_ms < asked.until_ms:
             return asked
-        rules = _read(url.origin, get)
-        kept_ms = _FAILED_MS if rules is None else _READ_MS
-        asked = _Asked(rules=rules, until_ms=now_ms + kept_ms)
+        rules = _fetch_rules(url.origin, get)
+        kept_ms = _FAILURE_KEPT_MS if rules is None else _RULES_KEPT_MS
+        asked = _CachedRules(rules=rules, until_ms=now_ms + kept_ms)
         with self._lock:
             self._asked.pop(url.origin, None)
             self._asked[url.origin] = asked
@@ -66,7 +66,7 @@ class Robots:
         return asked
 
 
-def _read(origin: str, get: Callable[[str], bytes]) -> "RobotFileParser | None":
+def _fetch_rules(origin: str, get: Callable[[str], bytes]) -> "RobotFileParser | None":
     from urllib.robotparser import RobotFileParser
 
     try:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from kb.intake.canonicalize import detect_mime
 from kb.intake.canonicalize.mime import HTML, MARKDOWN, PDF, PLAIN, is_text
 from kb.intake.sync.fetch import RETRY_AFTER_S_MAX, Fetched, Fetcher
-from kb.intake.sync.weburl import normalised, parse
+from kb.intake.sync.weburl import normalize_url, parse_url
 from kb.model.ids import Lsid, sha256_hex
 
 _ETAG: Final = "etag:"
@@ -23,13 +23,13 @@ _BACKOFF_FIRST_MS: Final = 60_000
 _BACKOFF_MS_MAX: Final = 86_400_000
 
 
-class Unchanged(Struct, frozen=True, kw_only=True):
+class PageUnchanged(Struct, frozen=True, kw_only=True):
     """The page is as it was known."""
 
     cursor: str
 
 
-class Changed(Struct, frozen=True, kw_only=True):
+class PageChanged(Struct, frozen=True, kw_only=True):
     """The page is new or different."""
 
     data: bytes
@@ -46,7 +46,7 @@ class Changed(Struct, frozen=True, kw_only=True):
     raw_sha256: str
 
 
-UrlState = Unchanged | Changed
+UrlState = PageUnchanged | PageChanged
 
 
 class UrlSyncer:
@@ -69,13 +69,13 @@ class UrlSyncer:
             last_modified=_part(cursor, _LASTMOD) if is_known else None,
         )
         if fetched.status == "not_modified":
-            return Unchanged(cursor=_cursor(fetched) or cursor)
+            return PageUnchanged(cursor=_cursor(fetched) or cursor)
         sha256 = sha256_hex(fetched.data)
         new_cursor = _cursor(fetched) or _CONTENTHASH + sha256
         if sha256 == known_sha256:
-            return Unchanged(cursor=new_cursor)
-        at = parse(fetched.final_url)
-        return Changed(
+            return PageUnchanged(cursor=new_cursor)
+        at = parse_url(fetched.final_url)
+        return PageChanged(
             data=fetched.data,
             mime=page_mime(fetched.data, fetched.mime, at.name),
             charset=fetched.charset,
@@ -92,7 +92,7 @@ def url_lsid(url: str) -> Lsid:
 
     Raises Refused where it is none that is fetched.
     """
-    return Lsid("url:" + normalised(parse(url)))
+    return Lsid("url:" + normalize_url(parse_url(url)))
 
 
 def page_mime(data: bytes, declared: str | None, name: str) -> str:

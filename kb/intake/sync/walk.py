@@ -1,4 +1,4 @@
-"""Which files? A folder is walked in name order, inside its root, past what is to be ignored."""
+"""Walks a folder in name order, never outside of its root, and skips ignored files."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -14,108 +14,110 @@ IGNORE_FILE: Final = ".kbignore"
 DEFAULT_EXTENSIONS: Final = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
 _IGNORE_BYTES_MAX: Final = 1 << 20
 
-# Each folder's own rules, the outermost first.
+# The rules of each folder, outermost first.
 _Rules = tuple[tuple[Path, "GitIgnoreSpec"], ...]
 
 
-class Found(Struct, frozen=True):
-    """A file to take in."""
+class WalkedFile(Struct, frozen=True):
+    """A file to ingest."""
 
     path: Path
 
 
-class Passed(Struct, frozen=True):
-    """A file that was seen and left out, and why; `failed` where it should have been readable."""
+class SkippedFile(Struct, frozen=True):
+    """A file or folder that was left out, and why; `failed` if it should have been readable."""
 
     path: Path
     reason: str
     failed: bool = False
 
 
-class _Refused(Exception):
-    """A folder's .kbignore cannot be followed."""
+class _BadIgnoreFile(Exception):
+    """A folder's .kbignore cannot be applied."""
 
 
-def wanted_extensions(extensions: Iterable[str]) -> frozenset[str]:
-    """Extensions as they are compared: lower-case, without a dot; `*` stands for all."""
+def normalize_extensions(extensions: Iterable[str]) -> frozenset[str]:
+    """Extensions in lower case without a dot; `*` stands for all."""
     return frozenset(extension.lower().lstrip(".") for extension in extensions)
 
 
 def walk(
     root: Path, extensions: tuple[str, ...], *, home: Path | None = None
-) -> Iterator[Found | Passed]:
-    """Yield every file under `root` once, in name order, however deep it lies.
+) -> Iterator[WalkedFile | SkippedFile]:
+    """Yield every file under `root` once, in name order, at any depth.
 
-    Folders and files whose name starts with a dot, and what a .kbignore (gitignore syntax)
-    names, are not seen at all. Files of other extensions, links and what is not a regular file
-    are passed over with a reason. Links are never followed, so nothing outside the root is read.
-    A folder that cannot be listed, or whose .kbignore cannot be followed, has failed: taking in
-    what its owner may have meant to keep out would be worse. `home` is not gone into.
+    Files and folders whose names start with a dot or match a .kbignore (gitignore syntax) are
+    omitted. Files with other extensions, symbolic links and special files are yielded as skipped.
+    Links are never followed, so nothing outside the root is read. A folder that cannot be listed,
+    or whose .kbignore cannot be applied, is yielded as failed: its owner may have meant to keep
+    its files out. `home` is not entered.
     """
-    wanted = wanted_extensions(extensions)
-    # A stack of listings and not of calls: folders may lie deeper than calls may.
-    start: Iterator[Found | Passed | _Folder] = iter((_Folder(root, ()),))
+    wanted = normalize_extensions(extensions)
+    # An explicit stack, because folders may be nested deeper than calls can be.
+    start: Iterator[WalkedFile | SkippedFile | _Folder] = iter((_Folder(root, ()),))
     open_folders = [start]
     while open_folders:
-        for seen in open_folders[-1]:
-            if isinstance(seen, Passed):
-                yield seen
-            elif seen.path == home:
-                yield Passed(seen.path, "kb's own home")
-            elif isinstance(seen, _Folder):
-                open_folders.append(_listing(seen.path, seen.rules))
+        for entry in open_folders[-1]:
+            if isinstance(entry, SkippedFile):
+                yield entry
+            elif entry.path == home:
+                yield SkippedFile(entry.path, "kb's own home")
+            elif isinstance(entry, _Folder):
+                open_folders.append(_listing(entry.path, entry.rules))
                 break
-            elif "*" in wanted or _extension(seen.path) in wanted:
-                yield seen
+            elif "*" in wanted or _extension(entry.path) in wanted:
+                yield entry
             else:
-                yield Passed(seen.path, _other_extension(seen.path))
+                yield SkippedFile(entry.path, _other_extension(entry.path))
         else:
             open_folders.pop()
 
 
 class _Folder(Struct, frozen=True):
-    """A folder to go into, and the rules that hold there."""
+    """A folder to enter, and the rules that apply in it."""
 
     path: Path
     rules: _Rules
 
 
-def _listing(folder: Path, outer: _Rules) -> "Iterator[Found | Passed | _Folder]":
+def _listing(folder: Path, outer: _Rules) -> "Iterator[WalkedFile | SkippedFile | _Folder]":
     try:
         with os.scandir(folder) as entries:
             listed = sorted(entries, key=lambda entry: os.fsencode(entry.name))
-        here = _ignore_spec(folder, listed)
+        own_rules = _ignore_spec(folder, listed)
     except OSError as error:
-        yield Passed(folder, f"the folder cannot be listed ({error.strerror})", failed=True)
+        yield SkippedFile(folder, f"the folder cannot be listed ({error.strerror})", failed=True)
         return
-    except _Refused as refusal:
-        yield Passed(folder, f"left out, for its {IGNORE_FILE} {refusal}", failed=True)
+    except _BadIgnoreFile as refusal:
+        yield SkippedFile(folder, f"left out, for its {IGNORE_FILE} {refusal}", failed=True)
         return
-    rules = (*outer, (folder, here)) if here is not None else outer
+    rules = (*outer, (folder, own_rules)) if own_rules is not None else outer
     for entry in listed:
         if not entry.name.startswith("."):
-            yield from _looked_at(entry, rules)
+            yield from _classify(entry, rules)
 
 
-def _looked_at(entry: "os.DirEntry[str]", rules: _Rules) -> "Iterator[Found | Passed | _Folder]":
+def _classify(
+    entry: "os.DirEntry[str]", rules: _Rules
+) -> "Iterator[WalkedFile | SkippedFile | _Folder]":
     path = Path(entry.path)
     try:
         is_link = entry.is_symlink()
         is_folder = entry.is_dir(follow_symlinks=False)
         is_file = entry.is_file(follow_symlinks=False)
     except OSError as error:
-        yield Passed(path, f"cannot be read ({error.strerror})", failed=True)
+        yield SkippedFile(path, f"cannot be read ({error.strerror})", failed=True)
         return
     if rules and _is_ignored(path, rules, is_folder=is_folder):
         return
     if is_link:
-        yield Passed(path, "a symbolic link; links are not followed")
+        yield SkippedFile(path, "a symbolic link; links are not followed")
     elif is_folder:
         yield _Folder(path, rules)
     elif is_file:
-        yield Found(path)
+        yield WalkedFile(path)
     else:
-        yield Passed(path, "not a regular file")
+        yield SkippedFile(path, "not a regular file")
 
 
 def _extension(path: Path) -> str:
@@ -132,20 +134,20 @@ def _ignore_spec(folder: Path, listed: "list[os.DirEntry[str]]") -> "GitIgnoreSp
     if entry is None:
         return None
     try:
-        # A FIFO of this name would hold us for ever, and a link may lead to what is not for us.
+        # Opening a FIFO would block, and a link may lead outside.
         if not entry.is_file(follow_symlinks=False):
-            raise _Refused("is not a regular file")
+            raise _BadIgnoreFile("is not a regular file")
         if entry.stat().st_size > _IGNORE_BYTES_MAX:
-            raise _Refused(f"is over {_IGNORE_BYTES_MAX:,} bytes")
+            raise _BadIgnoreFile(f"is over {_IGNORE_BYTES_MAX:,} bytes")
         lines = (folder / IGNORE_FILE).read_text("utf-8", "surrogateescape").splitlines()
     except OSError as error:
-        raise _Refused(f"cannot be read ({error.strerror})") from error
+        raise _BadIgnoreFile(f"cannot be read ({error.strerror})") from error
     from pathspec import GitIgnoreSpec
 
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
-        raise _Refused(f"has a line that is not gitignore syntax ({error})") from error
+        raise _BadIgnoreFile(f"has a line that is not gitignore syntax ({error})") from error
 
 
 def _is_ignored(path: Path, rules: _Rules, *, is_folder: bool) -> bool:

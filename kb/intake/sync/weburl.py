@@ -61,22 +61,22 @@ class WebUrl(Struct, frozen=True, kw_only=True):
         return name if name.isprintable() and "/" not in name else part
 
 
-def shown(url: str) -> str:
+def printable_url(url: str) -> str:
     """The address as messages may carry it: as given, but in one line, bounded, no password."""
     line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in url)
     line = _USERINFO.sub("//...@", line, count=1)
     return line if len(line) <= _SHOWN_CHARS_MAX else f"{line[:_SHOWN_CHARS_MAX]}..."
 
 
-def parse(url: str) -> WebUrl:
+def parse_url(url: str) -> WebUrl:
     """Read an address. Raises Refused, which names the address and the rule."""
     import httpx
 
-    source = shown(url)
+    source = printable_url(url)
     _check_text(url, source)
     shape = _SHAPE.fullmatch(url)
     if shape is None:
-        raise Refused(_not_web(url), source=source)
+        raise Refused(_not_web_reason(url), source=source)
     authority = shape.group(1)
     if "@" in authority:
         raise Refused("an address with a user or password in it is not fetched", source=source)
@@ -93,18 +93,18 @@ def parse(url: str) -> WebUrl:
     )
 
 
-def joined(base: WebUrl, location: str) -> WebUrl:
+def join_url(base: WebUrl, location: str) -> WebUrl:
     """The address that a reference on the page `base` names. Raises Refused as `parse` does."""
     import httpx
 
-    _check_text(location, shown(location))
+    _check_text(location, printable_url(location))
     try:
-        return parse(str(httpx.URL(base.text).join(location)))
+        return parse_url(str(httpx.URL(base.text).join(location)))
     except httpx.InvalidURL as error:
-        raise Refused("not an address that can be read", source=shown(location)) from error
+        raise Refused("not an address that can be read", source=printable_url(location)) from error
 
 
-def normalised(url: WebUrl) -> str:
+def normalize_url(url: WebUrl) -> str:
     """The one spelling of all spellings that RFC 3986 calls equivalent; the query is kept."""
     return url.origin + _ESCAPE.sub(_normal_escape, url.target)
 
@@ -127,7 +127,7 @@ def _check_text(url: str, source: str) -> None:
         raise Refused("white space or control characters in the address", source=source)
 
 
-def _not_web(url: str) -> str:
+def _not_web_reason(url: str) -> str:
     scheme = _SCHEME.match(url)
     if scheme is None:
         return "not an address; it should begin with http:// or https://"

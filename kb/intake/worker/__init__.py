@@ -1,1 +1,1 @@
-"""How does it get done? Claim, work outside any transaction, commit result and job together."""
+"""Who does the jobs? Threads claim them, work outside any transaction, then commit."""

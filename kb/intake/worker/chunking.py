@@ -6,7 +6,7 @@ from typing import Final
 from kb.errors import KbError, StaleToken
 from kb.intake.chunker import OVERLAP_TOKENS, TOKENS_MAX, chunk_many
 from kb.intake.embed.protocol import Embedder
-from kb.intake.passages import Cut, cut_of, set_ledger, write_cut
+from kb.intake.passages import ChunkedDoc, build_chunks, set_ledger, write_chunks
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import JobId
@@ -21,7 +21,7 @@ from kb.store.store import Store
 ENTRY_SECTION_LEVEL: Final = 2
 
 
-class Chunking:
+class ChunkHandler:
     """Handles chunk jobs for one home."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Chunking:
             newest = docs.latest(txn, doc.source_no) if doc else None
         return doc if newest is not None and newest.doc_id == claim.job.doc_id else None
 
-    def _cut(self, loaded: list[tuple[Claim, Doc, str]]) -> dict[JobId, Cut]:
+    def _cut(self, loaded: list[tuple[Claim, Doc, str]]) -> dict[JobId, ChunkedDoc]:
         entries = [one for one in loaded if one[1].entry is not None]
         others = [one for one in loaded if one[1].entry is None]
         return {
@@ -92,7 +92,7 @@ class Chunking:
         tokens_max: int,
         overlap_tokens: int,
         section_level: int | None,
-    ) -> dict[JobId, Cut]:
+    ) -> dict[JobId, ChunkedDoc]:
         passages = chunk_many(
             [markdown for _, _, markdown in loaded],
             titles=[doc.label for _, doc, _ in loaded],
@@ -102,12 +102,12 @@ class Chunking:
             section_level=section_level,
         )
         return {
-            claim.job.job_id: cut_of(doc, markdown, cut)
+            claim.job.job_id: build_chunks(doc, markdown, cut)
             for (claim, doc, markdown), cut in zip(loaded, passages, strict=True)
         }
 
     def _commit_one(
-        self, txn: WriteTxn, claim: Claim, cut: Cut | None, failure: str | None
+        self, txn: WriteTxn, claim: Claim, cut: ChunkedDoc | None, failure: str | None
     ) -> None:
         try:
             if failure is not None:
@@ -127,4 +127,4 @@ class Chunking:
             return
         # Only a home without one has to be told.
         model = "" if embedders.in_use(txn) else self._embedder().fingerprint
-        write_cut(txn, self._store, cut, model)
+        write_chunks(txn, self._store, cut, model)

@@ -3,7 +3,7 @@
 import msgspec
 
 from kb.errors import UsageError
-from kb.intake.passages import is_of
+from kb.intake.passages import has_current_title
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.ids import DocId
 from kb.model.job import JobKind
@@ -15,7 +15,7 @@ from kb.store.records import CHUNKS
 from kb.store.store import Store
 
 
-def begin(store: Store, wanted: EmbedderSpec, settings: EmbedderChoice) -> EmbedderSet:
+def begin_change(store: Store, wanted: EmbedderSpec, settings: EmbedderChoice) -> EmbedderSet:
     """Have vectors made under `wanted`; searches use it once all are there.
 
     A home without vectors uses it at once. To ask for the model in use ends the making of another.
@@ -62,7 +62,7 @@ def roll_back(store: Store) -> EmbedderSet:
                 switched_run=compactions(txn),
             )
             model = chosen.active.fingerprint
-            _enqueue(txn, store, "embed", _lacking(txn, model), model)
+            _enqueue(txn, store, "embed", _docs_lacking_vectors(txn, model), model)
         else:
             raise UsageError(
                 "there is no model to go back to: none was in use before, or its vectors were freed"
@@ -71,13 +71,13 @@ def roll_back(store: Store) -> EmbedderSet:
     return chosen
 
 
-def switch_if_whole(store: Store) -> bool:
+def switch_if_complete(store: Store) -> bool:
     """Make the next model the active one where every passage has its vector; whether it did."""
     with store.read() as txn:
         known = embedders.in_use(txn)
         if known is None or known.next is None or queue.count_of_kind(txn, "reembed"):
             return False
-        lacking = _lacking(txn, known.next.fingerprint)
+        lacking = _docs_lacking_vectors(txn, known.next.fingerprint)
     with store.write() as txn:
         # What was cut meanwhile has asked for its own vectors.
         if embedders.in_use(txn) != known or queue.count_of_kind(txn, "reembed"):
@@ -97,14 +97,14 @@ def switch_if_whole(store: Store) -> bool:
     return True
 
 
-def _lacking(txn: ReadTxn, model: str) -> list[DocId]:
+def _docs_lacking_vectors(txn: ReadTxn, model: str) -> list[DocId]:
     """Docs of which a passage has no vector, and that are not to be cut anew anyway."""
     found: dict[DocId, None] = {}
     for _, chunk in CHUNKS.scan(txn):
         if chunks.has_vector(txn, model, chunk.text_hash):
             continue
         doc = docs.latest(txn, chunk.source_no)
-        if doc is None or doc.status != "active" or not is_of(doc, chunk):
+        if doc is None or doc.status != "active" or not has_current_title(doc, chunk):
             continue
         if queue.by_key(txn, queue.dedupe_key("chunk", doc.doc_id)) is None:
             found[doc.doc_id] = None

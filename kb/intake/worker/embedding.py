@@ -6,7 +6,7 @@ from typing import Final
 
 from kb.errors import KbError, StaleToken
 from kb.intake.embed.protocol import Embedder, FloatVector, checked
-from kb.intake.passages import is_of, set_ledger
+from kb.intake.passages import has_current_title, set_ledger
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, JobId
@@ -23,7 +23,7 @@ TEXTS_PER_COMMIT: Final = 256
 TEXTS_PER_LOOK: Final = 64
 
 
-class Embedding:
+class EmbedHandler:
     """Handles embed jobs for one home, one batch at a time whatever the number of threads.
 
     `embedder` gives the model for the next batch, None where its set was given up. `is_next` says
@@ -87,7 +87,7 @@ class Embedding:
             for doc, chunk in passages:
                 # A doc renamed a moment ago is cut again by its own job; its texts then hash
                 # differently, and a vector of the new text must not go under the old hash.
-                if not is_of(doc, chunk) or chunk.text_hash in found:
+                if not has_current_title(doc, chunk) or chunk.text_hash in found:
                     continue
                 if not chunks.has_vector(txn, model, chunk.text_hash):
                     found[chunk.text_hash] = indexed_text(doc.label, chunk.heading, chunk.text)
@@ -184,7 +184,9 @@ class Embedding:
         # A newer version has an embed job of its own.
         is_newest = newest is not None and newest.doc_id == doc_id
         for chunk in chunks.of_source(txn, newest.source_no) if newest and is_newest else ():
-            if is_of(newest, chunk) and not chunks.has_vector(txn, model, chunk.text_hash):
+            if has_current_title(newest, chunk) and not chunks.has_vector(
+                txn, model, chunk.text_hash
+            ):
                 key = queue.dedupe_key("embed", doc_id, model)
                 queue.enqueue(txn, self._store.clock, "embed", doc_id, key=key)
                 return

@@ -13,9 +13,9 @@ from msgspec import Struct
 from kb.errors import KbError, StaleToken
 from kb.intake.chunker import fingerprint
 from kb.intake.embed.protocol import Embedder
-from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL, Chunking
-from kb.intake.worker.embedders import switch_if_whole
-from kb.intake.worker.embedding import Embedding
+from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL, ChunkHandler
+from kb.intake.worker.embedders import switch_if_complete
+from kb.intake.worker.embedding import EmbedHandler
 from kb.model.config import Settings
 from kb.model.failpoints import failpoint
 from kb.model.ids import JobId
@@ -53,7 +53,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         return f"{fingerprint(self.tokens_max, self.overlap_tokens)};entry:{entries}"
 
 
-def asked_of(said: Settings, embedder: Embedder) -> WorkerSettings:
+def worker_settings(said: Settings, embedder: Embedder) -> WorkerSettings:
     """What the settings ask of a pool, as far as the model reads."""
     entry_tokens_max = min(said.entry.tokens_max, embedder.tokens_max)
     return WorkerSettings(
@@ -67,7 +67,7 @@ def asked_of(said: Settings, embedder: Embedder) -> WorkerSettings:
     )
 
 
-class Models(Struct, frozen=True, kw_only=True):
+class PoolModels(Struct, frozen=True, kw_only=True):
     """What the pool embeds with; asked anew for each batch, for the home's model may change."""
 
     active: Callable[[], Embedder]
@@ -82,7 +82,7 @@ class WorkerPool:
         self,
         store: Store,
         content: ContentStore,
-        models: Models,
+        models: PoolModels,
         settings: WorkerSettings,
         handlers: Mapping[JobKind, Callable[[list[Claim]], None]] = MappingProxyType({}),
     ) -> None:
@@ -90,7 +90,7 @@ class WorkerPool:
         self._store = store
         self._settings = settings
         self._stop = threading.Event()
-        chunking = Chunking(
+        chunking = ChunkHandler(
             store,
             content,
             models.active,
@@ -99,8 +99,8 @@ class WorkerPool:
             entry_tokens_max=settings.entry_tokens_max,
             entry_overlap_tokens=settings.entry_overlap_tokens,
         )
-        embedding = Embedding(store, models.active, self._stop)
-        reembedding = Embedding(store, models.next, self._stop, is_next=True)
+        embedding = EmbedHandler(store, models.active, self._stop)
+        reembedding = EmbedHandler(store, models.next, self._stop, is_next=True)
         self._handlers: dict[JobKind, Callable[[list[Claim]], None]] = {
             "chunk": chunking.work,
             "embed": embedding.work,
@@ -162,7 +162,7 @@ class WorkerPool:
                 busy = queue.counts(txn).running > 0
                 due_ms = queue.due_in_ms(txn, self._store.clock)
             if not busy and not self._held and due_ms != 0:
-                switch_if_whole(self._store)
+                switch_if_complete(self._store)
                 with self._store.read() as txn:
                     if queue.due_in_ms(txn, self._store.clock) != 0:
                         return
@@ -186,7 +186,7 @@ class WorkerPool:
                 if now_ms - last_sweep_ms >= self._settings.lease_ms // 4:
                     last_sweep_ms = now_ms
                     self._sweep()
-                has_worked = self._work_once() or switch_if_whole(self._store)
+                has_worked = self._work_once() or switch_if_complete(self._store)
                 self._tell_end(is_sure=has_worked)
             except (KbError, OSError) as error:
                 # The store or the disk failed, not a job: no worker can go on.

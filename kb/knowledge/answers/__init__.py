@@ -1,7 +1,7 @@
-"""What do the sources say? Passages that were found become sentences with their citations.
+"""How is a question answered? The passages that a search found become cited sentences.
 
-Useful with a language model, whose sentences are checked against what they cite, and without one,
-where the best sentences of the passages are quoted. Not for finding passages: they are handed in.
+A language model writes the sentences, and each is checked against what it cites. Without a model
+the best sentences of the chunks are quoted. The chunks are handed in: nothing here searches.
 """
 
 from kb.knowledge.answers.answer import NOT_SAID, NOTHING_FOUND, Answer, RawSource, Sentence, Source

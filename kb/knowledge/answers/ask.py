@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _TOKEN_BYTES: Final = 16
 
 
-def _drawn() -> str:
+def _random_token() -> str:
     return secrets.token_hex(_TOKEN_BYTES)
 
 
@@ -34,7 +34,7 @@ class AnswerResources(Struct, frozen=True, kw_only=True):
     """Decides on support where words do not; without it words alone decide."""
     knowledge: Callable[[], str] = str
     """The topics' section of an operator's system prompt, in its tags; empty for none."""
-    draw: Callable[[], str] = _drawn
+    draw: Callable[[], str] = _random_token
     """Makes a random text for delimiters."""
 
 

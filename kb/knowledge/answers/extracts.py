@@ -6,7 +6,7 @@ from typing import Final
 from kb.knowledge.answers.answer import Sentence
 from kb.knowledge.answers.sentences import is_prose, plain, sentences
 from kb.model.search import Hit
-from kb.search.index.words import analyzer, prepare, terms
+from kb.search.index.analysis import analyzer, normalize, terms
 
 EXTRACTS_MAX: Final = 5
 _PER_PASSAGE_MAX: Final = 2
@@ -32,7 +32,7 @@ def extracts(question: str, hits: Sequence[Hit]) -> tuple[Sentence, ...]:
 def _best(text: str, query_terms: frozenset[str]) -> list[str]:
     """The sentences of a passage with most of the words, in their order."""
     candidates = _prose_sentences(text)
-    words = [query_terms.intersection(analyzer().analyze(prepare(row))) for row in candidates]
+    words = [query_terms.intersection(analyzer().analyze(normalize(row))) for row in candidates]
     order = sorted(range(len(candidates)), key=lambda place: (-len(words[place]), place))
     chosen: list[int] = []
     covered: set[str] = set()

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from kb.knowledge.answers.answer import NOT_SAID
 from kb.model.search import Hit
-from kb.model.text import in_one_line
+from kb.model.text import escape_line_breaks
 
 _DRAWS_MAX: Final = 8
 _SYSTEM: Final = """\
@@ -73,7 +73,7 @@ def prompt_of(
 
 def _body(hit: Hit) -> str:
     """Title, place and text: all of it may have been written by anybody."""
-    under = in_one_line(" > ".join(part for part in hit.heading if part != hit.title))
-    title, source = in_one_line(hit.title), in_one_line(hit.source)
+    under = escape_line_breaks(" > ".join(part for part in hit.heading if part != hit.title))
+    title, source = escape_line_breaks(hit.title), escape_line_breaks(hit.source)
     lines = (f"title: {title}", f"source: {source}", f"under: {under}" if under else "")
     return "\n".join(("\n".join(line for line in lines if line), "", hit.text))

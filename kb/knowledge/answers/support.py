@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.knowledge.answers.sentences import plain, sentences
-from kb.search.index.words import analyzer, prepare, terms
+from kb.search.index.analysis import analyzer, normalize, terms
 
 SHARE_SURE: Final = 0.6
 SHARE_MIN: Final = 0.2
@@ -62,7 +62,7 @@ def evidence(text: str) -> Evidence:
     spelled_out = {_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS}
     parts = (plain(text[span.start : span.end]) for span in sentences(text)[:_COMPARED_MAX])
     return Evidence(
-        words=frozenset(analyzer().analyze(prepare(text))),
+        words=frozenset(analyzer().analyze(normalize(text))),
         numbers=frozenset(_numbers(text) | spelled_out),
         folded=_folded(text),
         parts=tuple(filter(None, parts)),
@@ -115,4 +115,4 @@ def _folded(text: str) -> str:
 def _names(sentence: str) -> set[str]:
     """The analysed words that a capital marks as names; the first word of a sentence is none."""
     names = " ".join(word for word in _INNER_WORD.findall(sentence) if word[0].isupper())
-    return set(analyzer(drop_stop_words=True).analyze(prepare(names)))
+    return set(analyzer(drop_stop_words=True).analyze(normalize(names)))

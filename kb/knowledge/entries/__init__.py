@@ -1,7 +1,7 @@
 """What is an entry? A markdown file whose front matter gives it an id for others to refer to.
 
-Useful for reading and writing that front matter, and for comparing versions. Not for finding the
-files, nor for what refers to what: the store's facets know that. Pure.
+Reads and writes the front matter, and compares versions. It does not find the files; the store's
+facets know which entry refers to which. Pure.
 """
 
 from kb.knowledge.entries.parse import Entry, EntryFault, id_line, is_id, parse

@@ -1,7 +1,7 @@
-"""How is it done here? Entries answer, those that ship with kb among them.
+"""How is something done here? Entries answer, those that ship with kb among them.
 
-Useful for guidance with a minimum of sureness, and for what an agent leaves for a person where
-there is none. Not for opening homes: it is given the stores that it asks.
+It gives guidance only where it is sure enough, and keeps the signals that agents leave for a
+person. It opens no homes: its caller hands in the stores that it asks.
 """
 
 from kb.knowledge.guide.answers import Guidance, GuideChunk, SignalReceipt

@@ -16,7 +16,7 @@ from kb.knowledge.guide.score import nearness, score_min, score_of, share
 from kb.model.doc import Scope
 from kb.model.search import Hit, SearchRequest
 from kb.model.source import entry_lsid
-from kb.search.index.words import terms
+from kb.search.index.analysis import terms
 from kb.store import chunks, docs
 from kb.store.store import Store
 

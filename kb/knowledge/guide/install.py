@@ -12,7 +12,7 @@ from kb.knowledge.entries import Entry, compare, parse
 from kb.knowledge.guide.core import CoreEntry, core_entries
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.source import entry_lsid, path_of
-from kb.search.index.files import write_beside
+from kb.search.index.files import write_temporary
 from kb.store import docs, meta
 from kb.store.store import Store
 
@@ -110,7 +110,7 @@ def _write(
     with store.write() as txn:
         meta.set_word(txn, word, " ".join((sha256_hex(entry.data), *written_hashes[:1])))
     try:
-        os.replace(write_beside(path, entry.data), path)
+        os.replace(write_temporary(path, entry.data), path)
     except OSError as error:
         raise StoreFull(error.strerror or "", place=path) from error
 

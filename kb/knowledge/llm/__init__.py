@@ -1,4 +1,4 @@
-"""What does a language model say? A system prompt and a question become its answer."""
+"""How is a language model asked? A system prompt and a question become its answer."""
 
 from kb.knowledge.llm.factory import make_provider
 from kb.knowledge.llm.json_answer import json_of

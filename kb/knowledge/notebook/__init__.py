@@ -2,24 +2,24 @@
 
 from kb.knowledge.notebook.history import log, read_note
 from kb.knowledge.notebook.notes import JobReport, checked_text, hand_in, report, reports, retry
-from kb.knowledge.notebook.organize import Arrival, Complete, Organizer, TakeIn
+from kb.knowledge.notebook.organize import ApplyChanges, Complete, NotebookChanges, Organizer
 from kb.knowledge.notebook.push import Pusher, PushReport, Sender, pushing
 from kb.knowledge.notebook.repository import Logged
 from kb.knowledge.notebook.tidy import TidyReport, look, tidy
-from kb.knowledge.notebook.undo import Undone, undo
+from kb.knowledge.notebook.undo import UndoResult, undo
 
 __all__ = [
-    "Arrival",
+    "ApplyChanges",
     "Complete",
     "JobReport",
     "Logged",
+    "NotebookChanges",
     "Organizer",
     "PushReport",
     "Pusher",
     "Sender",
-    "TakeIn",
     "TidyReport",
-    "Undone",
+    "UndoResult",
     "checked_text",
     "hand_in",
     "log",

@@ -1,4 +1,4 @@
-"""What a model proposes for a note: asked for, read, and held against what is there."""
+"""Ask a model where a note goes, and check its decision against the notebook."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -14,7 +14,7 @@ from kb.knowledge.notebook.paths import LEVELS_MAX, is_index, problem_of
 from kb.model.ids import sha256_hex
 from kb.model.note import Note
 from kb.model.origin import NOTEBOOK_INDEX
-from kb.model.text import in_one_line
+from kb.model.text import escape_line_breaks
 
 MOVES_MAX: Final = 8
 _TEXT_CHARS_MAX: Final = 40_000
@@ -37,16 +37,16 @@ Answer with one JSON object and nothing else:
 """
 
 
-class Move(Struct, frozen=True, kw_only=True, rename={"old": "from", "new": "to"}):
-    """A note that is to stand elsewhere."""
+class NoteMove(Struct, frozen=True, kw_only=True, rename={"old": "from", "new": "to"}):
+    """A note that moves to another path."""
 
     old: str
     new: str
 
     @property
-    def back(self) -> "Move":
+    def back(self) -> "NoteMove":
         """The move that undoes it."""
-        return Move(old=self.new, new=self.old)
+        return NoteMove(old=self.new, new=self.old)
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -56,11 +56,11 @@ class Decision(Struct, frozen=True, kw_only=True):
     updated_index: str
     title: str = ""
     description: str = ""
-    refactors: tuple[Move, ...] = ()
+    refactors: tuple[NoteMove, ...] = ()
 
 
-class Present(Struct, frozen=True, kw_only=True):
-    """What a decision is held against."""
+class NotebookState(Struct, frozen=True, kw_only=True):
+    """The notebook that a decision is checked against."""
 
     listing: Listing
     is_taken: Callable[[str], bool]
@@ -84,22 +84,22 @@ def ask(
     if len(text) > _TEXT_CHARS_MAX:
         parts.append("The note goes on; only its start is shown.")
     if note.hint:
-        parts.append(f"Hint of who wrote it: {in_one_line(note.hint)}")
+        parts.append(f"Hint of who wrote it: {escape_line_breaks(note.hint)}")
     if note.tags:
-        parts.append(in_one_line(f"Tags: {', '.join(note.tags)}"))
+        parts.append(escape_line_breaks(f"Tags: {', '.join(note.tags)}"))
     if wrong:
-        said = in_one_line(wrong)
-        parts.append(f"Your answer before could not be used: {said}. Answer again, whole.")
+        problem = escape_line_breaks(wrong)
+        parts.append(f"Your answer before could not be used: {problem}. Answer again, whole.")
     try:
-        given = msgspec.convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)
+        decision = msgspec.convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)
     except msgspec.ValidationError as error:
         detail = f"the answer is not of the form that was asked for: {error}"
         raise BadAnswer(detail, place="the language model") from error
-    index = given.updated_index.rstrip("\n") + "\n"
-    return msgspec.structs.replace(given, updated_index=index)
+    index = decision.updated_index.rstrip("\n") + "\n"
+    return msgspec.structs.replace(decision, updated_index=index)
 
 
-def wrong_with(decision: Decision, present: Present) -> str | None:
+def problem_with(decision: Decision, present: NotebookState) -> str | None:
     """Why a decision cannot be followed, for whoever made it; None where it can."""
     moves = {move.old: move.new for move in decision.refactors}
     return (
@@ -109,7 +109,7 @@ def wrong_with(decision: Decision, present: Present) -> str | None:
     )
 
 
-def _wrong_target(path: str, moves: Mapping[str, str], present: Present) -> str | None:
+def _wrong_target(path: str, moves: Mapping[str, str], present: NotebookState) -> str | None:
     problem = problem_of(path)
     if problem is not None:
         return f"target_path: {problem}"
@@ -120,7 +120,9 @@ def _wrong_target(path: str, moves: Mapping[str, str], present: Present) -> str 
     return None
 
 
-def _wrong_moves(decision: Decision, moves: Mapping[str, str], present: Present) -> str | None:
+def _wrong_moves(
+    decision: Decision, moves: Mapping[str, str], present: NotebookState
+) -> str | None:
     if len(decision.refactors) > MOVES_MAX:
         return f"refactors: over {MOVES_MAX} moves"
     if len(set(moves.values())) < len(decision.refactors):
@@ -141,24 +143,26 @@ def _wrong_moves(decision: Decision, moves: Mapping[str, str], present: Present)
     return None
 
 
-def _wrong_index(decision: Decision, moves: Mapping[str, str], present: Present) -> str | None:
+def _wrong_index(
+    decision: Decision, moves: Mapping[str, str], present: NotebookState
+) -> str | None:
     proposed = Listing(decision.updated_index)
     if not proposed.is_plain:
         return "updated_index: it has control characters"
     before = [moves.get(entry.path, entry.path) for entry in present.listing.entries()]
     after = [entry.path for entry in proposed.entries()]
-    wanted = {*before, decision.target_path}
-    lost = next((path for path in wanted if path not in after), None)
-    if lost is not None:
-        return f"updated_index: it leaves out {lost}"
-    unasked = next((path for path in after if path not in wanted), None)
+    expected = {*before, decision.target_path}
+    missing = next((path for path in expected if path not in after), None)
+    if missing is not None:
+        return f"updated_index: it leaves out {missing}"
+    unasked = next((path for path in after if path not in expected), None)
     if unasked is not None:
         return f"updated_index: it lists {unasked[:200]}, which is not there"
     if len(after) > len(before) + (decision.target_path not in before):
         return "updated_index: it lists a note twice"
-    kept, said = present.listing.others(), proposed.others()
-    if any(line not in said for line in kept):
+    old_text, new_text = present.listing.others(), proposed.others()
+    if any(line not in new_text for line in old_text):
         return "updated_index: it leaves out text of a person's"
-    if any(line not in kept for line in said):
+    if any(line not in old_text for line in new_text):
         return "updated_index: it has text that is neither a heading nor an entry"
     return None

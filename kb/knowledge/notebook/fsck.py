@@ -1,7 +1,7 @@
-"""Is the notebook's repository whole? Nothing is changed here; who only opens it sees little.
+"""Check the notebook's repository for damage. Nothing is changed here.
 
-`examined` runs it as a module with ROOT: a repository may be damaged so that whoever reads it ends.
-The answer is `Examined` on standard output.
+`examine_in_child` runs this module with ROOT, because reading a damaged repository may kill the
+process. The child writes an `Examination` to standard output.
 """
 
 import os
@@ -22,7 +22,7 @@ from kb.knowledge.notebook.gitobjects import (
     faults_of_objects,
     faults_of_packs,
     is_id,
-    reached,
+    problems_of_reachable,
     refs_of,
 )
 from kb.knowledge.notebook.gitopen import check_bounds
@@ -42,14 +42,14 @@ _LOCK_WAIT_S: Final = 30.0
 _LOCK_S: Final = 600
 _ENV_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH")
 _NAMED_MAX: Final = 3
-_LOOK: Final = (
+_FSCK_ADVICE: Final = (
     "look at it with `git fsck`; what is lost comes back from a copy, or from its remote by "
     "`git fetch`"
 )
 _NEXT: Final = "the next note ends it, or `kb worker --drain` with a note that waits"
 _RESET: Final = "`git reset` makes it anew"
 _GONE: Final = "bring it back from a copy, or from its remote"
-_TOLD_OTHERWISE: Final = (
+_HISTORY_CHANGES: Final = (
     ("shallow", "its history is cut short", "`git fetch --unshallow`"),
     ("info/grafts", "its history is told otherwise by grafts", "remove that file"),
     ("refs/replace", "some objects are replaced, which kb does not follow", "`git replace -d`"),
@@ -59,7 +59,7 @@ Mendable = Literal["", "index", "files"]
 
 
 class Damage(Struct, frozen=True, kw_only=True):
-    """One thing that is not as it should be, and what to do about it."""
+    """One thing that is damaged, and what to do about it."""
 
     place: str
     problem: str
@@ -69,8 +69,8 @@ class Damage(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
 
 
-class Examined(Struct, frozen=True, kw_only=True):
-    """What a look at a notebook brought."""
+class Examination(Struct, frozen=True, kw_only=True):
+    """The result of a check of a notebook."""
 
     damages: tuple[Damage, ...] = ()
     """What stands in the way, or is lost."""
@@ -80,8 +80,8 @@ class Examined(Struct, frozen=True, kw_only=True):
     """Paths of the notes that lie in the folder as the newest commit has them."""
 
 
-def examined(root: Path) -> Examined:
-    """Look at all of it, in a process of its own that ends in time and in bounded memory."""
+def examine_in_child(root: Path) -> Examination:
+    """Check everything, in a child process with limits on time and memory."""
     try:
         ran = subprocess.run(
             module_argv(_MODULE, os.fspath(root)),
@@ -92,28 +92,28 @@ def examined(root: Path) -> Examined:
             timeout=_WALL_S,
         )
     except subprocess.TimeoutExpired:
-        return _one("to read it takes too long")
+        return _unreadable("to read it takes too long")
     if ran.returncode == 0:
         with suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(ran.stdout, type=Examined)
-    return _one("whoever reads it dies of it")
+            return msgspec.json.decode(ran.stdout, type=Examination)
+    return _unreadable("whoever reads it dies of it")
 
 
-def _one(problem: str) -> Examined:
-    return Examined(damages=(Damage(place=".git", problem=problem, advice=_LOOK),))
+def _unreadable(problem: str) -> Examination:
+    return Examination(damages=(Damage(place=".git", problem=problem, advice=_FSCK_ADVICE),))
 
 
-def examine(root: Path, *, deep: bool = True, now_s: float | None = None) -> Examined:
-    """Look at a notebook that is there; without `deep` not at its objects.
+def examine(root: Path, *, deep: bool = True, now_s: float | None = None) -> Examination:
+    """Check a notebook that exists; without `deep`, not its objects.
 
     Raises StoreBusy where one of us is at work in it for long.
     """
     with file_lock(root, _LOCK_WAIT_S):
-        return _Look(root, deep=deep, now_s=time.time() if now_s is None else now_s).taken()
+        return _Examiner(root, deep=deep, now_s=time.time() if now_s is None else now_s).taken()
 
 
-class _Look:
-    """One look, step by step; a step that cannot go on is a finding, and the others go on."""
+class _Examiner:
+    """One check, step by step; a step that fails is a finding, and the other steps go on."""
 
     def __init__(self, root: Path, *, deep: bool, now_s: float) -> None:
         self._root = root
@@ -125,8 +125,8 @@ class _Look:
         self._notes: list[str] = []
         self._has_commits = False
 
-    def taken(self) -> Examined:
-        """All of it."""
+    def taken(self) -> Examination:
+        """Run every step."""
         if not os.path.lexists(self._git):
             self._add(".git", "it is gone, and with it the history of the notes", _GONE)
         elif self._step(self._bounds) and self._step(self._skeleton):
@@ -137,16 +137,18 @@ class _Look:
             # Until a change that a kill cut short is ended, the folder is behind its commit.
             if self._has_commits and not (self._git / "kb/intent").exists():
                 self._step(self._contents)
-        return Examined(
+        return Examination(
             damages=tuple(self._damages[:FAULTS_MAX]),
             remarks=tuple(self._remarks[:FAULTS_MAX]),
             notes=tuple(self._notes[:_NOTES_MAX]),
         )
 
-    def _add(self, place: str, problem: str, advice: str = _LOOK, mend: Mendable = "") -> None:
-        found = Damage(place=place, problem=problem, advice=advice, mend=mend)
-        if found not in self._damages:
-            self._damages.append(found)
+    def _add(
+        self, place: str, problem: str, advice: str = _FSCK_ADVICE, mend: Mendable = ""
+    ) -> None:
+        damage = Damage(place=place, problem=problem, advice=advice, mend=mend)
+        if damage not in self._damages:
+            self._damages.append(damage)
 
     def _remark(self, place: str, problem: str, advice: str) -> None:
         self._remarks.append(Damage(place=place, problem=problem, advice=advice))
@@ -172,26 +174,26 @@ class _Look:
         return not lacking
 
     def _refs(self) -> None:
-        known = refs_of(self._git)
-        head = self._branch(known)
-        self._has_commits = head in known
+        refs = refs_of(self._git)
+        branch = self._branch(refs)
+        self._has_commits = branch in refs
         # The first commit writes git's index last: without one it was cut short.
-        is_new = not known and not (self._git / "index").exists()
-        if head is not None and head not in known and not is_new:
-            advice = f"`git update-ref {head} COMMIT`; `git fsck --lost-found` names commits"
-            self._add(f".git/{head}", "the branch that is checked out is gone", advice)
+        is_new = not refs and not (self._git / "index").exists()
+        if branch is not None and branch not in refs and not is_new:
+            advice = f"`git update-ref {branch} COMMIT`; `git fsck --lost-found` names commits"
+            self._add(f".git/{branch}", "the branch that is checked out is gone", advice)
         with closing(Repository(self._root)) as repository:
-            for name, said in known.items():
-                problem = _problem_of_ref(said, repository)
+            for name, target in refs.items():
+                problem = _problem_of_ref(target, repository)
                 if problem:
                     advice = f"`git update-ref {name} COMMIT`, or `git update-ref -d {name}`"
                     self._add(f".git/{name}", problem, advice)
 
-    def _branch(self, known: Mapping[str, bytes]) -> str | None:
+    def _branch(self, refs: Mapping[str, bytes]) -> str | None:
         """The branch that is checked out, if HEAD names one."""
         from dulwich.refs import Ref, check_ref_format
 
-        heads = [name for name in known if name.startswith("refs/heads/")]
+        heads = [name for name in refs if name.startswith("refs/heads/")]
         advice = f"`git symbolic-ref HEAD {heads[0] if heads else 'refs/heads/main'}`"
         path = self._git / "HEAD"
         raw = path.read_bytes().strip() if path.exists() else None
@@ -211,24 +213,24 @@ class _Look:
     def _leftovers(self) -> None:
         ours = {path.lstat().st_ino for path in _files(self._git / "kb")}
         for lock in (*self._git.glob("*.lock"), *(self._git / "refs").rglob("*.lock")):
-            found, place = lock.lstat(), lock.relative_to(self._root).as_posix()
-            if found.st_ino in ours:
+            status, place = lock.lstat(), lock.relative_to(self._root).as_posix()
+            if status.st_ino in ours:
                 self._remark(place, "one of us was killed while it held it", _NEXT)
-            elif self._now_s - found.st_mtime > _LOCK_S:
+            elif self._now_s - status.st_mtime > _LOCK_S:
                 advice = "where no git is at work in the notebook, remove it"
                 self._add(place, "a lock that was left behind; notes wait for it", advice)
         if (self._git / "kb/intent").exists():
             self._remark(".git/kb/intent", "a change was begun and not ended", _NEXT)
-        for name, problem, advice in _TOLD_OTHERWISE:
+        for name, problem, advice in _HISTORY_CHANGES:
             if any(_files(self._git / name)):
                 self._remark(f".git/{name}", problem, advice)
 
     def _objects(self) -> None:
         for fault in (*faults_of_objects(self._git), *faults_of_packs(self._git)):
             self._add(fault.place, fault.problem)
-        starts = [(name, said) for name, said in refs_of(self._git).items() if is_id(said)]
+        starts = [(name, target) for name, target in refs_of(self._git).items() if is_id(target)]
         with closing(Repository(self._root)) as repository:
-            for fault in reached(repository.objects, starts, self._git):
+            for fault in problems_of_reachable(repository.objects, starts, self._git):
                 self._add(fault.place, fault.problem)
 
     def _contents(self) -> None:
@@ -238,10 +240,10 @@ class _Look:
             head = repository.head()
             files = dict(repository.snapshot(head.commit).files()) if head.commit else {}
         index = self._index(is_begun=head.commit is not None)
-        plain = {path: held for path, held in files.items() if held.is_file}
-        as_committed = {path for path, held in plain.items() if tree.has(path, held)}
-        staged = {path for path, held in files.items() if index is None or index.has(path, held)}
-        missing = [path for path in plain if path in staged and not tree.is_there(path)]
+        regular = {path: entry for path, entry in files.items() if entry.is_file}
+        as_committed = {path for path, entry in regular.items() if tree.has(path, entry)}
+        staged = {path for path, entry in files.items() if index is None or index.has(path, entry)}
+        missing = [path for path in regular if path in staged and not tree.is_there(path)]
         if missing:
             problem = f"{_some(missing)} in the newest commit, and not in the folder"
             advice = "commit that if you removed it; `kb check --repair` puts it back"
@@ -254,7 +256,7 @@ class _Look:
                     paths=tuple(missing[:_NOTES_MAX]),
                 )
             )
-        edited = {*plain} - as_committed - {*missing}
+        edited = {*regular} - as_committed - {*missing}
         changed = sorted(edited | ({*files} - staged))
         if changed:
             problem = f"{_some(changed)} changed, and not committed"
@@ -283,22 +285,22 @@ class _Look:
             return None
 
 
-def _problem_of_ref(said: bytes, repository: Repository) -> str | None:
+def _problem_of_ref(target: bytes, repository: Repository) -> str | None:
     from dulwich.objects import ObjectID
 
-    if not said:
+    if not target:
         return "it is empty"
-    if said.startswith(b"ref: "):
+    if target.startswith(b"ref: "):
         return None
-    if not is_id(said):
+    if not is_id(target):
         return "it names no object"
-    is_there = ObjectID(said) in repository.objects
-    return None if is_there else f"it names {said.decode()[:10]}, which is missing"
+    is_there = ObjectID(target) in repository.objects
+    return None if is_there else f"it names {target.decode()[:10]}, which is missing"
 
 
 def _files(path: Path) -> Iterator[Path]:
     """A file, or those below a folder."""
-    return (one for one in (path, *path.rglob("*")) if one.is_file())
+    return (file for file in (path, *path.rglob("*")) if file.is_file())
 
 
 def _notes_below(root: Path) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Files inside `.git`: objects, locks and refs, each written so that a kill leaves no half.
+"""Files inside `.git`: objects, locks and refs, each written whole or not at all.
 
-Git's lock files stay behind when their holder dies, and then stop everybody. Ours are links to a
-file in `.git/kb/`, so the next of us knows, by the inode, which stale lock was ours, and removes
-it. Nobody else's lock is ever removed.
+Git's lock files stay behind when their holder dies, and then block everybody. kb's locks are hard
+links to a file in `.git/kb/`: the next process of kb recognises a stale one by its inode and
+removes it. Locks of other programs are never removed.
 """
 
 import os
@@ -38,15 +38,15 @@ class GitFolder:
     def write_objects(self, objects: "Iterable[ShaFile]") -> None:
         """Make objects durable, each in a file of its own; those that are there are left."""
         folders: set[Path] = set()
-        for one in objects:
-            name = one.id.decode("ascii")
+        for obj in objects:
+            name = obj.id.decode("ascii")
             target = self.path / "objects" / name[:2] / name[2:]
             if target.exists():
                 continue
             target.parent.mkdir(exist_ok=True)
             # Git passes over files of this name, and removes old ones.
             temporary = target.parent / f"tmp_obj_kb{os.getpid()}"
-            write_synced(temporary, one.as_legacy_object(), 0o444)
+            write_synced(temporary, obj.as_legacy_object(), 0o444)
             os.rename(temporary, target)
             folders |= {target.parent, target.parent.parent}
         for folder in folders:

@@ -1,4 +1,4 @@
-"""Are the objects whole? Each by its hash, and whatever the branches lead to by being there."""
+"""Check git objects: each by its hash, and that all that the branches reach exist."""
 
 import os
 import re
@@ -24,14 +24,14 @@ _LINK_TO_COMMIT: Final = 0o160000
 _KINDS: Final = {0o040000: "tree"}
 
 
-class Fault(Struct, frozen=True):
-    """An object, or a file that holds some, that is not as it should be."""
+class GitFault(Struct, frozen=True):
+    """An object, or a pack of objects, that is damaged."""
 
     place: str
     problem: str
 
 
-class _Wanted(Struct, frozen=True):
+class _NamedObject(Struct, frozen=True):
     """An object that another one names, or a ref."""
 
     id: bytes
@@ -39,12 +39,12 @@ class _Wanted(Struct, frozen=True):
     named_by: str
 
 
-def is_id(said: bytes) -> bool:
+def is_id(text: bytes) -> bool:
     """Whether this is the id of an object, in hexadecimal."""
-    return re.fullmatch(rb"[0-9a-f]{40}", said) is not None
+    return re.fullmatch(rb"[0-9a-f]{40}", text) is not None
 
 
-def faults_of_objects(git: Path) -> Iterator[Fault]:
+def faults_of_objects(git: Path) -> Iterator[GitFault]:
     """Every loose object: that it unpacks, and is what its name says. In bounded memory."""
     for folder in sorted((git / "objects").glob("??")):
         for path in sorted(folder.iterdir()):
@@ -52,7 +52,7 @@ def faults_of_objects(git: Path) -> Iterator[Fault]:
             if is_id((folder.name + path.name).encode()):
                 problem = _problem_of(path, folder.name + path.name)
                 if problem:
-                    yield Fault(_place(git, path), problem)
+                    yield GitFault(_place(git, path), problem)
 
 
 def _problem_of(path: Path, name: str) -> str | None:
@@ -79,35 +79,37 @@ def _unpacked(path: Path) -> Iterator[bytes]:
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise ValueError("an object that is no plain file")
-        machine, given, is_empty = zlib.decompressobj(), 0, True
-        while data := machine.unconsumed_tail or file.read(_PIECE):
+        decompressor, size, is_empty = zlib.decompressobj(), 0, True
+        while data := decompressor.unconsumed_tail or file.read(_PIECE):
             is_empty = False
-            piece = machine.decompress(data, _PIECE)
-            given += len(piece)
-            if given > OBJECT_BYTES_MAX:
+            piece = decompressor.decompress(data, _PIECE)
+            size += len(piece)
+            if size > OBJECT_BYTES_MAX:
                 raise ValueError("an object that is too large")
             yield piece
-            if machine.eof:
+            if decompressor.eof:
                 return
     raise ValueError("an empty object" if is_empty else "an object that is cut short")
 
 
-def faults_of_packs(git: Path) -> Iterator[Fault]:
+def faults_of_packs(git: Path) -> Iterator[GitFault]:
     """Every pack and its index: that both are there, whole by their checksums, and agree."""
     folder = git / "objects/pack"
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     for name in sorted(names):
         stem = name.removesuffix(".pack").removesuffix(".idx")
         if name.endswith(".pack") and f"{stem}.idx" not in names:
-            yield Fault(_place(git, folder / name), "a pack without its index (`git index-pack`)")
+            yield GitFault(
+                _place(git, folder / name), "a pack without its index (`git index-pack`)"
+            )
         elif name.endswith(".idx") and f"{stem}.pack" not in names:
-            yield Fault(_place(git, folder / name), "an index without its pack")
+            yield GitFault(_place(git, folder / name), "an index without its pack")
         elif name.endswith(".pack"):
             try:
                 with whole(git):
                     _check_pack(folder / stem)
             except NotebookUnfit:
-                yield Fault(_place(git, folder / name), "a pack that is damaged")
+                yield GitFault(_place(git, folder / name), "a pack that is damaged")
 
 
 def _check_pack(stem: Path) -> None:
@@ -125,43 +127,45 @@ def _check_pack(stem: Path) -> None:
 
 def refs_of(git: Path) -> dict[str, bytes]:
     """What each ref says, by its name; one that is loose comes before the packed one."""
-    found: dict[str, bytes] = {}
+    refs: dict[str, bytes] = {}
     packed = git / "packed-refs"
     for line in packed.read_bytes().splitlines() if packed.is_file() else ():
-        said, _, name = line.partition(b" ")
+        target, _, name = line.partition(b" ")
         if name and not line.startswith((b"#", b"^")):
-            found[os.fsdecode(name)] = said
+            refs[os.fsdecode(name)] = target
     for path in sorted((git / "refs").rglob("*")):
         if path.is_file() and not path.name.endswith(".lock"):
             with open(path, "rb") as file:
-                found[path.relative_to(git).as_posix()] = file.read(_PIECE).strip()
-    return found
+                refs[path.relative_to(git).as_posix()] = file.read(_PIECE).strip()
+    return refs
 
 
-def reached(
+def problems_of_reachable(
     store: "BaseObjectStore", starts: Iterable[tuple[str, bytes]], git: Path
-) -> Iterator[Fault]:
+) -> Iterator[GitFault]:
     """Whatever is not there, or not well formed, of what some refs lead to.
 
     What cannot be read was told by the looks at objects and packs.
     """
     shallow = git / "shallow"
     ends = set(shallow.read_bytes().split()) if shallow.is_file() else set()
-    pending = [_Wanted(bytes.fromhex(said.decode()), "object", name) for name, said in starts]
+    pending = [
+        _NamedObject(bytes.fromhex(target.decode()), "object", name) for name, target in starts
+    ]
     seen: set[bytes] = set()
     while pending:
-        wanted = pending.pop()
-        if wanted.id in seen:
+        named = pending.pop()
+        if named.id in seen:
             continue
-        seen.add(wanted.id)
+        seen.add(named.id)
         try:
             with whole(git):
-                pending += _led_to(store, wanted, ends)
+                pending += _named_by(store, named, ends)
         except _Missing:
-            problem = f"{wanted.kind} {wanted.id.hex()[:10]} is missing; {wanted.named_by} names it"
-            yield Fault(".git/objects", problem)
+            problem = f"{named.kind} {named.id.hex()[:10]} is missing; {named.named_by} names it"
+            yield GitFault(".git/objects", problem)
         except _Misformed as error:
-            yield Fault(".git/objects", str(error))
+            yield GitFault(".git/objects", str(error))
         except NotebookUnfit:
             continue
 
@@ -174,48 +178,50 @@ class _Misformed(Exception):
     """An object is not well formed; `str()` says how."""
 
 
-def _led_to(store: "BaseObjectStore", wanted: _Wanted, ends: set[bytes]) -> list[_Wanted]:
+def _named_by(
+    store: "BaseObjectStore", named: _NamedObject, ends: set[bytes]
+) -> list[_NamedObject]:
     from dulwich.errors import ObjectFormatException
     from dulwich.objects import Commit, ObjectID, Tag, Tree
 
-    sha = ObjectID(wanted.id.hex().encode())
+    sha = ObjectID(named.id.hex().encode())
     if sha not in store:
         raise _Missing
-    if wanted.kind == "file":
+    if named.kind == "file":
         return []
-    found = store[sha]
-    kind = found.type_name.decode()
-    if wanted.kind not in ("object", kind):
-        raise _Misformed(f"{wanted.named_by} names a {kind} where a {wanted.kind} has to be")
+    obj = store[sha]
+    kind = obj.type_name.decode()
+    if named.kind not in ("object", kind):
+        raise _Misformed(f"{named.named_by} names a {kind} where a {named.kind} has to be")
     try:
-        found.check()
+        obj.check()
     except ObjectFormatException as error:
         raise _Misformed(f"{kind} {sha.decode()[:10]} is not well formed ({error})") from error
-    match found:
+    match obj:
         case Commit():
-            return list(_of_commit(found, sha, ends))
+            return list(_of_commit(obj, sha, ends))
         case Tree():
-            return list(_of_tree(found, sha))
+            return list(_of_tree(obj, sha))
         case Tag():
-            return [_Wanted(bytes.fromhex(found.object[1].decode()), "object", "a tag")]
+            return [_NamedObject(bytes.fromhex(obj.object[1].decode()), "object", "a tag")]
         case _:
             return []
 
 
-def _of_commit(commit: "Commit", sha: "ObjectID", ends: set[bytes]) -> Iterator[_Wanted]:
+def _of_commit(commit: "Commit", sha: "ObjectID", ends: set[bytes]) -> Iterator[_NamedObject]:
     name = f"commit {sha.decode()[:10]}"
-    yield _Wanted(bytes.fromhex(commit.tree.decode()), "tree", name)
+    yield _NamedObject(bytes.fromhex(commit.tree.decode()), "tree", name)
     if sha not in ends:
         for parent in commit.parents:
-            yield _Wanted(bytes.fromhex(parent.decode()), "commit", name)
+            yield _NamedObject(bytes.fromhex(parent.decode()), "commit", name)
 
 
-def _of_tree(tree: "Tree", sha: "ObjectID") -> Iterator[_Wanted]:
+def _of_tree(tree: "Tree", sha: "ObjectID") -> Iterator[_NamedObject]:
     for name, mode, inner in tree.iteritems():
         if mode != _LINK_TO_COMMIT:
             kind = _KINDS.get(mode, "file")
             named_by = f"tree {sha.decode()[:10]}, for {os.fsdecode(name)},"
-            yield _Wanted(bytes.fromhex(inner.decode()), kind, named_by)
+            yield _NamedObject(bytes.fromhex(inner.decode()), kind, named_by)
 
 
 def _place(git: Path, path: Path) -> str:

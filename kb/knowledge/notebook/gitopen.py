@@ -1,4 +1,4 @@
-"""Opening `.git` so that nothing of it leads elsewhere: it may have come from a stranger.
+"""Open `.git` safely, as it may come from a stranger: nothing in it may lead elsewhere.
 
 Of git's settings only those count that say who commits, where `origin` is, and what kb refuses. No
 file is included. No part that kb reads or writes may be a link, a pipe or a device, nor may objects
@@ -86,19 +86,19 @@ def settings_of(git: Path, root: Path) -> "ConfigFile":
     """The settings of a repository that count. Raises NotebookUnfit, and ValueError for no such."""
     from dulwich.config import ConfigFile
 
-    whole = ConfigFile.from_file(
+    config = ConfigFile.from_file(
         BytesIO(_bounded(git / "config", root, _CONFIG_BYTES_MAX)), expand_includes=False
     )
-    kept = ConfigFile()
-    for section in whole.sections():
+    settings = ConfigFile()
+    for section in config.sections():
         names = _COUNT.get(section[0].lower(), ())
-        for name, value in whole.items(section):
+        for name, value in config.items(section):
             if section[0].lower() == b"extensions" or name.lower() in names:
-                kept.add(section, name, value)
+                settings.add(section, name, value)
     # Caches beside the objects, which may say otherwise than they.
     for name in (b"commitGraph", b"multiPackIndex"):
-        kept.set((b"core",), name, b"false")
-    return kept
+        settings.set((b"core",), name, b"false")
+    return settings
 
 
 def _bounded(path: Path, root: Path, bytes_max: int) -> bytes:
@@ -122,7 +122,7 @@ def opened(root: Path) -> "Repo":
 
     git = root / ".git"
     check_bounds(git, root)
-    said = settings_of(git, root)
+    settings = settings_of(git, root)
 
     class Objects(DiskObjectStore):
         """Reads loose objects from plain files alone."""
@@ -135,9 +135,9 @@ def opened(root: Path) -> "Repo":
         """A repository of which only some settings count."""
 
         def get_config(self) -> ConfigFile:
-            return said
+            return settings
 
-    return Bounded(os.fspath(root), object_store=Objects.from_config(git / "objects", said))
+    return Bounded(os.fspath(root), object_store=Objects.from_config(git / "objects", settings))
 
 
 def loose_object(git: Path, name: str) -> "ShaFile | None":
@@ -150,9 +150,9 @@ def loose_object(git: Path, name: str) -> "ShaFile | None":
     except FileNotFoundError:
         return None
     with os.fdopen(fd, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise ValueError("a loose object is no plain file")
-        if found.st_size > OBJECT_BYTES_MAX:
+        if status.st_size > OBJECT_BYTES_MAX:
             raise ValueError("a loose object is too large")
         return ShaFile.from_file(file, ObjectID(name.encode()), max_size=OBJECT_BYTES_MAX)

@@ -1,4 +1,4 @@
-"""Reading the notebook: a note as it is now, and what was done. Nothing is locked or made."""
+"""Read the notebook: a note as it is now, and the log. Nothing is locked or created."""
 
 from contextlib import closing
 from itertools import islice

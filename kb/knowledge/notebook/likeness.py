@@ -1,4 +1,4 @@
-"""Which notes say nearly the same? Shingles compared, of few pairs only. Pure."""
+"""Find near-duplicate notes by comparing shingles, of few pairs only. Pure."""
 
 import heapq
 import re
@@ -21,7 +21,7 @@ _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff\uf900-\ufaff
 _WORD: Final = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 
 
-class Pair(Struct, frozen=True, kw_only=True):
+class SimilarPair(Struct, frozen=True, kw_only=True):
     """Two notes that say nearly the same, the one whose path sorts first being `a`."""
 
     a: str
@@ -40,7 +40,9 @@ def lowest(text: str) -> tuple[int, ...]:
     return tuple(heapq.nsmallest(_LOWEST, _shingles(text)))
 
 
-def pairs(lows: Iterable[tuple[str, tuple[int, ...]]], read: Callable[[str], str]) -> list[Pair]:
+def pairs(
+    lows: Iterable[tuple[str, tuple[int, ...]]], read: Callable[[str], str]
+) -> list[SimilarPair]:
     """Pairs of notes whose likeness is at least LIKENESS_MIN, the likest first.
 
     `lows` has path and `lowest` of each note, `read` gives the text of a path. Only notes that
@@ -52,21 +54,21 @@ def pairs(lows: Iterable[tuple[str, tuple[int, ...]]], read: Callable[[str], str
     for path, low in lows:
         for shingle in low:
             sharing.setdefault(shingle, []).append(path)
-    wanted = {
+    candidates = {
         pair
         for paths in sharing.values()
         if 1 < len(paths) <= _SHARED_MAX
         for pair in combinations(sorted(paths), 2)
     }
-    found = []
-    known: tuple[str, set[int]] = ("", set())
-    for a, b in sorted(wanted):
-        if known[0] != a:
-            known = (a, _shingles(read(a)))
-        likeness = _likeness(known[1], _shingles(read(b)))
+    similar = []
+    left: tuple[str, set[int]] = ("", set())
+    for a, b in sorted(candidates):
+        if left[0] != a:
+            left = (a, _shingles(read(a)))
+        likeness = _likeness(left[1], _shingles(read(b)))
         if likeness >= LIKENESS_MIN:
-            found.append(Pair(a=a, b=b, likeness=likeness))
-    return sorted(found, key=lambda pair: (-pair.likeness, pair.a, pair.b))
+            similar.append(SimilarPair(a=a, b=b, likeness=likeness))
+    return sorted(similar, key=lambda pair: (-pair.likeness, pair.a, pair.b))
 
 
 def _likeness(a: set[int], b: set[int]) -> float:

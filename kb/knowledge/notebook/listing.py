@@ -1,4 +1,4 @@
-"""INDEX.md: one line to a note, in sections; whatever else a person writes there stays."""
+"""INDEX.md: one line per note, in sections; whatever else a person writes there stays."""
 
 import functools
 import re
@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.intake.canonicalize.title import one_line
-from kb.model.text import in_one_line
+from kb.model.text import escape_line_breaks
 
 SCAFFOLD: Final = (
     "# Index\n\n<!-- One line to a note, kept by kb. Text of your own may stand between. -->\n"
@@ -27,7 +27,7 @@ _HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s+(?P<words>.*?)\s*#*\s*")
 _FENCE: Final = re.compile(r"\s{0,3}(?P<mark>`{3,}|~{3,})")
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class ListingEntry(Struct, frozen=True, kw_only=True):
     """A line that lists a note."""
 
     line: int
@@ -56,15 +56,17 @@ class Listing:
             r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", self.text
         )
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ListingEntry]:
         """The lines that list something of the notebook, in order; none inside a code fence."""
-        found = []
+        listed = []
         for number, line in self._outside_fences():
             parts = _parsed(line.rstrip("\r\n"))
             if parts is not None:
-                path, title, said = parts
-                found.append(Entry(line=number, path=path, title=title, description=said))
-        return found
+                path, title, description = parts
+                listed.append(
+                    ListingEntry(line=number, path=path, title=title, description=description)
+                )
+        return listed
 
     def others(self) -> list[str]:
         """The lines of a person's: neither entries, headings, blank nor kb's own; stripped."""
@@ -133,8 +135,8 @@ class Listing:
         return max(sections.values(), key=len)[-1] if sections else None
 
     def _heading_of(self, folder: str) -> int | None:
-        wanted = _letters(heading_of(folder))
-        return next((at for at, words in self._headings() if _letters(words) == wanted), None)
+        name = _letters(heading_of(folder))
+        return next((at for at, words in self._headings() if _letters(words) == name), None)
 
     def _last_of_section(self, heading: int) -> int:
         """The last line of a section that is not blank."""
@@ -153,8 +155,8 @@ class Listing:
 
     def _headings(self) -> list[tuple[int, str]]:
         lines = ((at, line) for at, line in self._outside_fences() if "#" in line[:4])
-        found = ((at, _HEADING.fullmatch(line)) for at, line in lines)
-        return [(at, match["words"]) for at, match in found if match]
+        matches = ((at, _HEADING.fullmatch(line)) for at, line in lines)
+        return [(at, match["words"]) for at, match in matches if match]
 
     def _outside_fences(self) -> Iterable[tuple[int, str]]:
         fence = ""
@@ -182,8 +184,8 @@ def _parsed(line: str) -> tuple[str, str, str] | None:
 def entry_line(path: str, title: str, description: str) -> str:
     """The line that lists a note, without its end."""
     shown = re.sub(r"([\\\[\]])", r"\\\1", one_line(title)) or "untitled"
-    said = one_line(description, chars_max=DESCRIPTION_CHARS_MAX)
-    return f"- [{shown}]({_target(path)})" + (f" — {said}" if said else "")
+    text = one_line(description, chars_max=DESCRIPTION_CHARS_MAX)
+    return f"- [{shown}]({_target(path)})" + (f" — {text}" if text else "")
 
 
 def heading_of(folder: str) -> str:
@@ -197,7 +199,7 @@ def _letters(words: str) -> str:
 
 
 def _target(path: str) -> str:
-    if in_one_line(path) != path:
+    if escape_line_breaks(path) != path:
         # It would make lines of its own.
         return urllib.parse.quote(path)
     return f"<{path}>" if re.search(r"[\s()]", path) else path

@@ -1,10 +1,10 @@
-"""Two notes that say nearly the same become one: what only the other says goes below. Pure."""
+"""Merge two near-duplicate notes: the parts that only the other has go below. Pure."""
 
 from collections.abc import Iterator
 
 from kb.intake.canonicalize.frontmatter import split_front_matter
 from kb.intake.canonicalize.title import one_line
-from kb.intake.chunker.blocks import Block, blocks
+from kb.intake.chunker.blocks import Block, parse_blocks
 
 _LEVEL_MIN = 3
 
@@ -19,19 +19,19 @@ def parts_only_in(other: str, kept: str) -> tuple[str, ...]:
 
     White space makes no difference. A heading comes along where one of its own parts does.
     """
-    known = {_key(part) for _, part in _parts(kept)}
-    found: list[str] = []
+    kept_keys = {_key(part) for _, part in _parts(kept)}
+    parts: list[str] = []
     heading: str | None = None
     for block, part in _parts(other):
-        is_known = _key(part) in known
+        is_known = _key(part) in kept_keys
         if block.kind == "heading":
             is_title = block.level == 1
             level = "#" * max(_LEVEL_MIN, block.level)
             heading = None if is_known or is_title else f"{level} {block.title}"
         elif not is_known:
-            found += [heading, part] if heading else [part]
+            parts += [heading, part] if heading else [part]
             heading = None
-    return tuple(found)
+    return tuple(parts)
 
 
 def merged(kept: str, title: str, parts: tuple[str, ...]) -> str:
@@ -39,13 +39,13 @@ def merged(kept: str, title: str, parts: tuple[str, ...]) -> str:
     if not parts:
         return kept
     end = "\r\n" if kept.partition("\n")[0].endswith("\r") else "\n"
-    said = f"\n\n## From {one_line(title)}\n\n" + "\n\n".join(parts) + "\n"
-    return kept.rstrip() + said.replace("\r\n", "\n").replace("\n", end)
+    section = f"\n\n## From {one_line(title)}\n\n" + "\n\n".join(parts) + "\n"
+    return kept.rstrip() + section.replace("\r\n", "\n").replace("\n", end)
 
 
 def _parts(text: str) -> Iterator[tuple[Block, str]]:
     body = body_of(text)
-    for block in blocks(body):
+    for block in parse_blocks(body):
         starts = [block.start]
         if block.kind == "list" and not block.fences:
             outermost = min(item.indent for item in block.items)

@@ -1,4 +1,4 @@
-"""Notes in the store: handed in under a job, and what became of them."""
+"""Notes in the store: queued as jobs, and their reports."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -77,21 +77,21 @@ def hand_in(
     `text` is checked; without an owner it is of the person at the machine. Raises UsageError for a
     hint or a tag that cannot be one.
     """
-    wanted = tuple(dict.fromkeys(tags))
-    _check(hint, wanted)
-    said = msgspec.json.encode(
-        [text, hint, wanted] if owner is None else [text, hint, wanted, owner]
+    unique_tags = tuple(dict.fromkeys(tags))
+    _check(hint, unique_tags)
+    identity = msgspec.json.encode(
+        [text, hint, unique_tags] if owner is None else [text, hint, unique_tags, owner]
     )
-    subject = DocId(f"n{sha256_hex(said)[:_ID_HEX]}")
+    subject = DocId(f"n{sha256_hex(identity)[:_ID_HEX]}")
     key = queue.dedupe_key("organize", subject)
-    before = queue.by_key(txn, key)
+    earlier = queue.by_key(txn, key)
     job = queue.enqueue(txn, clock, "organize", subject, key=key, attempts_max=_ATTEMPTS_MAX)
-    if before is not None and before.job_id != job:
+    if earlier is not None and earlier.job_id != job:
         # It had failed for good, and was asked for anew.
-        NOTES.delete(txn, before.job_id.encode())
-        NOTE_TEXTS.delete(txn, before.job_id.encode())
+        NOTES.delete(txn, earlier.job_id.encode())
+        NOTE_TEXTS.delete(txn, earlier.job_id.encode())
     if NOTES.get(txn, job.encode()) is None:
-        note = Note(job_id=job, hint=hint, tags=wanted, added_ms=clock.now_ms(), owner=owner)
+        note = Note(job_id=job, hint=hint, tags=unique_tags, added_ms=clock.now_ms(), owner=owner)
         NOTES.put(txn, job.encode(), note)
         NOTE_TEXTS.put(txn, job.encode(), NoteText(text=text))
     return job
@@ -112,10 +112,10 @@ def settle(txn: WriteTxn, note: Note) -> None:
 def report(txn: ReadTxn, ident: str) -> JobReport:
     """How it stands with a job. Raises NoJob; jobs that are done are known only of notes."""
     job = JobId(ident)
-    found, note = queue.get(txn, job), NOTES.get(txn, ident.encode()) if ident else None
-    if found is None and note is None:
+    job_record, note = queue.get(txn, job), NOTES.get(txn, ident.encode()) if ident else None
+    if job_record is None and note is None:
         raise NoJob(id=ident)
-    return _of_job(found, note) if found is not None else _of_note(txn, note)
+    return _of_job(job_record, note) if job_record is not None else _of_note(txn, note)
 
 
 def retry(txn: WriteTxn, ident: str) -> JobReport:
@@ -123,9 +123,9 @@ def retry(txn: WriteTxn, ident: str) -> JobReport:
 
     Raises NoJob, and UsageError for a job that has not failed, or cannot be tried again.
     """
-    found = report(txn, ident)
+    job = report(txn, ident)
     if not queue.retry_failed(txn, ident):
-        raise UsageError(f"job {ident} is {found.status}; only a failed one is tried again")
+        raise UsageError(f"job {ident} is {job.status}; only a failed one is tried again")
     return report(txn, ident)
 
 
@@ -134,16 +134,16 @@ def reports(txn: ReadTxn, limit: int, status: NoteStatus | None = None) -> list[
 
     With `status` only those of which it is said.
     """
-    waiting = (job.job_id for _, job in JOBS.scan(txn, reverse=True))
-    placed = (note.job_id for _, note in NOTES.scan(txn, reverse=True))
-    found: dict[JobId, JobReport] = {}
-    for ident in chain(waiting, placed):
-        if len(found) >= limit:
+    unfinished = (job.job_id for _, job in JOBS.scan(txn, reverse=True))
+    done = (note.job_id for _, note in NOTES.scan(txn, reverse=True))
+    rows: dict[JobId, JobReport] = {}
+    for ident in chain(unfinished, done):
+        if len(rows) >= limit:
             break
-        one = found.get(ident) or report(txn, ident)
-        if status in (None, one.status):
-            found[ident] = one
-    return [found[ident] for ident in sorted(found)]
+        row = rows.get(ident) or report(txn, ident)
+        if status in (None, row.status):
+            rows[ident] = row
+    return [rows[ident] for ident in sorted(rows)]
 
 
 def _of_job(job: Job, note: Note | None) -> JobReport:

@@ -1,4 +1,4 @@
-"""Opening the notebook: made where it is not there, left alone where it is something else."""
+"""Open the notebook: create it where nothing is there, refuse a folder that is something else."""
 
 import os
 import struct
@@ -132,11 +132,11 @@ def _lacking(repository: Repository, draft: Draft) -> Mapping[str, bytes]:
             raise NotebookUnfit(detail, place=repository.root)
         lacking[NOTEBOOK_INDEX] = SCAFFOLD.encode() if own is None else own
     rules = draft.read(_IGNORE_NAME) or b""
-    held = draft.files.get(_IGNORE_NAME)
-    if held is None:
+    entry = draft.files.get(_IGNORE_NAME)
+    if entry is None:
         is_ours = not repository.tree.is_there(_IGNORE_NAME)
     else:
-        is_ours = held.is_file and repository.is_clean(_IGNORE_NAME, held)
+        is_ours = entry.is_file and repository.is_clean(_IGNORE_NAME, entry)
     if is_ours and _IGNORED.encode() not in rules.split():
         start = rules if not rules or rules.endswith(b"\n") else rules + b"\n"
         lacking[_IGNORE_NAME] = start + _IGNORED.encode() + b"\n"

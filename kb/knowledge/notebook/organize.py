@@ -1,4 +1,4 @@
-"""The organize job: a note is placed by one commit that names its job, and then taken in."""
+"""The organize job: place a note by one commit that names the job, then take it in."""
 
 import functools
 import threading
@@ -15,10 +15,10 @@ from kb.knowledge.notebook import notes
 from kb.knowledge.notebook.decision import (
     LISTING_CHARS_MAX,
     Decision,
-    Move,
-    Present,
+    NotebookState,
+    NoteMove,
     ask,
-    wrong_with,
+    problem_with,
 )
 from kb.knowledge.notebook.listing import Listing
 from kb.knowledge.notebook.opening import at_work
@@ -26,7 +26,7 @@ from kb.knowledge.notebook.owners import folder_of, is_foreign, is_of_others
 from kb.knowledge.notebook.paths import is_folder, note_path
 from kb.knowledge.notebook.repository import Draft, Logged, Repository, commit_on_top
 from kb.knowledge.notebook.rule import folder_for, summary_of
-from kb.knowledge.notebook.worktree import Change, Places
+from kb.knowledge.notebook.worktree import Change, OccupiedPaths
 from kb.model.doc import LOCAL_USER
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, JobId
@@ -42,16 +42,16 @@ _LIKE_CHARS: Final = 2_000
 
 Complete = Callable[[str, str], str]
 """A system prompt and a question to the model's answer; raises LlmError."""
-TakeIn = Callable[["Arrival"], dict[str, DocId]]
+ApplyChanges = Callable[["NotebookChanges"], dict[str, DocId]]
 """Takes changes into the engine; gives the docs of what was added, by path. May be repeated."""
 Nearest = Callable[[str], list[tuple[str, float]]]
 """A text to paths of notes with the cosines of their best passages, best first."""
 
 
-class Arrival(Struct, frozen=True, kw_only=True):
-    """What commits have changed, for the engine to take in."""
+class NotebookChanges(Struct, frozen=True, kw_only=True):
+    """The changes of some commits, for the engine to take in."""
 
-    moves: tuple[Move, ...] = ()
+    moves: tuple[NoteMove, ...] = ()
     added: Mapping[str, tuple[str, ...]] = {}
     """Tags by path."""
     owners: Mapping[str, str] = {}
@@ -59,15 +59,15 @@ class Arrival(Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class CommittedNote(Struct, frozen=True, kw_only=True):
     """A note that has its commit."""
 
     note: Note
-    moves: tuple[Move, ...] = ()
+    moves: tuple[NoteMove, ...] = ()
 
 
-class _Wanted(Struct, frozen=True, kw_only=True):
-    """A note with all that placing it needs to know; `decision` where a model was asked."""
+class _NoteTask(Struct, frozen=True, kw_only=True):
+    """A note with all that placing it needs; `decision` where a model was asked."""
 
     claim: Claim
     note: Note
@@ -88,7 +88,7 @@ class Organizer:
         self,
         store: Store,
         root: Path,
-        take_in: TakeIn,
+        take_in: ApplyChanges,
         nearest: Nearest,
         complete: Complete | None = None,
         *,
@@ -111,23 +111,22 @@ class Organizer:
         A job whose commit is in the log has been done, whoever did it. Where the notebook cannot be
         worked with now, the jobs go back, with the reason.
         """
-        known = [self._wanted(claim) for claim in claims]
-        wanted = [one for one in known if one is not None]
-        bursts = [[one] for one in wanted] if self._complete else [wanted] if wanted else []
+        tasks = [task for task in map(self._task_of, claims) if task is not None]
+        batches = [[task] for task in tasks] if self._complete else [tasks] if tasks else []
         with self._one_at_a_time:
-            for burst in bursts:
+            for batch in batches:
                 try:
-                    self._work(burst)
+                    self._work(batch)
                 except (NotebookUnfit, StoreBusy) as error:
-                    self._give_back(burst, str(error))
+                    self._give_back(batch, str(error))
 
-    def _wanted(self, claim: Claim) -> _Wanted | None:
+    def _task_of(self, claim: Claim) -> _NoteTask | None:
         with self._store.read() as txn:
-            found = notes.get(txn, claim.job.job_id)
-        if found is None:
+            note_and_text = notes.get(txn, claim.job.job_id)
+        if note_and_text is None:
             self._finish([claim], [])
             return None
-        note, text = found
+        note, text = note_and_text
         like: list[tuple[str, float]] = []
         if (
             not note.hint
@@ -136,76 +135,78 @@ class Organizer:
             and not is_foreign(note.owner)
         ):
             like = self._nearest(text[:_LIKE_CHARS])
-        return _Wanted(claim=claim, note=note, text=text, like=like)
+        return _NoteTask(claim=claim, note=note, text=text, like=like)
 
-    def _work(self, burst: list[_Wanted]) -> None:
+    def _work(self, batch: list[_NoteTask]) -> None:
         # The list shows a model what everybody wrote, and another's note must not steer by that.
-        if self._complete is None or is_foreign(burst[0].note.owner):
-            self._place(burst)
+        if self._complete is None or is_foreign(batch[0].note.owner):
+            self._place(batch)
             return
-        (one,) = burst
-        wrong: str | None = None
+        (task,) = batch
+        problem: str | None = None
         for _ in range(2):
             try:
-                decision = self._asked(self._complete, one, wrong)
-                self._place([msgspec.structs.replace(one, decision=decision)])
+                decision = self._ask_model(self._complete, task, problem)
+                self._place([msgspec.structs.replace(task, decision=decision)])
                 return
             except (ConfigError, LlmError, _Unusable) as error:
-                wrong = str(error)
-        self._place([msgspec.structs.replace(one, remark=f"placed by rule: {wrong}")])
+                problem = str(error)
+        self._place([msgspec.structs.replace(task, remark=f"placed by rule: {problem}")])
 
-    def _asked(self, complete: Complete, one: _Wanted, wrong: str | None) -> Decision | None:
+    def _ask_model(
+        self, complete: Complete, task: _NoteTask, problem: str | None
+    ) -> Decision | None:
         """What the model says; None where the job has its commit. Nothing is locked meanwhile."""
         with self._opened() as repository:
-            if self._earlier(repository, [one]):
+            if self._earlier(repository, [task]):
                 return None
             listing = _listing_of(repository.draft())
         if len(listing.text) > LISTING_CHARS_MAX:
             raise _Unusable(f"{NOTEBOOK_INDEX} is too long to be shown to a model")
-        return ask(complete, listing.text, one.note, one.text, wrong)
+        return ask(complete, listing.text, task.note, task.text, problem)
 
-    def _place(self, burst: list[_Wanted]) -> None:
+    def _place(self, batch: list[_NoteTask]) -> None:
         """Commit what has no commit yet, take all of it in, and end the jobs. Raises _Unusable."""
         with self._opened() as repository:
             # Looked at behind the lock: who takes a job over comes after us, and reads our log.
-            held = self._still_held(burst)
-            earlier = self._earlier(repository, held)
-            known = [(one.note, earlier.get(one.note.job_id)) for one in held]
-            done = [_as_placed(repository, note, logged) for note, logged in known if logged]
-            todo = [one for one in held if one.note.job_id not in earlier]
-            fresh: list[Placed] = []
+            tasks = self._still_held(batch)
+            earlier = self._earlier(repository, tasks)
+            commits = [(task.note, earlier.get(task.note.job_id)) for task in tasks]
+            done = [_as_placed(repository, note, logged) for note, logged in commits if logged]
+            todo = [task for task in tasks if task.note.job_id not in earlier]
+            fresh: list[CommittedNote] = []
             now_ms = self._store.clock.now_ms()
 
             def build(draft: Draft) -> None:
-                places = Places(draft.files, repository.tree)
-                fresh[:] = [_committed(repository, draft, places, one, now_ms) for one in todo]
+                places = OccupiedPaths(draft.files, repository.tree)
+                fresh[:] = [_committed(repository, draft, places, task, now_ms) for task in todo]
 
             left = commit_on_top(repository, build, self._lock_wait_s) if todo else []
             placed = [*done, *fresh]
-            docs = self._take_in(_arrival(placed))
+            docs = self._take_in(_changes_of(placed))
         failpoint("notebook.after_intake")
-        settled = [_settled(one.note, docs, left) for one in placed]
-        self._finish([one.claim for one in held], settled)
+        settled = [_settled(committed.note, docs, left) for committed in placed]
+        self._finish([task.claim for task in tasks], settled)
 
-    def _still_held(self, burst: list[_Wanted]) -> list[_Wanted]:
+    def _still_held(self, batch: list[_NoteTask]) -> list[_NoteTask]:
         with self._store.read() as txn:
-            return [one for one in burst if queue.is_held(txn, one.claim)]
+            return [task for task in batch if queue.is_held(txn, task.claim)]
 
     def _opened(self) -> AbstractContextManager[Repository]:
         now_ms, may_make = self._store.clock.now_ms(), self._may_make()
         return at_work(self._root, now_ms, self._lock_wait_s, may_make=may_make)
 
-    def _earlier(self, repository: Repository, burst: Sequence[_Wanted]) -> dict[JobId, Logged]:
+    def _earlier(self, repository: Repository, batch: Sequence[_NoteTask]) -> dict[JobId, Logged]:
         """The commits of jobs that were claimed before: whoever held them may have died after."""
-        again = {one.claim.job.job_id for one in burst if one.claim.token > 1}
-        found: dict[JobId, Logged] = {}
-        for logged in repository.log() if again else ():
+        job_ids = {task.claim.job.job_id for task in batch if task.claim.token > 1}
+        commits: dict[JobId, Logged] = {}
+        for logged in repository.log() if job_ids else ():
             job = JobId(logged.job_id)
-            if logged.verb == "store" and job in again:
-                found[job] = logged
-            if len(found) == len(again):
+            if logged.verb == "store" and job in job_ids:
+                commits[job] = logged
+            if len(commits) == len(job_ids):
                 break
-        return found
+        return commits
 
     def _finish(self, claims: list[Claim], settled: list[Note]) -> None:
         with self._store.write() as txn:
@@ -217,80 +218,82 @@ class Organizer:
             for note in settled:
                 notes.settle(txn, note)
 
-    def _give_back(self, burst: list[_Wanted], reason: str) -> None:
+    def _give_back(self, batch: list[_NoteTask], reason: str) -> None:
         with self._store.write() as txn:
-            for one in burst:
+            for task in batch:
                 try:
-                    queue.fail(txn, self._store.clock, one.claim, reason)
+                    queue.fail(txn, self._store.clock, task.claim, reason)
                 except StaleToken:
                     continue
 
 
 def _committed(
-    repository: Repository, draft: Draft, places: Places, one: _Wanted, now_ms: int
-) -> Placed:
+    repository: Repository, draft: Draft, places: OccupiedPaths, task: _NoteTask, now_ms: int
+) -> CommittedNote:
     """Make a note's commit in a draft: moves, the file, the list. Raises _Unusable."""
     listing = _listing_of(draft)
-    moves: tuple[Move, ...] = ()
-    if one.decision is None:
-        summary = summary_of(one.text)
-        path = _place_by_rule(one, summary.title, places)
+    moves: tuple[NoteMove, ...] = ()
+    if task.decision is None:
+        summary = summary_of(task.text)
+        path = _place_by_rule(task, summary.title, places)
         index = listing.with_entry(path, summary.title, summary.description).text
     else:
-        present = Present(
+        present = NotebookState(
             listing=listing,
             is_taken=places.__contains__,
             unmovable=functools.partial(_unmovable, repository, draft),
         )
-        wrong = wrong_with(one.decision, present)
-        if wrong is not None:
-            raise _Unusable(wrong)
-        moves, path = one.decision.refactors, one.decision.target_path
-        index = one.decision.updated_index
+        problem = problem_with(task.decision, present)
+        if problem is not None:
+            raise _Unusable(problem)
+        moves, path = task.decision.refactors, task.decision.target_path
+        index = task.decision.updated_index
     for move in moves:
         draft.move(move.old, move.new)
         places.discard(move.old)
         places.add(move.new)
-    draft.put(path, one.text.encode())
+    draft.put(path, task.text.encode())
     places.add(path)
     draft.put(NOTEBOOK_INDEX, index.encode("utf-8", "surrogateescape"))
-    commit = draft.commit(f"store({one.note.job_id}): {path}", now_ms)
+    commit = draft.commit(f"store({task.note.job_id}): {path}", now_ms)
     note = msgspec.structs.replace(
-        one.note, path=path, commit=commit.decode("ascii"), reason=one.remark
+        task.note, path=path, commit=commit.decode("ascii"), reason=task.remark
     )
-    return Placed(note=note, moves=moves)
+    return CommittedNote(note=note, moves=moves)
 
 
-def _place_by_rule(one: _Wanted, title: str, places: Places) -> str:
+def _place_by_rule(task: _NoteTask, title: str, places: OccupiedPaths) -> str:
     """A free path. Of another's note it depends on nothing but what stands in their own folder."""
-    note, known = one.note, [folder for folder in places.folders() if is_folder(folder)]
+    note, all_folders = task.note, [folder for folder in places.folders() if is_folder(folder)]
     if note.owner is None or not is_foreign(note.owner):
-        folders = [folder for folder in known if not is_of_others(folder)]
-        like = [(path, cosine) for path, cosine in one.like if path.rpartition("/")[0] in folders]
+        folders = [folder for folder in all_folders if not is_of_others(folder)]
+        like = [(path, cosine) for path, cosine in task.like if path.rpartition("/")[0] in folders]
         folder = folder_for(note.hint, note.tags, folders, like)
         return _free_path(folder, title, places, note.job_id, "")
     own = folder_of(note.owner)
-    inner = [folder.removeprefix(f"{own}/") for folder in known if folder.startswith(f"{own}/")]
+    inner = [
+        folder.removeprefix(f"{own}/") for folder in all_folders if folder.startswith(f"{own}/")
+    ]
     folder = folder_for(note.hint, note.tags, inner, ()).partition("/")[0]
     return _free_path(f"{own}/{folder}", title, places, note.job_id, own)
 
 
-def _free_path(folder: str, title: str, places: Places, key: str, top: str) -> str:
+def _free_path(folder: str, title: str, places: OccupiedPaths, key: str, top: str) -> str:
     """A free path in a folder; where something stands in its way, beside it, or at the top."""
-    for wanted in (folder, f"{folder}-notes", top):
-        path = note_path(wanted, title, places, key)
+    for candidate in (folder, f"{folder}-notes", top):
+        path = note_path(candidate, title, places, key)
         if path is not None:
             return path
     raise NotebookUnfit("there is no free path for a note", place=folder or NOTEBOOK_INDEX)
 
 
 def _unmovable(repository: Repository, draft: Draft, path: str) -> str | None:
-    held = draft.files.get(path)
-    if held is None or not held.is_file or not path.endswith(_SUFFIX):
+    entry = draft.files.get(path)
+    if entry is None or not entry.is_file or not path.endswith(_SUFFIX):
         return "it is no note that is there"
     if is_of_others(path):
         return "it is somebody else's"
-    if not repository.is_clean(path, held):
+    if not repository.is_clean(path, entry):
         return "it has changes that are not committed"
     return None
 
@@ -299,25 +302,33 @@ def _listing_of(draft: Draft) -> Listing:
     return Listing((draft.read(NOTEBOOK_INDEX) or b"").decode("utf-8", "surrogateescape"))
 
 
-def _as_placed(repository: Repository, note: Note, logged: Logged) -> Placed:
+def _as_placed(repository: Repository, note: Note, logged: Logged) -> CommittedNote:
     changes = repository.changes_of(logged.commit)
     note = msgspec.structs.replace(note, path=logged.path, commit=logged.commit)
-    return Placed(note=note, moves=moves_in(changes))
+    return CommittedNote(note=note, moves=moves_in(changes))
 
 
-def moves_in(changes: Sequence[Change]) -> tuple[Move, ...]:
+def moves_in(changes: Sequence[Change]) -> tuple[NoteMove, ...]:
     """The files that changes only give another path."""
-    gone = {one.old: one.path for one in changes if one.old and not one.new}
+    gone = {change.old: change.path for change in changes if change.old and not change.new}
     return tuple(
-        Move(old=gone[one.new], new=one.path) for one in changes if one.new in gone and not one.old
+        NoteMove(old=gone[change.new], new=change.path)
+        for change in changes
+        if change.new in gone and not change.old
     )
 
 
-def _arrival(placed: Sequence[Placed]) -> Arrival:
-    return Arrival(
-        moves=tuple(move for one in placed for move in one.moves),
-        added={one.note.path: one.note.tags for one in placed if one.note.path},
-        owners={one.note.path: one.note.owner or LOCAL_USER for one in placed if one.note.path},
+def _changes_of(notes: Sequence[CommittedNote]) -> NotebookChanges:
+    return NotebookChanges(
+        moves=tuple(move for committed in notes for move in committed.moves),
+        added={
+            committed.note.path: committed.note.tags for committed in notes if committed.note.path
+        },
+        owners={
+            committed.note.path: committed.note.owner or LOCAL_USER
+            for committed in notes
+            if committed.note.path
+        },
     )
 
 

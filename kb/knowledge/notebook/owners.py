@@ -1,4 +1,4 @@
-"""Notes of several people in one notebook: those of users from outside have a folder each."""
+"""Notes of several people in one notebook: each outside user has a folder."""
 
 from typing import Final
 

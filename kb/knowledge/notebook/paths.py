@@ -1,4 +1,4 @@
-"""Where a note may stand: at most three levels of kebab-case, ending in `.md`."""
+"""Paths of notes: at most three levels of kebab-case, ending in `.md`."""
 
 import re
 import unicodedata

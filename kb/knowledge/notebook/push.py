@@ -1,4 +1,4 @@
-"""Pushing the notebook to its own `origin`: beside all other work, which never waits for it."""
+"""Push the notebook to its `origin`, in the background; no other work waits for it."""
 
 import contextlib
 import logging
@@ -16,10 +16,10 @@ import msgspec
 
 from kb.errors import KbError, NotPushed, StoreBusy
 from kb.knowledge.notebook.opening import whole
-from kb.knowledge.notebook.push_state import Target, after, is_due, known_of
+from kb.knowledge.notebook.push_state import Target, after, is_due, push_to
 from kb.knowledge.notebook.remote import BadRemote, may_have_token, parsed, shown
 from kb.knowledge.notebook.repository import Repository
-from kb.knowledge.notebook.sending import Declined, Missed, Outcome, SendRequest
+from kb.knowledge.notebook.sending import Outcome, PushFailed, PushRejected, SendRequest
 from kb.model.children import module_argv, module_env
 from kb.model.failpoints import failpoint
 from kb.model.push import Push
@@ -85,14 +85,14 @@ class Pusher:
             )
             raise NotPushed(detail, place="origin")
         self._try(SECONDS_MAX + _GRACE_S, lambda *_: True)
-        found = self.report()
-        assert found is not None
-        return found
+        report = self.report()
+        assert report is not None
+        return report
 
     def push_if_due(self) -> None:
         """Try once if it is time to. Raises NotebookUnfit."""
         target = self._target()
-        if target is None or not is_due(self._known(), target, self._store.clock.now_ms()):
+        if target is None or not is_due(self._last_push(), target, self._store.clock.now_ms()):
             return
         with contextlib.suppress(StoreBusy):
             self._try(0.0, is_due)
@@ -103,25 +103,25 @@ class Pusher:
         Raises NotebookUnfit.
         """
         target = self._target()
-        return None if target is None or known_of(self._known(), target) else target.shown
+        return None if target is None or push_to(self._last_push(), target) else target.shown
 
     def report(self) -> PushReport | None:
         """How it stands with the remote there is now; None where nothing was tried yet.
 
         Raises NotebookUnfit.
         """
-        known = self._known()
-        target = self._target() if known else None
-        known = known_of(known, target) if target else None
-        if known is None:
+        push = self._last_push()
+        target = self._target() if push else None
+        push = push_to(push, target) if target else None
+        if push is None:
             return None
-        return PushReport(**msgspec.structs.asdict(known), behind=self._behind(known))
+        return PushReport(**msgspec.structs.asdict(push), behind=self._behind(push))
 
-    def _try(self, wait_s: float, wanted: Callable[[Push | None, Target, int], bool]) -> None:
+    def _try(self, wait_s: float, should_push: Callable[[Push | None, Target, int], bool]) -> None:
         with file_lock(self._lock, wait_s):
             # Behind the lock: another of us may have just done it, with later commits.
-            known, target = self._known(), self._target()
-            if target is None or not wanted(known, target, self._store.clock.now_ms()):
+            push, target = self._last_push(), self._target()
+            if target is None or not should_push(push, target, self._store.clock.now_ms()):
                 return
             outcome = self._outcome(target)
             if outcome is None:
@@ -129,11 +129,11 @@ class Pusher:
             failpoint("push.after_send")
             now_ms = self._store.clock.now_ms()
             with self._store.write() as txn:
-                PUSHES.put(txn, _KEY, after(known, target, outcome, now_ms, self._draw()))
+                PUSHES.put(txn, _KEY, after(push, target, outcome, now_ms, self._draw()))
 
     def _outcome(self, target: Target) -> Outcome | None:
         if target.remote is None:
-            return Declined(detail=target.problem)
+            return PushRejected(detail=target.problem)
         return self._send(
             SendRequest(
                 root=os.fspath(self._root),
@@ -145,7 +145,7 @@ class Pusher:
             )
         )
 
-    def _known(self) -> Push | None:
+    def _last_push(self) -> Push | None:
         with self._store.read() as txn:
             return PUSHES.get(txn, _KEY)
 
@@ -171,11 +171,11 @@ class Pusher:
             commit=head.commit.decode("ascii"),
         )
 
-    def _behind(self, known: Push) -> int:
+    def _behind(self, push: Push) -> int:
         with whole(self._root), closing(Repository(self._root)) as repository:
             count = 0
             for logged in islice(repository.log(), _BEHIND_MAX):
-                if logged.commit == known.pushed_commit:
+                if logged.commit == push.pushed_commit:
                     break
                 count += 1
             return count
@@ -195,12 +195,14 @@ class Sender:
             if self._is_over.is_set():
                 return None
             process = self._process = _started(request)
-        said, seconds = b"", request.seconds_max
-        why = "what it sent cannot be read"
+        output, seconds = b"", request.seconds_max
+        detail = "what it sent cannot be read"
         try:
-            said, _ = process.communicate(msgspec.json.encode(request), timeout=seconds + _GRACE_S)
+            output, _ = process.communicate(
+                msgspec.json.encode(request), timeout=seconds + _GRACE_S
+            )
         except subprocess.TimeoutExpired:
-            why = f"it took longer than {seconds} s"
+            detail = f"it took longer than {seconds} s"
         finally:
             with self._lock:
                 self._process = None
@@ -208,10 +210,10 @@ class Sender:
         if self._is_over.is_set():
             return None
         try:
-            outcome: Outcome = msgspec.json.decode(said, type=Outcome)
+            outcome: Outcome = msgspec.json.decode(output, type=Outcome)
             return outcome
         except msgspec.DecodeError:
-            return Missed(detail=why)
+            return PushFailed(detail=detail)
 
     def call_off(self) -> None:
         """End the try at work, and begin no other; safe from any thread."""

@@ -15,7 +15,13 @@ from typing import Final, assert_never
 from msgspec import Struct
 
 from kb.knowledge.notebook.remote import Remote
-from kb.knowledge.notebook.sending import Declined, Missed, MovedOn, Outcome, Sent
+from kb.knowledge.notebook.sending import (
+    Outcome,
+    PushAccepted,
+    PushFailed,
+    PushRejected,
+    RemoteAhead,
+)
 from kb.model.push import Push, PushState
 
 _FIRST_MS: Final = 15_000
@@ -36,46 +42,46 @@ class Target(Struct, frozen=True, kw_only=True):
     commit: str
 
 
-def known_of(known: Push | None, target: Target) -> Push | None:
+def push_to(push: Push | None, target: Target) -> Push | None:
     """What is known of this remote and branch; of others nothing counts."""
-    if known is None or (known.remote, known.branch) != (target.shown, target.branch):
+    if push is None or (push.remote, push.branch) != (target.shown, target.branch):
         return None
-    return known
+    return push
 
 
-def is_due(known: Push | None, target: Target, now_ms: int) -> bool:
+def is_due(push: Push | None, target: Target, now_ms: int) -> bool:
     """Whether to try now. New commits do not hurry a remote that fails."""
-    known = known_of(known, target)
-    if known is None:
+    push = push_to(push, target)
+    if push is None:
         return True
-    if known.state == "pushed":
-        return known.pushed_commit != target.commit
+    if push.state == "pushed":
+        return push.pushed_commit != target.commit
     # A clock that was set back must not stop it for as long.
-    if known.next_ms is None or now_ms >= known.next_ms or now_ms < known.tried_ms - _MOST_MS:
+    if push.next_ms is None or now_ms >= push.next_ms or now_ms < push.tried_ms - _MOST_MS:
         return True
-    is_new = known.state == "diverged" and known.tried_commit != target.commit
-    return is_new and now_ms - known.tried_ms >= _LOOK_MS
+    is_new = push.state == "diverged" and push.tried_commit != target.commit
+    return is_new and now_ms - push.tried_ms >= _LOOK_MS
 
 
-def after(known: Push | None, target: Target, outcome: Outcome, now_ms: int, share: float) -> Push:
+def after(last: Push | None, target: Target, outcome: Outcome, now_ms: int, share: float) -> Push:
     """What is kept of a try. `share`, from 0 to 1, is by how much of its half the wait is less."""
-    known = known_of(known, target)
-    attempts = known.attempts + 1 if known else 1
-    pushed = known.pushed_commit if known else None
-    pushed_ms = known.pushed_ms if known else None
+    last = push_to(last, target)
+    attempts = last.attempts + 1 if last else 1
+    pushed = last.pushed_commit if last else None
+    pushed_ms = last.pushed_ms if last else None
     remote: str | None = None
     error: str | None = None
     next_ms: int | None = now_ms + _MOST_MS
     state: PushState
     match outcome:
-        case Sent():
+        case PushAccepted():
             state, attempts, next_ms = "pushed", 0, None
             pushed, pushed_ms = target.commit, now_ms
-        case MovedOn(commit=remote):
+        case RemoteAhead(commit=remote):
             state, error = "diverged", _MOVED_ON
-        case Declined(detail=error):
+        case PushRejected(detail=error):
             state = "refused"
-        case Missed(detail=error):
+        case PushFailed(detail=error):
             state, next_ms = "waiting", now_ms + wait_ms(attempts, share)
         case _:
             assert_never(outcome)

@@ -1,4 +1,4 @@
-"""Links between notes, led elsewhere; all else of a text stays as it is written. Pure."""
+"""Rewrite links between notes; the rest of the text stays as it is written. Pure."""
 
 import posixpath
 import re
@@ -6,7 +6,7 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Final
 
-from kb.intake.chunker.links import Link, Placed, placed_links
+from kb.intake.chunker.links import Link, LinkSpan, link_spans
 
 _SUFFIX: Final = ".md"
 
@@ -25,7 +25,7 @@ def target_from(source: str, link: Link) -> str | None:
 def relinked(
     text: str,
     source: str,
-    wanted: Callable[[Placed], str | None],
+    new_path: Callable[[LinkSpan], str | None],
     *,
     seen_from: str | None = None,
 ) -> str:
@@ -33,23 +33,23 @@ def relinked(
 
     None leaves a link as it is. The text is to stand at `seen_from`, where that is another path.
     """
-    stands = seen_from or source
-    for one in sorted(placed_links(text), key=lambda one: -one.start):
-        path = wanted(one)
+    final_path = seen_from or source
+    for link in sorted(link_spans(text), key=lambda link: -link.start):
+        path = new_path(link)
         if path is not None:
-            text = text[: one.start] + _written(text, one, path, stands) + text[one.end :]
+            text = text[: link.start] + _written(text, link, path, final_path) + text[link.end :]
     return text
 
 
-def _written(text: str, one: Placed, path: str, stands: str) -> str:
-    if one.link.kind == "wiki":
+def _written(text: str, placed: LinkSpan, path: str, final_path: str) -> str:
+    if placed.link.kind == "wiki":
         return path.removesuffix(_SUFFIX)
-    if one.link.target.startswith("/"):
+    if placed.link.target.startswith("/"):
         target = f"/{path}"
     else:
-        target = posixpath.relpath(path, posixpath.dirname(stands) or ".")
-    if not one.link.target.endswith(_SUFFIX):
+        target = posixpath.relpath(path, posixpath.dirname(final_path) or ".")
+    if not placed.link.target.endswith(_SUFFIX):
         target = target.removesuffix(_SUFFIX)
     # A space is escaped, for brackets around it would have to go around the anchor, too.
-    unsafe = r"[%#?<>\[\]()]" if text[one.start - 1] == "<" else r"[%#?<>\[\]()\s]"
+    unsafe = r"[%#?<>\[\]()]" if text[placed.start - 1] == "<" else r"[%#?<>\[\]()\s]"
     return re.sub(unsafe, lambda sign: urllib.parse.quote(sign[0], safe=""), target)

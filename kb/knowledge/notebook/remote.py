@@ -1,4 +1,4 @@
-"""Where is the notebook pushed to? The address of `origin`, read without starting anything."""
+"""Parse the address of the remote `origin`. Nothing is connected or started."""
 
 import re
 from ipaddress import ip_address

@@ -1,4 +1,4 @@
-"""The notebook's repository: opened or made, its branch moved by whole commits, once each."""
+"""The notebook's git repository: its branch moves by whole commits, each exactly once."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from kb.errors import NotebookUnfit, StoreBusy
 from kb.knowledge.notebook.gitfiles import GitFolder, fill, sync_folder
 from kb.knowledge.notebook.gitopen import opened
 from kb.knowledge.notebook.remote import BadRemote
-from kb.knowledge.notebook.tree import Held, Snapshot
+from kb.knowledge.notebook.tree import Snapshot, TreeEntry
 from kb.knowledge.notebook.worktree import Change, GitIndex, WorkTree, level, new_file
 from kb.model.failpoints import failpoint
 
@@ -78,27 +78,27 @@ class Draft:
 
     def read(self, path: str) -> bytes | None:
         """What the file at a path says in the newest commit; None where there is none."""
-        held = self.files.get(path)
-        if held is None or not held.is_file:
+        entry = self.files.get(path)
+        if entry is None or not entry.is_file:
             return None
-        found = self._blobs.get(held.sha)
-        return self._repository.blob(held.sha) if found is None else found
+        cached = self._blobs.get(entry.sha)
+        return self._repository.blob(entry.sha) if cached is None else cached
 
     def put(self, path: str, data: bytes) -> None:
         """Have a file say this; one that is there keeps its mode."""
         from dulwich.objects import Blob
 
-        known, new = self.files.get(path), new_file(data)
-        self.files.put(path, Held(known.mode, new.sha) if known else new)
+        existing, new = self.files.get(path), new_file(data)
+        self.files.put(path, TreeEntry(existing.mode, new.sha) if existing else new)
         self._blobs[new.sha] = data
         self.objects.append(Blob.from_string(data))
 
     def move(self, old: str, new: str) -> None:
         """Have a file at another path."""
-        held = self.files.get(old)
-        assert held is not None
+        entry = self.files.get(old)
+        assert entry is not None
         self.files.remove(old)
-        self.files.put(new, held)
+        self.files.put(new, entry)
 
     def commit(self, message: str, now_ms: int) -> "ObjectID":
         """Make a commit of the files as they are now; returns its id."""
@@ -147,9 +147,9 @@ class Repository:
     @property
     def author(self) -> bytes:
         """Who the commits are by: what the repository's own settings name, else kb."""
-        said = self._repo.get_config()
+        config = self._repo.get_config()
         try:
-            name, mail = said.get((b"user",), b"name"), said.get((b"user",), b"email")
+            name, mail = config.get((b"user",), b"name"), config.get((b"user",), b"email")
         except KeyError:
             return _AUTHOR
         if not name.strip() or re.search(rb"[\n\0<>]", name + mail):
@@ -177,23 +177,23 @@ class Repository:
         """The bytes of a file that a snapshot holds."""
         from dulwich.objects import Blob
 
-        found = self._repo.object_store[sha]
-        if not isinstance(found, Blob):
+        obj = self._repo.object_store[sha]
+        if not isinstance(obj, Blob):
             raise NotebookUnfit("a file is something else", place=self.root)
-        return found.data
+        return obj.data
 
     def log(self) -> Iterator[Logged]:
         """The commits of the branch, the newest first."""
         tip = self.head().commit
-        for entry in self._repo.get_walker(include=[tip]) if tip else ():
-            yield _logged(entry.commit)
+        for walked in self._repo.get_walker(include=[tip]) if tip else ():
+            yield _logged(walked.commit)
 
-    def leads_to(self, tip: "ObjectID | None", wanted: "ObjectID") -> bool:
+    def leads_to(self, tip: "ObjectID | None", ancestor: "ObjectID") -> bool:
         """Whether a commit is another's or comes before it."""
-        if tip == wanted:
+        if tip == ancestor:
             return True
         walker = self._repo.get_walker(include=[tip]) if tip else ()
-        return any(entry.commit.id == wanted for entry in walker)
+        return any(walked.commit.id == ancestor for walked in walker)
 
     def origin(self) -> str | None:
         """The address of the remote `origin`, None without one. Raises BadRemote.
@@ -201,16 +201,16 @@ class Repository:
         Only the repository's own settings are read, and an address that git would write otherwise
         is none that we push to.
         """
-        said, section = self._repo.get_config(), (b"remote", b"origin")
-        addresses = _values(said, section, b"url")
+        config, section = self._repo.get_config(), (b"remote", b"origin")
+        addresses = _values(config, section, b"url")
         if not addresses:
             return None
         address = addresses[0].decode("utf-8", "surrogateescape")
         if len(addresses) > 1:
             raise BadRemote("it has several addresses")
-        if _values(said, section, b"pushurl"):
+        if _values(config, section, b"pushurl"):
             raise BadRemote("remote.origin.pushurl is not followed; have one address for both")
-        if any(one[0].lower() == b"url" for one in said.sections()):
+        if any(section_name[0].lower() == b"url" for section_name in config.sections()):
             raise BadRemote("url.*.insteadOf is not followed; write the address out")
         return address
 
@@ -227,19 +227,19 @@ class Repository:
 
     def changes_of(self, commit: str) -> list[Change]:
         """What a commit changed of what its first parent holds."""
-        found = self._commit(commit.encode())
-        return self._changes(found.parents[0] if found.parents else None, found.id)
+        changed = self._commit(commit.encode())
+        return self._changes(changed.parents[0] if changed.parents else None, changed.id)
 
     def draft(self) -> Draft:
         """Commits to be, on the branch as it is now."""
         return Draft(self, self.head())
 
-    def is_clean(self, path: str, held: Held) -> bool:
+    def is_clean(self, path: str, entry: TreeEntry) -> bool:
         """Whether a file of the branch has neither edits nor staged changes of a person's."""
-        return self.tree.has(path, held) and self._index().has(path, held)
+        return self.tree.has(path, entry) and self._index().has(path, entry)
 
     def publish(self, draft: Draft, wait_s: float) -> list[str] | None:
-        """Move the branch to a draft's last commit, then bring the work tree there.
+        """NoteMove the branch to a draft's last commit, then bring the work tree there.
 
         Returns the paths that were left as they are, because a person has changed them. None
         where somebody else has moved the branch meanwhile: nothing is changed then, but for
@@ -277,7 +277,9 @@ class Repository:
             self.git.intent.unlink()
             return
         now = self.snapshot(head.commit)
-        changes = [one for one in self._changes(old, new) if now.get(one.path) == one.new]
+        changes = [
+            change for change in self._changes(old, new) if now.get(change.path) == change.new
+        ]
         with self.git.locked("index", time.monotonic() + wait_s) as lock:
             self._bring(self._index(), lock, changes)
 
@@ -301,9 +303,9 @@ class Repository:
         return [Change(path=path, old=before.get(path), new=after.get(path)) for path in paths]
 
     def _write_intent(self, old: "ObjectID | None", new: "ObjectID") -> None:
-        said = {"from": old.decode("ascii") if old else None, "to": new.decode("ascii")}
+        intent = {"from": old.decode("ascii") if old else None, "to": new.decode("ascii")}
         temporary = self.git.temporary()
-        fill(temporary, json.dumps(said).encode())
+        fill(temporary, json.dumps(intent).encode())
         os.rename(temporary, self.git.intent)
         sync_folder(self.git.own)
 
@@ -318,26 +320,26 @@ class Repository:
     def _tip(self, branch: bytes) -> "ObjectID | None":
         from dulwich.refs import Ref
 
-        found = self._repo.refs.read_ref(Ref(branch))
-        if found is not None and not re.fullmatch(rb"[0-9a-f]{40}", found):
+        sha = self._repo.refs.read_ref(Ref(branch))
+        if sha is not None and not re.fullmatch(rb"[0-9a-f]{40}", sha):
             raise NotebookUnfit("its branch is no commit", place=self.root)
-        return self._commit(found).id if found else None
+        return self._commit(sha).id if sha else None
 
     def _commit(self, sha: "bytes") -> "Commit":
         from dulwich.objects import Commit, ObjectID
 
-        found = self._repo.object_store[ObjectID(sha)]
-        if not isinstance(found, Commit):
+        commit = self._repo.object_store[ObjectID(sha)]
+        if not isinstance(commit, Commit):
             raise NotebookUnfit("its branch is no commit", place=self.root)
-        return found
+        return commit
 
     def _check_form(self) -> None:
         from dulwich.refs import DiskRefsContainer
 
-        said = self._repo.get_config()
-        if said.get_boolean((b"core",), b"bare", False):
+        config = self._repo.get_config()
+        if config.get_boolean((b"core",), b"bare", False):
             raise NotebookUnfit("it is a bare repository, without files", place=self.root)
-        if said.has_section((b"core",)) and b"worktree" in said[(b"core",)]:
+        if config.has_section((b"core",)) and b"worktree" in config[(b"core",)]:
             raise NotebookUnfit("its files lie elsewhere (core.worktree)", place=self.root)
         is_known = isinstance(self._repo.refs, DiskRefsContainer)
         if not is_known or self._repo.object_format.oid_length != 20:
@@ -364,10 +366,10 @@ def commit_on_top(
     raise StoreBusy(place=repository.root)
 
 
-def _values(said: "ConfigFile", section: tuple[bytes, ...], name: bytes) -> list[bytes]:
+def _values(config: "ConfigFile", section: tuple[bytes, ...], name: bytes) -> list[bytes]:
     """All that a setting is said to be."""
     try:
-        return list(said.get_multivar(section, name))
+        return list(config.get_multivar(section, name))
     except KeyError:
         return []
 
@@ -375,16 +377,16 @@ def _values(said: "ConfigFile", section: tuple[bytes, ...], name: bytes) -> list
 def _read_intent(path: Path) -> "tuple[ObjectID | None, ObjectID]":
     from dulwich.objects import ObjectID
 
-    said = json.loads(path.read_bytes())
-    old = said["from"]
-    return ObjectID(old.encode()) if old else None, ObjectID(said["to"].encode())
+    intent = json.loads(path.read_bytes())
+    old = intent["from"]
+    return ObjectID(old.encode()) if old else None, ObjectID(intent["to"].encode())
 
 
 def _logged(commit: "Commit") -> Logged:
     message = commit.message
     ours = _MESSAGE.match(message)
-    said = ours.groupdict() if ours else {}
-    named = {name: part.decode("utf-8", "replace") for name, part in said.items()}
+    groups = ours.groupdict() if ours else {}
+    named = {name: part.decode("utf-8", "replace") for name, part in groups.items()}
     return Logged(
         commit=commit.id.decode("ascii"),
         parent=commit.parents[0].decode("ascii") if len(commit.parents) == 1 else None,

@@ -1,4 +1,4 @@
-"""Where a note goes by rule: its hint, its tags, the notes it is like; named after its title."""
+"""Place a note by rule: by its hint, its tags, or similar notes. Its title names the file."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -73,8 +73,8 @@ def _is_within(name: str, words: list[str]) -> bool:
 
 def _by_tags(tags: Sequence[str], folders: Sequence[str]) -> str | None:
     names = [kebab(tag) for tag in tags]
-    known = (folder for name in names for folder in folders if folder.split("/")[-1] == name)
-    return next(known, None) or next(iter(names), None)
+    existing = (folder for name in names for folder in folders if folder.split("/")[-1] == name)
+    return next(existing, None) or next(iter(names), None)
 
 
 def _by_likeness(like: Iterable[tuple[str, float]]) -> str | None:

@@ -1,4 +1,4 @@
-"""One try at a push, in a process of its own: whatever a remote does, it ends in time.
+"""One attempt at a push, in a child process that ends in time, whatever the remote does.
 
 `push.py` beside it runs it as a module: a request on standard input, an outcome on standard output.
 The branch moves forward on the remote, or not at all.
@@ -54,36 +54,36 @@ class SendRequest(Struct, frozen=True, kw_only=True):
     """The one host that may have KB_NOTEBOOK_TOKEN, when it asks for it."""
 
 
-class Sent(Struct, frozen=True, kw_only=True, tag="sent"):
+class PushAccepted(Struct, frozen=True, kw_only=True, tag="sent"):
     """The remote has the commit, perhaps for a while already."""
 
 
-class MovedOn(Struct, frozen=True, kw_only=True, tag="moved_on"):
+class RemoteAhead(Struct, frozen=True, kw_only=True, tag="moved_on"):
     """The remote's branch has commits that ours does not have."""
 
     commit: str
 
 
-class Declined(Struct, frozen=True, kw_only=True, tag="declined"):
+class PushRejected(Struct, frozen=True, kw_only=True, tag="declined"):
     """The remote will not have it; trying again by itself changes nothing."""
 
     detail: str
 
 
-class Missed(Struct, frozen=True, kw_only=True, tag="missed"):
+class PushFailed(Struct, frozen=True, kw_only=True, tag="missed"):
     """It could not be reached, or failed on the way; a later try may go well."""
 
     detail: str
 
 
-Outcome = Sent | MovedOn | Declined | Missed
+Outcome = PushAccepted | RemoteAhead | PushRejected | PushFailed
 
 
-class _MovedOn(Exception):
+class _RemoteAhead(Exception):
     """The remote's branch is not behind ours."""
 
 
-class _Late(Exception):
+class _TimeOver(Exception):
     """The time is over."""
 
 
@@ -93,24 +93,24 @@ def attempt(request: SendRequest) -> Outcome:
     from dulwich.file import FileLocked
     from urllib3.exceptions import HTTPError
 
-    from kb.knowledge.notebook.transport import Unwilling
+    from kb.knowledge.notebook.transport import RemoteUnusable
 
     signal.signal(signal.SIGALRM, _end)
     signal.alarm(request.seconds_max)
     try:
         return _attempt(request)
-    except _Late:
-        return Missed(detail=f"it took longer than {request.seconds_max} s")
-    except Unwilling as error:
-        return Declined(detail=plain(str(error)))
+    except _TimeOver:
+        return PushFailed(detail=f"it took longer than {request.seconds_max} s")
+    except RemoteUnusable as error:
+        return PushRejected(detail=plain(str(error)))
     except NotGitRepository:
-        return Declined(detail="there is no git repository")
+        return PushRejected(detail="there is no git repository")
     except FileLocked as error:
         lock = os.fsdecode(error.lockfilename)
-        return Missed(detail=plain(f"{lock} is held, or was left behind"))
+        return PushFailed(detail=plain(f"{lock} is held, or was left behind"))
     except (GitProtocolError, HTTPError, NotebookUnfit, OSError, SendPackError) as error:
         detail = plain(str(error)) or type(error).__name__
-        return Declined(detail=detail) if _LASTING.search(detail) else Missed(detail=detail)
+        return PushRejected(detail=detail) if _LASTING.search(detail) else PushFailed(detail=detail)
     finally:
         signal.alarm(0)
 
@@ -120,24 +120,24 @@ def _attempt(request: SendRequest) -> Outcome:
 
     root = Path(request.root)
     commit, branch = _wanted(request)
-    theirs: list[ObjectID | None] = []
+    remote_tips: list[ObjectID | None] = []
     with closing(Repository(root)) as repository:
 
-        def wanted(refs: "dict[Ref, ObjectID]") -> "dict[Ref, ObjectID]":
+        def new_refs(refs: "dict[Ref, ObjectID]") -> "dict[Ref, ObjectID]":
             tip = refs.get(branch)
-            theirs[:] = [tip]
+            remote_tips[:] = [tip]
             if tip is not None and not repository.leads_to(commit, tip):
-                raise _MovedOn
+                raise _RemoteAhead
             failpoint("push.before_send")
             return {branch: commit}
 
         client, path = client_for(request.remote, root, request.token_host)
         with closing(client):
             try:
-                result = client.send_pack(path, wanted, repository.packed)
-            except _MovedOn:
-                return MovedOn(commit=(theirs[0] or b"").decode("ascii"))
-    return Sent() if theirs == [commit] else _judged(request, result)
+                result = client.send_pack(path, new_refs, repository.packed)
+            except _RemoteAhead:
+                return RemoteAhead(commit=(remote_tips[0] or b"").decode("ascii"))
+    return PushAccepted() if remote_tips == [commit] else _judged(request, result)
 
 
 def _wanted(request: SendRequest) -> "tuple[ObjectID, Ref]":
@@ -148,15 +148,15 @@ def _wanted(request: SendRequest) -> "tuple[ObjectID, Ref]":
 
 
 def _judged(request: SendRequest, result: "SendPackResult") -> Outcome:
-    said = result.ref_status
+    statuses = result.ref_status
     name = os.fsencode(request.branch)
-    if said is None or (name not in said and request.remote.kind != "local"):
-        return Missed(detail="the remote did not say whether it took the commits")
-    error = said.get(name)
+    if statuses is None or (name not in statuses and request.remote.kind != "local"):
+        return PushFailed(detail="the remote did not say whether it took the commits")
+    error = statuses.get(name)
     if error is None:
-        return Sent()
+        return PushAccepted()
     detail = plain(error)
-    return Missed(detail=detail) if _PASSING.search(detail) else Declined(detail=detail)
+    return PushFailed(detail=detail) if _PASSING.search(detail) else PushRejected(detail=detail)
 
 
 def plain(text: str) -> str:
@@ -168,7 +168,7 @@ def plain(text: str) -> str:
 
 
 def _end(_: int, __: FrameType | None) -> None:
-    raise _Late
+    raise _TimeOver
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What is out of order in a notebook? Its newest commit is looked at; nothing is changed here."""
+"""Find what is out of order in a notebook's newest commit. Nothing is changed here."""
 
 import posixpath
 from collections.abc import Callable, Collection, Iterator
@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.intake.chunker.links import FileNames, Link, Placed, placed_links
+from kb.intake.chunker.links import FileNames, Link, LinkSpan, link_spans
 from kb.knowledge.notebook.likeness import lowest, pairs
 from kb.knowledge.notebook.listing import Listing
 from kb.knowledge.notebook.merging import body_of, parts_only_in
@@ -25,7 +25,7 @@ _NOTE_BYTES_MAX: Final = 1 << 20
 _LOG_MAX: Final = 500
 _SUFFIX: Final = ".md"
 
-Together = Callable[[Collection[str]], bool]
+MayMerge = Callable[[Collection[str]], bool]
 """Whether the notes at some paths are of one person and seen by the same: such may be merged."""
 
 
@@ -60,13 +60,13 @@ class Duplicate(Struct, frozen=True, kw_only=True):
 
 
 class OddName(Struct, frozen=True, kw_only=True):
-    """A note whose path is off the rules."""
+    """A note whose path breaks the rules."""
 
     path: str
     problem: str
 
 
-class Survey(Struct, frozen=True, kw_only=True):
+class NotebookSurvey(Struct, frozen=True, kw_only=True):
     """What is out of order; each list in the order of paths, entries by line."""
 
     broken_links: tuple[BrokenLink, ...] = ()
@@ -79,27 +79,27 @@ class Survey(Struct, frozen=True, kw_only=True):
     """How many more there are than were looked at closely, findings and notes."""
 
 
-class Surveyor:
-    """Looks at one draft of a notebook; a draft that was changed needs another."""
+class NotebookSurveyor:
+    """Surveys one draft of a notebook; after a change to the draft, a new surveyor is needed."""
 
-    def __init__(self, repository: Repository, draft: Draft, together: Together) -> None:
+    def __init__(self, repository: Repository, draft: Draft, may_merge: MayMerge) -> None:
         self._repository = repository
         self._draft = draft
-        self._together = together
+        self._may_merge = may_merge
         self.listing = Listing(_decoded(draft.read(NOTEBOOK_INDEX) or b""))
         self._files = {path for path, _ in draft.files.files()}
-        named = [path for path in sorted(self._files) if _is_note(path)]
-        self.notes = named[:_NOTES_MAX]
-        self._uncounted = len(named) - len(self.notes)
+        note_paths = [path for path in sorted(self._files) if _is_note(path)]
+        self.notes = note_paths[:_NOTES_MAX]
+        self._uncounted = len(note_paths) - len(self.notes)
         titles = {entry.path: entry.title for entry in self.listing.entries()}
-        known = {path: titles.get(path) or self.title_of(path) for path in named}
-        self._names = FileNames({**known, NOTEBOOK_INDEX: ""})
+        all_titles = {path: titles.get(path) or self.title_of(path) for path in note_paths}
+        self._names = FileNames({**all_titles, NOTEBOOK_INDEX: ""})
         self._referring: dict[str, set[str]] = {}
         self._basenames = {posixpath.basename(path) for path in self._files}
 
-    def survey(self) -> Survey:
+    def survey(self) -> NotebookSurvey:
         """All that is out of order."""
-        empty, broken, lows = [], [], []
+        empty, broken, shingles = [], [], []
         for path in self.notes:
             text = self.text(path)
             body = body_of(text) if text is not None else ""
@@ -108,27 +108,27 @@ class Surveyor:
             elif not body.strip():
                 empty.append(path)
             else:
-                lows.append((path, lowest(body)))
-                broken += [(path, text, one) for one in self._astray(path, text)]
+                shingles.append((path, lowest(body)))
+                broken += [(path, text, link) for link in self._broken_links(path, text)]
         listed = [entry.path for entry in self.listing.entries()]
         dead = [entry for entry in self.listing.entries() if not self._is_there(entry.path)]
-        moved, was = self._moved() if broken or dead else ({}, {})
-        named = ((path, problem_of(path)) for path in self.notes)
-        wrong = [OddName(path=path, problem=why) for path, why in named if why]
+        moves, origins = self._moved() if broken or dead else ({}, {})
+        problems = ((path, problem_of(path)) for path in self.notes)
+        wrong = [OddName(path=path, problem=problem) for path, problem in problems if problem]
         unlisted = sorted({*self.notes} - {*listed} - {*empty})
-        found = (broken, unlisted, dead, wrong, empty)
-        over = sum(max(0, len(one) - FINDINGS_MAX) for one in found)
-        return Survey(
+        findings = (broken, unlisted, dead, wrong, empty)
+        over = sum(max(0, len(rows) - FINDINGS_MAX) for rows in findings)
+        return NotebookSurvey(
             broken_links=tuple(
-                _broken(path, text, one, self._moved_to(path, one.link, moved, was))
-                for path, text, one in broken[:FINDINGS_MAX]
+                _broken(path, text, link, self._moved_to(path, link.link, moves, origins))
+                for path, text, link in broken[:FINDINGS_MAX]
             ),
             unlisted=tuple(unlisted[:FINDINGS_MAX]),
             dead_entries=tuple(
-                DeadEntry(line=one.line + 1, path=one.path, moved_to=moved.get(one.path))
-                for one in dead[:FINDINGS_MAX]
+                DeadEntry(line=entry.line + 1, path=entry.path, moved_to=moves.get(entry.path))
+                for entry in dead[:FINDINGS_MAX]
             ),
-            duplicates=tuple(islice(self._duplicates(lows, listed), FINDINGS_MAX)),
+            duplicates=tuple(islice(self._duplicates(shingles, listed), FINDINGS_MAX)),
             empty=tuple(empty[:FINDINGS_MAX]),
             odd_names=tuple(wrong[:FINDINGS_MAX]),
             left_out=self._uncounted + over,
@@ -153,55 +153,55 @@ class Surveyor:
         return self._names.resolve(source, link)
 
     def referring_to(self, path: str) -> set[str]:
-        """The notes with links to one, once `survey` has read them and `led_on` changed them."""
+        """The notes with links to one, as `survey` and `with_moved_links` have recorded them."""
         return self._referring.get(path, set())
 
-    def led_on(self, source: str, text: str, ways: dict[str, str]) -> str:
+    def with_moved_links(self, source: str, text: str, new_paths: dict[str, str]) -> str:
         """The text of `source` with its broken links to some targets leading to other notes."""
-        for new in ways.values():
+        for new in new_paths.values():
             self._referring.setdefault(new, set()).add(source)
 
-        def wanted(one: Placed) -> str | None:
-            is_broken = self.leads_to(source, one.link) is None
-            return ways.get(one.link.target) if is_broken else None
+        def new_path(link: LinkSpan) -> str | None:
+            is_broken = self.leads_to(source, link.link) is None
+            return new_paths.get(link.link.target) if is_broken else None
 
-        return relinked(text, source, wanted)
+        return relinked(text, source, new_path)
 
     def without_links_to(self, source: str, text: str, drop: str, keep: str) -> str:
         """The text of `source` with its links to one note leading to another."""
 
-        def wanted(one: Placed) -> str | None:
-            return keep if self.leads_to(source, one.link) == drop else None
+        def new_path(link: LinkSpan) -> str | None:
+            return keep if self.leads_to(source, link.link) == drop else None
 
-        return relinked(text, source, wanted)
+        return relinked(text, source, new_path)
 
     def as_part_of(self, drop: str, keep: str) -> str:
         """The text of `drop` as it is to stand in `keep`, its links leading where they led."""
 
-        def wanted(one: Placed) -> str | None:
-            found = self.leads_to(drop, one.link)
-            if found == drop:
+        def new_path(link: LinkSpan) -> str | None:
+            target = self.leads_to(drop, link.link)
+            if target == drop:
                 return keep
             is_elsewhere = posixpath.dirname(drop) != posixpath.dirname(keep)
-            if one.link.kind == "wiki" or not is_elsewhere:
+            if link.link.kind == "wiki" or not is_elsewhere:
                 return None
-            return found or target_from(drop, one.link)
+            return target or target_from(drop, link.link)
 
-        return relinked(self.text(drop) or "", drop, wanted, seen_from=keep)
+        return relinked(self.text(drop) or "", drop, new_path, seen_from=keep)
 
-    def _astray(self, source: str, text: str) -> Iterator[Placed]:
-        for one in placed_links(text):
-            found = self.leads_to(source, one.link)
-            if found is not None:
-                self._referring.setdefault(found, set()).add(source)
-            elif self._leads_astray(source, one):
-                yield one
+    def _broken_links(self, source: str, text: str) -> Iterator[LinkSpan]:
+        for link in link_spans(text):
+            target = self.leads_to(source, link.link)
+            if target is not None:
+                self._referring.setdefault(target, set()).add(source)
+            elif self._is_broken(source, link):
+                yield link
 
-    def _leads_astray(self, source: str, one: Placed) -> bool:
-        if one.link.kind == "wiki":
-            name = one.link.target
+    def _is_broken(self, source: str, link: LinkSpan) -> bool:
+        if link.link.kind == "wiki":
+            name = link.link.target
             return name not in self._basenames and not self._is_there(name)
-        target = target_from(source, one.link)
+        target = target_from(source, link.link)
         # What lies outside the notebook is nobody's business here.
         return target is not None and not any(map(self._is_there, (target, target + _SUFFIX)))
 
@@ -210,38 +210,42 @@ class Surveyor:
 
     def _moved(self) -> tuple[dict[str, str], dict[str, str]]:
         """Where files stand now that stood elsewhere, by old path; and where they stood first."""
-        moved: dict[str, str] = {}
-        was: dict[str, str] = {}
+        moves: dict[str, str] = {}
+        origins: dict[str, str] = {}
         for logged in islice(self._repository.log(), _LOG_MAX):
             for move in moves_in(self._repository.changes_of(logged.commit)):
-                now = moved.get(move.new, move.new)
-                moved.setdefault(move.old, now)
-                was[now] = move.old
-        return {old: new for old, new in moved.items() if new in self._files}, was
+                now = moves.get(move.new, move.new)
+                moves.setdefault(move.old, now)
+                origins[now] = move.old
+        return {old: new for old, new in moves.items() if new in self._files}, origins
 
     def _moved_to(
-        self, source: str, link: Link, moved: dict[str, str], was: dict[str, str]
+        self, source: str, link: Link, moves: dict[str, str], origins: dict[str, str]
     ) -> str | None:
-        for start in (source, was.get(source)):
+        for start in (source, origins.get(source)):
             target = target_from(start, link) if start else None
             for path in (target, f"{target}{_SUFFIX}") if target else ():
-                if path in moved or (start != source and path in self._files):
-                    return moved.get(path, path)
+                if path in moves or (start != source and path in self._files):
+                    return moves.get(path, path)
         return None
 
     def _duplicates(
         self, lows: list[tuple[str, tuple[int, ...]]], listed: list[str]
     ) -> Iterator[Duplicate]:
         """Pairs of which no note is in another; the next run sees the rest."""
-        places = {path: at for at, path in reversed(list(enumerate(listed)))}
-        taken: set[str] = set()
+        positions = {path: at for at, path in reversed(list(enumerate(listed)))}
+        paired: set[str] = set()
         for pair in pairs(lows, lambda path: body_of(self.text(path) or "")):
-            if pair.a in taken or pair.b in taken:
+            if pair.a in paired or pair.b in paired:
                 continue
-            taken |= {pair.a, pair.b}
+            paired |= {pair.a, pair.b}
             keep, drop = sorted(
                 (pair.a, pair.b),
-                key=lambda path: (places.get(path, len(listed)), -len(self.text(path) or ""), path),
+                key=lambda path: (
+                    positions.get(path, len(listed)),
+                    -len(self.text(path) or ""),
+                    path,
+                ),
             )
             kept = self.text(keep) or ""
             yield Duplicate(
@@ -253,7 +257,7 @@ class Surveyor:
             )
 
     def _held_back(self, keep: str, drop: str) -> str | None:
-        if not self._together((keep, drop)):
+        if not self._may_merge((keep, drop)):
             return "they are not of one person, or not for the same eyes"
         text = self.text(drop) or ""
         head = text.removesuffix(body_of(text)).strip()
@@ -267,9 +271,9 @@ def _is_note(path: str) -> bool:
     return path.endswith(_SUFFIX) and not hidden and not is_index(path)
 
 
-def _broken(path: str, text: str, one: Placed, moved_to: str | None) -> BrokenLink:
-    line = text.count("\n", 0, one.start) + 1
-    return BrokenLink(path=path, line=line, target=one.link.target, moved_to=moved_to)
+def _broken(path: str, text: str, link: LinkSpan, moved_to: str | None) -> BrokenLink:
+    line = text.count("\n", 0, link.start) + 1
+    return BrokenLink(path=path, line=line, target=link.link.target, moved_to=moved_to)
 
 
 def _decoded(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Putting the notebook in order: one commit of what needs no judgement, or nothing."""
+"""Tidy the notebook: one commit with the fixes that need no judgement, or none."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -10,10 +10,10 @@ import msgspec
 from kb.knowledge.notebook.listing import Listing
 from kb.knowledge.notebook.merging import merged, parts_only_in
 from kb.knowledge.notebook.opening import at_work, whole
-from kb.knowledge.notebook.organize import LOCK_WAIT_S, Arrival, TakeIn
+from kb.knowledge.notebook.organize import LOCK_WAIT_S, ApplyChanges, NotebookChanges
 from kb.knowledge.notebook.repository import Draft, Repository, commit_on_top
 from kb.knowledge.notebook.rule import summary_of
-from kb.knowledge.notebook.survey import Duplicate, Survey, Surveyor, Together
+from kb.knowledge.notebook.survey import Duplicate, MayMerge, NotebookSurvey, NotebookSurveyor
 from kb.model.clock import Clock
 from kb.model.failpoints import failpoint
 from kb.model.origin import NOTEBOOK_INDEX
@@ -21,7 +21,7 @@ from kb.model.origin import NOTEBOOK_INDEX
 _ID_HEX: Final = 12
 
 
-class TidyReport(Survey, frozen=True, kw_only=True):
+class TidyReport(NotebookSurvey, frozen=True, kw_only=True):
     """What was out of order, and what was done about it."""
 
     commit: str | None = None
@@ -34,7 +34,7 @@ class TidyReport(Survey, frozen=True, kw_only=True):
     """Paths that are left as they are, because a person has changed them and not committed it."""
 
 
-def look(root: Path, together: Together) -> TidyReport:
+def look(root: Path, may_merge: MayMerge) -> TidyReport:
     """What is out of order in the newest commit. Nothing is locked or made.
 
     A folder without a notebook has nothing. Raises NotebookUnfit.
@@ -42,12 +42,16 @@ def look(root: Path, together: Together) -> TidyReport:
     if not (root / ".git").exists():
         return TidyReport()
     with whole(root), closing(Repository(root)) as repository:
-        found = Surveyor(repository, repository.draft(), together).survey()
-    return TidyReport(**msgspec.structs.asdict(found))
+        survey = NotebookSurveyor(repository, repository.draft(), may_merge).survey()
+    return TidyReport(**msgspec.structs.asdict(survey))
 
 
 def tidy(
-    root: Path, clock: Clock, take_in: TakeIn, together: Together, wait_s: float = LOCK_WAIT_S
+    root: Path,
+    clock: Clock,
+    take_in: ApplyChanges,
+    may_merge: MayMerge,
+    wait_s: float = LOCK_WAIT_S,
 ) -> TidyReport:
     """Put in order what needs no judgement, by one commit, and have the engine take it in.
 
@@ -57,12 +61,12 @@ def tidy(
     """
     if not (root / ".git").exists():
         return TidyReport()
-    steps: list[_Steps] = []
+    steps: list[_TidySteps] = []
     commits: list[str] = []
     with at_work(root, clock.now_ms(), wait_s) as repository:
 
         def build(draft: Draft) -> None:
-            steps[:] = [_Steps(repository, draft, together)]
+            steps[:] = [_TidySteps(repository, draft, may_merge)]
             steps[0].take()
             if steps[0].done:
                 commits[:] = [draft.commit(steps[0].message(), clock.now_ms()).decode("ascii")]
@@ -71,7 +75,7 @@ def tidy(
         (last,) = steps
         if last.done:
             added: dict[str, tuple[str, ...]] = dict.fromkeys(sorted(last.changed), ())
-            take_in(Arrival(added=added, removed=tuple(last.removed)))
+            take_in(NotebookChanges(added=added, removed=tuple(last.removed)))
             failpoint("notebook.after_intake")
     return TidyReport(
         **msgspec.structs.asdict(last.survey),
@@ -82,14 +86,14 @@ def tidy(
     )
 
 
-class _Steps:
+class _TidySteps:
     """The steps on one draft; each changes the draft whole, or is left out."""
 
-    def __init__(self, repository: Repository, draft: Draft, together: Together) -> None:
+    def __init__(self, repository: Repository, draft: Draft, may_merge: MayMerge) -> None:
         self._repository = repository
         self._draft = draft
         self._before = repository.snapshot(draft.head.commit)
-        self._surveyor = Surveyor(repository, draft, together)
+        self._surveyor = NotebookSurveyor(repository, draft, may_merge)
         self.survey = self._surveyor.survey()
         self._listing = self._surveyor.listing
         # One commit stands on a commit of the branch, so this id is nobody else's.
@@ -119,20 +123,20 @@ class _Steps:
         return "\n".join([f"tidy({self.ident}): {counts}", "", *self.done])
 
     def _wants_listing(self) -> bool:
-        found = self.survey
-        return bool(found.unlisted or found.dead_entries or found.duplicates)
+        survey = self.survey
+        return bool(survey.unlisted or survey.dead_entries or survey.duplicates)
 
     def _lead_links_on(self) -> None:
-        ways: dict[str, dict[str, str]] = {}
+        moves: dict[str, dict[str, str]] = {}
         for link in self.survey.broken_links:
             if link.moved_to is not None:
-                ways.setdefault(link.path, {})[link.target] = link.moved_to
-        for path, way in ways.items():
+                moves.setdefault(link.path, {})[link.target] = link.moved_to
+        for path, moves_of_note in moves.items():
             if not self._are_clean([path]):
                 continue
             text = self._surveyor.text(path) or ""
-            self._put(path, self._surveyor.led_on(path, text, way))
-            for target, new in way.items():
+            self._put(path, self._surveyor.with_moved_links(path, text, moves_of_note))
+            for target, new in moves_of_note.items():
                 self._note("relinked", f"{path}: the link to {target} leads to {new}")
 
     def _merge(self, pair: Duplicate) -> None:
@@ -165,7 +169,7 @@ class _Steps:
                 self._listing = self._listing.moved({entry.path: entry.moved_to})
                 listed.add(entry.moved_to)
                 self._note("moved", f"the entry of {entry.path} leads to {entry.moved_to}")
-            elif entry.path in {one.path for one in self._listing.entries()}:
+            elif entry.path in {listed_entry.path for listed_entry in self._listing.entries()}:
                 self._listing = self._listing.without([entry.path])
                 self._note("struck", f"the entry of {entry.path} goes, there is no such file")
         for path in self.survey.unlisted:
@@ -187,9 +191,9 @@ class _Steps:
 
     def _is_clean(self, path: str) -> bool:
         if path not in self._known_clean:
-            held = self._before.get(path)
+            entry = self._before.get(path)
             self._known_clean[path] = (
-                held is not None and held.is_file and self._repository.is_clean(path, held)
+                entry is not None and entry.is_file and self._repository.is_clean(path, entry)
             )
         return self._known_clean[path]
 

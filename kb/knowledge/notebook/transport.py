@@ -1,7 +1,7 @@
-"""The ways to a remote: a folder, ssh, https; each by the library, which is let do no more.
+"""The transports to a remote: a folder, ssh, https.
 
-No setting of git's but the address of `origin` is followed: no command of a person's is started
-instead of ssh, no proxy is asked, no certificate is passed over, no redirect is followed.
+Of git's settings only the address of `origin` is followed: no other command is started instead of
+ssh, no proxy is used, no certificate check is skipped, no redirect is followed.
 """
 
 import base64
@@ -42,12 +42,12 @@ _USER: Final = "git"
 _AGENT: Final = "git/kb"
 
 
-class Unwilling(Exception):
-    """The remote is none that can be pushed to as it is; `str()` says what to do."""
+class RemoteUnusable(Exception):
+    """The remote cannot be pushed to as it is; `str()` says what to do."""
 
 
 def client_for(remote: Remote, root: Path, token_host: str) -> "tuple[GitClient, bytes]":
-    """Who speaks to a remote, and the path that it is asked for. Nothing is connected yet.
+    """The client for a remote, and the path that it pushes to. Nothing is connected yet.
 
     `token_host` is the one host that may have KB_NOTEBOOK_TOKEN.
     """
@@ -72,7 +72,7 @@ def _folder_client() -> "GitClient":
             repo = Repo(os.fsdecode(path))
             if not repo.bare:
                 repo.close()
-                raise Unwilling("it has files checked out; push to a bare repository")
+                raise RemoteUnusable("it has files checked out; push to a bare repository")
             # The ref is synced, so what it names has to be, before it.
             repo.object_store.fsync_object_files = True
             return closing(repo)
@@ -105,12 +105,12 @@ class _Ssh:
 
 
 class _SshProcess:
-    """The pipes of a running ssh; what it says besides goes to a file, so that it never waits."""
+    """The pipes of a running ssh; its standard error goes to a file, so that it never blocks."""
 
     def __init__(self, argv: list[str]) -> None:
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the process
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the process
         self._process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -132,7 +132,7 @@ class _SshProcess:
         """What it has said of its trouble; asked for when nothing more comes from it."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
-        return os.pread(self._said.fileno(), _SAID_BYTES_MAX, 0).splitlines(keepends=True)
+        return os.pread(self._errors.fileno(), _SAID_BYTES_MAX, 0).splitlines(keepends=True)
 
     def close(self) -> None:
         """End it; takes no longer than a few seconds."""
@@ -144,11 +144,11 @@ class _SshProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._said.close()
+        self._errors.close()
 
 
 class Login(Struct, frozen=True, kw_only=True):
-    """What a host may be shown once it asks; without a token nothing."""
+    """The credentials for a host, sent once it asks for them; without a token, none."""
 
     user: str
     token: str
@@ -158,8 +158,8 @@ class Login(Struct, frozen=True, kw_only=True):
         if not self.token:
             return None
         if _BASIC.search(challenge):
-            shown_as = f"{self.user}:{self.token}".encode()
-            return f"Basic {base64.b64encode(shown_as).decode()}"
+            credentials = f"{self.user}:{self.token}".encode()
+            return f"Basic {base64.b64encode(credentials).decode()}"
         return f"Bearer {self.token}" if _BEARER.search(challenge) else None
 
 
@@ -176,9 +176,9 @@ def _http_client(remote: Remote, login: Login) -> "GitClient":
 
 
 class _OneHost:
-    """Requests that go where they are sent and nowhere else, each with time limits.
+    """HTTP requests to one host, without redirects, each with time limits.
 
-    The login is shown from when the host asks for it, and to no other host.
+    The login is sent once the host asks for it, and to no other host.
     """
 
     def __init__(self, pool: "PoolManager", remote: Remote, login: Login) -> None:
@@ -192,50 +192,52 @@ class _OneHost:
         self._shown: str | None = None
         self.headers = pool.headers
 
-    def request(self, method: str, url: str, **said: Any) -> "BaseHTTPResponse":
-        """The answer, which is a 200. Raises Unwilling, and GitProtocolError for what may pass."""
+    def request(self, method: str, url: str, **options: Any) -> "BaseHTTPResponse":
+        """The response, a 200. Raises RemoteUnusable, or GitProtocolError for a passing trouble."""
         from dulwich.errors import GitProtocolError
 
         if urlsplit(url)[:2] != self._origin:
-            raise Unwilling("it leads to another host")
-        body = said.get("body")
+            raise RemoteUnusable("it leads to another host")
+        body = options.get("body")
         if self._login.token and not (self._shown or body is None or isinstance(body, bytes)):
             # What can be sent once only: ask first whether a login is wanted, as git does.
-            self._asked(method, url, {**said, "body": b"0000"}).close()
-        answer = self._asked(method, url, said)
+            self._answer(method, url, {**options, "body": b"0000"}).close()
+        answer = self._answer(method, url, options)
         if answer.status == 200:
             return answer
         answer.close()
         if 300 <= answer.status < 400:
             there = shown(answer.headers.get("location", "nowhere"))
-            raise Unwilling(f"it redirects to {there}; if that is right, make it origin's address")
+            raise RemoteUnusable(
+                f"it redirects to {there}; if that is right, make it origin's address"
+            )
         if answer.status in (401, 403):
-            raise Unwilling(f"it wants a login ({answer.status}); {self._how}")
+            raise RemoteUnusable(f"it wants a login ({answer.status}); {self._how}")
         if answer.status == 404:
             detail = f"it knows no such repository (404), or not without a login; {self._how}"
-            raise Unwilling(detail)
+            raise RemoteUnusable(detail)
         raise GitProtocolError(f"it answers with status {answer.status}")
 
-    def _asked(self, method: str, url: str, said: dict[str, Any]) -> "BaseHTTPResponse":
-        """What it answers; where it asks for the login, what it answers to that."""
-        answer = self._sent(method, url, said)
+    def _answer(self, method: str, url: str, options: dict[str, Any]) -> "BaseHTTPResponse":
+        """The response; after a request for the login, the response to that."""
+        answer = self._send(method, url, options)
         if answer.status != 401 or self._shown:
             return answer
         self._shown = self._login.answer_to(answer.headers.get("www-authenticate", ""))
         if self._shown is None:
             return answer
         answer.close()
-        return self._sent(method, url, said)
+        return self._send(method, url, options)
 
-    def _sent(self, method: str, url: str, said: dict[str, Any]) -> "BaseHTTPResponse":
+    def _send(self, method: str, url: str, options: dict[str, Any]) -> "BaseHTTPResponse":
         import urllib3
         from dulwich.errors import GitProtocolError
 
         timeout = urllib3.Timeout(connect=_CONNECT_S, read=_READ_S)
-        headers = dict(said.get("headers", {}))
+        headers = dict(options.get("headers", {}))
         if self._shown:
             headers["authorization"] = self._shown
-        if isinstance(body := said.get("body"), bytes):
+        if isinstance(body := options.get("body"), bytes):
             headers["Content-Length"] = str(len(body))
         try:
             return self._pool.request(
@@ -244,7 +246,7 @@ class _OneHost:
                 redirect=False,
                 retries=False,
                 timeout=timeout,
-                **{**said, "headers": headers},
+                **{**options, "headers": headers},
             )
         except urllib3.exceptions.HTTPError as error:
             raise GitProtocolError(_trouble(error)) from error

@@ -1,4 +1,4 @@
-"""The files of a commit, and a next commit's made from them; only what changes is written."""
+"""The files of a commit, and changes to them for the next one; only changed trees are written."""
 
 import os
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ _FOLDER: Final = 0o040000
 _STEPS_OUT: Final = frozenset((b"", b".", b"..", b".git"))
 
 
-class Held(Struct, frozen=True):
-    """What a tree holds at a path: git's mode, and the object's id in hexadecimal."""
+class TreeEntry(Struct, frozen=True):
+    """An entry of a git tree: its mode, and its object's id in hexadecimal."""
 
     mode: int
     sha: "ObjectID"
@@ -27,12 +27,12 @@ class Held(Struct, frozen=True):
         return self.mode & 0o170000 == 0o100000
 
 
-class _Folder:
+class _TreeNode:
     """One level: what it holds by name, and the folders below that were opened."""
 
-    def __init__(self, held: dict[bytes, Held]) -> None:
-        self.held = held
-        self.opened: dict[bytes, _Folder] = {}
+    def __init__(self, entries: dict[bytes, TreeEntry]) -> None:
+        self.entries = entries
+        self.opened: dict[bytes, _TreeNode] = {}
         self.is_changed = False
 
 
@@ -41,22 +41,22 @@ class Snapshot:
 
     def __init__(self, objects: "BaseObjectStore", tree: "ObjectID | None") -> None:
         self._objects = objects
-        self._top = _Folder(self._read(tree) if tree else {})
+        self._top = _TreeNode(self._read(tree) if tree else {})
 
-    def get(self, path: str) -> Held | None:
+    def get(self, path: str) -> TreeEntry | None:
         """What stands at a path, a folder being nothing; None where nothing does."""
         *above, name = os.fsencode(path).split(b"/")
-        folder: _Folder | None = self._top
+        folder: _TreeNode | None = self._top
         for step in above:
             folder = self._open(folder, step) if folder else None
-        held = folder.held.get(name) if folder else None
-        return None if held is None or held.mode == _FOLDER else held
+        entry = folder.entries.get(name) if folder else None
+        return None if entry is None or entry.mode == _FOLDER else entry
 
-    def files(self) -> Iterator[tuple[str, Held]]:
+    def files(self) -> Iterator[tuple[str, TreeEntry]]:
         """Everything but folders, with its path."""
         yield from self._below(self._top, b"")
 
-    def put(self, path: str, held: Held) -> None:
+    def put(self, path: str, entry: TreeEntry) -> None:
         """Have this at a path; the caller has seen that no file stands in the way."""
         *above, name = os.fsencode(path).split(b"/")
         folder = self._top
@@ -64,10 +64,10 @@ class Snapshot:
         for step in above:
             inner = self._open(folder, step)
             if inner is None:
-                inner = folder.opened[step] = _Folder({})
+                inner = folder.opened[step] = _TreeNode({})
             inner.is_changed = True
             folder = inner
-        folder.held[name] = held
+        folder.entries[name] = entry
 
     def remove(self, path: str) -> None:
         """Have nothing at a path that holds something."""
@@ -79,14 +79,14 @@ class Snapshot:
             assert inner is not None
             inner.is_changed = True
             folder = inner
-        del folder.held[name]
+        del folder.entries[name]
 
     def written(self) -> "tuple[ObjectID, list[Tree]]":
         """The id of the whole, and the trees that are new since the last call."""
         made: list[Tree] = []
         return self._write(self._top, made), made
 
-    def _write(self, folder: _Folder, made: "list[Tree]") -> "ObjectID":
+    def _write(self, folder: _TreeNode, made: "list[Tree]") -> "ObjectID":
         from dulwich.objects import Tree
 
         for name, inner in folder.opened.items():
@@ -94,47 +94,47 @@ class Snapshot:
                 self._settle(folder, name, inner, made)
         folder.is_changed = False
         tree = Tree()
-        for name, held in folder.held.items():
-            tree.add(name, held.mode, held.sha)
+        for name, entry in folder.entries.items():
+            tree.add(name, entry.mode, entry.sha)
         made.append(tree)
         return tree.id
 
-    def _settle(self, folder: _Folder, name: bytes, inner: _Folder, made: "list[Tree]") -> None:
+    def _settle(self, folder: _TreeNode, name: bytes, inner: _TreeNode, made: "list[Tree]") -> None:
         sha = self._write(inner, made)
-        if inner.held:
-            folder.held[name] = Held(_FOLDER, sha)
+        if inner.entries:
+            folder.entries[name] = TreeEntry(_FOLDER, sha)
         else:
             # Git keeps no empty folders.
-            folder.held.pop(name, None)
+            folder.entries.pop(name, None)
             made.pop()
 
-    def _open(self, folder: _Folder, name: bytes) -> _Folder | None:
+    def _open(self, folder: _TreeNode, name: bytes) -> _TreeNode | None:
         if name not in folder.opened:
-            held = folder.held.get(name)
-            if held is None or held.mode != _FOLDER:
+            entry = folder.entries.get(name)
+            if entry is None or entry.mode != _FOLDER:
                 return None
-            folder.opened[name] = _Folder(self._read(held.sha))
+            folder.opened[name] = _TreeNode(self._read(entry.sha))
         return folder.opened[name]
 
-    def _read(self, tree: "ObjectID") -> dict[bytes, Held]:
+    def _read(self, tree: "ObjectID") -> dict[bytes, TreeEntry]:
         from dulwich.objects import Tree
 
-        found = self._objects[tree]
-        assert isinstance(found, Tree)
-        held = {name: Held(mode, sha) for name, mode, sha in found.iteritems()}
+        obj = self._objects[tree]
+        assert isinstance(obj, Tree)
+        entries = {name: TreeEntry(mode, sha) for name, mode, sha in obj.iteritems()}
         # A path is followed step by step: such a step would lead out, or into git's own folder.
-        if any(b"/" in name or name.lower() in _STEPS_OUT for name in held):
+        if any(b"/" in name or name.lower() in _STEPS_OUT for name in entries):
             raise ValueError("a tree has a name that no file can have")
-        return held
+        return entries
 
-    def _below(self, folder: _Folder, above: bytes) -> Iterator[tuple[str, Held]]:
-        for name, held in sorted(folder.held.items()):
-            if held.mode == _FOLDER:
+    def _below(self, folder: _TreeNode, above: bytes) -> Iterator[tuple[str, TreeEntry]]:
+        for name, entry in sorted(folder.entries.items()):
+            if entry.mode == _FOLDER:
                 inner = self._open(folder, name)
                 if inner is not None:
                     yield from self._below(inner, above + name + b"/")
             else:
-                yield os.fsdecode(above + name), held
+                yield os.fsdecode(above + name), entry
         for name, inner in folder.opened.items():
-            if name not in folder.held:
+            if name not in folder.entries:
                 yield from self._below(inner, above + name + b"/")

@@ -1,4 +1,4 @@
-"""Taking a note back: a commit that reverts its job's, where nothing stands on it yet."""
+"""Undo a note: revert its job's commit, where no later change builds on it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from msgspec import Struct
 from kb.errors import CannotUndo, NoJob
 from kb.knowledge.notebook.listing import Listing
 from kb.knowledge.notebook.opening import at_work
-from kb.knowledge.notebook.organize import LOCK_WAIT_S, Arrival, TakeIn, moves_in
+from kb.knowledge.notebook.organize import LOCK_WAIT_S, ApplyChanges, NotebookChanges, moves_in
 from kb.knowledge.notebook.repository import Draft, Logged, Repository, commit_on_top
 from kb.knowledge.notebook.rule import summary_of
 from kb.knowledge.notebook.worktree import Change
@@ -17,7 +17,7 @@ from kb.model.failpoints import failpoint
 from kb.model.origin import NOTEBOOK_INDEX
 
 
-class Undone(Struct, frozen=True, kw_only=True):
+class UndoResult(Struct, frozen=True, kw_only=True):
     """What was taken back."""
 
     job_id: str
@@ -28,8 +28,8 @@ class Undone(Struct, frozen=True, kw_only=True):
 
 
 def undo(
-    root: Path, ident: str, clock: Clock, take_in: TakeIn, wait_s: float = LOCK_WAIT_S
-) -> Undone:
+    root: Path, ident: str, clock: Clock, take_in: ApplyChanges, wait_s: float = LOCK_WAIT_S
+) -> UndoResult:
     """Revert the commit of a job: its note goes, what it moved goes back, and the list follows.
 
     One that tidied is named by the id in its message; notes that it merged come back.
@@ -51,15 +51,15 @@ def undo(
         commit_on_top(repository, build, wait_s)
         take_in(_arrival(logged, changes))
     failpoint("notebook.after_intake")
-    return Undone(job_id=ident, path=logged.path, commit=made[0])
+    return UndoResult(job_id=ident, path=logged.path, commit=made[0])
 
 
-def _arrival(logged: Logged, changes: Sequence[Change]) -> Arrival:
+def _arrival(logged: Logged, changes: Sequence[Change]) -> NotebookChanges:
     if logged.verb == "tidy":
         paths = (change.path for change in changes if change.path != NOTEBOOK_INDEX)
-        return Arrival(added=dict.fromkeys(paths, ()))
+        return NotebookChanges(added=dict.fromkeys(paths, ()))
     back = tuple(move.back for move in moves_in(changes))
-    return Arrival(moves=back, removed=(logged.path,))
+    return NotebookChanges(moves=back, removed=(logged.path,))
 
 
 def _commit_of(repository: Repository, ident: str) -> Logged:
@@ -89,7 +89,7 @@ def _check(repository: Repository, draft: Draft, logged: Logged, changes: Sequen
 def _revert(
     repository: Repository, draft: Draft, logged: Logged, changes: Sequence[Change]
 ) -> None:
-    listed = next((one for one in changes if one.path == NOTEBOOK_INDEX), None)
+    listed = next((change for change in changes if change.path == NOTEBOOK_INDEX), None)
     is_same = listed is not None and draft.files.get(NOTEBOOK_INDEX) == listed.new
     if listed is not None and listed.old is not None and is_same:
         draft.put(NOTEBOOK_INDEX, repository.blob(listed.old.sha))

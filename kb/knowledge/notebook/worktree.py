@@ -1,4 +1,4 @@
-"""The work tree and git's index: brought to a commit, but where somebody has edits of their own."""
+"""Bring the work tree and git's index to a commit, except where a person has edits."""
 
 import io
 import os
@@ -13,7 +13,7 @@ from msgspec import Struct
 from kb.errors import NotebookUnfit
 from kb.knowledge.notebook.gitfiles import write_synced
 from kb.knowledge.notebook.paths import folded
-from kb.knowledge.notebook.tree import FILE, Held, Snapshot
+from kb.knowledge.notebook.tree import FILE, Snapshot, TreeEntry
 from kb.model.failpoints import failpoint
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """A path whose content a commit changes; None where there is nothing."""
 
     path: str
-    old: Held | None
-    new: Held | None
+    old: TreeEntry | None
+    new: TreeEntry | None
 
 
 class WorkTree:
@@ -56,8 +56,8 @@ class WorkTree:
         finally:
             os.close(parent)
         with os.fdopen(fd, "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_size > _COMPARED_BYTES_MAX:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _COMPARED_BYTES_MAX:
                 return None
             return file.read()
 
@@ -72,12 +72,12 @@ class WorkTree:
                 return True
         return True
 
-    def has(self, path: str, held: Held | None) -> bool:
+    def has(self, path: str, entry: TreeEntry | None) -> bool:
         """Whether exactly this stands at a path; with None, nothing."""
-        if held is None:
+        if entry is None:
             return not self.is_there(path)
-        data = self.read(path) if held.is_file else None
-        return data is not None and blob_id(data) == held.sha
+        data = self.read(path) if entry.is_file else None
+        return data is not None and blob_id(data) == entry.sha
 
     def place(self, path: str, data: bytes, mode: int, temporary: Path, *, replace: bool) -> bool:
         """Put a whole file in place at once; False where that is not possible any more.
@@ -140,8 +140,8 @@ class WorkTree:
         return fd
 
 
-class Places:
-    """What stands where, as a file system that folds case sees it; in the commit and on disk."""
+class OccupiedPaths:
+    """The taken paths of commit and disk, as a case-insensitive file system sees them."""
 
     def __init__(self, snapshot: Snapshot, tree: WorkTree) -> None:
         self._tree = tree
@@ -207,20 +207,20 @@ class GitIndex:
 
         return any(isinstance(entry, ConflictedIndexEntry) for entry in self._entries.values())
 
-    def has(self, path: str, held: Held | None) -> bool:
+    def has(self, path: str, entry: TreeEntry | None) -> bool:
         """Whether exactly this is staged at a path; with None, nothing."""
         from dulwich.index import IndexEntry
 
-        entry = self._entries.get(os.fsencode(path))
-        if held is None:
-            return entry is None
-        return isinstance(entry, IndexEntry) and entry.sha == held.sha
+        staged = self._entries.get(os.fsencode(path))
+        if entry is None:
+            return staged is None
+        return isinstance(staged, IndexEntry) and staged.sha == entry.sha
 
-    def put(self, path: str, held: Held, status: os.stat_result) -> None:
+    def put(self, path: str, entry: TreeEntry, status: os.stat_result) -> None:
         """Stage what a commit holds at a path."""
         from dulwich.index import index_entry_from_stat
 
-        self._entries[os.fsencode(path)] = index_entry_from_stat(status, held.sha, mode=held.mode)
+        self._entries[os.fsencode(path)] = index_entry_from_stat(status, entry.sha, mode=entry.mode)
 
     def remove(self, path: str) -> None:
         """Stage that nothing is there."""
@@ -256,7 +256,7 @@ def level(
     first, what goes last, so that whatever ends this on the way, nothing is missing meanwhile.
     """
     left: list[str] = []
-    for change in sorted(changes, key=lambda one: one.new is None):
+    for change in sorted(changes, key=lambda change: change.new is None):
         if not (index.has(change.path, change.old) or index.has(change.path, change.new)):
             left.append(change.path)
         elif tree.has(change.path, change.new) or _brought(tree, change, read, temporary):
@@ -290,9 +290,9 @@ def blob_id(data: bytes) -> "ObjectID":
     return Blob.from_string(data).id
 
 
-def new_file(data: bytes) -> Held:
+def new_file(data: bytes) -> TreeEntry:
     """These bytes as a commit holds a new file."""
-    return Held(FILE, blob_id(data))
+    return TreeEntry(FILE, blob_id(data))
 
 
 def _folders_of(path: str) -> Iterator[str]:

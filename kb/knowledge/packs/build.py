@@ -13,7 +13,7 @@ from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.canonicalize.frontmatter import front_tree
 from kb.intake.canonicalize.markdown import read
 from kb.intake.canonicalize.title import one_line, plain_heading
-from kb.intake.chunker.blocks import blocks
+from kb.intake.chunker.blocks import parse_blocks
 from kb.intake.chunker.links import FileNames, Link, is_markdown, links
 from kb.knowledge.packs.load import BODY_BYTES_MAX, DOCS_MAX, MANIFEST_BYTES_MAX, PACK_ID_CHARS_MAX
 from kb.knowledge.packs.manifest import (
@@ -158,7 +158,7 @@ def _text(front: dict[str, Any], key: str) -> str:
 
 def first_paragraph(markdown: str) -> str:
     """The first paragraph that says something, as one line of at most 300 characters."""
-    for block in blocks(markdown):
+    for block in parse_blocks(markdown):
         if block.kind == "para":
             text = " ".join(markdown[block.start : block.end].split())
             if summary := plain_heading(text, chars_max=_SUMMARY_CHARS_MAX):

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kb.errors import EmptySource, NotFound, StoreFull, TooLarge, UsageError
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize
-from kb.intake.passages import is_of
+from kb.intake.passages import has_current_title
 from kb.knowledge.packs.build import first_paragraph
 from kb.knowledge.packs.keys import public_of
 from kb.knowledge.packs.load import DOCS_MAX
@@ -240,7 +240,7 @@ def _export_doc(
     row_vectors = [
         chunks.get_vector(txn, model.fingerprint, row.text_hash, model.dim)
         for row in rows
-        if row.doc_id == doc.doc_id and is_of(doc, row)
+        if row.doc_id == doc.doc_id and has_current_title(doc, row)
     ]
     vectors = [vector for vector in row_vectors if vector is not None]
     if not rows or len(vectors) < len(rows):

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 
 from kb.errors import EmbedError, Refused, TooLarge, Unparsable
 from kb.intake.embed.protocol import checked
-from kb.intake.passages import Ready
+from kb.intake.passages import PrecomputedChunks
 from kb.knowledge.packs.keys import is_signed, public_of
 from kb.knowledge.packs.load import (
     BODY_BYTES_MAX,
@@ -27,7 +27,7 @@ from kb.knowledge.packs.load import (
 from kb.knowledge.packs.manifest import PackManifest
 from kb.knowledge.packs.tar import TarMember, is_plain, unpacked
 from kb.model.ids import sha256_hex
-from kb.model.text import Passage
+from kb.model.text import ChunkDraft
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,7 +109,7 @@ class Archive(Struct, frozen=True, kw_only=True):
     seal: bytes
     docs: dict[str, bytes]
     """By source path."""
-    ready: dict[str, Ready]
+    ready: dict[str, PrecomputedChunks]
     """The same."""
     key: str
     """Who signed it; empty where nobody did."""
@@ -245,7 +245,7 @@ def _ready(
     lines: bytes | memoryview,
     rows: bytes | memoryview,
     source: str,
-) -> dict[str, Ready]:
+) -> dict[str, PrecomputedChunks]:
     """The passages and vectors of each doc, checked against its text."""
     import numpy as np
 
@@ -263,12 +263,12 @@ def _ready(
         vectors = checked(matrix, total, portable.dim)
     except EmbedError as error:
         raise Unparsable("its vectors are no unit vectors", source=source) from error
-    ready: dict[str, Ready] = {}
+    ready: dict[str, PrecomputedChunks] = {}
     first = 0
     for cut in cuts:
         last = first + len(cut.passages)
         markdown = _text(docs[cut.doc], cut.doc, source)
-        ready[cut.doc] = Ready(
+        ready[cut.doc] = PrecomputedChunks(
             markdown=markdown,
             chunker=portable.chunker,
             passages=chunks_of(cut, markdown, source),
@@ -287,7 +287,7 @@ def _text(data: bytes, name: str, source: str) -> str:
         raise Unparsable(f"{name} is not UTF-8", source=source) from error
 
 
-def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[Passage, ...]:
+def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[ChunkDraft, ...]:
     """The passages of a text by their places in it. Raises Unparsable where they are not in it."""
     previous_start = 0
     for chunk in cut.passages:
@@ -297,7 +297,7 @@ def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[Passa
     if sum(chunk.end - chunk.start for chunk in cut.passages) > _OVERLAP_FACTOR_MAX * len(markdown):
         raise Unparsable(f"the passages of {cut.doc} repeat its text", source=source)
     return tuple(
-        Passage(
+        ChunkDraft(
             text=markdown[chunk.start : chunk.end],
             start=chunk.start,
             end=chunk.end,

@@ -1,5 +1,5 @@
-"""What do others publish? Entries with their versions, passages and vectors, as plain files.
+"""How are entries published and pulled? As plain files that any host can serve.
 
-Useful for publishing a folder of entries, for reading what was published, and for saying what of
-it is to be taken. Not for writing into a home: `kb/home/services/registries.py` does that.
+Publishes a folder of entries, reads what others have published, and plans what to take of it. It
+does not write into a home: `kb/home/services/registries.py` does that.
 """

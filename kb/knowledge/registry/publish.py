@@ -12,7 +12,7 @@ from msgspec import Struct
 from kb.errors import HeldBack, NotFound, SourceError, TooLarge, UsageError
 from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.sync.read import read_file
-from kb.intake.sync.walk import Found, walk
+from kb.intake.sync.walk import WalkedFile, walk
 from kb.knowledge.entries import Entry, EntryFault, compare, id_line, parse
 from kb.knowledge.packs.keys import is_signed, public_of
 from kb.knowledge.registry.front import EmbeddingBlock, with_embedding, without_embedding
@@ -180,7 +180,7 @@ def _read(folder: Path) -> tuple[list[_EntryFile], tuple[PublishProblem, ...]]:
     problems: list[PublishProblem] = []
     for item in walk(folder, _EXTENSIONS):
         name = display_name(item.path)
-        if not isinstance(item, Found):
+        if not isinstance(item, WalkedFile):
             if item.failed:
                 problems.append(PublishProblem(file=name, line=0, detail=item.reason))
             continue

@@ -26,23 +26,25 @@ def install_file(
     returned. One process at a time. Raises ChangedWhileRead where the file is another one by now,
     and StoreFull.
     """
-    beside = path.with_name(f".{path.name}{_UNFINISHED}")
+    temporary = path.with_name(f".{path.name}{_UNFINISHED}")
     try:
-        _write(beside, data)
+        _write(temporary, data)
         try:
-            aside = _replace(beside, path, expected, aside_ms)
+            aside = _replace(temporary, path, expected, aside_ms)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         fsync_folder(path.parent)
     except OSError as error:
         raise StoreFull(error.strerror or "", place=display_name(path)) from error
     return aside
 
 
-def _replace(beside: Path, path: Path, expected: str | None, aside_ms: int | None) -> Path | None:
+def _replace(
+    temporary: Path, path: Path, expected: str | None, aside_ms: int | None
+) -> Path | None:
     if expected is None:
         try:
-            os.link(beside, path)
+            os.link(temporary, path)
         except FileExistsError as error:
             raise _changed(path) from error
         return None
@@ -53,7 +55,7 @@ def _replace(beside: Path, path: Path, expected: str | None, aside_ms: int | Non
     if now != expected:
         raise _changed(path)
     aside = None if aside_ms is None else _put_aside(path, aside_ms)
-    os.replace(beside, path)
+    os.replace(temporary, path)
     return aside
 
 

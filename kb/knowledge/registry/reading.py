@@ -13,7 +13,7 @@ from kb.knowledge.registry.register import note_read
 from kb.knowledge.registry.source import RegistrySource
 from kb.model.ids import sha256_hex
 from kb.model.registry import RegistryRecord
-from kb.search.index.files import write_beside
+from kb.search.index.files import write_temporary
 from kb.store.store import Store
 
 _SIGNATURE_BYTES_MAX: Final = 4_096
@@ -38,16 +38,18 @@ def read_index(
     A cached index is used only while its hash is the one on record; otherwise it is read anew. An
     index without the signature of the trusted key is never cached.
     """
-    kept = _kept(folder, record)
+    cached_data = _kept(folder, record)
     try:
-        file = source.index(record.cursor, sha256_hex(kept) if kept is not None else None)
-        data = kept if file.data is None else file.data
+        file = source.index(
+            record.cursor, sha256_hex(cached_data) if cached_data is not None else None
+        )
+        data = cached_data if file.data is None else file.data
         assert data is not None
         if file.data is not None and record.trust:
             _check_signature(record, source, data)
         index = parse_index(data, record.name)
     except SourceError as error:
-        cached = None if kept is None else parse_index(kept, record.name)
+        cached = None if cached_data is None else parse_index(cached_data, record.name)
         return RegistryReading(record=record, index=cached, error=error)
     if file.data is not None:
         _keep(folder, record, data)
@@ -84,7 +86,7 @@ def _kept(folder: Path, record: RegistryRecord) -> bytes | None:
 def _keep(folder: Path, record: RegistryRecord, data: bytes) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = _place(folder, record.name)
-    os.replace(write_beside(place, data), place)
+    os.replace(write_temporary(place, data), place)
 
 
 def _place(folder: Path, name: str) -> Path:

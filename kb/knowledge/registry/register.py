@@ -59,10 +59,10 @@ def located(location: str) -> str:
 
 
 def _web_location(location: str) -> str:
-    from kb.intake.sync.weburl import parse
+    from kb.intake.sync.weburl import parse_url
 
     try:
-        url = parse(location)
+        url = parse_url(location)
     except Refused as error:
         raise UsageError(str(error)) from error
     if "?" in url.target:

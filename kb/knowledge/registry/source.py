@@ -43,10 +43,10 @@ class WebSource:
 
     def index(self, cursor: str, known_sha256: str | None) -> IndexFile:
         """Ask with what the server gave last time; where it gave nothing, compare hashes."""
-        from kb.intake.sync.url import Changed, UrlSyncer
+        from kb.intake.sync.url import PageChanged, UrlSyncer
 
         state = UrlSyncer(self._fetcher).check(f"{self._url}/{INDEX}", cursor, known_sha256)
-        data = state.data if isinstance(state, Changed) else None
+        data = state.data if isinstance(state, PageChanged) else None
         return IndexFile(data=data, cursor=state.cursor)
 
     def file(self, path: str, bytes_max: int) -> bytes:

@@ -15,7 +15,7 @@ from kb.knowledge.packs.portable import ARCHIVE_BYTES_MAX
 from kb.knowledge.packs.tar import TarMember, is_plain, packed, unpacked
 from kb.knowledge.registry.index import ENTRIES_MAX, INDEX, SIGNATURE
 from kb.model.source import display_name
-from kb.search.index.files import fsync_folder, write_beside
+from kb.search.index.files import fsync_folder, write_temporary
 from kb.store.content.inside import read_inside
 
 TAR_SUFFIX: Final = ".tar"
@@ -80,9 +80,9 @@ class FolderTarget:
             if not folder.is_dir():
                 folder.mkdir(parents=True)
                 folder.chmod(_FOLDER_MODE)
-        beside = write_beside(path, data)
-        beside.chmod(_FILE_MODE)
-        os.replace(beside, path)
+        temporary = write_temporary(path, data)
+        temporary.chmod(_FILE_MODE)
+        os.replace(temporary, path)
         fsync_folder(path.parent)
 
 
@@ -108,15 +108,18 @@ class TarTarget:
 
     def write(self, files: Mapping[str, bytes], gone: set[str]) -> None:
         """Write every member into a new file, and move that to its place."""
-        whole = {**self._members, **files}
-        kept = {path: data for path, data in whole.items() if path not in gone}
-        if wrong := next((path for path in kept if not is_plain(path)), None):
+        all_files = {**self._members, **files}
+        files_left = {path: data for path, data in all_files.items() if path not in gone}
+        if wrong := next((path for path in files_left if not is_plain(path)), None):
             raise UsageError(f"{wrong} is too long a name for a tar; publish to a folder")
-        ends = (INDEX, SIGNATURE)
-        names = [*sorted(kept.keys() - set(ends)), *(name for name in ends if name in kept)]
-        content = b"".join(packed(TarMember(name, kept[name]) for name in names))
+        last_names = (INDEX, SIGNATURE)
+        names = [
+            *sorted(files_left.keys() - set(last_names)),
+            *(name for name in last_names if name in files_left),
+        ]
+        content = b"".join(packed(TarMember(name, files_left[name]) for name in names))
         try:
-            os.replace(write_beside(self._file, content), self._file)
+            os.replace(write_temporary(self._file, content), self._file)
             fsync_folder(self._file.parent)
         except OSError as error:
             raise StoreFull(error.strerror or "", place=display_name(self._file)) from error

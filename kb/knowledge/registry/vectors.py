@@ -10,13 +10,13 @@ from kb.errors import EmbedError, Unparsable
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize
 from kb.intake.chunker import chunk_many
 from kb.intake.embed.protocol import Embedder, checked
-from kb.intake.passages import Ready, text_hash
+from kb.intake.passages import PrecomputedChunks, text_hash
 from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL
 from kb.knowledge.entries import Entry
 from kb.knowledge.packs.portable import PortableChunk, PortableDocChunks, chunks_of
 from kb.knowledge.registry.index import VectorSet
 from kb.model.ids import sha256_hex
-from kb.model.text import Passage, indexed_text
+from kb.model.text import ChunkDraft, indexed_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,7 +97,7 @@ def embedded(entries: list[tuple[Entry, str]], pipeline: Pipeline) -> list[Embed
 def _file(
     entry: Entry,
     markdown: str,
-    chunks: list[Passage],
+    chunks: list[ChunkDraft],
     vectors: "NDArray[np.float32]",
     made_by: VectorSet,
 ) -> bytes:
@@ -114,7 +114,7 @@ def _file(
     return msgspec.json.encode(header) + b"\n" + vectors.astype("<f4").tobytes()
 
 
-def _portable(chunk: Passage, markdown: str) -> PortableChunk:
+def _portable(chunk: ChunkDraft, markdown: str) -> PortableChunk:
     return PortableChunk(
         start=chunk.start,
         end=chunk.end,
@@ -127,7 +127,7 @@ def _portable(chunk: Passage, markdown: str) -> PortableChunk:
 
 def read_vectors(
     data: bytes, entry: Entry, markdown: str, made_by: VectorSet, source: str
-) -> Ready | None:
+) -> PrecomputedChunks | None:
     """The passages and vectors that a file holds of an entry, each checked against its text.
 
     None where they were cut from another reading of the entry. Raises Unparsable where the file is
@@ -160,7 +160,7 @@ def read_vectors(
         vectors = checked(matrix, len(chunks), header.dim)
     except EmbedError as error:
         raise Unparsable("its vectors are no unit vectors", source=source) from error
-    return Ready(
+    return PrecomputedChunks(
         markdown=markdown,
         chunker=header.chunker,
         passages=chunks,

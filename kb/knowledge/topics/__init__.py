@@ -1,4 +1,4 @@
-"""What may be learned? Topics are folders of subjects, which an agent reads when it needs them."""
+"""What can an agent learn? Topics are folders of subjects, read when they are needed."""
 
 from kb.knowledge.topics.answer import answer, execute, learnable
 from kb.knowledge.topics.contents import is_disabled, read_contents

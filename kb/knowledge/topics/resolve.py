@@ -26,7 +26,7 @@ def resolved(settings: KbSettings, root: Path, scope: Scope) -> tuple[Topic, ...
 
 def _topic(name: str, settings: TopicSettings, root: Path) -> Topic:
     key = f"kb.topic.{name}.subjects"
-    place = settings.said_at or "the settings"
+    place = settings.defined_at or "the settings"
     try:
         folder = _folder(settings, root)
     except RuntimeError as error:
@@ -48,13 +48,13 @@ def _topic(name: str, settings: TopicSettings, root: Path) -> Topic:
         disabled=settings.disabled,
         index=settings.index,
         visibility=settings.visibility,
-        is_strange=settings.said_by == "stranger",
+        is_strange=settings.defined_by == "stranger",
     )
 
 
 def _folder(settings: TopicSettings, root: Path) -> Path:
     """The folder of the subjects; one that a project names lies below it, links followed."""
-    if settings.said_by == "user":
+    if settings.defined_by == "user":
         return root / Path(settings.subjects).expanduser()
     named = str(PurePosixPath(settings.subjects))
     if named.startswith("~"):

@@ -1,6 +1,6 @@
-"""What was asked for? Layers of TOML, environment and flags, read once into frozen Settings."""
+"""What are the settings? Layers of TOML, environment and flags, read once."""
 
-from kb.model.config.load import accepted_by, load
+from kb.model.config.load import load, restricted_settings
 from kb.model.config.places import HOME_CONFIGS, user_config
 from kb.model.config.project import BYTES_MAX as SETTINGS_BYTES_MAX
 from kb.model.config.project import ProjectFiles
@@ -35,7 +35,7 @@ __all__ = [
     "ServeSettings",
     "Settings",
     "TopicSettings",
-    "accepted_by",
     "load",
+    "restricted_settings",
     "user_config",
 ]

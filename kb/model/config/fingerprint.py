@@ -1,4 +1,4 @@
-"""One word for everything that a search depends on beside the store and what is asked."""
+"""A hash of everything that a search's result depends on besides the store and the request."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from kb.model.search import SpaceName
 
 
 def search_fingerprint(settings: Settings, home: Path, name: SpaceName) -> str:
-    """Equal where two processes of the same kb would give the same answer from the same store."""
-    said = (settings.embed, settings.search, settings.index, settings.kb)
+    """Equal if two processes of one kb version would return equal results from an equal store."""
+    sections = (settings.embed, settings.search, settings.index, settings.kb)
     place = os.fsencode(os.path.realpath(home))
-    return sha256_hex(msgspec.json.encode((__version__, place, name, said)))
+    return sha256_hex(msgspec.json.encode((__version__, place, name, sections)))

@@ -1,53 +1,53 @@
-"""Which line of a TOML file says it?"""
+"""Line numbers of keys in a TOML file."""
 
 import tomllib
 from collections.abc import Iterator
 from typing import Any, Final
 
-# Only on a line with one of these can a value end that began on an earlier one.
+# A value of several lines can end only on a line with one of these.
 _ENDS: Final = ("]", '"""', "'''")
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:
-    """The line, from 1, on which a key or table stands; of several the first.
+    """The 1-based line of a key or table; of several the first.
 
-    `text` is TOML without a fault, `path` the names from the top down. Where nothing stands at
-    the whole path, the line of as much of its start as is there; None where not even that.
+    `text` is valid TOML, `path` the names from the top down. If the path does not exist, the line
+    of its longest existing prefix; None if not even its first name exists.
     """
     line, deepest = None, 0
-    for number, said in _statements(text):
-        depth = _depth(said, path)
+    for number, statement in _statements(text):
+        depth = _depth_of(statement, path)
         if depth > deepest:
             line, deepest = number, depth
     return line
 
 
 def _statements(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """First line of each statement, and what it says under the header that it stands below."""
-    header = held = ""
+    """The first line of each statement, and its parsed value under the table header above it."""
+    header = pending = ""
     start = 0
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-        if held and not any(end in line for end in _ENDS):
-            held += f"{line}\n"
+        if pending and not any(end in line for end in _ENDS):
+            pending += f"{line}\n"
             continue
-        if not held:
+        if not pending:
             start = number
             if line.lstrip().startswith("["):
                 header = ""
-        held += f"{line}\n"
+        pending += f"{line}\n"
         try:
-            said = tomllib.loads(header + held)
+            statement = tomllib.loads(header + pending)
         except tomllib.TOMLDecodeError:
             continue
         if line.lstrip().startswith("[") and start == number:
-            header = held
-        held = ""
-        yield start, said
+            header = pending
+        pending = ""
+        yield start, statement
 
 
-def _depth(said: Any, path: tuple[str, ...]) -> int:
+def _depth_of(table: Any, path: tuple[str, ...]) -> int:
     for depth, name in enumerate(path):
-        if not isinstance(said, dict) or name not in said:
+        if not isinstance(table, dict) or name not in table:
             return depth
-        said = said[name]
+        table = table[name]
     return len(path)

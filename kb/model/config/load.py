@@ -1,4 +1,4 @@
-"""Layers become Settings, and what is wrong in one is named with its place.
+"""Loads Settings from layers; an error names the layer, the key and, in a file, the line.
 
 Later layers win: defaults, the user's config.toml, the home's kb.toml and config.toml, KB_CFG,
 --cfg. Tables are merged key by key, lists are replaced.
@@ -18,10 +18,10 @@ from kb.model.config.lines import line_of
 from kb.model.config.project import (
     BYTES_MAX,
     ProjectFiles,
-    acceptable,
-    accepted_values,
-    harmless,
-    leads_out,
+    allowed_if_accepted,
+    always_allowed,
+    escaping_path,
+    restricted_values,
 )
 from kb.model.config.sections import (
     FILLED_IN,
@@ -39,14 +39,14 @@ _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class _Wrong(Exception):
-    """A table is not what settings look like."""
+class _InvalidSettings(Exception):
+    """A table has unknown keys or invalid values."""
 
-    def __init__(self, path: _KeyPath, detail: str, *, alone: bool = True) -> None:
+    def __init__(self, path: _KeyPath, detail: str, *, is_final: bool = True) -> None:
         """Keep the key's path; `alone` is false where another layer may yet make it right."""
         super().__init__(detail)
         self.path = path
-        self.alone = alone
+        self.is_final = is_final
 
 
 def load(
@@ -59,31 +59,31 @@ def load(
 ) -> Settings:
     """Read the layers into Settings.
 
-    `files` that are absent are passed over. `overrides` are KEY=VALUE, KEY+=VALUE, names of files
-    (without `.toml`) in the folders of `load_path`, the first one that has it, or files; KB_CFG
-    holds more of them, parted by newlines. Whatever file of them is the `project`'s counts as far
-    as it is harmless, or the user has accepted it; `warn` hears of what does not. Raises
-    ConfigError that names the layer, the key and, in a file, the line.
+    Missing `files` are skipped. An override is KEY=VALUE, KEY+=VALUE, the name of a file (without
+    `.toml`) in the first folder of `load_path` that has it, or a path; KB_CFG holds more overrides,
+    separated by newlines. A file of the `project` is used in full if the user accepted it, else
+    only its harmless keys; `warn` is called for ignored keys. Raises ConfigError, which names the
+    layer, the key and, in a file, the line.
     """
     env = os.environ if env is None else env
     layers = _Layers(project, warn or (lambda _: None))
     for file in files:
         if file.is_file():
-            layers.take_file(file)
+            layers.add_file(file)
     for override in (*filter(None, env.get("KB_CFG", "").split("\n")), *overrides):
         match = _ASSIGNMENT.fullmatch(override)
         if match is None:
-            layers.take_file(_file_meant(override, load_path))
+            layers.add_file(_override_file(override, load_path))
         else:
-            layers.take_assignment(override, *match.groups())
+            layers.add_assignment(override, *match.groups())
     return layers.settings()
 
 
-def _file_meant(override: str, load_path: Sequence[Path]) -> Path:
+def _override_file(override: str, load_path: Sequence[Path]) -> Path:
     file = os.path.expanduser(override)
     name = PurePosixPath(f"{override}.toml")
-    # A name leads down from these folders, never up or away. They come before the working
-    # directory, which may be a stranger's.
+    # A name never leads out of these folders. They are searched before the working directory,
+    # which may belong to somebody else.
     is_name = file == override and not (override.startswith("./") or name.is_absolute())
     if is_name and ".." not in name.parts:
         for folder in load_path:
@@ -91,12 +91,12 @@ def _file_meant(override: str, load_path: Sequence[Path]) -> Path:
                 return folder / name
     if os.path.exists(file):
         return Path(file)
-    looked = "".join(f", nor {name} in {folder}" for folder in load_path)
-    raise ConfigError(f"neither KEY=VALUE nor a file{looked}", place=f"--cfg {override}")
+    searched = "".join(f", nor {name} in {folder}" for folder in load_path)
+    raise ConfigError(f"neither KEY=VALUE nor a file{searched}", place=f"--cfg {override}")
 
 
 class _Layers:
-    """What the layers so far say together, and where each topic was said."""
+    """Merges the layers, and remembers where each topic was defined."""
 
     def __init__(self, project: ProjectFiles | None, warn: Callable[[str], None]) -> None:
         self._project = project
@@ -106,53 +106,60 @@ class _Layers:
         self._subjects: dict[str, str] = {}
         self._authors: dict[str, TopicAuthor] = {}
 
-    def take_file(self, file: Path) -> None:
-        """A file's tables. Raises ConfigError with its line."""
+    def add_file(self, file: Path) -> None:
+        """Merge a file's tables. Raises ConfigError with the line."""
         project = self._project if self._project and self._project.has(file) else None
         if project:
             project.check_inside(file)
         data = _read(file)
-        table, place = _checked(file, data)
+        table, place = _parse_file(file, data)
         if project is None:
-            self._take(table, place, "user")
+            self._add_table(table, place, "user")
         elif project.accepts(data):
-            kept, never = acceptable(table)
-            if out := leads_out(kept):
-                detail = f"{'.'.join(out)}: of a project it lies below its {project.home.name}"
-                raise ConfigError(detail, place=place(out))
-            self._tell(file, never, "is for your own settings alone, so that it does not count")
-            self._take(kept, place, "project")
+            allowed, ignored = allowed_if_accepted(table)
+            if escaping_key := escaping_path(allowed):
+                detail = (
+                    f"{'.'.join(escaping_key)}: of a project it lies below its {project.home.name}"
+                )
+                raise ConfigError(detail, place=place(escaping_key))
+            self._warn_ignored(
+                file, ignored, "is for your own settings alone, so that it does not count"
+            )
+            self._add_table(allowed, place, "project")
         else:
-            kept, left_out = harmless(table)
-            left_out += self._not_theirs(kept)
-            self._tell(file, left_out, project.hint(file))
-            self._take(kept, place, "stranger")
+            allowed, ignored = always_allowed(table)
+            ignored += self._drop_user_topics(allowed)
+            self._warn_ignored(file, ignored, project.hint(file))
+            self._add_table(allowed, place, "stranger")
 
-    def _not_theirs(self, table: dict[str, Any]) -> list[str]:
-        """Take out topics of the user's own, which a project could show to others or reach by."""
+    def _drop_user_topics(self, table: dict[str, Any]) -> list[str]:
+        """Remove the user's own topics from a project's table; returns their keys.
+
+        Otherwise a project could show them to others, or make them read other folders.
+        """
         topics = _topics(table)
-        known = _topics(self._merged)
-        mine = [
+        merged = _topics(self._merged)
+        user_topics = [
             name
             for name in topics
             if self._authors.get(name, "user") == "user"
-            and not {"subjects", "learned"}.isdisjoint(known.get(name, ()))
+            and not {"subjects", "learned"}.isdisjoint(merged.get(name, ()))
         ]
-        for name in mine:
+        for name in user_topics:
             del topics[name]
-        return [f"kb.topic.{name}" for name in mine]
+        return [f"kb.topic.{name}" for name in user_topics]
 
-    def _tell(self, file: Path, keys: list[str], why: str) -> None:
+    def _warn_ignored(self, file: Path, keys: list[str], why: str) -> None:
         if keys:
             self._warn(f"{file}: {', '.join(keys)} {why}")
 
-    def take_assignment(self, whole: str, key: str, operator: str, raw: str) -> None:
-        """One KEY=VALUE or KEY+=VALUE. Raises ConfigError with the flag as it was typed."""
+    def add_assignment(self, whole: str, key: str, operator: str, raw: str) -> None:
+        """Merge one KEY=VALUE or KEY+=VALUE. Raises ConfigError with the flag as typed."""
         parts = key.split(".")
         value = _value(raw)
         if operator == "+=":
             value = [
-                *_looked_up(self._merged, parts),
+                *_current_list(self._merged, parts),
                 *(value if isinstance(value, list) else [value]),
             ]
         table: dict[str, Any] = {}
@@ -162,55 +169,57 @@ class _Layers:
         inner[parts[-1]] = value
         client = table.get("client")
         if isinstance(client, dict) and "token" in client:
-            # Others on the machine see the arguments of a command.
+            # Other users of the machine can see the arguments of a command.
             detail = "a token is not for the command line; set KB_TOKEN, or say it in a file"
             raise ConfigError(detail, place="--cfg client.token")
 
         def place(_: _KeyPath) -> str:
             return f"--cfg {whole}"
 
-        _check(table, place)
-        self._take(table, place, "user")
+        _validate(table, place)
+        self._add_table(table, place, "user")
 
-    def _take(self, table: dict[str, Any], place: _Place, author: TopicAuthor) -> None:
-        for name, said in _topics(table).items():
+    def _add_table(self, table: dict[str, Any], place: _Place, author: TopicAuthor) -> None:
+        for name, topic in _topics(table).items():
             if name not in self._topics:
                 self._topics[name] = place(("kb", "topic", name))
-            if "subjects" in said:
+            if "subjects" in topic:
                 self._subjects[name] = place(("kb", "topic", name, "subjects"))
-            is_strange = self._authors.get(name) == "stranger"
-            if "subjects" in said if author == "user" else not is_strange:
+            is_untrusted = self._authors.get(name) == "stranger"
+            if "subjects" in topic if author == "user" else not is_untrusted:
                 self._authors[name] = author
         _merge(self._merged, table)
 
     def settings(self) -> Settings:
-        """All of it. Raises ConfigError where the layers are wrong together."""
+        """The merged settings. Raises ConfigError if the layers contradict each other."""
         try:
-            said = _typed(self._merged)
-        except _Wrong as wrong:
-            raise ConfigError(str(wrong), place="the settings") from None
-        topics = {name: self._placed(name, topic) for name, topic in said.kb.topic.items()}
-        return msgspec.structs.replace(said, kb=KbSettings(topic=topics))
+            settings = _to_settings(self._merged)
+        except _InvalidSettings as error:
+            raise ConfigError(str(error), place="the settings") from None
+        topics = {name: self._with_origin(name, topic) for name, topic in settings.kb.topic.items()}
+        return msgspec.structs.replace(settings, kb=KbSettings(topic=topics))
 
-    def _placed(self, name: str, topic: TopicSettings) -> TopicSettings:
-        # One that is off may be half said: it can be turned off where it is not defined.
+    def _with_origin(self, name: str, topic: TopicSettings) -> TopicSettings:
+        # A disabled topic may be incomplete: a layer may disable a topic that it does not define.
         if topic.enable and not topic.subjects:
             detail = f"kb.topic.{name}.subjects: say the folder in which its subjects lie"
             raise ConfigError(detail, place=self._topics[name])
         author = self._authors.get(name, "user")
-        return msgspec.structs.replace(topic, said_at=self._subjects.get(name, ""), said_by=author)
+        return msgspec.structs.replace(
+            topic, defined_at=self._subjects.get(name, ""), defined_by=author
+        )
 
 
-def accepted_by(file: Path, data: bytes) -> list[str]:
-    """What a settings file of a project, with these bytes, says that counts only once accepted.
+def restricted_settings(file: Path, data: bytes) -> list[str]:
+    """The settings in a project's file that are used only once the user accepts the file.
 
-    As KEY = VALUE. Raises ConfigError for what is wrong in it.
+    Each is KEY = VALUE. `data` holds the bytes of the file. Raises ConfigError if it is invalid.
     """
-    return accepted_values(_checked(file, data)[0])
+    return restricted_values(_parse_file(file, data)[0])
 
 
-def _checked(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
-    """A file's tables, and where in it a key stands. Raises ConfigError with the line."""
+def _parse_file(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
+    """A file's tables, and a function from a key to its line. Raises ConfigError with the line."""
     try:
         text = data.decode()
         table = tomllib.loads(text)
@@ -223,17 +232,17 @@ def _checked(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
         line = line_of(text, path)
         return f"{file}:{line}" if line else str(file)
 
-    _check(table, place)
+    _validate(table, place)
     return table, place
 
 
-def _check(table: dict[str, Any], place: _Place) -> None:
+def _validate(table: dict[str, Any], place: _Place) -> None:
     try:
-        _typed(table)
-    except _Wrong as wrong:
-        # Settings that do not go together: another layer may yet change one of them.
-        if wrong.alone:
-            raise ConfigError(str(wrong), place=place(wrong.path)) from None
+        _to_settings(table)
+    except _InvalidSettings as error:
+        # Values that contradict each other are no error yet: a later layer may change one.
+        if error.is_final:
+            raise ConfigError(str(error), place=place(error.path)) from None
 
 
 def _read(file: Path) -> bytes:
@@ -254,12 +263,12 @@ def _value(raw: str) -> Any:
         return raw
 
 
-def _looked_up(merged: dict[str, Any], parts: list[str]) -> list[Any]:
-    found: Any = msgspec.to_builtins(Settings())
-    _merge(found, merged)
+def _current_list(merged: dict[str, Any], parts: list[str]) -> list[Any]:
+    current: Any = msgspec.to_builtins(Settings())
+    _merge(current, merged)
     for part in parts:
-        found = found.get(part, []) if isinstance(found, dict) else []
-    return list(found) if isinstance(found, list | tuple) else [found]
+        current = current.get(part, []) if isinstance(current, dict) else []
+    return list(current) if isinstance(current, list | tuple) else [current]
 
 
 def _merge(into: dict[str, Any], table: dict[str, Any]) -> None:
@@ -276,44 +285,46 @@ def _topics(table: dict[str, Any]) -> dict[str, Any]:
     return topics if isinstance(topics, dict) else {}
 
 
-def _typed(table: dict[str, Any]) -> Settings:
+def _to_settings(table: dict[str, Any]) -> Settings:
     """A table as Settings. Raises _Wrong."""
-    for name, said in _topics(table).items():
+    for name, topic in _topics(table).items():
         path = ("kb", "topic", name)
         if not _TOPIC_ID.fullmatch(name):
-            raise _Wrong(path, f"kb.topic.{name}: an id has letters, digits, - and _, at most 64")
-        for key in FILLED_IN if isinstance(said, dict) else ():
-            if key in said:
-                raise _Wrong((*path, key), f"unknown setting kb.topic.{name}.{key}")
-        # By itself, for in the whole its name would be missing from the message.
-        _converted(said, TopicSettings, path)
-    return _converted(table, Settings)
+            raise _InvalidSettings(
+                path, f"kb.topic.{name}: an id has letters, digits, - and _, at most 64"
+            )
+        for key in FILLED_IN if isinstance(topic, dict) else ():
+            if key in topic:
+                raise _InvalidSettings((*path, key), f"unknown setting kb.topic.{name}.{key}")
+        # Converted separately, because the message for the whole would lack the topic's name.
+        _convert(topic, TopicSettings, path)
+    return _convert(table, Settings)
 
 
-def _converted(said: Any, kind: type[_T], above: _KeyPath = ()) -> _T:
+def _convert(table: Any, kind: type[_T], above: _KeyPath = ()) -> _T:
     try:
-        return msgspec.convert(said, kind, strict=True)
+        return msgspec.convert(table, kind, strict=True)
     except msgspec.ValidationError as error:
         detail, _, below = str(error).partition(" - at `$")
         unknown = re.search(r"unknown field `([^`]*)`", detail)
         names = (*above, *below.rstrip("`").split("."), unknown.group(1) if unknown else "")
         key = ".".join(filter(None, names))
         path = tuple(name.partition("[")[0] for name in names if name)
-        raise _Wrong(
+        raise _InvalidSettings(
             path,
-            f"unknown setting {key}{_meant(key, above)}" if unknown else f"{key}: {detail}",
-            alone=not isinstance(error.__cause__, ValueError),
+            f"unknown setting {key}{_suggestion(key, above)}" if unknown else f"{key}: {detail}",
+            is_final=not isinstance(error.__cause__, ValueError),
         ) from None
 
 
-def _meant(key: str, above: _KeyPath) -> str:
+def _suggestion(key: str, above: _KeyPath) -> str:
     import difflib
 
-    known = [
+    setting_names = [
         f"{section}.{name}"
-        for section, said in msgspec.to_builtins(Settings()).items()
-        for name in said
+        for section, values in msgspec.to_builtins(Settings()).items()
+        for name in values
     ]
-    known += [".".join((*above, name)) for name in TOPIC_KEYS if above]
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    setting_names += [".".join((*above, name)) for name in TOPIC_KEYS if above]
+    matches = difflib.get_close_matches(key, setting_names, n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""

@@ -1,10 +1,10 @@
-"""Where settings are written."""
+"""Paths of the settings files."""
 
 from pathlib import Path
 from typing import Final
 
 HOME_CONFIGS: Final = ("kb.toml", "config.toml")
-"""In a home."""
+"""Names of the settings files in a home."""
 
 
 def user_config() -> Path:

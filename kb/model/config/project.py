@@ -1,4 +1,4 @@
-"""What may the settings of a project say?"""
+"""The limits of a project's settings: which keys are used before and after `kb trust`."""
 
 import copy
 import os
@@ -12,8 +12,8 @@ from kb.errors import ConfigError
 
 BYTES_MAX: Final = 1 << 20
 
-# What only shapes how the project's own text is cut, ranked and listed. Whatever sends, reaches,
-# runs, removes or lifts a bound is not here.
+# Keys that only affect how the project's own text is cut, ranked and listed. Keys that send, reach,
+# run or remove something, or lift a limit, are not here.
 _HARMLESS: Final = frozenset(
     (
         "ingest.extensions",
@@ -32,94 +32,94 @@ _HARMLESS: Final = frozenset(
         "search.entity_boost",
     )
 )
-# `learned` is not here: it puts texts into system prompts that nobody asked for. Nor is
-# `visibility`: a folder of the project holds files of the user's, too, which it could show.
-_HARMLESS_OF_TOPICS: Final = frozenset(
+# Without `learned`, which puts texts into system prompts, and without `visibility`, which could
+# show the user's own files in the project's folder to others.
+_HARMLESS_TOPIC_KEYS: Final = frozenset(
     ("enable", "title", "introduction", "description", "subjects", "disabled", "index")
 )
-_OF_USERS_ALONE: Final = frozenset(("pack.trusted_keys", "notebook.token_host"))
+_USER_ONLY: Final = frozenset(("pack.trusted_keys", "notebook.token_host"))
 
 
 class ProjectFiles(Struct, frozen=True, kw_only=True):
-    """Settings files that come with a project, and so from whoever wrote it."""
+    """The settings files of a project, which come from whoever wrote the project."""
 
     home: Path
     """The project's `.kb`."""
     root: Path
-    """What lies below it is the project's; a real path."""
+    """The project's folder, as a real path."""
     accepts: Callable[[bytes], bool]
-    """Whether the user has accepted a file that holds these bytes."""
+    """Whether the user has accepted a file with these bytes."""
 
     def has(self, file: Path) -> bool:
-        """Whether a file is the project's, by its name or by where that leads."""
-        return file.is_relative_to(self.home) or _real(file).is_relative_to(self.root)
+        """Whether a file belongs to the project, by its path or its real path."""
+        return file.is_relative_to(self.home) or _real_path(file).is_relative_to(self.root)
 
     def hint(self, file: Path) -> str:
-        """Why a key in a file of the project does not count, and what lets it."""
-        if _real(file).is_relative_to(_real(self.home)):
+        """Why a key in a file of the project is ignored, and what changes that."""
+        if _real_path(file).is_relative_to(_real_path(self.home)):
             return f"comes with the project, and counts only after `kb trust {self.home.parent}`"
         return f"lies in a project, and counts only from {self.home}/config.d after `kb trust`"
 
     def check_inside(self, file: Path) -> None:
-        """Raise ConfigError for what is no plain file, or one that only a link makes its own."""
-        if not _real(file).is_relative_to(self.root):
+        """Raise ConfigError unless a file is regular and its real path is in the project."""
+        if not _real_path(file).is_relative_to(self.root):
             raise ConfigError("a link that leads out of the project", place=file)
         if not file.is_file():
             raise ConfigError("not a regular file", place=file)
 
 
-def _real(file: Path) -> Path:
+def _real_path(file: Path) -> Path:
     return Path(os.path.realpath(file))
 
 
-def harmless(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What a project's table may say to anyone, and the keys that only the user can let count."""
-    kept, left_out = _kept(table, lambda key: key in _HARMLESS or key == "kb.topic")
-    for name, said in kept.get("kb", {}).get("topic", {}).items():
-        for key in sorted(said.keys() - _HARMLESS_OF_TOPICS):
+def always_allowed(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Split a project's table into the part that is always used, and the other keys."""
+    allowed, left_out = _split(table, lambda key: key in _HARMLESS or key == "kb.topic")
+    for name, topic in allowed.get("kb", {}).get("topic", {}).items():
+        for key in sorted(topic.keys() - _HARMLESS_TOPIC_KEYS):
             left_out.append(f"kb.topic.{name}.{key}")
-            del said[key]
-    return kept, left_out
+            del topic[key]
+    return allowed, left_out
 
 
-def acceptable(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What a project's table may say once the user has accepted it, and the keys it never may."""
-    return _kept(table, lambda key: key not in _OF_USERS_ALONE)
+def allowed_if_accepted(table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Split a project's table into the part used once accepted, and the keys never used."""
+    return _split(table, lambda key: key not in _USER_ONLY)
 
 
-def leads_out(table: dict[str, Any]) -> tuple[str, ...] | None:
-    """The key of a path that leads out of the project's `.kb`, accepted or not; None where none.
+def escaping_path(table: dict[str, Any]) -> tuple[str, ...] | None:
+    """The key of a path that leads out of the project's `.kb`, or None.
 
-    Links are looked at where the folder is opened.
+    Links are not resolved here, but when the folder is opened.
     """
-    said = table.get("notebook", {}).get("path", "")
-    is_out = os.path.isabs(said) or said.startswith("~") or ".." in Path(said).parts
+    path = table.get("notebook", {}).get("path", "")
+    is_out = os.path.isabs(path) or path.startswith("~") or ".." in Path(path).parts
     return ("notebook", "path") if is_out else None
 
 
-def accepted_values(table: dict[str, Any]) -> list[str]:
-    """What a project's table says that counts only once it is accepted, as KEY = VALUE."""
-    kept, _ = acceptable(table)
-    _, left_out = harmless(copy.deepcopy(kept))
-    return [f"{key} = {_value(kept, key.split('.'))!r}" for key in left_out]
+def restricted_values(table: dict[str, Any]) -> list[str]:
+    """The settings of a project's table that are used only once accepted, as KEY = VALUE."""
+    allowed, _ = allowed_if_accepted(table)
+    _, left_out = always_allowed(copy.deepcopy(allowed))
+    return [f"{key} = {_value(allowed, key.split('.'))!r}" for key in left_out]
 
 
 def _value(table: dict[str, Any], path: list[str]) -> Any:
-    found: Any = table
+    value: Any = table
     for name in path:
-        found = found[name]
-    return found
+        value = value[name]
+    return value
 
 
-def _kept(
-    table: dict[str, Any], is_kept: Callable[[str], bool]
+def _split(
+    table: dict[str, Any], is_allowed: Callable[[str], bool]
 ) -> tuple[dict[str, Any], list[str]]:
-    kept: dict[str, Any] = {}
+    allowed: dict[str, Any] = {}
     left_out: list[str] = []
-    for section, said in table.items():
-        for key, value in said.items():
-            if is_kept(f"{section}.{key}"):
-                kept.setdefault(section, {})[key] = value
+    for section, keys in table.items():
+        for key, value in keys.items():
+            if is_allowed(f"{section}.{key}"):
+                allowed.setdefault(section, {})[key] = value
             else:
                 left_out.append(f"{section}.{key}")
-    return kept, left_out
+    return allowed, left_out

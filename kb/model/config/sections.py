@@ -1,4 +1,4 @@
-"""The records that settings are read into, one to a section."""
+"""The records of the settings, one for each section. Field names are the settings' keys."""
 
 from typing import Annotated, Final, Literal
 
@@ -17,7 +17,7 @@ _Patterns = Annotated[tuple[_Pattern, ...], Meta(max_length=256)]
 
 
 class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is taken in."""
+    """Limits and file types of ingest."""
 
     file_bytes_max: _Positive = 64 << 20
     extensions: tuple[str, ...] = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
@@ -26,7 +26,7 @@ class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ChunkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How passages are cut, in tokens of the embedding model."""
+    """Sizes of chunks, in tokens of the embedding model."""
 
     tokens_max: Annotated[int, Meta(ge=32, le=8192)] = 256
     overlap_tokens: _NotNegative = 32
@@ -39,7 +39,7 @@ class ChunkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class EntrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How passages of entries are cut, in tokens of the model, which may read fewer."""
+    """Sizes of chunks of entries, in tokens of the model, whose own limit may be lower."""
 
     tokens_max: Annotated[int, Meta(ge=32, le=8192)] = 512
     overlap_tokens: _NotNegative = 50
@@ -52,20 +52,20 @@ class EntrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which model embeds; an empty `model` is the built-in one."""
+    """The embedding model; an empty `model` is the built-in one."""
 
     kind: EmbedderKind = "onnx"
     model: str = ""
     threads: _NotNegative = 0
-    """0 takes every core."""
+    """0 uses every core."""
     query_prefix: str = ""
     passage_prefix: str = ""
     scripts: tuple[str, ...] = ()
-    """Scripts that the model reads, where the model does not say so itself."""
+    """Scripts that the model can read, if the model does not declare them itself."""
 
 
 class WorkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the worker pool works."""
+    """The worker pool."""
 
     threads: Annotated[int, Meta(ge=1, le=64)] = 2
     lease_ms: Annotated[int, Meta(ge=1000)] = 120_000
@@ -73,28 +73,28 @@ class WorkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How candidates become hits."""
+    """How candidates are ranked and become hits."""
 
     fusion: Literal["spaced", "plain"] = "spaced"
     rrf_k: _Positive = 60
     lexical_weight: _Share = 0.5
     lexical_top_share: _Share = 0.2
-    """Of what a passage with all of the words could score: less than that is no full hit."""
+    """Share of the highest possible lexical score below which a chunk is no full hit."""
     feedback_passages: _NotNegative = 3
-    """The best so far that the dense leg moves its query towards; 0 for none."""
+    """How many of the best chunks the dense leg moves its query towards; 0 for none."""
     feedback_weight: _Share = 0.2
     candidates: _Positive = 200
-    """Candidates that each leg brings, or k where that is more."""
+    """Candidates of each leg; k if that is more."""
     mmr_similarity: _Share = 0.95
-    """Passages at least this alike can crowd each other out."""
+    """Cosine similarity from which chunks count as alike."""
     mmr_crowd: _Positive = 2
-    """How many alike may stand before the next one has to wait."""
+    """How many chunks that are alike may follow before the next one is moved back."""
     entity_boost: Annotated[float, Meta(ge=1.0)] = 1.5
     query_chars_max: _Positive = 8_192
 
 
 class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the caches are kept."""
+    """The lexical and dense caches."""
 
     dense_mode: Literal["auto", "exact", "hnsw"] = "auto"
     crossover_rows: _Positive = 1_000_000
@@ -102,52 +102,52 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What may be fetched, and how much of it."""
+    """Which web pages may be fetched, and the limits of a fetch."""
 
     allow: tuple[str, ...] = ()
-    """Hosts, addresses and networks that are fetched from although they are not public, with
-    `:port` or without."""
+    """Hosts, addresses and networks that may be fetched from although they are not public, with or
+    without `:port`."""
     bytes_max: Annotated[int, Meta(ge=1)] = 32 << 20
-    """Of one page, unpacked."""
+    """Of one page, after decompression."""
     total_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
-    """For one page with its redirects."""
+    """For one page including its redirects."""
     connect_s: Annotated[float, Meta(gt=0, le=3600)] = 10.0
     hops_max: Annotated[int, Meta(ge=0)] = 5
     user_agent: Annotated[str, Meta(pattern=r"^[!-~]([ -~]*[!-~])?\Z")] = f"kb/{__version__}"
     robots: bool = True
-    """Whether robots.txt is respected where links are followed."""
+    """Whether robots.txt is respected when links are followed."""
 
 
 class LlmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which language model is asked, and how long it may take. Keys are no settings."""
+    """The language model and its time limits. API keys are not settings."""
 
     provider: Literal["none", "ollama", "anthropic", "openai"] = "none"
     model: Annotated[str, Meta(max_length=200)] = ""
     base_url: Annotated[str, Meta(max_length=2_000)] = ""
-    """Empty is the provider's own."""
+    """Empty is the provider's own URL."""
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 120.0
-    """Without a word from the server; `tries` times that for a question as a whole."""
+    """Longest silence of the server; a question as a whole may take `tries` times that."""
     tries: Annotated[int, Meta(ge=1, le=10)] = 3
     answer_tokens_max: Annotated[int, Meta(ge=1, le=1_000_000)] = 4_096
-    """For anthropic, which wants to be told."""
+    """For anthropic, which requires a limit."""
 
 
 class CompactSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What compaction may take away."""
+    """How long compaction keeps what is no longer needed."""
 
     grace_min: _NotNegative = 60
     model_days: _NotNegative = 7
-    """How long `kb embedder set --rollback` can bring back the model before."""
+    """How long `kb embedder set --rollback` can restore the previous model."""
     tombstone_days: _NotNegative = 30
 
 
 class PackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whose packs are trusted."""
+    """The signers whose packs are trusted."""
 
     trusted_keys: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9+/]{43}=\Z")], ...], Meta(max_length=256)
     ] = ()
-    """Public keys in base64: what they signed is taken without a warning."""
+    """Public keys in base64; packs that they signed are accepted without a warning."""
 
 
 TopicAuthor = Literal["user", "project", "stranger"]
@@ -164,95 +164,95 @@ class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     subjects: Annotated[str, Meta(pattern=r"\A[^\0]+\Z")] = ""
     """The folder. A topic that is enabled must have one."""
     learned: _Patterns = ()
-    """Slugs and globs of subjects that the system prompt holds from the start."""
+    """Slugs and globs of subjects that the system prompt includes from the start."""
     disabled: _Patterns = ()
-    """Slugs and globs of subjects that nobody can learn."""
+    """Slugs and globs of subjects that cannot be learned."""
     index: bool = True
-    """Whether searches find its subjects too."""
+    """Whether searches find its subjects, too."""
     visibility: Visibility = "private"
     """Who may learn it and find its subjects; private is for the home's own user."""
-    said_at: str = ""
-    """Where `subjects` was said. `load` fills in this and the next; no layer may."""
-    said_by: TopicAuthor = "user"
-    """Whose files say it; `stranger`, where they come with a project that is not trusted."""
+    defined_at: str = ""
+    """File and line of `subjects`. `load` sets this and `defined_by`; no layer may."""
+    defined_by: TopicAuthor = "user"
+    """Whose file defines it; `stranger` for a project that is not trusted."""
 
 
-FILLED_IN: Final = ("said_at", "said_by")
+FILLED_IN: Final = ("defined_at", "defined_by")
 TOPIC_KEYS: Final = tuple(k for k in TopicSettings.__struct_fields__ if k not in FILLED_IN)
-"""What a layer may say of a topic."""
+"""The keys of a topic that a layer may set."""
 
 
 class NotebookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where notes are kept."""
+    """The notebook's folder and its remote."""
 
     path: Annotated[str, Meta(pattern=r"\A[^\0]*\Z", max_length=4_096)] = ""
-    """The folder, named from the home where it is not absolute; empty is `notebook`."""
+    """The folder, relative to the home unless absolute; empty is `notebook`."""
     push: bool = False
     """Whether its branch is pushed to its `origin` after commits."""
     token_host: Annotated[
         str, Meta(pattern=r"\A(?:\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::[0-9]{1,5})?\Z", max_length=300)
     ] = ""
-    """The one host, as HOST or HOST:PORT, that may have KB_NOTEBOOK_TOKEN when it asks for it."""
+    """The one host, as HOST or HOST:PORT, that KB_NOTEBOOK_TOKEN is sent to on request."""
 
 
 class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where `kb serve` listens, and what it lets in."""
+    """Where `kb serve` listens, and the limits of its requests."""
 
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 7777
-    """0 takes a free one."""
+    """0 takes a free port."""
     hosts: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
-    """Names that requests may ask for, beside those of this machine and `host`; no port."""
+    """Host names that requests may use besides those of this machine and `host`; without port."""
     origins: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
-    """Other sites whose pages may ask from a browser, as `https://example.org`."""
+    """Other sites whose pages may send requests from a browser, such as `https://example.org`."""
     body_bytes_max: Annotated[int, Meta(ge=1, le=64 << 20)] = 1 << 20
     header_bytes_max: Annotated[int, Meta(ge=1_024, le=1 << 20)] = 32 << 10
     concurrency_max: Annotated[int, Meta(ge=1, le=1_000)] = 32
-    """Requests that are worked on at once; others are told to come again."""
+    """Requests processed at once; others are told to retry."""
     long_max: Annotated[int, Meta(ge=1, le=1_000)] = 8
-    """As many again that may wait for a language model, a page or a parser."""
+    """Additional requests that may wait for a language model, a page or a parser."""
     connections_max: Annotated[int, Meta(ge=1, le=10_000)] = 256
     streams_max: Annotated[int, Meta(ge=1, le=10_000)] = 64
-    """Answers at once that come piece by piece; they are counted apart from the other requests."""
+    """Streamed responses at once; they are counted separately from other requests."""
     stream_s: Annotated[float, Meta(gt=0, le=86_400)] = 600.0
-    """How long one of them lasts."""
+    """How long a streamed response lasts."""
     upload_bytes_max: Annotated[int, Meta(ge=1, le=1 << 30)] = 64 << 20
-    """Largest file that is handed in."""
+    """Largest uploaded file."""
     head_s: Annotated[float, Meta(gt=0, le=3600)] = 10.0
-    """How long a request may take to say what it wants."""
+    """How long a client may take to send the request head."""
     body_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
     unread_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
-    """How long an answer waits for its reader."""
+    """How long a response waits for its reader."""
     idle_s: Annotated[int, Meta(ge=1, le=3600)] = 5
-    """How long a connection is kept between two requests."""
+    """How long a connection stays open between two requests."""
 
 
 class ClientSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which server the command line asks, where it is to ask one."""
+    """The server that the command line sends its requests to, if any."""
 
     server: Annotated[str, Meta(max_length=2_000)] = ""
-    """Its address; empty is the homes on this machine."""
+    """Its URL; empty for the homes on this machine."""
     token: Annotated[str, Meta(max_length=1_000)] = ""
-    """KB_TOKEN comes before it."""
+    """KB_TOKEN takes precedence."""
     insecure: bool = False
     """Whether a token may be sent over plain http to another machine."""
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
-    """Without a word from the server, and for an answer as a whole where nothing is uploaded."""
+    """Longest silence of the server; without an upload also the limit of the whole request."""
 
     def __repr__(self) -> str:
-        """Without the token, which is for nobody to read."""
+        """Without the token, which must not be shown."""
         return f"ClientSettings(server={self.server!r})"
 
 
 class KbSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be learned."""
+    """The topics that can be learned."""
 
     topic: dict[str, TopicSettings] = msgspec.field(default_factory=dict)
-    """By id, in the order in which the layers name them first."""
+    """By id, in the order in which the layers first name them."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that can be set."""
+    """All settings."""
 
     ingest: IngestSettings = IngestSettings()
     chunk: ChunkSettings = ChunkSettings()

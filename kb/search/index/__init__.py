@@ -1,26 +1,26 @@
-"""Where might it be? Caches of words and of vectors that follow the store's change log."""
+"""How are candidates found fast? In the lexical and the dense indexes, which follow the log."""
 
+from kb.search.index.analysis import highlight_spans, normalize, terms
 from kb.search.index.dense import DenseIndex
-from kb.search.index.dense_files import discard, folder_name, folders_of_others
-from kb.search.index.follow import CatchUp
+from kb.search.index.dense_files import folder_name, remove_vectors, unused_folders
+from kb.search.index.hits import IndexHits, IndexStats
 from kb.search.index.lexical import LexicalIndex
-from kb.search.index.lexical_all import LexicalIndexes
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.search.index.lock import file_lock
-from kb.search.index.result import CacheStats, Hits
-from kb.search.index.words import highlight_spans, prepare, terms
+from kb.search.index.log_follower import CatchUpReport
 
 __all__ = [
-    "CacheStats",
-    "CatchUp",
+    "CatchUpReport",
     "DenseIndex",
-    "Hits",
+    "IndexHits",
+    "IndexStats",
     "LexicalIndex",
     "LexicalIndexes",
-    "discard",
     "file_lock",
     "folder_name",
-    "folders_of_others",
     "highlight_spans",
-    "prepare",
+    "normalize",
+    "remove_vectors",
     "terms",
+    "unused_folders",
 ]

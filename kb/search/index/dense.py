@@ -1,6 +1,6 @@
-"""The dense cache: vectors of passages, scanned exactly or, past a size, by a graph."""
+"""The dense index: vectors of chunks, searched by an exact scan or, when large, by HNSW."""
 
-# Long because searches, the log and compaction ask one object, which has one set of files.
+# Long because searching, following the log and compacting share one set of files.
 
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -13,29 +13,35 @@ from msgspec import Struct
 
 from kb.errors import StoreBusy
 from kb.model.job import LogEntry
-from kb.search.index import follow, hnsw, scan
+from kb.search.index import hnsw, log_follower, scan
 from kb.search.index.dense_files import (
     METRIC,
     SCHEMA_VERSION,
     DenseManifest,
-    findings,
+    damaged_files,
     folder_name,
-    live_only,
     load_manifest,
     map_segments,
-    marked_again,
     read_rows,
-    replaced,
-    sweep,
-    token_of,
+    remove_unnamed_files,
+    replace_rows,
+    segment_token,
+    with_marks,
+    without_dead_rows,
     write_manifest,
 )
-from kb.search.index.files import CacheDamaged, FileMark, intact, settled, untouched
-from kb.search.index.follow import CatchUp, Place
+from kb.search.index.files import (
+    CacheDamaged,
+    FileMark,
+    content_matches,
+    current_mark,
+    stat_matches,
+)
+from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.hnsw import Graph, GraphEntry
 from kb.search.index.lock import file_lock
-from kb.search.index.result import NO_HITS, CacheStats, Hits
-from kb.search.index.segments import Segment, SegmentWriter, in_memory, write_merged
+from kb.search.index.log_follower import CatchUpReport, LogPosition
+from kb.search.index.segments import Segment, SegmentWriter, memory_segment, write_merged
 from kb.search.index.threads import run_async
 from kb.store import chunks
 from kb.store.kv import ReadTxn
@@ -48,35 +54,35 @@ if TYPE_CHECKING:
     from kb.search.index.segments import Matrix, Numbers
 
 DenseMode = Literal["auto", "exact", "hnsw"]
-# See docs/adr/0003: below it a scan takes under 70 ms, a graph longer than that to load.
+# See docs/adr/0003: below it a scan takes under 70 ms; loading a graph takes longer than that.
 CROSSOVER_ROWS: Final = 1_000_000
 _EF: Final = 256
 _DEAD_SHARE_MAX: Final = 0.2
 _TAIL_SHARE_MAX: Final = 0.2
 
 
-class _View(Struct, frozen=True, kw_only=True):
-    """The cache opened once; replaced as a whole, so that a search never sees a half of two."""
+class _DenseSnapshot(Struct, frozen=True, kw_only=True):
+    """The index as opened; replaced as a whole, so that a search never mixes two versions."""
 
     digest: str
-    """Of the manifest; empty for a cache in memory."""
+    """Of the manifest; empty for an index in memory."""
     manifest: DenseManifest | None
     marks: tuple[FileMark, ...]
-    """How a stat knows the segments' files, which the manifest may not say after a copy."""
+    """Of the segments' files, with their current stat; a copy's differs from the manifest's."""
     segments: tuple[Segment, ...]
-    place: Place
+    position: LogPosition
 
     @property
-    def has_moved(self) -> bool:
-        """Whether the files are not known by what the manifest says of them."""
+    def has_new_marks(self) -> bool:
+        """Whether the files' stat differs from the manifest's."""
         return bool(self.manifest and self.manifest.marks(with_graph=False) != self.marks)
 
 
 class DenseIndex:
     """Vectors of one model under `folder`, following the store's log.
 
-    `mode` auto uses a graph from `crossover_rows` live rows on; `ef` is the graph's breadth of
-    search, and from the row count on its answers are those of the exact scan.
+    With `mode` auto it uses a graph from `crossover_rows` live rows on. `ef` is HNSW's breadth of
+    search; if it is at least the row count, the hits equal those of the exact scan.
     """
 
     def __init__(
@@ -97,20 +103,20 @@ class DenseIndex:
         self._mode = mode
         self._crossover_rows = crossover_rows
         self._ef = ef
-        self._view: _View | None = None
+        self._snapshot: _DenseSnapshot | None = None
         self._graph: tuple[GraphEntry, Graph | None] | None = None
         self._graph_lock = Lock()
-        self._unsound = False
+        self._is_damaged = False
 
-    def catch_up(self, store: Store, *, wait_s: float, rebuild: bool = False) -> CatchUp:
-        """Bring the cache level with the store, or say in the outcome why it is not.
+    def catch_up(self, store: Store, *, wait_s: float, rebuild: bool = False) -> CatchUpReport:
+        """Bring the index up to date with the store; the report says if and why it is behind.
 
-        Waits `wait_s` for another process that is at it. Damaged, missing or foreign files and a
-        log cut short lead to a rebuild, as does `rebuild`. Raises only the store's own errors.
+        Waits `wait_s` for another process that does the same. Damaged, missing or foreign files
+        and a truncated log lead to a rebuild, as does `rebuild`. Raises only the store's errors.
         """
-        outcome = follow.catch_up(self, store, wait_s, anew=rebuild or self._unsound)
-        self._unsound = self._unsound and not outcome.rebuilt
-        return outcome
+        report = log_follower.catch_up(self, store, wait_s, rebuild=rebuild or self._is_damaged)
+        self._is_damaged = self._is_damaged and not report.rebuilt
+        return report
 
     def search(
         self,
@@ -119,33 +125,38 @@ class DenseIndex:
         *,
         allowed: frozenset[int] | None = None,
         restrict_nos: frozenset[int] | None = None,
-    ) -> Hits:
-        """The `limit` passages nearest to the query (shape (dim,)) by cosine.
+    ) -> IndexHits:
+        """The `limit` chunks nearest to the query (shape (dim,)) by cosine.
 
-        `allowed` names the sources and `restrict_nos` the passages that may be found; None is
-        all. As many as there are survive, however few they let through.
+        `allowed` has the numbers of the sources and `restrict_nos` those of the chunks that may be
+        found; None is all. Filters apply before the limit.
         """
-        view = self._opened()
-        asked = scan.unit(query)
-        if view is None or asked is None or limit < 1 or not view.segments:
+        snapshot = self._ensure_open()
+        unit_query = scan.unit_vector(query)
+        if snapshot is None or unit_query is None or limit < 1 or not snapshot.segments:
             return NO_HITS
-        parts = list(view.segments)
-        if allowed is None and restrict_nos is None and self._uses_graph(view):
-            loaded = self._loaded_graph(view)
+        parts = list(snapshot.segments)
+        if allowed is None and restrict_nos is None and self._uses_graph(snapshot):
+            loaded = self._loaded_graph(snapshot)
             if loaded is not None:
-                return scan.rank_by_graph(parts, *loaded, asked, limit)
-        rows = scan.candidate_rows(parts, asked, limit, _numbers(allowed), _numbers(restrict_nos))
-        return scan.rank(parts, rows, asked, limit)
+                return scan.rank_by_graph(parts, *loaded, unit_query, limit)
+        rows = scan.candidate_rows(
+            parts, unit_query, limit, _to_array(allowed), _to_array(restrict_nos)
+        )
+        return scan.rank_exact(parts, rows, unit_query, limit)
 
     def vectors(self, nos: "list[int]") -> "tuple[Matrix, NDArray[np.bool_]]":
-        """Vectors of length 1, shape (len(nos), dim), zero where missing; and which are there."""
+        """Vectors of chunks, each of length 1 or zero if missing, and a mask of those present.
+
+        Shapes (len(nos), dim) and (len(nos),).
+        """
         import numpy as np
 
         wanted = np.asarray(nos, dtype=np.uint64)
         matrix = np.zeros((len(nos), self.dim), dtype=np.float32)
         present = np.zeros(len(nos), dtype=np.bool_)
-        view = self._opened()
-        for segment in view.segments if view else ():
+        snapshot = self._ensure_open()
+        for segment in snapshot.segments if snapshot else ():
             rows, there = segment.find(wanted)
             if there.all():
                 return segment.vectors[rows], there
@@ -156,264 +167,284 @@ class DenseIndex:
     @property
     def count(self) -> int:
         """Live rows."""
-        view = self._opened()
-        return sum(segment.live_rows for segment in view.segments) if view else 0
+        snapshot = self._ensure_open()
+        return sum(segment.live_rows for segment in snapshot.segments) if snapshot else 0
 
     @property
     def in_memory(self) -> bool:
-        """Whether it is held in memory alone, for want of a place to write."""
-        return self._view is not None and self._view.manifest is None
+        """Whether it exists only in memory, because nothing can be written."""
+        return self._snapshot is not None and self._snapshot.manifest is None
 
     @property
-    def has_moved(self) -> bool:
-        """Whether a stat did not know the files that are open; see follow.Cache."""
-        return self._view is not None and self._view.has_moved
+    def has_new_marks(self) -> bool:
+        """Whether the open files have another stat than recorded; see FollowingIndex."""
+        return self._snapshot is not None and self._snapshot.has_new_marks
 
-    def stats(self) -> CacheStats:
-        """How large the cache is, as this process has it open."""
-        view = self._opened()
-        manifest = view.manifest if view else None
+    def stats(self) -> IndexStats:
+        """The size of the index, as this process has it open."""
+        snapshot = self._ensure_open()
+        manifest = snapshot.manifest if snapshot else None
         entries = manifest.segments if manifest else ()
         graph = manifest.graph if manifest else None
-        return CacheStats(
-            watermark=view.place.watermark if view else -1,
+        return IndexStats(
+            watermark=snapshot.position.watermark if snapshot else -1,
             rows=self.count,
             dead_rows=sum(entry.dead for entry in entries),
-            segments=len(view.segments) if view else 0,
+            segments=len(snapshot.segments) if snapshot else 0,
             size_bytes=sum(mark.size_bytes for entry in entries for mark in entry.marks),
-            mode="hnsw" if view and graph and self._uses_graph(view) else "exact",
+            mode="hnsw" if snapshot and graph and self._uses_graph(snapshot) else "exact",
             in_memory=self.in_memory,
         )
 
     def verify(self) -> list[str]:
-        """Read every byte again and say what is not as written; the next catch-up rebuilds it."""
-        found = load_manifest(self.folder, self.fingerprint, self.dim)
-        if found is None:
+        """Read every byte and list the damaged files; the next catch-up rebuilds them."""
+        loaded = load_manifest(self.folder, self.fingerprint, self.dim)
+        if loaded is None:
             return ["dense: there is no sound manifest"]
-        manifest = found[1]
-        problems = findings(self.folder, manifest)
-        self._unsound = self._unsound or bool(problems)
+        manifest = loaded[1]
+        problems = damaged_files(self.folder, manifest)
+        self._is_damaged = self._is_damaged or bool(problems)
         graph = manifest.graph
-        if graph and not intact(self.folder, graph.file, by_hash=True):
-            # Not needed for a right answer: it is checked before each load, and made again.
+        if graph and not content_matches(self.folder, graph.file, by_hash=True):
+            # Searches do not depend on it: it is checked before each load, and rebuilt.
             problems.append(graph.file.name)
         return [f"dense: {problem}" for problem in problems]
 
     def verify_async(self) -> "Future[list[str]]":
-        """As `verify`, in a thread of its own."""
+        """As `verify`, in a background thread."""
         return run_async(self.verify)
 
     def merge(self, *, wait_s: float) -> str | None:
-        """Rewrite what is worn and make the graph where one is wanted and is missing or old.
+        """Compact segments, and rebuild the graph where one is wanted and is missing or outdated.
 
-        Worn is a segment of which over a fifth is dead; old a graph that a fifth of all rows
-        came after, or whose segment is worn. Returns why not, or None.
+        A segment is compacted if over a fifth of its rows are dead. A graph is outdated if over a
+        fifth of all rows are newer, or its segment is to be compacted. Returns an error, or None.
         """
-        return self._maintain(wait_s, anew=False)
+        return self._maintain(wait_s, force=False)
 
     def build_hnsw(self, *, wait_s: float) -> str | None:
-        """Make one segment of all rows and a graph over it, whatever the mode.
+        """Merge all rows into one segment and build a graph over it, in any mode.
 
-        Takes about 0.4 ms a row; searches go on meanwhile. Returns why not, or None.
+        Takes about 0.4 ms a row; searches continue meanwhile. Returns an error, or None.
         """
-        return self._maintain(wait_s, anew=True)
+        return self._maintain(wait_s, force=True)
 
     def close(self) -> None:
-        """Let go of the files."""
-        self._view = None
+        """Release the files."""
+        self._snapshot = None
         self._graph = None
 
-    # What follow.Cache asks for.
+    # The methods of FollowingIndex.
 
-    def wants(self, entry: LogEntry) -> bool:
-        """Entries about vectors."""
+    def concerns(self, entry: LogEntry) -> bool:
+        """Whether an entry changes vectors; see FollowingIndex."""
         return entry.vectors
 
-    def numbers(self, txn: ReadTxn) -> list[int]:
-        """Of every passage; see follow.Cache."""
+    def chunk_numbers(self, txn: ReadTxn) -> list[int]:
+        """The numbers of all chunks; see FollowingIndex."""
         return list(chunks.all_numbers(txn))
 
-    def refresh(self) -> Place | None:
-        """Map what the manifest names, unless it is mapped; see follow.Cache."""
-        found = load_manifest(self.folder, self.fingerprint, self.dim)
-        if found is None:
+    def refresh(self) -> LogPosition | None:
+        """Map the files that the manifest names, unless they are mapped; see FollowingIndex."""
+        loaded = load_manifest(self.folder, self.fingerprint, self.dim)
+        if loaded is None:
             if not self.in_memory:
-                self._view = None
-            return self._view.place if self._view else None
-        digest, manifest = found
-        view = self._view
-        if view and view.digest == digest and all(untouched(self.folder, m) for m in view.marks):
-            return view.place
-        known = view.segments if view and view.digest != digest else ()
-        # Swapped once, at the end: other threads search meanwhile.
-        self._view = self._mapped(digest, manifest, known)
-        return self._view.place if self._view else None
+                self._snapshot = None
+            return self._snapshot.position if self._snapshot else None
+        digest, manifest = loaded
+        snapshot = self._snapshot
+        if (
+            snapshot
+            and snapshot.digest == digest
+            and all(stat_matches(self.folder, m) for m in snapshot.marks)
+        ):
+            return snapshot.position
+        mapped = snapshot.segments if snapshot and snapshot.digest != digest else ()
+        # Assigned once, at the end: other threads search meanwhile.
+        self._snapshot = self._map(digest, manifest, mapped)
+        return self._snapshot.position if self._snapshot else None
 
-    def _mapped(
-        self, digest: str, manifest: DenseManifest, known: tuple[Segment, ...]
-    ) -> _View | None:
-        found = [settled(self.folder, mark) for mark in manifest.marks(with_graph=False)]
-        marks = tuple(mark for mark in found if mark is not None)
-        if len(marks) < len(found):
+    def _map(
+        self, digest: str, manifest: DenseManifest, mapped: tuple[Segment, ...]
+    ) -> _DenseSnapshot | None:
+        current = [current_mark(self.folder, mark) for mark in manifest.marks(with_graph=False)]
+        marks = tuple(mark for mark in current if mark is not None)
+        if len(marks) < len(current):
             return None
         try:
-            parts = map_segments(self.folder, manifest, known)
+            parts = map_segments(self.folder, manifest, mapped)
         except CacheDamaged:
             return None
-        place = Place(watermark=manifest.watermark, tail=manifest.tail)
-        return _View(digest=digest, manifest=manifest, marks=marks, segments=parts, place=place)
+        position = LogPosition(watermark=manifest.watermark, tail=manifest.tail)
+        return _DenseSnapshot(
+            digest=digest, manifest=manifest, marks=marks, segments=parts, position=position
+        )
 
-    def apply(self, store: Store, nos: list[int], place: Place) -> None:
-        """Replace the rows of these passages; see follow.Cache."""
-        view = self._view
-        if view is None or view.manifest is None:
+    def apply(self, store: Store, nos: list[int], position: LogPosition) -> None:
+        """Replace the rows of these chunks; see FollowingIndex."""
+        snapshot = self._snapshot
+        if snapshot is None or snapshot.manifest is None:
             raise CacheDamaged("the index is not open")
-        with self._swept():
-            graph = view.manifest.graph
-            parts = list(view.segments)
+        with self._cleaning_up():
+            graph = snapshot.manifest.graph
+            parts = list(snapshot.segments)
             if nos:
-                rows = _joined([*self._windows(store, nos)], self.dim)
+                rows = _concatenate([*self._windows(store, nos)], self.dim)
                 pinned = graph.segment if graph else None
-                parts = replaced(self.folder, parts, rows, pinned, self.dim)
-            self._record(parts, graph, place)
+                parts = replace_rows(self.folder, parts, rows, pinned, self.dim)
+            self._record(parts, graph, position)
 
-    def rebuild(self, store: Store, nos: list[int], place: Place) -> None:
-        """Write all rows as one new segment; see follow.Cache."""
-        with self._swept():
+    def rebuild(self, store: Store, nos: list[int], position: LogPosition) -> None:
+        """Write all rows as one new segment; see FollowingIndex."""
+        with self._cleaning_up():
             with SegmentWriter(self.folder, self.dim) as writer:
                 for rows in self._windows(store, nos):
-                    writer.append(live_only(rows))
+                    writer.append(without_dead_rows(rows))
             segment = writer.finish()
-            self._record([segment] if segment.live_rows else [], None, place)
+            self._record([segment] if segment.live_rows else [], None, position)
 
-    def mark_again(self) -> None:
-        """Record the marks of now; see follow.Cache."""
-        view = self._view
-        if view is not None and view.manifest is not None:
-            write_manifest(self.folder, marked_again(view.manifest, view.marks))
+    def record_marks(self) -> None:
+        """Record the current marks; see FollowingIndex."""
+        snapshot = self._snapshot
+        if snapshot is not None and snapshot.manifest is not None:
+            write_manifest(self.folder, with_marks(snapshot.manifest, snapshot.marks))
             self.refresh()
 
-    def hold_in_memory(self, store: Store, nos: list[int], place: Place) -> None:
-        """Keep all rows in memory; see follow.Cache."""
-        rows = _joined([live_only(rows) for rows in self._windows(store, nos)], self.dim)
-        self._view = _View(digest="", manifest=None, marks=(), segments=(rows,), place=place)
+    def build_in_memory(self, store: Store, nos: list[int], position: LogPosition) -> None:
+        """Build all rows in memory; see FollowingIndex."""
+        rows = _concatenate(
+            [without_dead_rows(rows) for rows in self._windows(store, nos)], self.dim
+        )
+        self._snapshot = _DenseSnapshot(
+            digest="", manifest=None, marks=(), segments=(rows,), position=position
+        )
 
     def _windows(self, store: Store, nos: list[int]) -> Iterator[Segment]:
-        for txn, window in follow.windows(store, nos):
+        for txn, window in log_follower.read_windows(store, nos):
             yield read_rows(txn, window, self.fingerprint, self.dim)
 
-    def _record(self, parts: list[Segment], graph: GraphEntry | None, place: Place) -> None:
-        tokens = {token_of(part) for part in parts}
+    def _record(
+        self, parts: list[Segment], graph: GraphEntry | None, position: LogPosition
+    ) -> None:
+        tokens = {segment_token(part) for part in parts}
         manifest = DenseManifest(
             schema=SCHEMA_VERSION,
             metric=METRIC,
             fingerprint=self.fingerprint,
             dim=self.dim,
-            watermark=place.watermark,
-            tail=place.tail,
+            watermark=position.watermark,
+            tail=position.tail,
             segments=tuple(part.entry for part in parts if part.entry),
             graph=graph if graph and graph.segment in tokens else None,
         )
         digest = write_manifest(self.folder, manifest)
-        self._view = _View(
+        self._snapshot = _DenseSnapshot(
             digest=digest,
             manifest=manifest,
             marks=manifest.marks(with_graph=False),
             segments=tuple(parts),
-            place=place,
+            position=position,
         )
 
     @contextmanager
-    def _swept(self) -> Iterator[None]:
-        """Give back the room of half-written files when a write fails."""
+    def _cleaning_up(self) -> Iterator[None]:
+        """Remove half-written files when a write fails."""
         try:
             yield
         except OSError:
-            found = load_manifest(self.folder, self.fingerprint, self.dim)
-            sweep(self.folder, found[1] if found else None)
+            loaded = load_manifest(self.folder, self.fingerprint, self.dim)
+            remove_unnamed_files(self.folder, loaded[1] if loaded else None)
             raise
 
-    def _opened(self) -> _View | None:
-        if self._view is None:
+    def _ensure_open(self) -> _DenseSnapshot | None:
+        if self._snapshot is None:
             self.refresh()
-        return self._view
+        return self._snapshot
 
-    def _uses_graph(self, view: _View) -> bool:
+    def _uses_graph(self, snapshot: _DenseSnapshot) -> bool:
         match self._mode:
             case "exact":
                 return False
             case "hnsw":
-                return hnsw.available()
+                return hnsw.is_available()
             case "auto":
-                rows = sum(part.live_rows for part in view.segments)
-                return rows >= self._crossover_rows and hnsw.available()
+                rows = sum(part.live_rows for part in snapshot.segments)
+                return rows >= self._crossover_rows and hnsw.is_available()
             case _:
                 assert_never(self._mode)
 
-    def _loaded_graph(self, view: _View) -> tuple[Segment, Graph] | None:
-        """The graph and the segment it is of; None where there is none or it is damaged."""
-        entry = view.manifest.graph if view.manifest else None
+    def _loaded_graph(self, snapshot: _DenseSnapshot) -> tuple[Segment, Graph] | None:
+        """The graph and its segment; None where there is none or it is damaged."""
+        entry = snapshot.manifest.graph if snapshot.manifest else None
         if entry is None:
             return None
-        base = next(part for part in view.segments if token_of(part) == entry.segment)
+        base = next(part for part in snapshot.segments if segment_token(part) == entry.segment)
         with self._graph_lock:
             if self._graph is None or self._graph[0] != entry:
                 self._graph = (entry, hnsw.load(self.folder, entry, base, self._ef))
             graph = self._graph[1]
         return (base, graph) if graph else None
 
-    def _maintain(self, wait_s: float, *, anew: bool) -> str | None:
+    def _maintain(self, wait_s: float, *, force: bool) -> str | None:
         try:
             with file_lock(self.lock_path, wait_s):
-                place = self.refresh()
-                view = self._view
-                if place is None or view is None or view.manifest is None:
+                position = self.refresh()
+                snapshot = self._snapshot
+                if position is None or snapshot is None or snapshot.manifest is None:
                     return "the dense cache is not there; search once to make it"
-                with self._swept():
-                    self._rewrite(view, view.manifest, place, anew=anew)
+                with self._cleaning_up():
+                    self._rewrite(snapshot, snapshot.manifest, position, force=force)
         except (OSError, StoreBusy) as error:
             return str(error)
         return None
 
-    def _rewrite(self, view: _View, manifest: DenseManifest, place: Place, *, anew: bool) -> None:
-        parts, graph = list(view.segments), manifest.graph
-        if parts and (anew or (self._uses_graph(view) and self._graph_is_old(view))):
+    def _rewrite(
+        self,
+        snapshot: _DenseSnapshot,
+        manifest: DenseManifest,
+        position: LogPosition,
+        *,
+        force: bool,
+    ) -> None:
+        parts, graph = list(snapshot.segments), manifest.graph
+        if parts and (force or (self._uses_graph(snapshot) and self._is_graph_outdated(snapshot))):
             base = write_merged(self.folder, parts, self.dim)
             graph = hnsw.build(self.folder, base)
-            self._record([base], graph, place)
+            self._record([base], graph, position)
             return
-        worn = [
-            _is_worn(part) and not (graph and token_of(part) == graph.segment) for part in parts
+        to_compact = [
+            _has_many_dead(part) and not (graph and segment_token(part) == graph.segment)
+            for part in parts
         ]
-        if any(worn):
-            pairs = zip(parts, worn, strict=True)
+        if any(to_compact):
+            pairs = zip(parts, to_compact, strict=True)
             parts = [write_merged(self.folder, [p], self.dim) if w else p for p, w in pairs]
-            self._record(parts, graph, place)
+            self._record(parts, graph, position)
 
-    def _graph_is_old(self, view: _View) -> bool:
-        loaded = self._loaded_graph(view)
+    def _is_graph_outdated(self, snapshot: _DenseSnapshot) -> bool:
+        loaded = self._loaded_graph(snapshot)
         if loaded is None:
             return True
-        total = sum(part.live_rows for part in view.segments)
-        return total - loaded[0].live_rows > _TAIL_SHARE_MAX * total or _is_worn(loaded[0])
+        total = sum(part.live_rows for part in snapshot.segments)
+        return total - loaded[0].live_rows > _TAIL_SHARE_MAX * total or _has_many_dead(loaded[0])
 
 
-def _is_worn(part: Segment) -> bool:
+def _has_many_dead(part: Segment) -> bool:
     return len(part.nos) - part.live_rows > _DEAD_SHARE_MAX * len(part.nos)
 
 
-def _numbers(values: frozenset[int] | None) -> "Numbers | None":
+def _to_array(values: frozenset[int] | None) -> "Numbers | None":
     import numpy as np
 
     return None if values is None else np.fromiter(values, dtype=np.uint64, count=len(values))
 
 
-def _joined(windows: list[Segment], dim: int) -> Segment:
-    """Windows of rows in memory as one; their numbers ascend from each to the next."""
+def _concatenate(windows: list[Segment], dim: int) -> Segment:
+    """Windows of rows in memory as one segment; numbers ascend over all windows."""
     import numpy as np
 
     none = np.empty(0, dtype="<u8")
-    return in_memory(
+    return memory_segment(
         np.concatenate([none, *(rows.nos for rows in windows)]),
         np.concatenate([none, *(rows.sources for rows in windows)]),
         np.concatenate([np.empty((0, dim), dtype="<f4"), *(rows.vectors for rows in windows)]),

@@ -1,4 +1,4 @@
-"""Files that are what was written: marks of their content, and manifests that seal themselves."""
+"""Verifiable files: marks of their content and stat, and manifests with a checksum."""
 
 import hashlib
 import os
@@ -14,16 +14,16 @@ T = TypeVar("T")
 
 # Coarser than any file system's clock tick: a later write to a settled file shows in its times.
 _SETTLE_NS: Final = 20_000_000
-# A file of that name is what a kill has left; a link of it would lead the bytes elsewhere.
-_ANEW: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+# A file of that name was left by a killed process; a link could lead the bytes elsewhere.
+_CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class CacheDamaged(Exception):
-    """A cache's files are not what was written; the answer is a rebuild. Stays in this room."""
+    """An index's files are not what was written: it must be rebuilt. Never leaves this room."""
 
 
 class FileMark(Struct, frozen=True, kw_only=True):
-    """A file as it was written: its content's hash, and what a stat said of it then."""
+    """A file as it was written: the hash of its content, and its stat."""
 
     name: str
     size_bytes: int
@@ -34,15 +34,15 @@ class FileMark(Struct, frozen=True, kw_only=True):
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, 64 hex digits; the lock of the interpreter is let go meanwhile."""
+    """SHA-256 of a file's bytes, 64 hex digits. Releases the GIL."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def mark_file(path: Path, sha256: str | None = None) -> FileMark:
-    """Mark a finished file; `sha256` is given where its content is known already.
+    """The mark of a finished file; `sha256` if its hash is known already.
 
-    Waits until the file is older than a clock tick, so that no later change can hide in it.
+    Waits until the file is older than a clock tick, so that any later write changes its stat.
     """
     digest = sha256 or sha256_file(path)
     stat = path.stat()
@@ -59,10 +59,10 @@ def mark_file(path: Path, sha256: str | None = None) -> FileMark:
     )
 
 
-def untouched(folder: Path, mark: FileMark) -> bool:
-    """Whether a stat says what it said when the file was marked. Costs microseconds."""
+def stat_matches(folder: Path, mark: FileMark) -> bool:
+    """Whether a file's stat is that of its mark. Takes microseconds."""
     try:
-        # By text: a search asks this of every file of its caches.
+        # os.path is faster than Path, and each search checks every file of its indexes.
         stat = os.stat(os.path.join(folder, mark.name))
     except OSError:
         return False
@@ -74,13 +74,13 @@ def untouched(folder: Path, mark: FileMark) -> bool:
     )
 
 
-def intact(folder: Path, mark: FileMark, *, by_hash: bool = False) -> bool:
-    """Whether the file holds what was marked: untouched since, or else of the same hash.
+def content_matches(folder: Path, mark: FileMark, *, by_hash: bool = False) -> bool:
+    """Whether a file has the content of its mark: the same stat, or else the same hash.
 
-    With `by_hash` the bytes are read in any case: a disk that rots does not touch the times.
+    With `by_hash` the bytes are always read: bit rot does not change the stat.
     """
     if not by_hash:
-        return settled(folder, mark) is not None
+        return current_mark(folder, mark) is not None
     path = folder / mark.name
     try:
         return path.stat().st_size == mark.size_bytes and sha256_file(path) == mark.sha256
@@ -88,20 +88,20 @@ def intact(folder: Path, mark: FileMark, *, by_hash: bool = False) -> bool:
         return False
 
 
-def settled(folder: Path, mark: FileMark) -> FileMark | None:
-    """The mark by which a stat knows a file that holds what was marked; None where none does.
+def current_mark(folder: Path, mark: FileMark) -> FileMark | None:
+    """The mark of a file with its current stat; None where its content is not that of the mark.
 
-    It is another one where the file was copied, or came to another disk with its home. Reads the
-    file then.
+    It differs from `mark` where the file was copied. The file is read only then.
     """
-    if untouched(folder, mark):
+    if stat_matches(folder, mark):
         return mark
     try:
-        # The stamps first: whatever comes after them shows.
-        now = mark_file(folder / mark.name, mark.sha256)
+        # Stat before hash: a write in between changes the stat.
+        current = mark_file(folder / mark.name, mark.sha256)
     except OSError:
         return None
-    return now if intact(folder, mark, by_hash=True) and untouched(folder, now) else None
+    is_same = content_matches(folder, mark, by_hash=True) and stat_matches(folder, current)
+    return current if is_same else None
 
 
 def fsync_file(path: Path) -> None:
@@ -123,16 +123,16 @@ def _fsync(path: Path, flags: int) -> None:
 
 
 def seal(record: Struct) -> bytes:
-    """The record as JSON behind the hash of its bytes."""
+    """The record as JSON, after a line with the hash of its bytes."""
     body = msgspec.json.encode(record)
     return hashlib.sha256(body).hexdigest().encode() + b"\n" + body + b"\n"
 
 
-def write_beside(path: Path, content: bytes) -> Path:
+def write_temporary(path: Path, content: bytes) -> Path:
     """Write `content` next to `path`, durable, under the name that `os.replace` moves over it."""
     beside = path.with_name(path.name + ".new")
     try:
-        with open(os.open(beside, _ANEW, 0o666), "wb") as file:
+        with open(os.open(beside, _CREATE_FLAGS, 0o666), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -144,7 +144,7 @@ def write_beside(path: Path, content: bytes) -> Path:
 
 
 def read_manifest(path: Path, record_type: type[T]) -> tuple[str, T] | None:
-    """The sealed record and its hash; None where it is missing, damaged or of another shape."""
+    """The sealed record and its hash; None where it is missing, damaged or has another schema."""
     try:
         content = path.read_bytes()
     except OSError:

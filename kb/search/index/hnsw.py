@@ -1,7 +1,7 @@
-"""The approximate search: a graph over the rows of one segment, kept as a file beside it.
+"""Approximate search (HNSW): a graph over the rows of one segment, in a file of its own.
 
-The graph's labels are the segment's row numbers. A segment's rows never change, so no label is
-ever used twice; what died since is left out of answers, what came since lies in other segments.
+The graph's labels are the segment's row numbers. The rows of a segment never change: dead rows are
+left out of the hits, and newer rows are in other segments.
 """
 
 import errno
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from kb.search.index.files import FileMark, fsync_file, intact, mark_file
+from kb.search.index.files import FileMark, content_matches, fsync_file, mark_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,12 +26,12 @@ _M: Final = 16
 _EF_CONSTRUCTION: Final = 200
 _SPACE: Final = "cosine"
 _BLOCK_ROWS: Final = 10_000
-# hnswlib levels are drawn from this seed; with one thread equal rows give equal files.
+# hnswlib draws the levels with this seed; with one thread equal rows give equal files.
 _SEED: Final = 100
 
 
 class GraphEntry(Struct, frozen=True, kw_only=True):
-    """A graph in the manifest."""
+    """A graph, as the manifest lists it."""
 
     segment: str
     """Token of the segment whose rows it holds."""
@@ -41,15 +41,15 @@ class GraphEntry(Struct, frozen=True, kw_only=True):
     file: FileMark
 
 
-def available() -> bool:
-    """Whether the library is installed; it has no wheels for the newest Pythons."""
+def is_available() -> bool:
+    """Whether hnswlib is installed; it has no wheels for the newest Pythons."""
     return importlib.util.find_spec("hnswlib") is not None
 
 
 def build(folder: Path, segment: "Segment") -> GraphEntry:
-    """Build the graph of a segment's rows and write it, durable, under a new name.
+    """Build the graph of a segment's rows and write it, durably, under a new name.
 
-    One thread: about 0.4 ms a row, and the same file for the same rows.
+    Uses one thread, about 0.4 ms a row; the same rows give the same file.
     """
     import hnswlib
     import numpy as np
@@ -64,7 +64,7 @@ def build(folder: Path, segment: "Segment") -> GraphEntry:
     path = folder / f"hnsw-{secrets.token_hex(8)}.bin"
     index.save_index(str(path))
     fsync_file(path)
-    if not _is_whole(path, rows, dim):
+    if not _is_complete(path, rows, dim):
         # save_index reports success even where the disk cut its file short.
         path.unlink(missing_ok=True)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path.name)
@@ -73,31 +73,31 @@ def build(folder: Path, segment: "Segment") -> GraphEntry:
     )
 
 
-def _is_whole(path: Path, rows: int, dim: int) -> bool:
+def _is_complete(path: Path, rows: int, dim: int) -> bool:
     import hnswlib
 
-    # Of each row at least: its links on the lowest level, its vector, its label.
+    # Each row has at least its links on the lowest level, its vector and its label.
     if path.stat().st_size < rows * (4 + 2 * _M * 4 + dim * 4 + 8):
         return False
-    again = hnswlib.Index(space=_SPACE, dim=dim)
+    reloaded = hnswlib.Index(space=_SPACE, dim=dim)
     try:
-        again.load_index(str(path), max_elements=rows)
+        reloaded.load_index(str(path), max_elements=rows)
     except RuntimeError:
         return False
-    return bool(again.get_current_count() == rows)
+    return bool(reloaded.get_current_count() == rows)
 
 
 def load(folder: Path, entry: GraphEntry, segment: "Segment", ef: int) -> "Graph | None":
-    """The graph, if every byte is what was written and it fits the segment; else None.
+    """The graph; None where its file is damaged or does not fit the segment.
 
-    The hash comes first in any case: one flipped bit in the header can end the process.
+    Always checks the hash first: hnswlib can crash on one flipped bit in the header.
     """
     import hnswlib
 
     rows, dim = segment.vectors.shape
     if (entry.rows, entry.dim, entry.space) != (rows, dim, _SPACE):
         return None
-    if not intact(folder, entry.file, by_hash=True):
+    if not content_matches(folder, entry.file, by_hash=True):
         return None
     index = hnswlib.Index(space=_SPACE, dim=dim)
     index.load_index(str(folder / entry.file.name), max_elements=rows)
@@ -105,7 +105,7 @@ def load(folder: Path, entry: GraphEntry, segment: "Segment", ef: int) -> "Graph
 
 
 class Graph:
-    """A loaded graph. Safe to ask from several threads."""
+    """A loaded graph. Thread-safe."""
 
     def __init__(self, index: Any, rows: int, ef: int) -> None:
         self._index = index
@@ -114,7 +114,7 @@ class Graph:
         self._lock = Lock()
 
     def nearest(self, query: "Matrix", count: int) -> "NDArray[np.intp]":
-        """About the nearest `count` rows, dead ones among them; all rows where there are fewer."""
+        """The approximately nearest `count` rows, including dead ones; all rows if fewer."""
         import numpy as np
 
         count = min(count, self._rows)

@@ -1,4 +1,4 @@
-"""One lexical cache: BM25 over the words of the docs of one audience, on tantivy."""
+"""A lexical index: BM25 over the docs of one audience, on tantivy."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -11,23 +11,16 @@ from msgspec import Struct
 from kb.errors import StoreDamaged
 from kb.model.doc import Audience
 from kb.model.job import LogEntry
-from kb.search.index import follow
-from kb.search.index.files import CacheDamaged, FileMark, fsync_folder, settled, untouched
-from kb.search.index.follow import CatchUp, Place
-from kb.search.index.joint import Frequencies, rarity
-from kb.search.index.lexical_engine import (
-    best,
-    create_index,
-    engine_errors,
-    holds_term,
-    on_and_on,
-    open_index,
-    write_passages,
-)
+from kb.search.index import log_follower
+from kb.search.index.analysis import ANALYSIS_VERSION
+from kb.search.index.compaction import DEAD_SHARE_MAX, compact
+from kb.search.index.files import CacheDamaged, FileMark, current_mark, fsync_folder, stat_matches
+from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
+from kb.search.index.idf import TermFrequencies, idf_factors
 from kb.search.index.lexical_files import (
     LexicalManifest,
+    damaged_files,
     drop_other_generations,
-    findings,
     folder_of,
     generation_path,
     load_manifest,
@@ -35,11 +28,18 @@ from kb.search.index.lexical_files import (
     read_meta,
     write_manifest,
 )
-from kb.search.index.lexical_query import as_in_the_index, only_where, words_query
-from kb.search.index.renewal import WORN_SHARE, renew
-from kb.search.index.result import NO_HITS, CacheStats, Hits
+from kb.search.index.lexical_query import build_query, restrict_to, unchanged_weight
+from kb.search.index.lexical_tantivy import (
+    always,
+    best_hits,
+    create_index,
+    engine_errors,
+    has_live_term,
+    open_index,
+    write_chunks,
+)
+from kb.search.index.log_follower import CatchUpReport, LogPosition
 from kb.search.index.threads import run_async
-from kb.search.index.words import ANALYSIS_VERSION
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
@@ -47,33 +47,33 @@ from kb.store.store import Store
 if TYPE_CHECKING:
     from tantivy import Index, Query, Searcher
 
-# Up to so many values a filter is part of the query; above, hits are filtered as they come.
+# A filter with more values than this is applied to the hits instead of being part of the query.
 _FILTER_VALUES_MAX: Final = 4_096
 _REPAIR_WAIT_S: Final = 5.0
 
 
-class _View(Struct, frozen=True, kw_only=True):
-    """An index opened once; replaced as a whole, so that a search never sees a half of two."""
+class _LexicalSnapshot(Struct, frozen=True, kw_only=True):
+    """The index as opened; replaced as a whole, so that a search never mixes two versions."""
 
     digest: str
     """Of the manifest; empty for an index in memory."""
     manifest: LexicalManifest | None
     marks: tuple[FileMark, ...]
-    """How a stat knows the files, which the manifest may not say after a copy."""
+    """Of the files, with their current stat; a copy's differs from the manifest's."""
     index: "Index"
     searcher: "Searcher"
-    place: Place
+    position: LogPosition
 
     @property
-    def has_moved(self) -> bool:
-        """Whether the files are not known by what the manifest says of them."""
+    def has_new_marks(self) -> bool:
+        """Whether the files' stat differs from the manifest's."""
         return bool(self.manifest and self.manifest.files != self.marks)
 
 
 class LexicalIndex:
-    """Words of titles and passages of one audience, following the store's log.
+    """The words of titles and chunks of one audience, following the store's log.
 
-    It lies in a folder of its own under `folder`.
+    Its files are in a folder of its own under `folder`.
     """
 
     def __init__(self, folder: Path, audience: Audience) -> None:
@@ -81,20 +81,20 @@ class LexicalIndex:
         self.audience = audience
         self.folder = folder_of(folder, audience)
         self.lock_path = lock_path(self.folder)
-        self._view: _View | None = None
+        self._snapshot: _LexicalSnapshot | None = None
         self._store: Store | None = None
-        self._unsound = False
+        self._is_damaged = False
 
-    def catch_up(self, store: Store, *, wait_s: float, rebuild: bool = False) -> CatchUp:
-        """Bring the cache level with the store, or say in the outcome why it is not.
+    def catch_up(self, store: Store, *, wait_s: float, rebuild: bool = False) -> CatchUpReport:
+        """Bring the index up to date with the store; the report says if and why it is behind.
 
-        Waits `wait_s` for another process that is at it. Damaged, missing or foreign files and a
-        log cut short lead to a rebuild, as does `rebuild`. Raises only the store's own errors.
+        Waits `wait_s` for another process that does the same. Damaged, missing or foreign files
+        and a truncated log lead to a rebuild, as does `rebuild`. Raises only the store's errors.
         """
         self._store = store
-        outcome = follow.catch_up(self, store, wait_s, anew=rebuild or self._unsound)
-        self._unsound = self._unsound and not outcome.rebuilt
-        return outcome
+        report = log_follower.catch_up(self, store, wait_s, rebuild=rebuild or self._is_damaged)
+        self._is_damaged = self._is_damaged and not report.rebuilt
+        return report
 
     def search(
         self,
@@ -103,241 +103,253 @@ class LexicalIndex:
         *,
         allowed: frozenset[int] | None = None,
         restrict_nos: frozenset[int] | None = None,
-    ) -> Hits:
-        """The best `limit` passages that hold any of the query's words.
+    ) -> IndexHits:
+        """The best `limit` chunks that contain any of the query's words.
 
-        `allowed` names the sources and `restrict_nos` the passages that may be found; None is
-        all. As many as there are survive, however few they let through. No input raises.
+        `allowed` has the numbers of the sources and `restrict_nos` those of the chunks that may be
+        found; None is all. Filters apply before the limit. No input raises.
         """
         try:
-            return self.ranked(query, limit, allowed, restrict_nos)
+            return self.search_or_raise(query, limit, allowed, restrict_nos)
         except CacheDamaged:
-            self.mend()
+            self.repair()
         try:
-            return self.ranked(query, limit, allowed, restrict_nos)
+            return self.search_or_raise(query, limit, allowed, restrict_nos)
         except CacheDamaged:
             return NO_HITS
 
-    def mend(self) -> None:
-        """Make the index anew, after a CacheDamaged."""
+    def repair(self) -> None:
+        """Rebuild the index, after a CacheDamaged."""
         if self._store is not None:
             self.catch_up(self._store, wait_s=_REPAIR_WAIT_S, rebuild=True)
 
-    def frequencies(self) -> Frequencies | None:
-        """How often what occurs; None where nothing does. Its functions may raise CacheDamaged."""
-        view = self._opened()
-        return _frequencies(view) if view else None
+    def frequencies(self) -> TermFrequencies | None:
+        """The term frequencies; None for an empty index. Its functions may raise CacheDamaged."""
+        snapshot = self._ensure_open()
+        return _frequencies(snapshot) if snapshot else None
 
-    def ranked(
+    def search_or_raise(
         self,
         query: str,
         limit: int,
         allowed: frozenset[int] | None,
         restrict_nos: frozenset[int] | None,
-        joint: Frequencies | None = None,
-    ) -> Hits:
-        """As `search`, by the term weights of several indexes if `joint` gives them.
+        joint: TermFrequencies | None = None,
+    ) -> IndexHits:
+        """As `search`; `joint` are the frequencies of several indexes that are searched together.
 
         Raises CacheDamaged.
         """
-        view = self._opened()
-        if view is None or limit < 1 or allowed == frozenset() or restrict_nos == frozenset():
+        snapshot = self._ensure_open()
+        if snapshot is None or limit < 1 or allowed == frozenset() or restrict_nos == frozenset():
             return NO_HITS
         filters = {"source_no": allowed, "no": restrict_nos}
         with engine_errors():
-            asked = self._asked(view, query, joint)
-            if asked is None:
+            tantivy_query = self._query(snapshot, query, joint)
+            if tantivy_query is None:
                 return NO_HITS
-            late: dict[str, frozenset[int]] = {}
+            post_filters: dict[str, frozenset[int]] = {}
             for field, values in filters.items():
                 if values is not None and len(values) > _FILTER_VALUES_MAX:
-                    late[field] = values
+                    post_filters[field] = values
                 else:
-                    asked = only_where(view.index.schema, asked, field, values)
-            return best(view.searcher, asked, limit, late)
+                    tantivy_query = restrict_to(snapshot.index.schema, tantivy_query, field, values)
+            return best_hits(snapshot.searcher, tantivy_query, limit, post_filters)
 
-    def _asked(self, view: _View, query: str, joint: Frequencies | None) -> "Query | None":
-        own = _frequencies(view)
+    def _query(
+        self, snapshot: _LexicalSnapshot, query: str, joint: TermFrequencies | None
+    ) -> "Query | None":
+        own = _frequencies(snapshot)
         if own is None:
             return None
-        return words_query(
-            view.index.schema,
-            (joint or own).holds,
+        return build_query(
+            snapshot.index.schema,
+            (joint or own).has_term,
             query,
-            rarity(own, joint) if joint else as_in_the_index,
+            idf_factors(own, joint) if joint else unchanged_weight,
         )
 
-    def _opened(self) -> _View | None:
-        if self._view is None:
+    def _ensure_open(self) -> _LexicalSnapshot | None:
+        if self._snapshot is None:
             self.refresh()
-        return self._view
+        return self._snapshot
 
     @property
     def in_memory(self) -> bool:
-        """Whether it is held in memory alone, for want of a place to write."""
-        return self._view is not None and self._view.manifest is None
+        """Whether it exists only in memory, because nothing can be written."""
+        return self._snapshot is not None and self._snapshot.manifest is None
 
     @property
-    def has_moved(self) -> bool:
-        """Whether a stat did not know the files that are open; see follow.Cache."""
-        return self._view is not None and self._view.has_moved
+    def has_new_marks(self) -> bool:
+        """Whether the open files have another stat than recorded; see FollowingIndex."""
+        return self._snapshot is not None and self._snapshot.has_new_marks
 
-    def stats(self) -> CacheStats:
-        """How large the cache is, as this process has it open."""
-        view = self._view
-        manifest = view.manifest if view else None
-        return CacheStats(
-            watermark=view.place.watermark if view else -1,
-            rows=view.searcher.num_docs if view else 0,
-            dead_rows=manifest.worn_rows if manifest else 0,
-            segments=view.searcher.num_segments if view else 0,
+    def stats(self) -> IndexStats:
+        """The size of the index, as this process has it open."""
+        snapshot = self._snapshot
+        manifest = snapshot.manifest if snapshot else None
+        return IndexStats(
+            watermark=snapshot.position.watermark if snapshot else -1,
+            rows=snapshot.searcher.num_docs if snapshot else 0,
+            dead_rows=manifest.stale_rows if manifest else 0,
+            segments=snapshot.searcher.num_segments if snapshot else 0,
             size_bytes=sum(mark.size_bytes for mark in manifest.files) if manifest else 0,
             mode="bm25",
             in_memory=self.in_memory,
         )
 
     def verify(self) -> list[str]:
-        """Read every byte again and say what is not as written; the next catch-up rebuilds it."""
-        found = load_manifest(self.folder, self.audience)
-        if found is None:
+        """Read every byte and list what is damaged; the next catch-up rebuilds it."""
+        loaded = load_manifest(self.folder, self.audience)
+        if loaded is None:
             return ["lexical: there is no sound manifest"]
-        problems = findings(self.folder, found[1], by_hash=True)
-        self._unsound = self._unsound or bool(problems)
+        problems = damaged_files(self.folder, loaded[1], by_hash=True)
+        self._is_damaged = self._is_damaged or bool(problems)
         return [f"lexical: {problem}" for problem in problems]
 
     def verify_async(self) -> "Future[list[str]]":
-        """As `verify`, in a thread of its own."""
+        """As `verify`, in a background thread."""
         return run_async(self.verify)
 
-    def renew(
+    def compact(
         self,
         store: Store,
         *,
         wait_s: float,
-        worn_share: float = WORN_SHARE,
-        goes_on: Callable[[], bool] = on_and_on,
+        dead_share_max: float = DEAD_SHARE_MAX,
+        should_continue: Callable[[], bool] = always,
     ) -> str | None:
-        """Where over a share of its rows is gone, write the index anew beside itself and switch.
+        """Rewrite the index without dead rows if these are over a share of its rows.
 
-        See kb/search/index/renewal.py. Returns why not, or None.
+        See kb/search/index/compaction.py. Returns an error, or None.
         """
-        return renew(self, store, wait_s=wait_s, worn_share=worn_share, goes_on=goes_on)
+        return compact(
+            self,
+            store,
+            wait_s=wait_s,
+            dead_share_max=dead_share_max,
+            should_continue=should_continue,
+        )
 
     @property
     def manifest(self) -> LexicalManifest | None:
-        """What is open holds; None where nothing is, or in memory alone."""
-        return self._view.manifest if self._view else None
+        """Of the open index; None where none is open, or only in memory."""
+        return self._snapshot.manifest if self._snapshot else None
 
     def close(self) -> None:
-        """Let go of the files."""
-        self._view = None
+        """Release the files."""
+        self._snapshot = None
 
-    # What follow.Cache asks for.
+    # The methods of FollowingIndex.
 
-    def wants(self, entry: LogEntry) -> bool:
-        """Entries about words."""
+    def concerns(self, entry: LogEntry) -> bool:
+        """Whether an entry changes words; see FollowingIndex."""
         return entry.words
 
-    def numbers(self, txn: ReadTxn) -> list[int]:
-        """Of the audience's passages; see follow.Cache."""
+    def chunk_numbers(self, txn: ReadTxn) -> list[int]:
+        """The numbers of the audience's chunks; see FollowingIndex."""
         if docs.audiences(txn) == (self.audience,):
             return list(chunks.all_numbers(txn))
-        found: list[int] = []
+        nos: list[int] = []
         for source_no in docs.with_facet(txn, "audience", self.audience):
             try:
-                found += chunks.numbers_of(txn, source_no)
+                nos += chunks.numbers_of(txn, source_no)
             except StoreDamaged:
-                # One record that cannot be read must not hide all others; `kb check` names it.
+                # One unreadable record must not hide all others; `kb check` reports it.
                 continue
-        return sorted(found)
+        return sorted(nos)
 
-    def refresh(self) -> Place | None:
-        """Open what the manifest names, unless it is open; see follow.Cache."""
-        view = self._view
-        found = load_manifest(self.folder, self.audience)
-        if found is None or found[1].analysis != ANALYSIS_VERSION:
+    def refresh(self) -> LogPosition | None:
+        """Open the generation that the manifest names, unless it is open; see FollowingIndex."""
+        snapshot = self._snapshot
+        loaded = load_manifest(self.folder, self.audience)
+        if loaded is None or loaded[1].analysis != ANALYSIS_VERSION:
             if not self.in_memory:
-                self._view = None
-            return self._view.place if self._view else None
-        digest, manifest = found
+                self._snapshot = None
+            return self._snapshot.position if self._snapshot else None
+        digest, manifest = loaded
         path = generation_path(self.folder, manifest.generation)
-        if view and view.digest == digest and all(untouched(path, m) for m in view.marks):
-            return view.place
-        # Swapped once, at the end: other threads search meanwhile.
-        self._view = self._read(path, digest, manifest)
-        return self._view.place if self._view else None
+        if (
+            snapshot
+            and snapshot.digest == digest
+            and all(stat_matches(path, m) for m in snapshot.marks)
+        ):
+            return snapshot.position
+        # Assigned once, at the end: other threads search meanwhile.
+        self._snapshot = self._open(path, digest, manifest)
+        return self._snapshot.position if self._snapshot else None
 
-    def _read(self, path: Path, digest: str, manifest: LexicalManifest) -> _View | None:
-        found = [settled(path, mark) for mark in manifest.files]
-        # Only what is not as the manifest says wants a closer look: a newer commit is no damage.
-        if None in found and findings(self.folder, manifest, by_hash=False):
+    def _open(self, path: Path, digest: str, manifest: LexicalManifest) -> _LexicalSnapshot | None:
+        current = [current_mark(path, mark) for mark in manifest.files]
+        # A file that differs from the manifest may be of a newer commit, which is no damage.
+        if None in current and damaged_files(self.folder, manifest, by_hash=False):
             return None
-        place = Place(watermark=manifest.watermark, tail=manifest.tail)
-        marks = tuple(now or mark for now, mark in zip(found, manifest.files, strict=True))
+        position = LogPosition(watermark=manifest.watermark, tail=manifest.tail)
+        marks = tuple(new or old for new, old in zip(current, manifest.files, strict=True))
         try:
-            return _view_of(open_index(path), digest, manifest, marks, place)
+            return _make_snapshot(open_index(path), digest, manifest, marks, position)
         except CacheDamaged:
             return None
 
-    def apply(self, store: Store, nos: list[int], place: Place) -> None:
-        """Delete and add again; see follow.Cache."""
-        view = self._view
-        if view is None or view.manifest is None:
+    def apply(self, store: Store, nos: list[int], position: LogPosition) -> None:
+        """Delete and add these chunks again; see FollowingIndex."""
+        snapshot = self._snapshot
+        if snapshot is None or snapshot.manifest is None:
             raise CacheDamaged("the index is not open")
-        manifest = view.manifest
+        manifest = snapshot.manifest
         path = generation_path(self.folder, manifest.generation)
         before, added = read_meta(path), 0
         if nos:
             with engine_errors():
-                added = write_passages(view.index, store, nos, self.audience, replace=True)
-        # What a commit removed that its manifest did not live to see, nobody has counted.
+                added = write_chunks(snapshot.index, store, nos, self.audience, replace=True)
+        # A commit without a manifest, of a killed process, removed an unknown number of rows.
         uncounted = int(before.opstamp != manifest.opstamp)
-        gone = before.rows + added - read_meta(path).rows
-        self.record(manifest.generation, place, removed=manifest.removed + gone + uncounted)
+        dead = before.rows + added - read_meta(path).rows
+        self.record(manifest.generation, position, removed=manifest.removed + dead + uncounted)
 
-    def rebuild(self, store: Store, nos: list[int], place: Place) -> None:
-        """Write a new generation beside the old one, then switch; see follow.Cache."""
+    def rebuild(self, store: Store, nos: list[int], position: LogPosition) -> None:
+        """Write a new generation, then switch to it; see FollowingIndex."""
         generation = secrets.token_hex(8)
         path = generation_path(self.folder, generation)
         path.mkdir(mode=0o700)
         try:
             with engine_errors():
                 index = create_index(path)
-                write_passages(index, store, nos, self.audience, replace=False)
+                write_chunks(index, store, nos, self.audience, replace=False)
                 del index
             fsync_folder(self.folder)
-            self.record(generation, place, removed=0)
+            self.record(generation, position, removed=0)
         finally:
-            kept = load_manifest(self.folder, self.audience)
-            drop_other_generations(self.folder, kept[1].generation if kept else "")
+            current = load_manifest(self.folder, self.audience)
+            drop_other_generations(self.folder, current[1].generation if current else "")
 
-    def mark_again(self) -> None:
-        """Record the marks of now; see follow.Cache."""
-        view = self._view
-        if view is not None and view.manifest is not None:
-            manifest = view.manifest
-            self.record(manifest.generation, view.place, removed=manifest.removed)
+    def record_marks(self) -> None:
+        """Record the current marks; see FollowingIndex."""
+        snapshot = self._snapshot
+        if snapshot is not None and snapshot.manifest is not None:
+            manifest = snapshot.manifest
+            self.record(manifest.generation, snapshot.position, removed=manifest.removed)
 
-    def hold_in_memory(self, store: Store, nos: list[int], place: Place) -> None:
-        """Index into memory; see follow.Cache."""
+    def build_in_memory(self, store: Store, nos: list[int], position: LogPosition) -> None:
+        """Build the index in memory; see FollowingIndex."""
         with engine_errors():
             index = create_index(None)
-            write_passages(index, store, nos, self.audience, replace=False)
-            self._view = _view_of(index, "", None, (), place)
+            write_chunks(index, store, nos, self.audience, replace=False)
+            self._snapshot = _make_snapshot(index, "", None, (), position)
 
     def record(
         self,
         generation: str,
-        place: Place,
+        position: LogPosition,
         *,
         removed: int,
         hashes: Mapping[str, str] | None = None,
     ) -> None:
-        """Switch to a generation, or to what it holds now, and open it."""
+        """Write a manifest for a generation as it is now, and open it."""
         write_manifest(
             self.folder,
             generation,
-            place,
+            position,
             audience=self.audience,
             analysis=ANALYSIS_VERSION,
             removed=removed,
@@ -346,37 +358,37 @@ class LexicalIndex:
         self.refresh()
 
 
-def _frequencies(view: _View) -> Frequencies | None:
+def _frequencies(snapshot: _LexicalSnapshot) -> TermFrequencies | None:
     with engine_errors():
-        rows = view.searcher.num_docs
+        rows = snapshot.searcher.num_docs
     if not rows:
         return None
 
     def doc_freq(field: str, term: str) -> int:
         with engine_errors():
-            return view.searcher.doc_freq(field, term)
+            return snapshot.searcher.doc_freq(field, term)
 
-    def holds(field: str, term: str) -> bool:
+    def has_term(field: str, term: str) -> bool:
         with engine_errors():
-            return holds_term(view.index, view.searcher, field, term)
+            return has_live_term(snapshot.index, snapshot.searcher, field, term)
 
-    dead = view.manifest.dead_rows if view.manifest else 0
-    return Frequencies(rows=rows + dead, doc_freq=doc_freq, holds=holds)
+    dead = snapshot.manifest.dead_rows if snapshot.manifest else 0
+    return TermFrequencies(rows=rows + dead, doc_freq=doc_freq, has_term=has_term)
 
 
-def _view_of(
+def _make_snapshot(
     index: "Index",
     digest: str,
     manifest: LexicalManifest | None,
     marks: tuple[FileMark, ...],
-    place: Place,
-) -> _View:
+    position: LogPosition,
+) -> _LexicalSnapshot:
     with engine_errors():
-        return _View(
+        return _LexicalSnapshot(
             digest=digest,
             manifest=manifest,
             marks=marks,
             index=index,
             searcher=index.searcher(),
-            place=place,
+            position=position,
         )

@@ -1,4 +1,4 @@
-"""The lexical index at rest: one folder to a generation, and the manifest that names it."""
+"""The files of a lexical index: a folder per generation, and the manifest that names one."""
 
 import hashlib
 import json
@@ -18,17 +18,17 @@ from kb.model.failpoints import failpoint
 from kb.search.index.files import (
     CacheDamaged,
     FileMark,
+    content_matches,
     fsync_folder,
-    intact,
     mark_file,
     read_manifest,
     seal,
     sha256_file,
-    untouched,
-    write_beside,
+    stat_matches,
+    write_temporary,
 )
-from kb.search.index.follow import Place
 from kb.search.index.lock import file_lock
+from kb.search.index.log_follower import LogPosition
 
 SCHEMA_VERSION: Final = 3
 META: Final = "meta.json"
@@ -41,7 +41,7 @@ _FOOTER_MAGIC: Final = 1337
 
 
 class LexicalManifest(Struct, frozen=True, kw_only=True):
-    """What a generation holds, as of its last recorded commit."""
+    """The content of a generation, as of its last recorded commit."""
 
     schema: int
     analysis: int
@@ -50,41 +50,41 @@ class LexicalManifest(Struct, frozen=True, kw_only=True):
     watermark: int
     tail: str
     opstamp: int
-    """tantivy's count of operations at that commit; it never goes back."""
+    """tantivy's count of operations at that commit; it never decreases."""
     rows: int
     dead_rows: int
-    """Rows that are deleted and that tantivy has not merged away."""
+    """Deleted rows that tantivy has not merged away."""
     files: tuple[FileMark, ...]
-    # One that was written before this was counted may have lost rows.
+    # A manifest without this field may have removed rows.
     removed: int = 1
-    """Rows that went since the generation was made, merged away or not: BM25 still knows of them.
+    """Rows removed since the generation was made, merged away or not: they still affect BM25.
 
-    tantivy sums the lengths of passages anew when it merges, and rounds each.
+    On a merge tantivy adds up the rounded lengths of the chunks.
     """
 
-    def is_worn(self, share: float) -> bool:
-        """Whether over this share of what its statistics know of is gone."""
-        return self.worn_rows > share * (self.rows + self.worn_rows)
+    def is_stale(self, share: float) -> bool:
+        """Whether over this share of the rows in its statistics is removed."""
+        return self.stale_rows > share * (self.rows + self.stale_rows)
 
     @property
-    def worn_rows(self) -> int:
-        """Rows that are gone and that its statistics know of."""
+    def stale_rows(self) -> int:
+        """Rows that are removed but still in its statistics."""
         return max(self.removed, self.dead_rows)
 
 
-class Meta(Struct, frozen=True, kw_only=True):
-    """The parts of tantivy's meta.json that we rely on."""
+class TantivyMeta(Struct, frozen=True, kw_only=True):
+    """The parts of tantivy's meta.json that this program uses."""
 
     opstamp: int
     segments: frozenset[str]
     deletions: frozenset[str]
-    """Names of the files that list what is deleted of a segment."""
+    """Names of the files that list the deleted rows of a segment."""
     rows: int
     dead_rows: int
 
 
 def folder_of(folder: Path, audience: Audience) -> Path:
-    """Where the index of an audience lies. An owner may have any name, a folder may not."""
+    """The folder of an audience's index. An owner's name is hashed: it may be no folder name."""
     kind, _, owner = audience.partition(":")
     if kind == audience:
         return folder / kind
@@ -93,61 +93,63 @@ def folder_of(folder: Path, audience: Audience) -> Path:
 
 
 def manifest_path(folder: Path) -> Path:
-    """Where the manifest of the index in `folder` lies."""
+    """The path of the manifest of the index in `folder`."""
     return folder / _MANIFEST
 
 
 def lock_path(folder: Path) -> Path:
-    """The lock of the index in `folder`; it is never removed."""
+    """The path of the index's lock file, which is never removed."""
     return folder / _LOCK
 
 
 def generation_path(folder: Path, generation: str) -> Path:
-    """Where the files of a generation lie."""
+    """The folder of a generation."""
     return folder / (_PREFIX + generation)
 
 
 def draft_path(folder: Path, generation: str) -> Path:
-    """Where a generation is written that nothing names yet; only its writer knows of it."""
+    """The folder of a generation that is being written, before any manifest names it."""
     return folder / (_DRAFT + generation)
 
 
 def drop_drafts(folder: Path) -> None:
-    """Remove what writers left that were killed. Its caller holds the lock on the folder itself."""
+    """Remove the drafts of killed writers. The caller holds the lock on the folder itself."""
     for name in os.listdir(folder):
         if name.startswith(_DRAFT):
             shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def hashes_of(generation: Path) -> dict[str, str]:
-    """The SHA-256 of each file of a generation, by name, but for the one that commits replace."""
-    names = _files_of(generation, read_meta(generation))
+def file_hashes(generation: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a generation by name, without meta.json."""
+    names = _commit_files(generation, read_meta(generation))
     return {name: sha256_file(generation / name) for name in names}
 
 
 def load_manifest(folder: Path, audience: Audience) -> tuple[str, LexicalManifest] | None:
-    """The manifest and its hash; None where there is none that this program made for `audience`."""
-    found = read_manifest(manifest_path(folder), LexicalManifest)
-    if found is None or (found[1].schema, found[1].audience) != (SCHEMA_VERSION, audience):
+    """The manifest and its hash; None where there is none of this schema and audience."""
+    loaded = read_manifest(manifest_path(folder), LexicalManifest)
+    if loaded is None or (loaded[1].schema, loaded[1].audience) != (SCHEMA_VERSION, audience):
         return None
-    return found
+    return loaded
 
 
 def _hex(segment: dict[str, str]) -> str:
     return segment["segment_id"].replace("-", "")
 
 
-def read_meta(generation: Path) -> Meta:
-    """What tantivy says it holds. Raises CacheDamaged where it cannot be read."""
+def read_meta(generation: Path) -> TantivyMeta:
+    """What tantivy has committed. Raises CacheDamaged where it cannot be read."""
     try:
         raw = json.loads((generation / META).read_bytes())
         segments = raw["segments"]
-        listed = {_hex(s): s["deletes"] for s in segments if s["deletes"]}
-        dead = sum(deletes["num_deleted_docs"] for deletes in listed.values())
-        return Meta(
+        deletes_by_segment = {_hex(s): s["deletes"] for s in segments if s["deletes"]}
+        dead = sum(deletes["num_deleted_docs"] for deletes in deletes_by_segment.values())
+        return TantivyMeta(
             opstamp=int(raw["opstamp"]),
             segments=frozenset(_hex(s) for s in segments),
-            deletions=frozenset(f"{seg}.{d['opstamp']}{_DELETIONS}" for seg, d in listed.items()),
+            deletions=frozenset(
+                f"{seg}.{d['opstamp']}{_DELETIONS}" for seg, d in deletes_by_segment.items()
+            ),
             rows=sum(s["max_doc"] for s in segments) - dead,
             dead_rows=dead,
         )
@@ -155,38 +157,40 @@ def read_meta(generation: Path) -> Meta:
         raise CacheDamaged(f"{META}: {error}") from error
 
 
-def findings(folder: Path, manifest: LexicalManifest, *, by_hash: bool) -> list[str]:
-    """What is not as written, a line each.
+def damaged_files(folder: Path, manifest: LexicalManifest, *, by_hash: bool) -> list[str]:
+    """The damaged files of the generation, a line each.
 
-    A commit that its manifest did not live to see is no damage: its files carry tantivy's own
-    checksums, and the log from the manifest's watermark on is applied once more.
+    A commit newer than the manifest is no damage (the process was killed in between): its files
+    have tantivy's own checksums, and the log from the manifest's watermark on is applied again.
     """
     path = generation_path(folder, manifest.generation)
     marks = {mark.name: mark for mark in manifest.files}
-    if untouched(path, marks[META]) and not by_hash:
-        return [name for name, mark in marks.items() if not intact(path, mark)]
+    if stat_matches(path, marks[META]) and not by_hash:
+        return [name for name, mark in marks.items() if not content_matches(path, mark)]
     try:
         meta = read_meta(path)
     except CacheDamaged as error:
         return [str(error)]
     if meta.opstamp < manifest.opstamp:
         return [f"{META} is older than its manifest"]
-    if meta.opstamp == manifest.opstamp and not intact(path, marks[META], by_hash=True):
-        # The same commit must say the same.
+    if meta.opstamp == manifest.opstamp and not content_matches(path, marks[META], by_hash=True):
+        # The same commit must have the same content.
         return [f"{META} is not what was written"]
-    names = _files_of(path, meta)
-    named = {name.partition(".")[0] for name in names}
-    problems = [f"segment {gone} is missing" for gone in sorted(meta.segments - named)]
+    names = _commit_files(path, meta)
+    segments = {name.partition(".")[0] for name in names}
+    problems = [f"segment {missing} is missing" for missing in sorted(meta.segments - segments)]
     for name in sorted(names | _expected(marks, meta)):
         mark = marks.get(name)
-        sound = intact(path, mark, by_hash=by_hash) if mark else _checks_itself(path / name)
-        if not sound:
+        is_sound = (
+            content_matches(path, mark, by_hash=by_hash) if mark else _matches_footer(path / name)
+        )
+        if not is_sound:
             problems.append(name)
     return problems
 
 
-def _expected(marks: dict[str, FileMark], meta: Meta) -> set[str]:
-    # A newer commit replaces a segment's list of deletions, and nothing else of it.
+def _expected(marks: dict[str, FileMark], meta: TantivyMeta) -> set[str]:
+    # A newer commit replaces only the list of deletions of a segment.
     return {
         name
         for name in marks
@@ -194,21 +198,21 @@ def _expected(marks: dict[str, FileMark], meta: Meta) -> set[str]:
     }
 
 
-def _files_of(path: Path, meta: Meta) -> set[str]:
-    """The files of a commit.
+def _commit_files(path: Path, meta: TantivyMeta) -> set[str]:
+    """The names of a commit's files.
 
-    A list of deletions that it does not name is litter: of a commit before it, or torn, of one
-    that was killed.
+    A list of deletions that the commit does not name is a leftover of an older commit or of a
+    killed process, and is not among them.
     """
     try:
-        found = {name for name in os.listdir(path) if name.partition(".")[0] in meta.segments}
+        names = {name for name in os.listdir(path) if name.partition(".")[0] in meta.segments}
     except OSError:
         return set()
-    return {n for n in found if not n.endswith(_DELETIONS) or n in meta.deletions}
+    return {n for n in names if not n.endswith(_DELETIONS) or n in meta.deletions}
 
 
-def _checks_itself(path: Path) -> bool:
-    """Whether a file matches the CRC-32 in the footer that tantivy ends each of its files with.
+def _matches_footer(path: Path) -> bool:
+    """Whether a file matches the CRC-32 in its footer, which tantivy writes at the end.
 
     The footer is JSON with a key `crc`, then its length and a magic number, 4 bytes each, little
     endian (tantivy, directory/footer.rs).
@@ -226,43 +230,45 @@ def _checks_itself(path: Path) -> bool:
 def write_manifest(
     folder: Path,
     generation: str,
-    place: Place,
+    position: LogPosition,
     *,
     audience: Audience,
     analysis: int,
     removed: int,
     hashes: Mapping[str, str] | None = None,
 ) -> None:
-    """Record what a generation holds now; hashes of files known before, or given, are kept."""
+    """Write the manifest of a generation as it is now; known hashes are not computed again."""
     path = generation_path(folder, generation)
     meta = read_meta(path)
-    before = load_manifest(folder, audience)
-    known = dict(hashes or {})
-    if before and before[1].generation == generation:
-        # Segment files never change once written; a hash made at the time is worth more.
-        known |= {mark.name: mark.sha256 for mark in before[1].files if mark.name != META}
-    marks = [mark_file(path / name, known.get(name)) for name in sorted(_files_of(path, meta))]
+    previous = load_manifest(folder, audience)
+    known_hashes = dict(hashes or {})
+    if previous and previous[1].generation == generation:
+        # Segment files never change, and the hash of the time of writing detects later damage.
+        known_hashes |= {mark.name: mark.sha256 for mark in previous[1].files if mark.name != META}
+    marks = [
+        mark_file(path / name, known_hashes.get(name)) for name in sorted(_commit_files(path, meta))
+    ]
     record = LexicalManifest(
         schema=SCHEMA_VERSION,
         analysis=analysis,
         audience=audience,
         generation=generation,
-        watermark=place.watermark,
-        tail=place.tail,
+        watermark=position.watermark,
+        tail=position.tail,
         opstamp=meta.opstamp,
         rows=meta.rows,
         dead_rows=meta.dead_rows,
         files=(*marks, mark_file(path / META)),
         removed=removed,
     )
-    beside = write_beside(manifest_path(folder), seal(record))
-    os.replace(beside, manifest_path(folder))
+    temporary = write_temporary(manifest_path(folder), seal(record))
+    os.replace(temporary, manifest_path(folder))
     fsync_folder(folder)
     failpoint("lexical.after_manifest")
 
 
 def drop_other_generations(folder: Path, keep: str) -> None:
-    """Remove generations that the manifest does not name; readers keep what they have mapped."""
+    """Remove all generations but `keep`; readers keep their mapped files."""
     for name in os.listdir(folder):
         if name.startswith(_PREFIX) and name != _PREFIX + keep:
             shutil.rmtree(folder / name, ignore_errors=True)
@@ -271,9 +277,9 @@ def drop_other_generations(folder: Path, keep: str) -> None:
 
 
 def remove_index(folder: Path, is_unused: Callable[[], bool] = lambda: True) -> None:
-    """Remove the index that lies in `folder`, but for its lock, if it is still unused then.
+    """Remove the index in `folder`, except its lock file, if `is_unused` under the lock.
 
-    One that is being written, or cannot be removed, stays.
+    An index that is being written or cannot be removed stays.
     """
     with suppress(OSError, StoreBusy), file_lock(lock_path(folder), 0.0):
         if is_unused():

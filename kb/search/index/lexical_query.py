@@ -1,10 +1,10 @@
-"""From a person's words to a tantivy query that cannot fail to parse, for none is parsed."""
+"""Builds a tantivy query from a query text. Nothing is parsed, so no text is an error."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kb.search.index.words import TERMS_MAX, is_han, phrases, query_words
+from kb.search.index.analysis import TERMS_MAX, is_han, phrases, query_words
 
 if TYPE_CHECKING:
     from tantivy import Query, Schema
@@ -15,23 +15,26 @@ _FIELDS: Final = (("body", 1.0), ("title", TITLE_WEIGHT))
 HAN: Final = "han"
 
 DocFreq = Callable[[str, str], int]
-Holds = Callable[[str, str], bool]
-Rarity = Callable[[str, Sequence[str]], float]
+HasTerm = Callable[[str, str], bool]
+WeightFactor = Callable[[str, Sequence[str]], float]
 
 
-def as_in_the_index(_field: str, _terms: Sequence[str]) -> float:
-    """Terms are as rare as the one index says that is read."""
+def unchanged_weight(_field: str, _terms: Sequence[str]) -> float:
+    """The factor 1: the index's own statistics apply."""
     return 1.0
 
 
-def words_query(
-    schema: "Schema", holds: Holds, query: str, rarity: Rarity = as_in_the_index
+def build_query(
+    schema: "Schema",
+    has_term: HasTerm,
+    query: str,
+    weight_factor: WeightFactor = unchanged_weight,
 ) -> "Query | None":
-    """Any of the query's words, in body or title, scored by BM25; None where it has no word.
+    """Matches any of the query's words in body or title, scored by BM25; None without words.
 
-    A word counts as often as it is said. Quoted parts score higher where they stand as such.
-    `holds(field, term)` says whether any passage holds a term; `rarity(field, terms)` by what the
-    weight of terms that are asked together differs from the one that the index gives them.
+    A repeated word counts repeatedly. Quoted parts also match as phrases, with a higher weight.
+    `has_term(field, term)` tells whether any chunk contains a term. `weight_factor(field, terms)`
+    is a factor for the index's own weight of a term, or of the terms of a phrase together.
     """
     from tantivy import Occur, Query
 
@@ -40,29 +43,30 @@ def words_query(
         return None
     clauses = []
     for term, times in list(counts.items())[:TERMS_MAX]:
-        if is_han(term) and not any(holds(field, term) for field, _ in _FIELDS):
-            one = _han_query(schema, term)
-            clauses.append((Occur.Should, _weighted(one, rarity(HAN, term))))
+        if is_han(term) and not any(has_term(field, term) for field, _ in _FIELDS):
+            clause = _han_query(schema, term)
+            clauses.append((Occur.Should, _boosted(clause, weight_factor(HAN, term))))
             continue
         for field, weight in _FIELDS:
-            one = Query.term_query(schema, field, term)
-            clauses.append((Occur.Should, _weighted(one, weight * times * rarity(field, (term,)))))
+            clause = Query.term_query(schema, field, term)
+            boost = weight * times * weight_factor(field, (term,))
+            clauses.append((Occur.Should, _boosted(clause, boost)))
     for words in phrases(query):
         for field, weight in _FIELDS:
             phrase = Query.phrase_query(schema, field, list(words))
-            much = weight * _PHRASE_WEIGHT * rarity(field, words)
-            clauses.append((Occur.Should, _weighted(phrase, much)))
+            boost = weight * _PHRASE_WEIGHT * weight_factor(field, words)
+            clauses.append((Occur.Should, _boosted(phrase, boost)))
     return Query.boolean_query(clauses)
 
 
-def _weighted(query: "Query", weight: float) -> "Query":
+def _boosted(query: "Query", weight: float) -> "Query":
     from tantivy import Query
 
     return query if weight == 1.0 else Query.boost_query(query, weight)
 
 
 def _han_query(schema: "Schema", term: str) -> "Query":
-    """The term's characters in a row: for words that the dictionary parted otherwise."""
+    """The phrase of the term's characters: for words that the dictionary split otherwise."""
     from tantivy import Query
 
     if len(term) == 1:
@@ -70,13 +74,13 @@ def _han_query(schema: "Schema", term: str) -> "Query":
     return Query.phrase_query(schema, HAN, list(term))
 
 
-def only_where(
+def restrict_to(
     schema: "Schema", query: "Query", field: str, values: frozenset[int] | None
 ) -> "Query":
-    """The query's matches whose number field is among `values`, with unchanged scores."""
+    """The query's matches whose number field has one of the values; scores do not change."""
     from tantivy import Occur, Query
 
     if values is None:
         return query
-    among = Query.const_score_query(Query.term_set_query(schema, field, sorted(values)), 0.0)
-    return Query.boolean_query([(Occur.Must, query), (Occur.Must, among)])
+    allowed = Query.const_score_query(Query.term_set_query(schema, field, sorted(values)), 0.0)
+    return Query.boolean_query([(Occur.Must, query), (Occur.Must, allowed)])

@@ -1,4 +1,4 @@
-"""One writer per cache: a file lock that dies with its holder."""
+"""A file lock that ends with its holder, so that an index has one writer at a time."""
 
 import fcntl
 import os
@@ -20,15 +20,15 @@ def file_lock(path: Path, wait_s: float) -> Iterator[None]:
     The file is made where it is missing and never removed: a lock on a deleted file excludes
     nobody. Raises StoreBusy after `wait_s` seconds, OSError where it cannot be opened.
     """
-    # A link could have us make a file elsewhere.
-    anew = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-    flags = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else anew
+    # Without O_NOFOLLOW a link could make us create a file elsewhere.
+    create = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    flags = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else create
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
         _acquire(descriptor, path, time.monotonic() + wait_s)
         yield
     finally:
-        # Closing releases; a child that inherited nothing keeps nothing.
+        # Closing releases the lock: no child inherits the descriptor.
         os.close(descriptor)
 
 
@@ -38,7 +38,7 @@ def _acquire(descriptor: int, path: Path, deadline: float) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
                 raise StoreBusy(place=path) from None
-            time.sleep(min(_POLL_S, left))
+            time.sleep(min(_POLL_S, remaining_s))

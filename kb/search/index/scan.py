@@ -1,10 +1,10 @@
-"""The exact search: every row against the query, with one answer for equal inputs."""
+"""Exact search: a deterministic scan of all rows."""
 
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kb.search.index.result import NO_HITS, Hits
+from kb.search.index.hits import NO_HITS, IndexHits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from kb.search.index.hnsw import Graph
     from kb.search.index.segments import Matrix, Numbers, Segment
 
-# More than single precision can be off for rows of length 1.
+# An upper bound of the error of single precision for rows of length 1.
 _ROUNDING: Final = 1e-5
 _RESCORE_ROWS: Final = 4_096
-# Below this share of rows the passing ones are gathered first instead of scored with the rest.
+# Below this share of passing rows only they are scored, instead of all rows.
 _GATHER_SHARE: Final = 0.1
 _GROUP_ROWS: Final = 16
-# Dead rows and rounding take a few of what a graph brings.
+# Some more rows than wanted, because the graph also returns dead rows and rounds.
 _GRAPH_SPARE: Final = 64
 
 
-def unit(query: "Matrix") -> "Matrix | None":
-    """The query at length 1, shape (dim,); None where it has no direction."""
+def unit_vector(query: "Matrix") -> "Matrix | None":
+    """The query scaled to length 1, shape (dim,); None where it is zero or not finite."""
     import numpy as np
 
     wide = np.asarray(query, dtype=np.float64).ravel()
@@ -33,11 +33,11 @@ def unit(query: "Matrix") -> "Matrix | None":
     return (wide / length).astype("<f4") if np.isfinite(length) and length > 0 else None
 
 
-def cosines(vectors: "Matrix", query: "Matrix") -> "NDArray[np.float32]":
-    """Products of rows with the query, shape (rows,).
+def exact_cosines(vectors: "Matrix", query: "Matrix") -> "NDArray[np.float32]":
+    """Products of rows with the query, shape (rows,); equal rows give equal products.
 
-    A fast product may round a row differently by where in the matrix it stands. These are summed
-    in double precision, row by row, so that equal rows score equal wherever they lie.
+    Summed in double precision, row by row: a fast matrix product may round a row differently by
+    its position in the matrix.
     """
     import numpy as np
 
@@ -49,23 +49,23 @@ def cosines(vectors: "Matrix", query: "Matrix") -> "NDArray[np.float32]":
     return scores
 
 
-def similarities(
+def masked_cosines(
     vectors: "Matrix", present: "NDArray[np.bool_]", query: "Matrix"
 ) -> "NDArray[np.float64]":
     """Cosines of rows of length 1 with the query, shape (rows,); NaN where not `present`."""
     import numpy as np
 
-    found = np.full(len(vectors), np.nan)
-    asked = unit(query)
-    if asked is not None:
-        found[present] = cosines(vectors[present], asked)
-    return found
+    result = np.full(len(vectors), np.nan)
+    unit_query = unit_vector(query)
+    if unit_query is not None:
+        result[present] = exact_cosines(vectors[present], unit_query)
+    return result
 
 
-def passing(
+def passing_rows(
     segment: "Segment", allowed: "Numbers | None", restrict_nos: "Numbers | None"
 ) -> "NDArray[np.bool_] | None":
-    """Which rows are live and let through, shape (rows,); None where all are."""
+    """A mask of the rows that are live and pass the filters, shape (rows,); None where all do."""
     import numpy as np
 
     mask = None if segment.entry and not segment.entry.dead else segment.sources != 0
@@ -76,60 +76,66 @@ def passing(
     return mask
 
 
-class _Looked(Struct, frozen=True, kw_only=True):
-    """A segment's rows as far as they were looked at for one query."""
+class _ScannedSegment(Struct, frozen=True, kw_only=True):
+    """A segment's scores for one query; partly approximate."""
 
     segment: "Segment"
     scores: "Floats"
-    """Cosines, shape (rows,); minus infinity where a row is not let through."""
-    off: "Floats"
-    """By how much each may be off, shape (rows,); 0 for those in single precision."""
-    passing: int
+    """Cosines, shape (rows,); minus infinity where a row does not pass the filters."""
+    error_bounds: "Floats"
+    """Of each cosine, shape (rows,); 0 for those computed in single precision."""
+    passing_count: int
 
-    def near(self, rows: "NDArray[np.intp]", query: "Matrix") -> "Floats":
-        """Cosines of rows in single precision, shape (len(rows),); each is read once."""
-        unread = rows[self.off[rows] > 0]
-        if len(unread):
-            self.scores[unread] = _single(self.segment.vectors[unread], query)
-            self.off[unread] = 0
+    def refined(self, rows: "NDArray[np.intp]", query: "Matrix") -> "Floats":
+        """Cosines of rows in single precision, shape (len(rows),); reads each vector once."""
+        approximate = rows[self.error_bounds[rows] > 0]
+        if len(approximate):
+            self.scores[approximate] = _fast_cosines(self.segment.vectors[approximate], query)
+            self.error_bounds[approximate] = 0
         return self.scores[rows]
 
     def may_reach(self, floor: float) -> "NDArray[np.intp]":
-        """The rows whose cosine may be that or more, and none that are not let through."""
+        """The rows that pass the filters and whose cosine may be at least `floor`."""
         import numpy as np
 
-        return np.flatnonzero(self.scores + self.off >= floor - _ROUNDING)
+        return np.flatnonzero(self.scores + self.error_bounds >= floor - _ROUNDING)
 
 
-def _single(vectors: "Matrix", query: "Matrix") -> "Floats":
-    """Products of rows with the query in single precision, as fast as memory is read."""
+def _fast_cosines(vectors: "Matrix", query: "Matrix") -> "Floats":
+    """Products of rows with the query in single precision; limited by memory bandwidth."""
     scores: Floats = vectors @ query
     return scores
 
 
-def _looked(
+def _scan_segment(
     segment: "Segment",
     query: "Matrix",
     allowed: "Numbers | None",
     restrict_nos: "Numbers | None",
-) -> _Looked:
+) -> _ScannedSegment:
     import numpy as np
 
-    mask = passing(segment, allowed, restrict_nos)
+    mask = passing_rows(segment, allowed, restrict_nos)
     count = len(segment.nos) if mask is None else int(np.count_nonzero(mask))
-    off = np.zeros(len(segment.nos), dtype=np.float32)
+    error_bounds = np.zeros(len(segment.nos), dtype=np.float32)
     if mask is not None and count < _GATHER_SHARE * len(segment.nos):
         scores = np.full(len(segment.nos), -np.inf, dtype=np.float32)
-        scores[mask] = _single(segment.vectors[mask], query)
-        return _Looked(segment=segment, scores=scores, off=off, passing=count)
+        scores[mask] = _fast_cosines(segment.vectors[mask], query)
+        return _ScannedSegment(
+            segment=segment, scores=scores, error_bounds=error_bounds, passing_count=count
+        )
     if segment.codes is None:
-        scores = _single(segment.vectors, query)
+        scores = _fast_cosines(segment.vectors, query)
     else:
-        rough, off[: segment.codes.rows] = segment.codes.products(query)
-        scores = np.concatenate([rough, _single(segment.vectors[len(rough) :], query)])
+        approximate, error_bounds[: segment.codes.rows] = segment.codes.products(query)
+        scores = np.concatenate(
+            [approximate, _fast_cosines(segment.vectors[len(approximate) :], query)]
+        )
     if mask is not None:
         scores[~mask] = -np.inf
-    return _Looked(segment=segment, scores=scores, off=off, passing=count)
+    return _ScannedSegment(
+        segment=segment, scores=scores, error_bounds=error_bounds, passing_count=count
+    )
 
 
 def _kth(scores: "Floats", k: int) -> float:
@@ -139,15 +145,15 @@ def _kth(scores: "Floats", k: int) -> float:
     return float(np.partition(scores, len(scores) - k)[len(scores) - k])
 
 
-def _reached_by(scores: "Floats", k: int) -> float:
-    """A score that at least k of them reach, near the k-th highest: of groups the highest ones."""
+def _kth_lower_bound(scores: "Floats", k: int) -> float:
+    """A score near the k-th highest that at least k scores reach; found by the maxima of groups."""
     groups = len(scores) // _GROUP_ROWS
     if groups > k:
-        # As many rows reach the k-th of the groups' heads as there are heads that do, or more.
-        heads = scores[: groups * _GROUP_ROWS].reshape(_GROUP_ROWS, groups).max(axis=0)
-        found = _kth(heads, k)
-        if found > -float("inf"):
-            return found
+        # At least k rows reach the k-th highest of the groups' maxima.
+        maxima = scores[: groups * _GROUP_ROWS].reshape(_GROUP_ROWS, groups).max(axis=0)
+        bound = _kth(maxima, k)
+        if bound > -float("inf"):
+            return bound
     return _kth(scores, k)
 
 
@@ -158,29 +164,29 @@ def candidate_rows(
     allowed: "Numbers | None",
     restrict_nos: "Numbers | None",
 ) -> "list[NDArray[np.intp]]":
-    """Rows of each segment that may be among the best `limit` of all, and few others.
+    """The rows of each segment that may be among the best `limit` of all, and few others.
 
-    Codes name the rows whose vectors are worth reading; what those of the best that they name
-    score at the least, every other must be able to reach.
+    Codes select the rows whose vectors are read. The exact scores of the best of these give a
+    floor, and every further row whose error bound reaches the floor is read, too.
     """
     import numpy as np
 
-    looked = [_looked(segment, query, allowed, restrict_nos) for segment in segments]
-    if sum(one.passing for one in looked) <= limit:
-        return [np.flatnonzero(one.scores > -np.inf) for one in looked]
-    floor = _reached_by(np.concatenate([one.scores for one in looked]), limit)
-    best = [np.flatnonzero(one.scores >= floor) for one in looked]
-    near = [one.near(rows, query) for one, rows in zip(looked, best, strict=True)]
-    floor = _kth(np.concatenate(near), limit)
-    rows = [one.may_reach(floor) for one in looked]
-    scores = [one.near(some, query) for one, some in zip(looked, rows, strict=True)]
+    scanned = [_scan_segment(segment, query, allowed, restrict_nos) for segment in segments]
+    if sum(part.passing_count for part in scanned) <= limit:
+        return [np.flatnonzero(part.scores > -np.inf) for part in scanned]
+    floor = _kth_lower_bound(np.concatenate([part.scores for part in scanned]), limit)
+    best = [np.flatnonzero(part.scores >= floor) for part in scanned]
+    refined = [part.refined(rows, query) for part, rows in zip(scanned, best, strict=True)]
+    floor = _kth(np.concatenate(refined), limit)
+    reaching = [part.may_reach(floor) for part in scanned]
+    scores = [part.refined(rows, query) for part, rows in zip(scanned, reaching, strict=True)]
     floor = _kth(np.concatenate(scores), limit) - _ROUNDING
-    return [some[score >= floor] for some, score in zip(rows, scores, strict=True)]
+    return [rows[some >= floor] for rows, some in zip(reaching, scores, strict=True)]
 
 
-def rank(
+def rank_exact(
     segments: "list[Segment]", rows: "list[NDArray[np.intp]]", query: "Matrix", limit: int
-) -> Hits:
+) -> IndexHits:
     """The best `limit` of the given rows of each segment."""
     import numpy as np
 
@@ -188,25 +194,25 @@ def rank(
     if not len(nos):
         return NO_HITS
     scores = np.concatenate(
-        [cosines(s.vectors[r], query) for s, r in zip(segments, rows, strict=True)]
+        [exact_cosines(s.vectors[r], query) for s, r in zip(segments, rows, strict=True)]
     )
     order = np.lexsort((nos, -scores))[:limit]
-    return Hits(nos=nos[order].tolist(), scores=scores[order].tolist())
+    return IndexHits(nos=nos[order].tolist(), scores=scores[order].tolist())
 
 
 def rank_by_graph(
     segments: "list[Segment]", base: "Segment", graph: "Graph", query: "Matrix", limit: int
-) -> Hits:
-    """The best `limit` of what a graph brings of `base` and a scan of the other segments."""
+) -> IndexHits:
+    """The best `limit` of the rows that a graph returns of `base` and a scan of other segments."""
     import numpy as np
 
     tail = [segment for segment in segments if segment is not base]
     rows = candidate_rows(tail, query, limit, None, None) if tail else []
-    want = 2 * limit + _GRAPH_SPARE
+    fetch = 2 * limit + _GRAPH_SPARE
     while True:
-        near = graph.nearest(query, want)
-        alive = near[base.sources[near] != 0]
-        if len(alive) >= limit or len(near) >= len(base.nos):
+        near = graph.nearest(query, fetch)
+        live = near[base.sources[near] != 0]
+        if len(live) >= limit or len(near) >= len(base.nos):
             break
-        want *= 2
-    return rank([base, *tail], [np.sort(alive), *rows], query, limit)
+        fetch *= 2
+    return rank_exact([base, *tail], [np.sort(live), *rows], query, limit)

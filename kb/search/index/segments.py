@@ -1,9 +1,9 @@
-"""Rows of vectors at rest: immutable files, mapped and scanned.
+"""Segments: immutable files with rows of vectors, which are memory-mapped.
 
 A segment is `seg-<token>.vec`, rows x dim float32, little endian, row by row, each of length 1;
-and `ids-<token>.bin`, the rows' passage numbers (u64, ascending), then as many source numbers.
-A row whose source number is 0 is dead. Death rewrites the ids file under a new token. A long one
-has `cod-<token>.bin` besides, the rows in eight bits (kb/search/index/codes.py).
+and `ids-<token>.bin`, the rows' chunk numbers (u64, ascending), then as many source numbers.
+A row whose source number is 0 is dead; marking rows dead writes a new ids file. A long segment also
+has `cod-<token>.bin`, the rows in eight bits (kb/search/index/codes.py).
 """
 
 import os
@@ -29,7 +29,7 @@ _BLOCK_ROWS: Final = 8_192
 
 
 class SegmentEntry(Struct, frozen=True, kw_only=True):
-    """A segment in the manifest."""
+    """A segment, as the manifest lists it."""
 
     token: str
     rows: int
@@ -37,17 +37,17 @@ class SegmentEntry(Struct, frozen=True, kw_only=True):
     vectors: FileMark
     ids: FileMark
     codes: FileMark | None
-    """None for a short one."""
+    """None for a short segment."""
 
     @property
     def marks(self) -> tuple[FileMark, ...]:
-        """Its files."""
-        both = (self.vectors, self.ids)
-        return (*both, self.codes) if self.codes else both
+        """The marks of its files."""
+        marks = (self.vectors, self.ids)
+        return (*marks, self.codes) if self.codes else marks
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """A segment at hand: mapped from its files, or in memory where `entry` is None."""
+    """An open segment: mapped from its files, or in memory where `entry` is None."""
 
     entry: SegmentEntry | None
     nos: "Numbers"
@@ -57,7 +57,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     vectors: "Matrix"
     """Shape (rows, dim)."""
     codes: Codes | None = None
-    """Of its first rows, where it is long."""
+    """Of its first rows, if it is long."""
 
     @property
     def live_rows(self) -> int:
@@ -67,7 +67,7 @@ class Segment(Struct, frozen=True, kw_only=True):
         return int((self.sources != 0).sum())
 
     def find(self, nos: "Numbers") -> tuple["NDArray[np.intp]", "NDArray[np.bool_]"]:
-        """For each number its row, and whether there is a live one; both of the shape of `nos`."""
+        """The row of each chunk number, and whether it is live; both of the shape of `nos`."""
         import numpy as np
 
         if not len(self.nos):
@@ -85,21 +85,21 @@ def unit_rows(vectors: "Matrix") -> "Matrix":
     return np.ascontiguousarray(vectors / lengths, dtype="<f4")
 
 
-def in_memory(nos: "Numbers", sources: "Numbers", vectors: "Matrix") -> Segment:
-    """A segment of these rows, `nos` ascending, vectors as `unit_rows` gives them."""
+def memory_segment(nos: "Numbers", sources: "Numbers", vectors: "Matrix") -> Segment:
+    """A segment in memory; `nos` must ascend, and the vectors have length 1 or be zero."""
     return Segment(entry=None, nos=nos, sources=sources, vectors=vectors)
 
 
-def empty(dim: int) -> Segment:
+def empty_segment(dim: int) -> Segment:
     """A segment without rows."""
     import numpy as np
 
     none = np.empty(0, dtype="<u8")
-    return in_memory(none, none, np.empty((0, dim), dtype="<f4"))
+    return memory_segment(none, none, np.empty((0, dim), dtype="<f4"))
 
 
 def map_segment(folder: Path, entry: SegmentEntry, dim: int) -> Segment:
-    """Map the files of an entry whose marks were checked. Raises CacheDamaged."""
+    """Map the files of an entry, whose marks the caller has checked. Raises CacheDamaged."""
     import numpy as np
 
     rows = entry.rows
@@ -112,14 +112,14 @@ def map_segment(folder: Path, entry: SegmentEntry, dim: int) -> Segment:
         raise CacheDamaged(str(error)) from error
     if len(ids) != rows * 2:
         raise CacheDamaged(f"{entry.ids.name}: its size does not fit {rows} rows")
-    # As a plain array: the subclass costs a Python call on every slice.
+    # A plain array, because slicing a memmap costs a Python call each time.
     plain = vectors.view(np.ndarray)
     codes = map_codes(folder / entry.codes.name, rows, dim) if entry.codes else None
     return Segment(entry=entry, nos=ids[:rows], sources=ids[rows:], vectors=plain, codes=codes)
 
 
 def write_merged(folder: Path, parts: list[Segment], dim: int) -> Segment:
-    """Write the live rows of all parts as one segment, a block of rows in memory at a time."""
+    """Write the live rows of all parts as one segment, with one block of rows in memory."""
     import numpy as np
 
     order, nos, sources = _merge_order(parts)
@@ -132,25 +132,25 @@ def write_merged(folder: Path, parts: list[Segment], dim: int) -> Segment:
             for part, start in zip(parts, starts[:-1], strict=True):
                 inside = (rows >= start) & (rows < start + len(part.nos))
                 block[inside] = part.vectors[rows[inside] - start]
-            writer.append(in_memory(nos[low:high], sources[low:high], block))
+            writer.append(memory_segment(nos[low:high], sources[low:high], block))
     return writer.finish()
 
 
 def _merge_order(parts: list[Segment]) -> tuple["NDArray[np.intp]", "Numbers", "Numbers"]:
-    """Live rows of the parts laid end to end, by number: their places, numbers and sources."""
+    """The live rows of the concatenated parts, by number: positions, numbers and sources."""
     import numpy as np
 
     nos = np.concatenate([part.nos for part in parts])
     sources = np.concatenate([part.sources for part in parts])
-    places = np.flatnonzero(sources)
-    order = places[np.argsort(nos[places], kind="stable")]
+    live = np.flatnonzero(sources)
+    order = live[np.argsort(nos[live], kind="stable")]
     return order, nos[order], sources[order]
 
 
 class SegmentWriter:
     """Writes a segment block by block; nothing refers to its files until it is finished.
 
-    Appends go inside a `with` block, `finish` after it.
+    Call `append` inside a `with` block, and `finish` after it.
     """
 
     def __init__(self, folder: Path, dim: int) -> None:
@@ -169,7 +169,7 @@ class SegmentWriter:
         self._file.close()
 
     def append(self, rows: Segment) -> None:
-        """Add live rows whose numbers are above all before them."""
+        """Add live rows; their numbers must be above all numbers before them."""
         self._file.write(rows.vectors.astype("<f4", copy=False).tobytes())
         self._nos.append(rows.nos)
         self._sources.append(rows.sources)
@@ -183,7 +183,7 @@ class SegmentWriter:
         sources = np.concatenate([none, *self._sources])
         fsync_file(self._path)
         if not len(nos):
-            return empty(self._dim)
+            return empty_segment(self._dim)
         vectors = np.memmap(self._path, dtype="<f4", mode="r", shape=(len(nos), self._dim))
         codes = write_codes(self._folder, vectors.view(np.ndarray))
         ids = _write_ids(self._folder, nos, sources)
@@ -209,8 +209,8 @@ def _write_ids(folder: Path, nos: "Numbers", sources: "Numbers") -> FileMark:
     return mark_file(path)
 
 
-def without(folder: Path, segment: Segment, rows: "NDArray[np.bool_]") -> Segment:
-    """The segment with these rows dead; its vectors' file is shared with the old one."""
+def with_dead_rows(folder: Path, segment: Segment, rows: "NDArray[np.bool_]") -> Segment:
+    """The segment with these rows marked dead; it shares the vectors' file with the old one."""
     assert segment.entry is not None
     sources = segment.sources.copy()
     sources[rows] = 0

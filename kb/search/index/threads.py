@@ -1,4 +1,4 @@
-"""Work beside the caller."""
+"""Runs work in background threads."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def run_async(work: Callable[[], T]) -> Future[T]:
-    """Run `work` in a daemon thread: an exit does not wait for it, its result can be."""
+    """Run `work` in a daemon thread, which does not delay an exit; returns its future."""
     future: Future[T] = Future()
 
     def run() -> None:

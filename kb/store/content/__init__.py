@@ -1,1 +1,1 @@
-"""Where do the bytes lie? Content-addressed files, written whole and never overwritten."""
+"""Where are the files kept? Content-addressed files, written whole and never overwritten."""

@@ -1,4 +1,4 @@
-"""Files written whole: into tmp/, fsynced, then linked to their name, which must be free."""
+"""Content files: written into tmp/, fsynced, then hard-linked to a name that must be free."""
 
 import errno
 import os
@@ -12,25 +12,25 @@ from kb.store.content.layout import HomePaths
 
 
 class ContentStore:
-    """The files of one home. Nothing here deletes a file that has a name."""
+    """The content files of one home. It never deletes or overwrites a file."""
 
     def __init__(self, paths: HomePaths) -> None:
         self.paths = paths
         self._made: set[Path] = set()
 
     def write_if_new(self, relative: str, data: bytes) -> bool:
-        """Make `relative` hold `data`, durably; False where a file of that name was there.
+        """Write `data` durably as `relative`; False if a file of that name existed.
 
-        Of several writers exactly one makes the file, and no reader ever sees part of it. A sweep
-        may take it again while no doc names it: who names it looks first, in that transaction.
-        Raises StoreDamaged where the file that is there has another length, StoreFull and
-        ReadOnlyHome; then nothing is under that name, or the whole file.
+        Of several writers exactly one makes the file, and no reader sees part of it. A compaction
+        may remove a file that no doc names, so a transaction that names it checks that it exists.
+        Raises StoreDamaged if an existing file has another length, StoreFull and ReadOnlyHome;
+        then the file is complete or missing.
         """
         target = self.paths.root / relative
         try:
             self._make_folder(target.parent)
             made = _length_of(target) is None and self._link_new(target, data)
-            # Also where another writer made it: it may not have come to this, or may never.
+            # Sync even if another writer made the file: that writer may die before its sync.
             _sync_folder(target.parent)
             length = _length_of(target)
         except OSError as error:
@@ -44,7 +44,7 @@ class ContentStore:
         failpoint("content.before_write")
         try:
             _write_synced(temporary, data)
-            # A link fails where the name is taken; a rename would replace what is there.
+            # A link fails if the name is taken; a rename would replace the existing file.
             os.link(temporary, target)
             failpoint("content.after_link")
         except FileExistsError:
@@ -58,16 +58,16 @@ class ContentStore:
             return
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         top = os.path.realpath(self.paths.root)
-        # kb makes no links here: whoever did would have us write where it leads.
+        # kb makes no links here; through another's link it would write outside the home.
         if os.path.realpath(folder) != os.path.join(top, folder.relative_to(self.paths.root)):
             raise OSError(errno.ELOOP, "a link lies on the way; remove it")
-        # Also where it was there: whoever made it may not have come to this.
+        # Sync even if the folder existed: its maker may have died before the sync.
         _sync_folder(folder.parent)
         _sync_folder(folder.parent.parent)
         self._made.add(folder)
 
     def read(self, relative: str, sha256: str) -> bytes:
-        """The bytes of a file; StoreDamaged where it is absent or not what was written."""
+        """The bytes of a file. Raises StoreDamaged if it is missing or fails its checksum."""
         path = self.paths.root / relative
         try:
             data = path.read_bytes()
@@ -108,7 +108,7 @@ def _length_of(path: Path) -> int | None:
 
 
 def translate_os_error(error: OSError, place: Path) -> StoreFull | ReadOnlyHome | StoreDamaged:
-    """The error of this program that says what the system said."""
+    """The KbError for an error of the operating system."""
     detail = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreFull(detail, place=place)

@@ -1,4 +1,4 @@
-"""Files that others have named: read only from inside the folder that they belong to."""
+"""Read files by untrusted names, and only from inside the folder that they belong to."""
 
 import os
 import stat
@@ -11,11 +11,11 @@ _PLAIN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def read_inside(folder: Path, relative: str, bytes_max: int) -> bytes:
-    """The bytes of a regular file below `folder`; links may lead about inside it, not out of it.
+    """The bytes of a regular file below `folder`; links are followed only inside the folder.
 
-    Never blocks on a FIFO and never opens a device. Errors name `relative` alone. Raises Refused
-    where that is not a plain relative path or a link leads out, Unreadable where there is no
-    regular file, TooLarge over `bytes_max`.
+    Never blocks on a FIFO and never opens a device. Errors name only `relative`. Raises Refused if
+    `relative` is not a plain relative path or a link leads out, Unreadable if there is no regular
+    file, TooLarge over `bytes_max`.
     """
     place = resolve_inside(folder, relative)
     try:
@@ -32,9 +32,9 @@ def read_inside(folder: Path, relative: str, bytes_max: int) -> bytes:
 
 
 def resolve_inside(folder: Path, relative: str) -> Path:
-    """Where a name leads to below `folder`, links followed: a relative path, there or not.
+    """Resolve a name below `folder`, links included, to a relative path that need not exist.
 
-    Raises Refused where the name is not a plain relative path or a link leads out.
+    Raises Refused if the name is not a plain relative path or a link leads out.
     """
     parts = _parts(relative)
     top = os.path.realpath(folder)
@@ -53,10 +53,10 @@ def _parts(relative: str) -> tuple[str, ...]:
 
 
 def open_listed(path: Path) -> int | None:
-    """Open a regular file of which no part was a link when it was listed; None where it is none.
+    """Open a regular file by an absolute path without links; None if it is not a regular file.
 
-    `path` is absolute. A part that became a link since is not followed. Raises OSError, ELOOP or
-    ENOTDIR for such a part.
+    A part of the path that became a link since it was listed is not followed: that raises OSError
+    with ELOOP or ENOTDIR.
     """
     return _open_steps(path.anchor, path.parts[1:])
 
@@ -70,14 +70,14 @@ def _read(top: str, steps: tuple[str, ...], bytes_max: int) -> bytes | None:
 
 
 def _open_steps(top: str, steps: tuple[str, ...]) -> int | None:
-    """Open step by step without following a link: what is swapped for one meanwhile fails."""
+    """Open folder by folder without following links, so that swapping one in fails."""
     fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for step in steps[:-1]:
             inner = os.open(step, _PLAIN | os.O_DIRECTORY, dir_fd=fd)
             os.close(fd)
             fd = inner
-        # Looked at before it is opened: to open a device may already do something.
+        # Check before opening: opening a device may have side effects.
         if not steps or not _is_file(os.stat(steps[-1], dir_fd=fd, follow_symlinks=False)):
             return None
         file_fd = os.open(steps[-1], _PLAIN | os.O_NONBLOCK, dir_fd=fd)

@@ -16,27 +16,27 @@ PACKS_FOLDER: Final = "packs"
 PROJECT_FOLDER: Final = ".kb"
 """The name of a project's home."""
 _FOLDERS: Final = ("store", "raw", "md", "index", "tmp")
-# What is not there before a store is, and stays when it is lost.
+# Folders that are filled only once a home has a store, and remain when the store is lost.
 _LEFT_BY_A_STORE: Final = ("raw", "md", "notebook", "backups")
 _KB_FOLDERS: Final = (*_FOLDERS, "run", "backups", "notebook")
 
 
 def is_project_home(home: Path) -> bool:
-    """Whether a home is a project's, by its name or by that of the folder which a link leads to."""
+    """Whether a home is a project's, by its name or by the name of its link target."""
     return home.name == PROJECT_FOLDER or (
         os.path.basename(os.path.realpath(home)) == PROJECT_FOLDER
     )
 
 
 def is_kept_by_kb(place: PurePath) -> bool:
-    """Whether a place in a project holds what kb itself has written there, and no source text."""
+    """Whether a place in a project holds data that kb wrote, not source text."""
     return place.parts == (PROJECT_FOLDER,) or (
         place.parts[:1] == (PROJECT_FOLDER,) and place.parts[1] in _KB_FOLDERS
     )
 
 
 class HomePaths(Struct, frozen=True):
-    """Where a home's things lie. Paths kept in records are relative to `root`, with slashes."""
+    """The paths in a home. Paths in records are relative to `root`, with slashes."""
 
     root: Path
 
@@ -47,42 +47,42 @@ class HomePaths(Struct, frozen=True):
 
     @property
     def data_file(self) -> Path:
-        """The one file that a store is."""
+        """The LMDB data file, which is the whole store."""
         return self.store / "data.mdb"
 
     @property
     def has_store(self) -> bool:
-        """Whether a store lies there, whatever its state. Raises OSError where none may look."""
+        """Whether there is a store, in whatever state. Raises OSError without permission."""
         return is_store(self.data_file)
 
     def check_not_lost(self) -> None:
-        """Raise StoreMissing where there is no store, and there was one: what it named is there.
+        """Raise StoreMissing if the store is missing but folders that it filled still exist.
 
-        To be asked before a store is made, or its absence is taken for an empty home.
+        Call it before making a store, or taking a missing store for an empty home.
         """
         if self.has_store:
             return
         leftovers = self.leftover_folders()
-        # Another process may have made the store, and all the rest, since it was looked for.
+        # Check again: another process may have made the store meanwhile.
         if leftovers and not self.has_store:
             names = " and ".join(f"{name}/" for name in leftovers)
             verb = "lies" if len(leftovers) == 1 else "lie"
             raise StoreMissing(f"{names} {verb}", place=self.data_file)
 
     def leftover_folders(self) -> list[str]:
-        """Names of the folders here that nothing but a home with a store fills."""
+        """Names of the non-empty folders that only a home with a store fills."""
         if not self.root.is_dir():
             return []
         return [name for name in _LEFT_BY_A_STORE if _holds_any(self.root / name)]
 
     @property
     def index(self) -> Path:
-        """The caches' folder: losing it costs a rebuild and changes no answer."""
+        """The folder of the caches, which can be rebuilt from the store."""
         return self.root / "index"
 
     @property
     def tmp(self) -> Path:
-        """Files not yet whole; on the same file system as the rest."""
+        """Unfinished files; on the same file system as the other folders."""
         return self.root / "tmp"
 
     @property
@@ -92,41 +92,41 @@ class HomePaths(Struct, frozen=True):
 
     @property
     def packs(self) -> Path:
-        """Packs that were unpacked from archives; not made unless there is one."""
+        """Packs that were unpacked from archives; made with the first one."""
         return self.root / PACKS_FOLDER
 
     @property
     def knowledge(self) -> Path:
-        """Entries, which people write, by its real path; not made unless there is one."""
+        """The real path of the folder of entries; made with the first one."""
         return Path(os.path.realpath(self.root)) / "knowledge"
 
     @property
     def notebook(self) -> Path:
-        """The notebook, where the settings name no other folder; not made before the first note."""
+        """The default folder of the notebook; made with the first note."""
         return self.root / "notebook"
 
     @property
     def socket(self) -> Path:
-        """Where a server of the home is asked from this machine, while there is one."""
+        """The socket of a running server of this home, for clients on this machine."""
         return self.root / "run" / "kb.sock"
 
     @property
     def compact_lock(self) -> Path:
-        """Held while content files may go, and by whoever needs them to stay."""
+        """Lock held to remove content files, or to keep them from being removed."""
         return self.root / "compact.lock"
 
     @property
     def push_lock(self) -> Path:
-        """Held while the notebook is pushed."""
+        """Lock held while the notebook is pushed."""
         return self.root / "push.lock"
 
     @property
     def config(self) -> Path:
-        """The home's own settings."""
+        """The home's settings file."""
         return self.root / "kb.toml"
 
     def make(self) -> None:
-        """Make the folders, for their owner only. Raises ReadOnlyHome."""
+        """Make the folders, accessible only to their owner. Raises ReadOnlyHome."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in _FOLDERS:
@@ -136,7 +136,7 @@ class HomePaths(Struct, frozen=True):
 
 
 def is_store(data_file: Path) -> bool:
-    """Whether a data file is there; an empty one is none, for a store would be made of it."""
+    """Whether a data file exists and is not empty: LMDB makes a new store of an empty one."""
     try:
         return data_file.stat().st_size > 0
     except (FileNotFoundError, NotADirectoryError):
@@ -160,7 +160,7 @@ def slug(title: str) -> str:
 
 
 def markdown_path(kind: str, title: str, lsid: str, markdown: str) -> str:
-    """md/<kind>/<slug>--<lsid8>--<md8>.md: same source and text, same path; new text, another."""
+    """md/<kind>/<slug>--<lsid8>--<md8>.md: equal source and text give an equal path."""
     return f"md/{kind}/{slug(title)}--{sha256_hex(lsid)[:8]}--{sha256_hex(markdown)[:8]}.md"
 
 

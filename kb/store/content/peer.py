@@ -1,4 +1,4 @@
-"""Who is at the other end of a socket in a home."""
+"""The user at the other end of a Unix socket."""
 
 import os
 import socket
@@ -6,9 +6,9 @@ import struct
 
 
 def is_same_user(peer: socket.socket) -> bool:
-    """Whether the other end is a process of this user, as far as the system can tell.
+    """Whether the peer process runs as this user.
 
-    Where it tells nothing, the permissions of the folder have said so.
+    True on systems that do not tell: there the permissions of the socket's folder decide.
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return True

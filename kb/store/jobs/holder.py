@@ -1,4 +1,4 @@
-"""Who holds a job? A process, named so that its death can be told and its number not mistaken."""
+"""Names for processes that hold jobs, by which others can tell that the process has died."""
 
 import functools
 import os
@@ -11,12 +11,12 @@ def _own_name(pid: int) -> str:
 
 
 def holder_name() -> str:
-    """This process: machine and boot, process number, and when it started."""
+    """The name of this process: machine and boot, process id, and start time."""
     return _own_name(os.getpid())
 
 
 def is_gone(holder: str) -> bool:
-    """Whether a holder on this machine has ended; False where it cannot be told."""
+    """Whether a holder on this machine has ended; False if unknown."""
     machine, _, rest = holder.partition("/")
     pid, _, start = rest.partition("/")
     if machine != _machine() or not pid.isdigit() or not start:
@@ -26,7 +26,7 @@ def is_gone(holder: str) -> bool:
 
 @functools.cache
 def _machine() -> str:
-    # The boot, and the namespace in which the process number means something.
+    # The boot id, and the namespace in which process ids are unique.
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot}-{os.readlink('/proc/self/ns/pid')}"
@@ -35,12 +35,12 @@ def _machine() -> str:
 
 
 def _start_of(pid: int) -> str:
-    """The start time of a process in clock ticks since boot; empty where there is none."""
+    """The start time of a process in clock ticks since boot; empty if it does not run."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
         return ""
-    # Behind the command, which may itself hold spaces and parentheses.
+    # Skip the command, which may itself contain spaces and parentheses.
     fields = stat.rpartition(")")[2].split()
     state, start = fields[0], fields[19]
     return "" if state in "ZX" else start

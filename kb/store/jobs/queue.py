@@ -1,4 +1,4 @@
-"""The queue: every change of a job's state, each inside a transaction that the caller holds.
+"""The job queue: all changes of a job's state, each inside the caller's transaction.
 
             (a) claim             (c) finish
     ready ───────────▶ running ───────────▶ done (the record goes)
@@ -7,8 +7,8 @@
       │ (f) retry                 │ (d) fail, (e) expire
       └──────────── failed ◀──────┘ none left
 
-The token counts claims. Renew, finish and fail check it in the transaction that acts on it, so a
-worker that lost its lease can change nothing.
+The token counts claims. Renew, finish and fail check it in their own transaction, so a worker that
+has lost its lease changes nothing.
 """
 
 import os
@@ -30,7 +30,7 @@ from kb.store.records import JOBS, JOBS_DEDUPE, JOBS_FAILED, JOBS_READY, JOBS_RU
 
 Event = Literal["claim", "finish", "fail", "expire", "retry"]
 
-# (state, event) -> where it may lead: with attempts left, with none left.
+# (state, event) -> next state: with attempts left, with none left.
 TRANSITIONS: Final[dict[tuple[JobState, Event], tuple[JobState, JobState]]] = {
     ("ready", "claim"): ("running", "running"),  # a
     ("running", "finish"): ("done", "done"),  # c
@@ -41,7 +41,7 @@ TRANSITIONS: Final[dict[tuple[JobState, Event], tuple[JobState, JobState]]] = {
 
 PRIORITY: Final[dict[JobKind, int]] = {"chunk": 2, "organize": 3, "embed": 5, "reembed": 7}
 LEASE_LOST: Final = "claim_token_expired"
-_LISTS: Final = {records.table: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
+_LISTS: Final = {records.name: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
 _BACKOFF_FIRST_MS: Final = 2_000
 _BACKOFF_MAX_MS: Final = 600_000
 _ERROR_CHARS_MAX: Final = 500
@@ -57,7 +57,7 @@ class JobCounts(Struct, frozen=True, kw_only=True):
 
 
 def dedupe_key(kind: JobKind, doc_id: DocId, model: str = "") -> str:
-    """Names the logical work: two jobs with one key are never active at once."""
+    """The key of the logical work: two jobs with one key are never active at once."""
     return f"{kind}:{doc_id}:{model}" if model else f"{kind}:{doc_id}"
 
 
@@ -66,7 +66,7 @@ def enqueue(
 ) -> JobId:
     """Add a job, or return the id of the active one with the same dedupe key.
 
-    A failed job with the key is replaced: its work was asked for anew.
+    A failed job with the key is replaced.
     """
     ref = JOBS_DEDUPE.get(txn, text_key(key))
     existing = get(txn, ref.job_id) if ref else None
@@ -96,12 +96,12 @@ def enqueue(
 
 
 def get(txn: ReadTxn, job: JobId) -> Job | None:
-    """The job, or None: it never was, or it is done."""
+    """The job; None if it never existed or is done."""
     return JOBS.get(txn, job.encode())
 
 
 def by_key(txn: ReadTxn, key: str) -> Job | None:
-    """The job of this logical work that is ready, running or failed, or None."""
+    """The ready, running or failed job with this dedupe key, or None."""
     ref = JOBS_DEDUPE.get(txn, text_key(key))
     return get(txn, ref.job_id) if ref else None
 
@@ -115,14 +115,13 @@ def claim(
     lease_ms: int,
     holder: str = "",
 ) -> list[Claim]:
-    """Take up to `limit` due jobs of one kind, most urgent first, each under a new token.
+    """Claim up to `limit` due jobs of one kind, most urgent first, each under a new token.
 
-    A job that was claimed before is handed out alone: if it kills its worker, it takes no
-    others with it.
+    A job that was claimed before is claimed alone: if it kills its worker, no other job is lost.
     """
     _reset_after_reboot(txn, clock)
     chosen: list[Job] = []
-    # Chosen first, then claimed: the table is not written under an open scan.
+    # Choose first, then claim: a table must not be written during a scan.
     for job in _due(txn, clock.lease_ms()):
         if job.kind not in kinds or (chosen and job.kind != chosen[0].kind):
             continue
@@ -145,7 +144,7 @@ def _due(txn: ReadTxn, now_ms: int) -> Iterator[Job]:
 
 
 def _claim_one(txn: WriteTxn, clock: Clock, job: Job, lease_ms: int, holder: str) -> Claim:
-    held = _move(
+    claimed = _move(
         txn,
         job,
         "claim",
@@ -154,37 +153,37 @@ def _claim_one(txn: WriteTxn, clock: Clock, job: Job, lease_ms: int, holder: str
         deadline_ms=clock.lease_ms() + lease_ms,
         holder=holder,
     )
-    return Claim(job=held, token=held.token, lease_ms=lease_ms)
+    return Claim(job=claimed, token=claimed.token, lease_ms=lease_ms)
 
 
 def renew(txn: WriteTxn, clock: Clock, claim: Claim) -> None:
-    """Hold a job for another lease. Raises StaleToken where it is no longer ours."""
+    """Extend the lease of a claimed job. Raises StaleToken if the lease was lost."""
     job = _require_held(txn, claim)
     _put(txn, msgspec.structs.replace(job, deadline_ms=clock.lease_ms() + claim.lease_ms))
 
 
 def is_held(txn: ReadTxn, claim: Claim) -> bool:
-    """Whether a job is still ours: nobody has taken it since."""
+    """Whether a claim still holds its job."""
     job = get(txn, claim.job.job_id)
     return job is not None and job.state == "running" and job.token == claim.token
 
 
 def finish(txn: WriteTxn, claim: Claim) -> None:
-    """End a job, in the transaction that writes its result. Raises StaleToken."""
+    """Remove a finished job, in the transaction that writes its result. Raises StaleToken."""
     _remove(txn, _require_held(txn, claim))
 
 
 def fail(
     txn: WriteTxn, clock: Clock, claim: Claim, reason: str, *, permanent: bool = False
 ) -> JobState:
-    """Give a job back after an error; returns "ready" (back-off) or "failed". Raises StaleToken."""
+    """Return a job after an error, as "ready" (back-off) or "failed". Raises StaleToken."""
     job = _require_held(txn, claim)
     wait_ms = min(_BACKOFF_FIRST_MS * 4 ** (job.attempts - 1), _BACKOFF_MAX_MS)
     return _give_back(txn, job, "fail", reason, clock.lease_ms() + wait_ms, permanent=permanent)
 
 
 def release(txn: WriteTxn, claim: Claim) -> None:
-    """Give a job back untouched, as at shutdown: the attempt does not count. Raises StaleToken."""
+    """Return a job at shutdown; the attempt does not count. Raises StaleToken."""
     job = _require_held(txn, claim)
     _move(txn, job, "expire", attempts=job.attempts - 1, deadline_ms=0)
 
@@ -192,9 +191,9 @@ def release(txn: WriteTxn, claim: Claim) -> None:
 def reclaim(
     txn: WriteTxn, clock: Clock, is_gone: Callable[[str], bool] = lambda _: False
 ) -> list[JobId]:
-    """Take back the jobs whose lease ran out, with an audit note; returns their ids.
+    """Make jobs with an expired lease ready or failed again; returns their ids.
 
-    `is_gone` may tell of a holder that it has died: its leases end at once.
+    `is_gone` tells whether a holder has died; then its leases end at once.
     """
     _reset_after_reboot(txn, clock)
     now_ms = clock.lease_ms()
@@ -205,7 +204,7 @@ def reclaim(
 
 
 def retry_failed(txn: WriteTxn, only: str | None = None) -> int:
-    """Make every failed job, or `only` one, ready again with its attempts; returns how many."""
+    """Make every failed job, or `only` one, ready again with all attempts; returns how many."""
     failed_jobs = [job for job in failed(txn) if only in (None, job.job_id)]
     failed_jobs.sort(key=lambda job: job.order)
     for job in failed_jobs:
@@ -214,16 +213,16 @@ def retry_failed(txn: WriteTxn, only: str | None = None) -> int:
 
 
 def of_doc(txn: ReadTxn, doc: DocId) -> Iterator[Job]:
-    """The jobs that a doc waits for before searches find all of it, in any state."""
+    """The jobs, in any state, that must finish before searches find all of a doc."""
     refs = [JOBS_DEDUPE.get(txn, text_key(dedupe_key("chunk", doc)))]
     refs += [ref for _, ref in JOBS_DEDUPE.scan(txn, f"embed:{doc}:".encode())]
     yield from _existing(txn, [ref.job_id for ref in refs if ref])
 
 
 def cancel(txn: WriteTxn, doc: DocId) -> int:
-    """Remove every job of a doc, in any state; whoever holds one finds its token stale.
+    """Remove every job of an obsolete doc, in any state; returns how many.
 
-    Returns how many. Only for docs that have no further use.
+    The token of a worker that holds one becomes stale.
     """
     jobs = list(of_doc(txn, doc))
     for job in jobs:
@@ -245,9 +244,9 @@ def listing(job: Job) -> tuple[str, bytes]:
 
 
 def relist(txn: WriteTxn) -> None:
-    """Make the lists and the dedupe keys anew from the jobs; of two with one key the first stays.
+    """Rebuild the lists and dedupe keys from the jobs; of two with one key the first stays.
 
-    A record that cannot be read goes: its doc's ledger entry tells that the work is still to do.
+    Damaged jobs are removed: the ledger entry of the doc says that its work is still pending.
     """
     for table in ("jobs_ready", "jobs_running", "jobs_failed", "jobs_dedupe"):
         for key in [key for key, _ in txn.scan(table)]:
@@ -265,12 +264,12 @@ def relist(txn: WriteTxn) -> None:
 
 
 def failed(txn: ReadTxn) -> Iterator[Job]:
-    """The dead letters, each with its reason."""
+    """The failed jobs, each with its last error."""
     yield from _existing(txn, [ref.job_id for _, ref in JOBS_FAILED.scan(txn)])
 
 
 def running(txn: ReadTxn) -> Iterator[Job]:
-    """The jobs that somebody holds, or held until they died."""
+    """The running jobs; their holder may have died."""
     yield from _existing(txn, [ref.job_id for _, ref in JOBS_RUNNING.scan(txn)])
 
 
@@ -284,8 +283,8 @@ def counts(txn: ReadTxn) -> JobCounts:
 
 
 def retrying(txn: ReadTxn) -> int:
-    """How many jobs failed and wait for another try."""
-    # The time before which a job is not claimed stands in its key; only a failure sets one.
+    """How many jobs failed and wait for another attempt."""
+    # The key contains `not_before_ms`, which only a failure sets.
     return sum(1 for key, _ in txn.scan("jobs_ready") if any(key[1:9]))
 
 
@@ -309,7 +308,7 @@ def count_of_kind(txn: ReadTxn, kind: JobKind) -> int:
 
 
 def due_in_ms(txn: ReadTxn, clock: Clock) -> int | None:
-    """Milliseconds until the next ready job may be claimed; None where there is none."""
+    """Milliseconds until the next ready job may be claimed; None if no job is ready."""
     waits = [
         max(0, job.not_before_ms - clock.lease_ms())
         for priority in range(10)
@@ -386,8 +385,8 @@ def _ready_key(job: Job) -> bytes:
 
 
 def _reset_after_reboot(txn: WriteTxn, clock: Clock) -> None:
-    # The lease clock starts anew with the machine, so times kept from before mean nothing:
-    # whoever held a job is gone, and whatever waited has waited.
+    # The lease clock restarts with the machine, so stored lease times are meaningless: every
+    # holder is gone, and every back-off is over.
     if get_word(txn, "boot") == clock.boot_id():
         return
     set_word(txn, "boot", clock.boot_id())

@@ -1,4 +1,4 @@
-"""Whose folder is it? Which stores count: those that this user's kb made, or the user accepted."""
+"""Which homes does kb trust? Those that this user's kb made, or the user accepted."""
 
 from kb.store.trust.decision import (
     TrustDecision,

@@ -1,4 +1,4 @@
-"""Does a home count? Looked at before its store is opened and its settings are read."""
+"""Decides whether a home is trusted, before its store is opened and its settings are read."""
 
 import os
 from collections.abc import Iterator
@@ -13,21 +13,22 @@ from kb.store.trust.trusted_homes import TrustList
 
 
 class TrustDecision(Struct, frozen=True, kw_only=True):
-    """What may be used of a home; `why` says what keeps the rest from it."""
+    """What may be used of a home; `why` tells why the rest may not."""
 
     folder: bool = True
     """Its settings and texts may be read."""
     store: bool = True
-    """Its store may be opened, or made where there is none."""
+    """Its store may be opened, or created if missing."""
     why: str = ""
     can_be_trusted: bool = False
-    """`kb trust` would let it."""
+    """Whether `kb trust` would allow the rest."""
 
 
 def decide_trust(home: Path, trusted: TrustList, own_space: Path | None) -> TrustDecision:
-    """What may be used of a home; `mine` is the user's own space, which counts unless others write.
+    """Decide what may be used of a home; opens no file.
 
-    Costs a look at each name and opens nothing. Raises OSError where nobody may look.
+    `own_space` is the user's own space, which is trusted unless others may write to it. Raises
+    OSError if the home's folder may not be read.
     """
     problem = escaping_link(home)
     if problem is not None:
@@ -39,7 +40,7 @@ def decide_trust(home: Path, trusted: TrustList, own_space: Path | None) -> Trus
         )
     if not HomePaths(home).has_store:
         foreign = _foreign_content(home)
-        # Looked at again: another process may have made all of it meanwhile.
+        # Check again: another process may have made the store meanwhile.
         if not HomePaths(home).has_store:
             return TrustDecision(store=not foreign, why=foreign)
     if (own_space is not None and _is_same(home, own_space)) or _is_store_listed(home, trusted):
@@ -52,16 +53,16 @@ def _is_store_listed(home: Path, trusted: TrustList) -> bool:
     if trusted.has_store(home):
         return True
     if trusted.is_begun(home):
-        # Whoever made it was killed before it could say so, or is about to.
+        # The process that made the store was killed before it listed it, or is about to list it.
         trusted.put_store(home, "made")
         trusted.end(home)
-    # Whoever made it may have said so just now.
+    # Check again: another process may have listed the store just now.
     return trusted.has_store(home)
 
 
 @contextmanager
 def trusting_new_store(home: Path, trusted: TrustList) -> Iterator[None]:
-    """Put a home on the list whose store the block makes. Raises ReadOnlyHome before it does."""
+    """List a home whose store the block creates. Raises ReadOnlyHome before the block runs."""
     if HomePaths(home).has_store:
         yield
         return
@@ -81,7 +82,7 @@ def trusting_replaced_store(home: Path, trusted: TrustList) -> Iterator[None]:
 
 
 def _foreign_content(home: Path) -> str:
-    """What lies in a project without a store, and is not of this kb's making; empty for nothing."""
+    """Why a project without a store holds data that this kb did not write; empty if it does not."""
     if not is_project_home(home):
         return ""
     problem = inner_link(home)
@@ -92,7 +93,7 @@ def _foreign_content(home: Path) -> str:
         has_files = any(any(place.iterdir()) for place in index.iterdir() if place.is_dir())
     except (FileNotFoundError, NotADirectoryError):
         return ""
-    # A home that has lost its store is refused as such.
+    # A home that lost its store is rejected elsewhere, with its own message.
     if not has_files or HomePaths(home).leftover_folders():
         return ""
     return f"{index} came with the folder, without the store that it is of; remove it"

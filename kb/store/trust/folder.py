@@ -1,4 +1,4 @@
-"""What is wrong with a folder, before anything in it is read?"""
+"""Checks of a home's folder, before anything in it is read: links, owner, permissions."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ from typing import Final
 
 from kb.store.content.layout import is_project_home
 
-# Where kb reads or writes by a name of its own.
+# The fixed names under which kb reads or writes in a home.
 _NAMES: Final = (
     "store",
     "store/data.mdb",
@@ -34,7 +34,7 @@ _OWNER_CHECKED: Final = ("", "store", "store/data.mdb")
 
 
 def escaping_link(home: Path) -> str | None:
-    """What of a project's home is a link that leads out of it, in words; None where nothing is."""
+    """A message about a link that leads out of a project's home; None if there is none."""
     if not is_project_home(home):
         return None
     if home.is_symlink():
@@ -49,10 +49,10 @@ def escaping_link(home: Path) -> str | None:
 
 
 def inner_link(home: Path) -> str | None:
-    """A link in a folder that kb alone fills, in words; None where there is none.
+    """A message about a link in a folder that only kb fills; None if there is none.
 
-    kb makes no links there: it would write through one. Reads every folder, so this is for homes in
-    which nothing has been made yet.
+    kb makes no links there, and would write through one. This walks every folder, so use it only
+    for homes without a store.
     """
     for name in _FILLED_BY_KB:
         for folder, folders, files in os.walk(home / name):
@@ -64,7 +64,7 @@ def inner_link(home: Path) -> str | None:
 
 
 def ownership_problem(home: Path) -> str | None:
-    """Why a folder is not this user's alone, in words; None where it is, or is not there."""
+    """A message if others own or may write a home; None if only this user may, or it is missing."""
     for name in _OWNER_CHECKED:
         try:
             status = os.stat(home / name)
@@ -80,7 +80,7 @@ def ownership_problem(home: Path) -> str | None:
 
 
 def _is_private(gid: int) -> bool:
-    """Whether a group is the one that this user has alone, as many systems make it."""
+    """Whether a group is this user's private group, which many systems create."""
     import grp
     import pwd
 

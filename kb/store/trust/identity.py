@@ -1,4 +1,4 @@
-"""Which file is it, wherever its folder is moved to?"""
+"""Identities of files that survive a move."""
 
 import contextlib
 import os
@@ -11,12 +11,12 @@ _MARK_FORM: Final = re.compile(rb"[0-9a-f]{32}")
 
 
 def identity_of(file: Path) -> str | None:
-    """A word for a file or folder that no other has, now or later; None where there is none.
+    """A unique identity of a file or folder, which is never reused; None if there is no file.
 
-    It is the inode with a random mark in an extended attribute, which neither git nor an archive
-    brings along: without it a file could inherit the number of one that is gone. A marked file
-    keeps its word when its disk is known by another number. Where there are no such attributes,
-    device, inode and, where the system tells it, the time of birth stand in.
+    It consists of the inode and a random mark in an extended attribute, which git and archives do
+    not copy; the mark is needed because inodes are reused. It does not contain the device number,
+    which may change. Without extended attributes it consists of device, inode and creation time,
+    if the system has that.
     """
     try:
         status = os.stat(file)
@@ -30,7 +30,7 @@ def identity_of(file: Path) -> str | None:
 
 
 def mark(file: Path) -> None:
-    """Give a file its mark, where it has none and can have one; of several callers one does."""
+    """Mark a file, if it has no mark and the file system allows one. Safe for several callers."""
     if not hasattr(os, "setxattr") or _read_mark(file):
         return
     value = os.urandom(16).hex().encode()

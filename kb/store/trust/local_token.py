@@ -1,8 +1,8 @@
-"""The token of the person at this machine: made once, kept beside their homes, for every server.
+"""The local user's access token: created once, and accepted by every server of that user.
 
-It lies in the user's data folder, outside of homes and backups, and only its user can read it. A
-server says there, too, where it listens, by a lock that dies with it: so a command shows the token
-to no program of somebody else's that has taken a server's port.
+It is stored in the user's data folder, outside of homes and backups, readable only by the user. A
+server also holds a lock there for the address that it listens at. So a command never sends the
+token to another user's program that has taken the server's port.
 """
 
 import contextlib
@@ -23,13 +23,13 @@ _BYTES_MAX: Final = 200
 
 
 class LocalToken:
-    """One user's token, and where servers of theirs listen."""
+    """One user's token, and the addresses at which that user's servers listen."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def read(self) -> str | None:
-        """The token; None where none was made, or where others can read or write it."""
+        """The token; None if there is none, or if others can read or write it."""
         try:
             descriptor = os.open(self.root / _FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
@@ -41,7 +41,7 @@ class LocalToken:
         return text if text.startswith(_PREFIX) and text.isascii() else None
 
     def read_or_create(self) -> str:
-        """The token, made now where there is none. Raises ReadOnlyHome."""
+        """The token, created if there is none. Raises ReadOnlyHome."""
         token = self.read()
         if token is not None:
             return token
@@ -63,20 +63,20 @@ class LocalToken:
         return token
 
     def _place(self, fresh: Path) -> None:
-        """Give a whole file its name, where no other process was first."""
+        """Give the finished file its name, unless another process was first."""
         place = self.root / _FILE
         try:
             with contextlib.suppress(FileExistsError):
                 os.link(fresh, place)
         except OSError:
-            # A file system without links; two first starts at once may then differ for a moment.
+            # Without hard links, two processes that create the token at once may briefly differ.
             fresh.replace(place)
         finally:
             fresh.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def listening(self, host: str, port: int) -> Iterator[None]:
-        """Say for the length of the block that a server of this user listens at an address."""
+        """Record, while the block runs, that a server of this user listens at an address."""
         with contextlib.ExitStack() as cleanup:
             with contextlib.suppress(OSError):
                 descriptor = os.open(self._lock(host, port), _LOCK_FLAGS, 0o600)
@@ -108,7 +108,7 @@ _LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def local_token() -> LocalToken:
-    """This user's; for a user without a data folder there is none, and none can be made."""
+    """This user's token; a user without a data folder has none and can create none."""
     import platformdirs
 
     data = Path(platformdirs.user_data_dir("kb", appauthor=False))

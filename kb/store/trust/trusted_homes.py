@@ -1,4 +1,4 @@
-"""The user's list of homes that count: a small file for each, so that no two processes collide."""
+"""The user's list of trusted homes: one small file for each, so that processes do not collide."""
 
 import contextlib
 import hashlib
@@ -21,29 +21,29 @@ _NAME_HEX: Final = 40
 
 
 class TrustedHome(Struct, frozen=True, kw_only=True):
-    """A home on the list."""
+    """A home on the list. The field names are the file format."""
 
     home: str
-    """Where it was then."""
+    """Its path when it was listed."""
     how: TrustOrigin
     """Made by this user's kb, or accepted by `kb trust`."""
 
 
 class _AcceptedFolder(Struct, frozen=True, kw_only=True):
-    """What was accepted of a folder beside its store."""
+    """A folder that the user accepted, with its settings files."""
 
     home: str
     owner: int
     inode: int
     settings: tuple[str, ...]
-    """SHA-256 of the settings files that count in full."""
+    """SHA-256 of each accepted settings file."""
 
 
 class TrustList:
-    """The list of one user. Reading it never fails: what cannot be read is not on it.
+    """The trust list of one user. Reading never fails: an unreadable entry counts as absent.
 
-    A store is named by its data file, so that a home which is moved stays on the list and one
-    that takes its place is not.
+    A store is listed by the identity of its data file. So a home that is moved stays on the list,
+    and another home at its old path is not on it.
     """
 
     def __init__(self, root: Path) -> None:
@@ -55,7 +55,7 @@ class TrustList:
         return place is not None and place.exists()
 
     def has_folder(self, home: Path) -> bool:
-        """Whether the user accepted this very folder, whoever owns it or may write to it."""
+        """Whether the user accepted this folder, with the owner and inode that it has now."""
         accepted = self._accepted_folder(home)
         if accepted is None:
             return False
@@ -63,19 +63,19 @@ class TrustList:
         return (accepted.owner, accepted.inode) == (status.st_uid, status.st_ino)
 
     def has_settings(self, home: Path, data: bytes) -> bool:
-        """Whether the user accepted a settings file of a home that holds these bytes."""
+        """Whether the user accepted a settings file of a home with these bytes."""
         accepted = self._accepted_folder(home)
         return accepted is not None and _digest(data) in accepted.settings
 
     def put_store(self, home: Path, how: TrustOrigin) -> None:
-        """Put a home's store on the list. Raises ReadOnlyHome where that cannot be written."""
+        """Put a home's store on the list. Raises ReadOnlyHome if the list cannot be written."""
         mark(HomePaths(home).data_file)
         place = self._store_entry(home)
         if place is not None:
             self._write(place, msgspec.json.encode(TrustedHome(home=_real_path(home), how=how)))
 
     def put_folder(self, home: Path, settings: Collection[bytes]) -> None:
-        """Accept a folder with these settings files and no others. Raises ReadOnlyHome."""
+        """Accept a folder with exactly these settings files. Raises ReadOnlyHome."""
         status = os.stat(home)
         accepted = _AcceptedFolder(
             home=_real_path(home),
@@ -86,9 +86,9 @@ class TrustList:
         self._write(self._entry("folders", home), msgspec.json.encode(accepted))
 
     def put_backup(self, home: Path) -> None:
-        """Note that this user's kb made the backup whose copy of a home lies here.
+        """Record that this user's kb made the backup that contains this copy of a home.
 
-        Those that are gone are forgotten. Raises ReadOnlyHome.
+        Also removes the entries of backups that no longer exist. Raises ReadOnlyHome.
         """
         for place in _files(self.root / "backups"):
             backup = _read_json(place, TrustedHome)
@@ -100,24 +100,24 @@ class TrustList:
             self._write(entry, msgspec.json.encode(TrustedHome(home=_real_path(home), how="made")))
 
     def has_backup(self, home: Path) -> bool:
-        """Whether this user's kb made the backup whose copy of a home lies here."""
+        """Whether this user's kb made the backup that contains this copy of a home."""
         place = self._store_entry(home, "backups")
         return place is not None and place.exists()
 
     def decline(self, home: Path, settings: Collection[bytes]) -> None:
-        """Note that the user was asked about a home as it is now, and said no."""
+        """Record that the user declined to trust a home in its present state."""
         with contextlib.suppress(ReadOnlyHome):
             self._write(self._entry("declined", home), self._state_digest(home, settings))
 
     def is_declined(self, home: Path, settings: Collection[bytes]) -> bool:
-        """Whether the user was asked about a home that was as it is now, and said no."""
+        """Whether the user declined to trust a home in its present state."""
         try:
             return self._entry("declined", home).read_bytes() == self._state_digest(home, settings)
         except OSError:
             return False
 
     def remove(self, home: Path) -> bool:
-        """Take a home off the list, by its store and by its place; whether it was on it."""
+        """Remove a home from the list, by its store and by its path; False if it was not on it."""
         places = {self._entry("folders", home), self._store_entry(home)}
         places |= {
             place for place, trusted in self._store_entries() if trusted.home == _real_path(home)
@@ -128,7 +128,7 @@ class TrustList:
         return bool(existing)
 
     def listed(self) -> tuple[TrustedHome, ...]:
-        """Every home on the list, by its place."""
+        """Every home on the list, sorted by path."""
         homes = {trusted.home: trusted for _, trusted in self._store_entries()}
         for place in _files(self.root / "folders"):
             accepted = _read_json(place, _AcceptedFolder)
@@ -137,7 +137,7 @@ class TrustList:
         return tuple(homes[home] for home in sorted(homes))
 
     def begin(self, home: Path) -> None:
-        """Note that a store is about to be made in a home, whose folder is made here.
+        """Make a home's folder, and record that a store is about to be created in it.
 
         Raises ReadOnlyHome.
         """
@@ -149,7 +149,7 @@ class TrustList:
         self._write(self._entry("making", home), (identity_of(home) or "").encode())
 
     def is_begun(self, home: Path) -> bool:
-        """Whether a store was about to be made in a home, by a process that may be dead."""
+        """Whether `begin` was recorded for a home, by a process that may be dead."""
         try:
             identity = self._entry("making", home).read_bytes()
         except OSError:
@@ -157,7 +157,7 @@ class TrustList:
         return identity == (identity_of(home) or "").encode()
 
     def end(self, home: Path) -> None:
-        """Forget what `begin` noted."""
+        """Remove the record of `begin`."""
         self._entry("making", home).unlink(missing_ok=True)
 
     def _store_entry(self, home: Path, kind: str = "stores") -> Path | None:
@@ -196,11 +196,11 @@ class TrustList:
 
 
 def trust_list() -> TrustList:
-    """This user's own; for a user without a data folder one that is empty and stays so."""
+    """This user's trust list; always empty for a user without a data folder."""
     import platformdirs
 
     data = Path(platformdirs.user_data_dir("kb", appauthor=False))
-    # A place that starts nowhere would lie in the working directory, which may be a stranger's.
+    # A relative path would be in the working directory, which may belong to somebody else.
     return TrustList(data.with_name(_FOLDER) if data.is_absolute() else Path(os.devnull))
 
 

@@ -1,7 +1,7 @@
-"""How do we get back to how it was? Whole copies of a home, made beside its writers.
+"""How is a home backed up and restored? By whole copies, made beside its writers.
 
-Useful before something that cannot be undone, and against a disk that fails, where the copy lies
-on another one. Not for the history of a doc: versions are the store's business.
+A backup helps after a mistake, and after a disk failure if it lies on another disk. It is not the
+history of a doc: the store keeps versions.
 """
 
 from kb.upkeep.backup.catalog import BackupCatalog, BackupList, RestoreReport, VerifyReport

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import BackupDamaged, NoBackup
-from kb.search.index.files import read_manifest, seal, write_beside
+from kb.search.index.files import read_manifest, seal, write_temporary
 
 HOME: Final = "home"
 """The folder in a backup that becomes the home."""
@@ -87,7 +87,7 @@ def summarize(folder: Path, manifest: Manifest) -> Backup:
 def write(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, which completes the backup in `folder`."""
     path = folder / _MANIFEST
-    os.replace(write_beside(path, seal(manifest)), path)
+    os.replace(write_temporary(path, seal(manifest)), path)
 
 
 def read(folder: Path) -> Manifest:

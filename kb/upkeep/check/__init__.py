@@ -1,7 +1,7 @@
-"""Is it whole? Every record, file and cache is compared with what names it.
+"""Is the home whole? Every record, file and cache is compared with what names it.
 
-Useful after a crash, a bad disk or a restored backup, and as the oracle of tests. Not for making
-room: what nothing needs is the compactor's business, and no finding here.
+For use after a crash, a bad disk or a restored backup, and as the oracle of tests. It frees no
+space: the compactor removes what nothing needs, and a check does not report that.
 """
 
 from kb.upkeep.check.checker import HomeChecker, check_without_caches

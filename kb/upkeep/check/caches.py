@@ -48,9 +48,9 @@ class _Expected(Struct, frozen=True, kw_only=True):
     """How many rows the caches should hold, as of log entry `seq`."""
 
     seq: int
-    passages: int
+    chunks: int
     vectors: int
-    vectors_waiting: int
+    vectors_pending: int
     """Of `vectors`, those in docs with an unfinished job, which adds them to the dense cache."""
 
 
@@ -74,7 +74,7 @@ def check_caches(
 
 
 def _expected(txn: ReadTxn, fingerprint: str) -> _Expected:
-    passages = vectors = waiting = 0
+    chunk_count = vectors = vectors_pending = 0
     source_no, doc, has_work = 0, None, False
     for key, _ in txn.scan("chunks"):
         try:
@@ -85,12 +85,12 @@ def _expected(txn: ReadTxn, fingerprint: str) -> _Expected:
         except StoreDamaged:
             continue
         if chunk is not None and doc is not None and doc.status == "active":
-            passages += 1
+            chunk_count += 1
             has_vector = chunks.has_vector(txn, fingerprint, chunk.text_hash)
             vectors += has_vector
-            waiting += has_vector and has_work
+            vectors_pending += has_vector and has_work
     return _Expected(
-        seq=log.last_seq(txn), passages=passages, vectors=vectors, vectors_waiting=waiting
+        seq=log.last_seq(txn), chunks=chunk_count, vectors=vectors, vectors_pending=vectors_pending
     )
 
 
@@ -100,9 +100,9 @@ def _compare(
     words, vectors = lexical.stats().rows, dense.stats().rows
     collector.count("lexical_rows", words)
     collector.count("dense_rows", vectors)
-    if words != expected.passages:
-        problem = f"lexical: {words} passages, but {expected.passages} are live"
+    if words != expected.chunks:
+        problem = f"lexical: {words} passages, but {expected.chunks} are live"
         collector.add("lexical", problem, RebuildCache("lexical"))
-    if not expected.vectors - expected.vectors_waiting <= vectors <= expected.vectors:
+    if not expected.vectors - expected.vectors_pending <= vectors <= expected.vectors:
         problem = f"dense: {vectors} vectors, but {expected.vectors} are live"
         collector.add("dense", problem, RebuildCache("dense"))

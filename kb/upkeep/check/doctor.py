@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import EmbedError, ModelMissing
-from kb.intake.sync.origins import listed
+from kb.intake.sync.origins import list_origins
 from kb.knowledge.notebook import PushReport
 from kb.model.doc import Doc
 from kb.model.job import Job
@@ -148,7 +148,7 @@ def store_advice(store: Store) -> Iterator[Advice]:
     now_ms = store.clock.now_ms()
     with store.read() as txn:
         yield from _jobs_advice(txn, store)
-        for origin in listed(txn):
+        for origin in list_origins(txn):
             yield from _source_advice(origin, now_ms)
         active = [doc for doc in docs.all_latest(txn) if doc.status == "active"]
     yield from _coverage_advice(active)

@@ -10,7 +10,7 @@ from kb.upkeep.check.collector import FindingCollector
 from kb.upkeep.check.lookup import find
 from kb.upkeep.check.repairs import RewriteJobLists
 
-_LISTS: Final = {records.table: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
+_LISTS: Final = {records.name: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
 
 
 def check_jobs(txn: ReadTxn, collector: FindingCollector) -> None:

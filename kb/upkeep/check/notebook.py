@@ -9,10 +9,10 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from kb.errors import NotebookUnfit, StoreBusy
-from kb.intake.sync.origins import listed
-from kb.intake.sync.walk import Found, walk
-from kb.knowledge.notebook.fsck import Damage, Examined, examine, examined
-from kb.knowledge.notebook.mending import put_back, renew_index
+from kb.intake.sync.origins import list_origins
+from kb.intake.sync.walk import WalkedFile, walk
+from kb.knowledge.notebook.fsck import Damage, Examination, examine, examine_in_child
+from kb.knowledge.notebook.repair import put_back, renew_index
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.model.source import display_name, file_lsid, path_of
 from kb.store import docs
@@ -49,7 +49,9 @@ def notebook_state(store: Store, root: Path) -> Literal["none", "gone", "there"]
 def _was_synced(txn: ReadTxn, root: Path) -> bool:
     """Whether notes were synced from this folder."""
     place = display_name(root)
-    return any(origin.kind == "notebook" and origin.location == place for origin in listed(txn))
+    return any(
+        origin.kind == "notebook" and origin.location == place for origin in list_origins(txn)
+    )
 
 
 def check_notebook(store: Store, collector: FindingCollector, root: Path) -> None:
@@ -61,7 +63,7 @@ def check_notebook(store: Store, collector: FindingCollector, root: Path) -> Non
             collector.add(_NAME, _gone_problem(root), ManualRepair(_RESTORE_ADVICE))
             return
         case "there":
-            repository = examined(root)
+            repository = examine_in_child(root)
     for damage in repository.damages:
         collector.add(_place(damage), damage.problem, _repair_of(damage))
     if not repository.damages:
@@ -115,7 +117,7 @@ def _repair_of(damage: Damage) -> Repair:
 
 
 def _check_docs(
-    txn: ReadTxn, collector: FindingCollector, root: Path, repository: Examined
+    txn: ReadTxn, collector: FindingCollector, root: Path, repository: Examination
 ) -> None:
     """Report notes without a doc, and docs whose note is missing."""
     if not _was_synced(txn, root):
@@ -127,7 +129,7 @@ def _check_docs(
     committed = set(repository.notes) - {NOTEBOOK_INDEX}
     for file in walk(root, ("md",)):
         path = os.path.relpath(file.path, root)
-        is_note = isinstance(file, Found) and path in committed
+        is_note = isinstance(file, WalkedFile) and path in committed
         if is_note and docs.latest_of(txn, file_lsid(file.path)) is None:
             collector.add(f"{_NAME}/{path}", "a note that no search finds", SyncNotebook())
     for no in docs.with_facet(txn, "kind", "notebook"):

@@ -22,7 +22,7 @@ from kb.upkeep.check.repairs import (
 
 _BACKUP: Final = "restore the home from a backup"
 _TABLES: Final[tuple[RecordTable[Any], ...]] = tuple(
-    found for found in vars(records).values() if isinstance(found, RecordTable)
+    table for table in vars(records).values() if isinstance(table, RecordTable)
 )
 # The records of these tables cannot be derived from others.
 _IRREPLACEABLE: Final = frozenset(("docs", "lsids", "versions", "source_docs"))
@@ -35,16 +35,16 @@ _SPARE: Final = 1 << 20
 def check_records(txn: ReadTxn, collector: FindingCollector) -> None:
     """Read every record of every typed table."""
     for table in _TABLES:
-        for key, stored in txn.scan(table.table):
+        for key, stored in txn.scan(table.name):
             try:
                 table.get(txn, key)
             except StoreDamaged as error:
-                place = f"{table.table}/{key.hex()[:16]}"
+                place = f"{table.name}/{key.hex()[:16]}"
                 collector.add(
-                    place, str(error.fields["detail"]), *_repairs_of(table.table, key, stored)
+                    place, str(error.fields["detail"]), *_repairs_of(table.name, key, stored)
                 )
-        if table.table in _COUNTED:
-            collector.count(table.table, txn.count(table.table))
+        if table.name in _COUNTED:
+            collector.count(table.name, txn.count(table.name))
     collector.count("sources", txn.count("versions"))
 
 

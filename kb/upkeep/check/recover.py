@@ -10,8 +10,8 @@ from msgspec import Struct
 from kb.errors import KbError, StoreDamaged
 from kb.intake.canonicalize import FINGERPRINT, CanonicalizeInput, Parser, detect_mime
 from kb.intake.ingest.ingest import Ingestor
-from kb.intake.ingest.request import IngestRequest, Wishes
-from kb.model.doc import Seen
+from kb.intake.ingest.request import IngestOptions, IngestRequest
+from kb.model.doc import SourceStamp
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.source import display_name, path_of
 from kb.store import chunks, log
@@ -31,7 +31,7 @@ class SourceLocation(Struct, frozen=True):
     """A place of a source, and the stamp of its file when it was ingested."""
 
     place: Lsid
-    seen: Seen | None
+    seen: SourceStamp | None
 
 
 def is_overwritten(txn: ReadTxn, source_no: int) -> bool:
@@ -124,5 +124,5 @@ def request_from_raw(raw_file: Path, parser: Parser, place: Lsid, source: str) -
         raw_sha256=digest,
         extension=raw_file.suffix.lstrip("."),
         canonicalizer=FINGERPRINT,
-        wishes=Wishes(visibility="private", tags=(RECOVERED,)),
+        ingest_options=IngestOptions(visibility="private", tags=(RECOVERED,)),
     )

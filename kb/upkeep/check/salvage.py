@@ -203,13 +203,13 @@ def _ingest_unnamed_files(
 def _keep_damaged_file(paths: HomePaths) -> str:
     """Keep the damaged data file under a second name; returns its path in the home."""
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    kept = paths.store / f"damaged-{moment}.mdb"
+    target = paths.store / f"damaged-{moment}.mdb"
     for number in range(1, 1_000):
-        if not os.path.lexists(kept):
+        if not os.path.lexists(target):
             break
-        kept = paths.store / f"damaged-{moment}-{number}.mdb"
+        target = paths.store / f"damaged-{moment}-{number}.mdb"
     try:
-        os.link(paths.data_file, kept)
+        os.link(paths.data_file, target)
     except OSError:
-        shutil.copyfile(paths.data_file, kept)
-    return kept.relative_to(paths.root).as_posix()
+        shutil.copyfile(paths.data_file, target)
+    return target.relative_to(paths.root).as_posix()

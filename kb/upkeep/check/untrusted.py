@@ -106,13 +106,13 @@ def _inspect(folder: Path) -> StoreInventory:
         for table in TABLES:
             for _ in txn.scan(table):
                 pass
-        embedder_set = embedders.in_use(txn)
+        models_in_use = embedders.in_use(txn)
         models = (
-            [embedder_set.settings, *(one.choice for one in embedder_set.retained)]
-            if embedder_set
+            [models_in_use.settings, *(one.choice for one in models_in_use.retained)]
+            if models_in_use
             else []
         )
-        places = [one.location for one in origins.listed(txn) if one.kind in _SYNCED_KINDS]
+        places = [one.location for one in origins.list_origins(txn) if one.kind in _SYNCED_KINDS]
         packs = [one.location for _, one in records.PACKS.scan(txn) if one.location[:1] == "/"]
         registries = [one.location for _, one in records.REGISTRIES.scan(txn)]
         usual = (EmbedderChoice(kind="onnx"), EmbedderChoice(kind="hashing"))

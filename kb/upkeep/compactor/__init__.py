@@ -1,7 +1,7 @@
-"""How is it kept small? What nothing needs any more is marked, and in a later run removed.
+"""How is a home kept small? What nothing needs is marked, and removed in a later run.
 
-Useful for giving back the room of old versions, deleted docs, stray files and read log entries.
-Not for mending: a record that cannot be read stops it before it removes a file.
+Frees the space of old versions, deleted docs, stray files and read log entries. It repairs nothing:
+a record that cannot be read stops it before it removes a file.
 """
 
 from kb.upkeep.compactor.compactor import Compactor

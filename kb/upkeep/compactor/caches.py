@@ -4,7 +4,7 @@ from typing import Final
 
 from kb.model.failpoints import failpoint
 from kb.search.index import DenseIndex, LexicalIndexes
-from kb.search.index.follow import CatchUp
+from kb.search.index.log_follower import CatchUpReport
 from kb.store import log
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
@@ -20,7 +20,9 @@ def sync_caches(
     Returns the newest log entry that all caches have on disk, 0 if one has none, and the problems.
     """
     words = lexical.catch_up(store, wait_s=wait_s)
-    renew_problems = [] if words.problem else lexical.renew(store, wait_s=wait_s, worn_share=0.0)
+    renew_problems = (
+        [] if words.problem else lexical.compact(store, wait_s=wait_s, dead_share_max=0.0)
+    )
     lexical.remove_unused(store)
     vectors = dense.catch_up(store, wait_s=wait_s)
     merge_problem = None if vectors.problem else dense.merge(wait_s=wait_s)
@@ -32,7 +34,7 @@ def sync_caches(
     return persisted, [problem for problem in problems if problem]
 
 
-def _persisted(state: CatchUp, *, in_memory: bool) -> int:
+def _persisted(state: CatchUpReport, *, in_memory: bool) -> int:
     # A cache that could not be written has caught up in this process's memory only.
     return 0 if state.problem or in_memory else max(state.watermark, 0)
 

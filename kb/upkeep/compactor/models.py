@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kb.model.embedder import EmbedderSet
-from kb.search.index import discard, folders_of_others
+from kb.search.index import remove_vectors, unused_folders
 from kb.store import embedders
 from kb.store.store import Store
 from kb.upkeep.compactor.grace import CompactionTime
@@ -44,8 +44,8 @@ def remove_cache_folders(folder: Path, models: EmbedderSet | None, *, dry_run: b
     if models is None:
         return 0
     freed = 0
-    for other in folders_of_others(folder, [spec.fingerprint for spec in models.retained]):
+    for other in unused_folders(folder, [spec.fingerprint for spec in models.retained]):
         freed += sum(path.stat().st_size for path in other.iterdir() if path.is_file())
         if not dry_run:
-            discard(other)
+            remove_vectors(other)
     return freed

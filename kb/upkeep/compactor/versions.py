@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from kb.intake.ingest.changes import forget
+from kb.intake.ingest.changes import release_purged_place
 from kb.model.doc import Doc, LedgerState
 from kb.model.ids import DocId, SourceNo
 from kb.store import chunks, docs, generations, log
@@ -176,7 +176,7 @@ def _purge_some(
 
 def _purge_one(txn: WriteTxn, store: Store, doc: Doc) -> int:
     """Remove a source; returns about how many records that removed."""
-    forget(txn, store, doc)
+    release_purged_place(txn, store, doc)
     removed = chunks.delete_all(txn, doc.source_no)
     log.append(txn, [chunk.no for chunk in removed], words=True, vectors=True)
     versions = list(SOURCE_DOCS.scan(txn, u64(doc.source_no)))

@@ -2,16 +2,18 @@
 
 import pytest
 
-from kb.intake.chunker.blocks import blocks
+from kb.intake.chunker.blocks import parse_blocks
 from kb.intake.chunker.sections import sections
 
 
 def kinds(markdown: str) -> list[str]:
-    return [block.kind for block in blocks(markdown)]
+    return [block.kind for block in parse_blocks(markdown)]
 
 
 def headings(markdown: str) -> list[tuple[int, str]]:
-    return [(block.level, block.title) for block in blocks(markdown) if block.kind == "heading"]
+    return [
+        (block.level, block.title) for block in parse_blocks(markdown) if block.kind == "heading"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_kinds(markdown: str, expected: list[str]) -> None:
 def test_items_of_every_depth_and_fences_in_them_are_known() -> None:
     """A list tells where its items and the fences in them start."""
     markdown = "- a\n  - b\n  ```\n  - no\n  ```\n- c"
-    (found,) = blocks(markdown)
+    (found,) = parse_blocks(markdown)
     assert [markdown[item.start :].split("\n", maxsplit=1)[0] for item in found.items] == [
         "- a",
         "  - b",
@@ -94,7 +96,7 @@ def test_items_of_every_depth_and_fences_in_them_are_known() -> None:
 def test_sections_know_what_stands_above_them() -> None:
     """A path holds the nearest heading of each lesser level, and skips what has no title."""
     markdown = "pre\n\n# A\n\n### B\n\nb\n\n## C\n\n#\n\n## D\n"
-    found = sections(blocks(markdown))
+    found = sections(parse_blocks(markdown))
     assert [(section.path, section.has_body) for section in found] == [
         ((), True),
         (("A",), False),

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from kb.intake.chunker import FINGERPRINT, chunk, chunk_many, fingerprint
-from kb.model.text import Passage
+from kb.model.text import ChunkDraft
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -15,7 +15,7 @@ def spans_of(texts: list[str]) -> list[list[tuple[int, int]]]:
     return [[found.span() for found in _TOKEN.finditer(text)] for text in texts]
 
 
-def cut(markdown: str, tokens_max: int = 64, overlap: int = 8, title: str = "") -> list[Passage]:
+def cut(markdown: str, tokens_max: int = 64, overlap: int = 8, title: str = "") -> list[ChunkDraft]:
     return chunk(
         markdown, spans_of=spans_of, tokens_max=tokens_max, overlap_tokens=overlap, title=title
     )

@@ -11,7 +11,7 @@ from cli.output import cells, clean, fitted, many, size
 from cli.snippet import snippet, wrapped
 from cli.words import text
 from kb.errors import HeldBack, KbError, NotFound, StoreDamaged
-from kb.search.index.words import highlight_spans
+from kb.search.index.analysis import highlight_spans
 
 
 @given(st.text(st.characters(codec=None)))

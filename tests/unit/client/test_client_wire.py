@@ -7,11 +7,11 @@ import loopback
 import pytest
 from loopback import Answer, LoopbackServer, Route, dripping, in_chunks, moved, raw, reset
 
-from kb.client import wire as wires
+from kb.client import http_client as wires
+from kb.client.http_client import Body, ServerClient, server_at
 from kb.client.problems import ServerError, TooMuch
 from kb.client.remote import run_remote
 from kb.client.waiting import events
-from kb.client.wire import Body, Wire, server_at
 from kb.errors import HeldBack, KbError, UsageError
 from kb.operations.search import SEARCH as OPERATION
 from kb.operations.search import ShownSearch
@@ -31,10 +31,10 @@ def site() -> Iterator[LoopbackServer]:
 
 def refusal(site: LoopbackServer, timeout_s: float = 5.0) -> KbError:
     """The error that a search by this server ends with."""
-    wire = Wire(server_at(site.url(""), SECRET), timeout_s)
+    client = ServerClient(server_at(site.url(""), SECRET), timeout_s)
     with pytest.raises(KbError) as refused:
-        run_remote(wire, OPERATION, ShownSearch(query="oak"))
-    assert SECRET not in str(refused.value) + repr(wire.server)
+        run_remote(client, OPERATION, ShownSearch(query="oak"))
+    assert SECRET not in str(refused.value) + repr(client.server)
     return refused.value
 
 
@@ -142,10 +142,10 @@ def test_events_end_with_their_stream(site: LoopbackServer) -> None:
     """Comments and unknown fields are passed over, `done` is the end, and so is a cut stream."""
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
     said = b": at work\n\nevent: doc\ndata: {}\nid: 1\n\nevent: job\ndata: 2\n\n"
-    wire = Wire(server_at(site.url(""), ""), 5)
+    client = ServerClient(server_at(site.url(""), ""), 5)
     for rest in (b"event: done\ndata: {}\n\nevent: doc\ndata: 3\n\n", b"event: doc\nda"):
         site.routes["/v1/events?doc=d1"] = raw(head + said + rest)
-        assert list(events(wire, [("doc", "d1")])) == [("doc", b"{}"), ("job", b"2")]
+        assert list(events(client, [("doc", "d1")])) == [("doc", b"{}"), ("job", b"2")]
 
 
 def test_a_body_that_is_refused_at_once(site: LoopbackServer) -> None:
@@ -155,9 +155,9 @@ def test_a_body_that_is_refused_at_once(site: LoopbackServer) -> None:
         loopback.reply(handler, Answer(b'{"code": "too_large", "detail": "so"}', 413, PROBLEM))
 
     site.routes["/v1/files"] = refuse
-    wire = Wire(server_at(site.url(""), ""), 5)
+    client = ServerClient(server_at(site.url(""), ""), 5)
     with pytest.raises(TooMuch, match="so"):
-        wire.post("/v1/files", Body(data=b"x" * 1_000_000, media="text/plain"), dict)
+        client.post("/v1/files", Body(data=b"x" * 1_000_000, media="text/plain"), dict)
 
 
 @pytest.mark.parametrize(
@@ -217,6 +217,6 @@ def test_a_token_that_is_none(token: str) -> None:
 def test_an_address_may_have_a_path(site: LoopbackServer) -> None:
     """Behind a proxy a server has a folder of its own."""
     site.routes["/kb" + SEARCH] = Answer(b'{"code": "held_back", "detail": "so"}', 400, PROBLEM)
-    wire = Wire(server_at(site.url("/kb/"), ""), 5)
+    client = ServerClient(server_at(site.url("/kb/"), ""), 5)
     with pytest.raises(HeldBack):
-        run_remote(wire, OPERATION, ShownSearch(query="oak"))
+        run_remote(client, OPERATION, ShownSearch(query="oak"))

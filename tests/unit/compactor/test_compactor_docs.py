@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from homes import DAY_MIN, SmallHome
 
-from kb.intake.ingest.changes import tombstone, vanish, was_removed
+from kb.intake.ingest.changes import tombstone, tombstone_missing, was_removed
 from kb.intake.ingest.ingest import seen_record
-from kb.intake.worker.chunking import Chunking
+from kb.intake.worker.chunking import ChunkHandler
 from kb.model.doc import LedgerEntry
 from kb.model.ids import Lsid, SourceNo
 from kb.store import chunks, docs
@@ -98,7 +98,7 @@ def test_unchanged_is_still_known_after_versions_went(home: SmallHome) -> None:
     home.compact()
     with home.store.read() as txn:
         known = home.ingestor.unchanged(
-            txn, request.lsid, request.stamp, request.wishes, request.canonicalizer
+            txn, request.lsid, request.stamp, request.ingest_options, request.canonicalizer
         )
     assert known is None
 
@@ -173,7 +173,7 @@ def test_what_a_person_removed_is_held_when_it_is_purged(home: SmallHome) -> Non
 def test_what_went_with_its_file_is_not_held(home: SmallHome) -> None:
     """A doc whose file was deleted comes in again with its file."""
     doc = home.add("a.md", "# Tea\n\nGreen tea.")
-    vanish(home.store, [doc.doc_id])
+    tombstone_missing(home.store, [doc.doc_id])
     assert home.compact(tombstone_days=0).docs_purged == 1
     assert home.count("holds") == 0
 
@@ -199,7 +199,7 @@ def test_purge_takes_a_held_job_from_its_worker(home: SmallHome) -> None:
         claims = queue.claim(txn, home.clock, ("chunk",), limit=1, lease_ms=1000)
     tombstone(home.store, [doc.doc_id])
     home.compact(tombstone_days=0)
-    Chunking(home.store, home.content, lambda: home.embedder, 64, 8).work(claims)
+    ChunkHandler(home.store, home.content, lambda: home.embedder, 64, 8).work(claims)
     assert (home.count("chunks"), home.count("jobs"), home.count("docs")) == (0, 0, 0)
 
 

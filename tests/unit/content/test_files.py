@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from children import finished, start
+from child_processes import finished, start
 
 from kb.errors import KbError, ReadOnlyHome, StoreDamaged, StoreFull
 from kb.model import failpoints

@@ -1,4 +1,4 @@
-"""Stores are asked each by itself."""
+"""Each catalog of entries is searched by itself."""
 
 import pytest
 from fakes import FakeClock

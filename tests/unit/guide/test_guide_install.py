@@ -103,7 +103,7 @@ def test_a_crash_before_the_file_is_no_edit(shop: Shop, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(kb.knowledge.guide.install, "write_beside", ends)
+        patched.setattr(kb.knowledge.guide.install, "write_temporary", ends)
         with pytest.raises(KeyboardInterrupt):
             shop.install()
     assert shop.install().updated == ("a",)

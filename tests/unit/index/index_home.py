@@ -11,7 +11,7 @@ from kb.model.doc import Audience, Doc, Visibility
 from kb.model.ids import ChunkNo, Lsid
 from kb.model.text import Chunk, indexed_text
 from kb.search.index import DenseIndex
-from kb.search.index.scan import similarities
+from kb.search.index.scan import masked_cosines
 from kb.store import chunks, docs, log
 from kb.store.memory import MemoryEnvironment
 from kb.store.meta import next_number
@@ -190,4 +190,4 @@ def flip_record(store: Store, no: int) -> None:
 def similar(index: DenseIndex, query: np.ndarray, nos: list[int]) -> np.ndarray:
     """Cosines of passages with a query; NaN where one has no vector."""
     vectors, present = index.vectors(nos)
-    return similarities(vectors, present, query)
+    return masked_cosines(vectors, present, query)

@@ -181,9 +181,9 @@ def test_a_damaged_part_is_mended_within_a_search(indexes: LexicalIndexes, store
     (a,) = put(store, "a", ["tea"], visibility="public")
     (b,) = put(store, "b", ["tea"], visibility="shared")
     level(indexes, store)
-    view = indexes.of(SHARED)._view
+    view = indexes.of(SHARED)._snapshot
     assert view is not None
-    indexes.of(SHARED)._view = msgspec.structs.replace(view, searcher=Unreadable())
+    indexes.of(SHARED)._snapshot = msgspec.structs.replace(view, searcher=Unreadable())
     assert indexes.search("tea", 5, [PUBLIC, SHARED]).nos == [a, b]
 
 

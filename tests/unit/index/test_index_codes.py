@@ -14,10 +14,10 @@ from kb.search.index.files import CacheDamaged
 from kb.search.index.segments import (
     Segment,
     SegmentWriter,
-    in_memory,
     map_segment,
+    memory_segment,
     unit_rows,
-    without,
+    with_dead_rows,
 )
 
 Rows = NDArray[np.float32]
@@ -55,7 +55,7 @@ KINDS = (random, crowded, repeated, spiky)
 def written(folder: Path, rows: Rows) -> Segment:
     nos = np.arange(1, len(rows) + 1, dtype="<u8")
     with SegmentWriter(folder, rows.shape[1]) as writer:
-        writer.append(in_memory(nos, nos, rows))
+        writer.append(memory_segment(nos, nos, rows))
     return writer.finish()
 
 
@@ -63,11 +63,11 @@ def found(
     parts: list[Segment], query: Rows, limit: int, allowed: Numbers | None = None
 ) -> list[int]:
     rows = scan.candidate_rows(parts, query, limit, allowed, None)
-    return scan.rank(parts, rows, query, limit).nos
+    return scan.rank_exact(parts, rows, query, limit).nos
 
 
 def best(rows: Rows, query: Rows, limit: int, among: NDArray[np.bool_] | None = None) -> list[int]:
-    scores = scan.cosines(rows, query)
+    scores = scan.exact_cosines(rows, query)
     if among is not None:
         scores[~among] = -np.inf
     order: list[int] = np.lexsort((np.arange(len(rows)), -scores)).tolist()
@@ -77,7 +77,7 @@ def best(rows: Rows, query: Rows, limit: int, among: NDArray[np.bool_] | None = 
 def queries(rows: Rows) -> list[Rows]:
     rng = np.random.default_rng(2)
     near = rows[rng.integers(len(rows), size=6)] + 0.05 * rng.standard_normal((6, SIZE))
-    found = [scan.unit(query) for query in (*near, np.eye(SIZE)[3], np.ones(SIZE))]
+    found = [scan.unit_vector(query) for query in (*near, np.eye(SIZE)[3], np.ones(SIZE))]
     return [query for query in found if query is not None]
 
 
@@ -114,7 +114,7 @@ def test_few_rows_must_be_looked_at_in_full(tmp_path: Path) -> None:
     assert segment.codes is not None
     for query in queries(rows):
         rough, off = segment.codes.products(query)
-        hundredth = scan.cosines(rows[[best(rows, query, 100)[-1] - 1]], query)
+        hundredth = scan.exact_cosines(rows[[best(rows, query, 100)[-1] - 1]], query)
         assert 100 <= (rough + off >= hundredth).sum() < 400
 
 
@@ -125,7 +125,7 @@ def test_what_may_not_be_found_takes_no_place(tmp_path: Path) -> None:
     dead = np.zeros(len(whole.nos), dtype=np.bool_)
     dead[::3] = True
     later = np.arange(len(rows) - 299, len(rows) + 1, dtype="<u8")
-    parts = [without(tmp_path, whole, dead), in_memory(later, later, rows[-300:])]
+    parts = [with_dead_rows(tmp_path, whole, dead), memory_segment(later, later, rows[-300:])]
     alive = np.ones(len(rows), dtype=np.bool_)
     alive[: len(dead)] = ~dead
     for share in (2, 40):

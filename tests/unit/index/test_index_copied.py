@@ -50,17 +50,17 @@ def test_a_copy_is_read_once(
         assert read
         read.clear()
         assert not index.catch_up(store, wait_s=0).rebuilt
-        assert index.has_moved
+        assert index.has_new_marks
     assert read == []
     assert not index.catch_up(store, wait_s=0).rebuilt
-    assert not index.has_moved
+    assert not index.has_new_marks
     read.clear()
     other = opened(tmp_path / "new")
     for each in (other, index):
         assert not each.catch_up(store, wait_s=0).rebuilt
         assert found(each) == [one]
     assert read == []
-    assert not other.has_moved
+    assert not other.has_new_marks
 
 
 @pytest.mark.parametrize("opened", [dense, lexical])

@@ -19,7 +19,7 @@ from index_home import (
 )
 
 from kb.search.index import DenseIndex
-from kb.search.index.segments import SegmentWriter, in_memory, unit_rows, write_merged
+from kb.search.index.segments import SegmentWriter, memory_segment, unit_rows, write_merged
 from kb.store import chunks, log
 from kb.store.store import Store
 
@@ -235,7 +235,7 @@ def test_merged_segments_hold_the_live_rows_by_number(tmp_path: Path) -> None:
     nos = np.arange(1, 31, dtype="<u8")
     sources = np.where(nos % 5 == 0, 0, nos).astype("<u8")
     vectors = unit_rows(rng.standard_normal((30, DIM)).astype(np.float32))
-    parts = [in_memory(nos[n::3], sources[n::3], vectors[n::3]) for n in range(3)]
+    parts = [memory_segment(nos[n::3], sources[n::3], vectors[n::3]) for n in range(3)]
     merged = write_merged(tmp_path, parts, DIM)
     alive = nos % 5 != 0
     assert merged.nos.tolist() == nos[alive].tolist()

@@ -195,16 +195,16 @@ def test_a_worn_index_is_written_anew(index: LexicalIndex, store: Store) -> None
     caught_up(index, store)
     remove(store, "b")
     caught_up(index, store)
-    assert index.renew(store, wait_s=1) is None
+    assert index.compact(store, wait_s=1) is None
     assert (index.stats().rows, index.stats().dead_rows) == (50, 1)
     remove(store, "c")
     caught_up(index, store)
-    assert index.renew(store, wait_s=1) is None
+    assert index.compact(store, wait_s=1) is None
     assert (index.stats().rows, index.stats().dead_rows) == (49, 0)
     remove(store, "a")
     put(store, "a", [f"alpha {n}" for n in range(48)])
     caught_up(index, store)
-    assert index.renew(store, wait_s=1, worn_share=0.0) is None
+    assert index.compact(store, wait_s=1, dead_share_max=0.0) is None
     assert (index.stats().rows, index.stats().dead_rows) == (48, 0)
     assert len(index.search("alpha", 99).nos) == 48
 

@@ -6,7 +6,7 @@ import pytest
 from index_home import DIM, FINGERPRINT, LOCAL, memory_store, put
 
 from kb.search.index import DenseIndex, LexicalIndex
-from kb.search.index.files import write_beside
+from kb.search.index.files import write_temporary
 
 
 @pytest.mark.parametrize("kind", ["dense", "lexical"])
@@ -34,5 +34,5 @@ def test_a_manifest_replaces_a_file_alone(tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("mine")
     (tmp_path / "manifest.json.new").symlink_to(tmp_path / "outside")
     with pytest.raises(OSError, match="symbolic links"):
-        write_beside(tmp_path / "manifest.json", b"theirs")
+        write_temporary(tmp_path / "manifest.json", b"theirs")
     assert (tmp_path / "outside").read_text() == "mine"

@@ -10,7 +10,7 @@ from homes import SmallHome
 
 from kb.intake.ingest.changes import set_visibility, tombstone
 from kb.intake.ingest.ingest import Ingestor
-from kb.intake.ingest.request import IngestOutcome, Wishes
+from kb.intake.ingest.request import IngestOptions, IngestOutcome
 from kb.model.doc import Doc
 from kb.model.ids import Lsid, doc_id
 from kb.store import docs
@@ -27,10 +27,10 @@ def home(tmp_path: Path) -> Iterator[SmallHome]:
     home.close()
 
 
-def give(home: SmallHome, text: str = "# Tea\n\nwords", **wishes: object) -> IngestOutcome:
+def give(home: SmallHome, text: str = "# Tea\n\nwords", **ingest_options: object) -> IngestOutcome:
     """Take `text` in as one file, wished for so."""
-    asked = Wishes(**wishes)  # type: ignore[arg-type]
-    request = msgspec.structs.replace(home.request("a.md", text), wishes=asked)
+    asked = IngestOptions(**ingest_options)  # type: ignore[arg-type]
+    request = msgspec.structs.replace(home.request("a.md", text), ingest_options=asked)
     return home.ingestor.commit([home.ingestor.stage(request)])[0]
 
 
@@ -198,8 +198,8 @@ def test_a_new_title_is_cut_and_embedded_anew(home: SmallHome) -> None:
     assert home.count("docs") == 1
 
 
-@pytest.mark.parametrize("wishes", [{}, {"tags": ("x",)}], ids=str)
-def test_a_tombstoned_doc_comes_back(home: SmallHome, wishes: dict[str, object]) -> None:
+@pytest.mark.parametrize("ingest_options", [{}, {"tags": ("x",)}], ids=str)
+def test_a_tombstoned_doc_comes_back(home: SmallHome, ingest_options: dict[str, object]) -> None:
     """The same bytes within the time bring the doc back, under its id and version."""
     first = give(home)
     home.work()
@@ -207,7 +207,7 @@ def test_a_tombstoned_doc_comes_back(home: SmallHome, wishes: dict[str, object])
     assert tombstone(home.store, [first.doc_id]) == [first.doc_id]
     assert tombstone(home.store, [first.doc_id]) == []
     assert home.found("words") == []
-    back = give(home, **wishes)
+    back = give(home, **ingest_options)
     assert back == IngestOutcome(doc_id=first.doc_id, status="resurrected")
     assert the_doc(home, back).status == "active"
     assert home.found("words") == [1]

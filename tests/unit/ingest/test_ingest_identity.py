@@ -8,7 +8,7 @@ import pytest
 from homes import DAY_MIN, SmallHome
 
 from kb.intake.ingest import ingest
-from kb.intake.ingest.changes import move, tombstone
+from kb.intake.ingest.changes import move_doc, tombstone
 from kb.intake.ingest.ingest import seen_record
 from kb.model.doc import Doc
 from kb.model.ids import Lsid, generation_lsid, split_generation
@@ -35,7 +35,7 @@ def rename(home: SmallHome, doc: Doc, name: str) -> None:
         newest = docs.latest(txn, doc.source_no)
         assert newest is not None
         moved = msgspec.structs.replace(newest, source=request.source)
-        move(txn, home.store, moved, request.lsid, seen)
+        move_doc(txn, home.store, moved, request.lsid, seen)
 
 
 def compact(home: SmallHome, days: int = 0) -> None:

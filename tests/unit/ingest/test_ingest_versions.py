@@ -8,7 +8,7 @@ import pytest
 from homes import SmallHome
 
 from kb.intake.ingest.changes import tombstone
-from kb.intake.ingest.request import Staged
+from kb.intake.ingest.request import StagedDoc
 from kb.model.ids import DocId
 
 TEA = "# Tea\n\nSteeped leaves.\n\n## More\n\n" + "Ordinary words of this part. " * 20
@@ -35,7 +35,7 @@ def test_an_edited_file_comes_back_whole(home: SmallHome) -> None:
     assert home.check().sound
 
 
-def staged_after(home: SmallHome, text: str, read_after: DocId | None) -> Staged:
+def staged_after(home: SmallHome, text: str, read_after: DocId | None) -> StagedDoc:
     request = msgspec.structs.replace(home.request("tea.md", text), read_after=read_after)
     return home.ingestor.stage(request)
 

@@ -7,7 +7,7 @@ import pytest
 from notebooks import NoteHome, commit_file, git, needs_git
 
 from kb.errors import CannotUndo, NoJob, UsageError
-from kb.knowledge.notebook import Arrival, checked_text, reports
+from kb.knowledge.notebook import NotebookChanges, checked_text, reports
 from kb.model.ids import JobId
 from kb.model.note import NOTE_BYTES_MAX
 from kb.store.jobs import queue
@@ -64,7 +64,7 @@ def test_the_life_of_a_note(home: NoteHome) -> None:
     assert (done.kind, done.status, done.path) == ("organize", "done", "work/one.md")
     assert done.commit is not None
     owners = {"work/one.md": "local"}
-    assert home.arrivals == [Arrival(added={"work/one.md": ("t",)}, owners=owners)]
+    assert home.arrivals == [NotebookChanges(added={"work/one.md": ("t",)}, owners=owners)]
     assert home.home.count("note_texts") == 0
 
 
@@ -144,7 +144,7 @@ def test_a_job_that_has_its_commit_is_not_done_again(home: NoteHome) -> None:
     job = home.hand_in("# One\n", "work", "t")
     (claim,) = home.claims()
 
-    def dies(_: Arrival) -> dict[str, str]:
+    def dies(_: NotebookChanges) -> dict[str, str]:
         raise KeyboardInterrupt
 
     home.organizer._take_in = dies  # type: ignore[assignment]
@@ -160,7 +160,7 @@ def test_a_job_that_has_its_commit_is_not_done_again(home: NoteHome) -> None:
     assert (done.status, done.path) == ("done", "work/one.md")
     assert home.subjects() == before
     owners = {"work/one.md": "local"}
-    assert home.arrivals == [Arrival(added={"work/one.md": ("t",)}, owners=owners)]
+    assert home.arrivals == [NotebookChanges(added={"work/one.md": ("t",)}, owners=owners)]
 
 
 def test_a_worker_that_was_overtaken_commits_nothing(home: NoteHome) -> None:
@@ -186,7 +186,7 @@ def test_a_note_is_taken_back(home: NoteHome) -> None:
     undone = home.undo(job)
     assert home.committed() == before == home.seen()
     assert home.subjects()[-1] == f"undo({job}): play/two.md"
-    assert home.arrivals[-1] == Arrival(removed=("play/two.md",))
+    assert home.arrivals[-1] == NotebookChanges(removed=("play/two.md",))
     assert git(home.root, "rev-parse", "HEAD").strip() == undone.commit
     assert git(home.root, "status", "--porcelain") == ""
 

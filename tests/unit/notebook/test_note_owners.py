@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from notebooks import NoteHome
 
-from kb.knowledge.notebook import Arrival, look, tidy
+from kb.knowledge.notebook import NotebookChanges, look, tidy
 from kb.knowledge.notebook.owners import folder_of
 from kb.knowledge.notebook.paths import is_folder
 
@@ -51,7 +51,7 @@ def test_the_same_note_of_two_people_is_two_jobs(home: NoteHome) -> None:
     assert [home.report(job).owner for job in jobs[:3]] == ["ada", "bob", None]
     (arrival,) = home.arrivals
     owners = dict(zip(paths, ("ada", "bob", "local"), strict=True))
-    assert arrival == Arrival(added=dict.fromkeys(owners, ()), owners=owners)
+    assert arrival == NotebookChanges(added=dict.fromkeys(owners, ()), owners=owners)
 
 
 def test_a_model_neither_sees_nor_moves_what_is_anothers(tmp_path: Path) -> None:
@@ -90,6 +90,6 @@ def test_notes_of_two_people_are_not_merged(home: NoteHome) -> None:
     home.place(text, "boats")
     home.place(text, "boats", owner="bob")
     home.apart = {"from-bob/boats/keel.md"}
-    (pair,) = look(home.root, home.together).duplicates
+    (pair,) = look(home.root, home.may_merge).duplicates
     assert "not of one person" in (pair.held_back or "")
-    assert tidy(home.root, home.home.clock, home.take_in, home.together).commit is None
+    assert tidy(home.root, home.home.clock, home.take_in, home.may_merge).commit is None

@@ -10,7 +10,7 @@ import pytest
 from notebooks import NoteHome, commit_file, git, needs_git
 
 from kb.errors import StoreBusy
-from kb.knowledge.notebook.fsck import Examined, examine, examined
+from kb.knowledge.notebook.fsck import Examination, examine, examine_in_child
 from kb.knowledge.notebook.opening import at_work
 from kb.search.index import file_lock
 
@@ -236,7 +236,7 @@ def _gone(root: Path, name: str = "") -> None:
     shutil.rmtree(root / ".git" / name)
 
 
-def told(found: Examined) -> list[str]:
+def told(found: Examination) -> list[str]:
     return [f"{one.place}: {one.problem}" for one in found.damages]
 
 
@@ -247,7 +247,7 @@ def test_a_notebook_that_is_whole(home: NoteHome) -> None:
         assert (found.damages, found.remarks) == ((), ())
         assert list(found.notes) == ["INDEX.md", "work/one.md", "work/two.md"]
         git(home.root, "gc", "-q")
-    assert examined(home.root) == examine(home.root)
+    assert examine_in_child(home.root) == examine(home.root)
 
 
 @pytest.mark.parametrize("name", DAMAGE)

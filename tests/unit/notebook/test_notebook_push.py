@@ -16,7 +16,7 @@ from push_home import PushHome
 from kb.errors import NotPushed
 from kb.knowledge.notebook import Pusher, Sender
 from kb.knowledge.notebook.push import pushing
-from kb.knowledge.notebook.sending import Missed, Outcome, SendRequest
+from kb.knowledge.notebook.sending import Outcome, PushFailed, SendRequest
 
 pytestmark = needs_git
 
@@ -211,4 +211,4 @@ def test_a_sender_that_dies(home: PushHome, monkeypatch: pytest.MonkeyPatch) -> 
         commit="0" * 40,
         seconds_max=1,
     )
-    assert isinstance(Sender()(request), Missed)
+    assert isinstance(Sender()(request), PushFailed)

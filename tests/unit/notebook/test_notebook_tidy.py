@@ -7,7 +7,7 @@ import pytest
 from notebooks import WAIT_S, NoteHome, commit_file, git, needs_git
 
 from kb.errors import CannotUndo
-from kb.knowledge.notebook import Arrival, TidyReport, look, tidy
+from kb.knowledge.notebook import NotebookChanges, TidyReport, look, tidy
 from kb.knowledge.notebook.likeness import lowest, pairs, words_of
 from kb.knowledge.notebook.merging import merged, parts_only_in
 
@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Iterator[NoteHome]:
 
 
 def tidied(home: NoteHome) -> TidyReport:
-    return tidy(home.root, home.home.clock, home.take_in, home.together, WAIT_S)
+    return tidy(home.root, home.home.clock, home.take_in, home.may_merge, WAIT_S)
 
 
 def text_of(home: NoteHome, path: str) -> str:
@@ -37,7 +37,7 @@ def text_of(home: NoteHome, path: str) -> str:
 def test_a_folder_without_a_notebook(tmp_path: Path) -> None:
     """Nothing is found, and none is made."""
     home = NoteHome(tmp_path)
-    assert look(home.root, home.together) == tidied(home) == TidyReport()
+    assert look(home.root, home.may_merge) == tidied(home) == TidyReport()
     assert not home.root.exists()
     home.close()
 
@@ -49,7 +49,7 @@ def test_a_notebook_that_is_in_order(home: NoteHome) -> None:
         "# Keel\n\nSee [[Mast]], ![plan](../INDEX.md), `[[none]]`, [out](../../x.md).\n", "boats"
     )
     before = home.subjects()
-    assert look(home.root, home.together) == tidied(home) == TidyReport()
+    assert look(home.root, home.may_merge) == tidied(home) == TidyReport()
     assert home.subjects() == before
 
 
@@ -62,8 +62,8 @@ def test_links_that_lead_nowhere(home: NoteHome) -> None:
         "boats",
     )
     git(home.root, "mv", "boats/keel.md", "old keel.md")
-    git(home.root, "commit", "-q", "-m", "Move")
-    found = look(home.root, home.together)
+    git(home.root, "commit", "-q", "-m", "NoteMove")
+    found = look(home.root, home.may_merge)
     said = [(one.path, one.line, one.target, one.moved_to) for one in found.broken_links]
     assert said == [
         ("boats/mast.md", 3, "keel.md", "old keel.md"),
@@ -81,7 +81,7 @@ def test_links_that_lead_nowhere(home: NoteHome) -> None:
         "[[old keel]], [[nobody]]\n"
     )
     assert sorted(home.listed()) == ["boats/mast.md", "old keel.md"]
-    after = look(home.root, home.together)
+    after = look(home.root, home.may_merge)
     assert [one.target for one in after.broken_links] == ["nobody"]
     assert [one.path for one in after.odd_names] == ["old keel.md"]
     assert (after.dead_entries, after.unlisted) == ((), ())
@@ -94,7 +94,7 @@ def test_links_of_a_note_that_has_moved_itself(home: NoteHome) -> None:
     home.place("# Mast\n\n[a](keel.md)\n", "boats")
     (home.root / "yard").mkdir()
     git(home.root, "mv", "boats/mast.md", "yard/mast.md")
-    git(home.root, "commit", "-q", "-m", "Move")
+    git(home.root, "commit", "-q", "-m", "NoteMove")
     tidied(home)
     assert text_of(home, "yard/mast.md") == "# Mast\n\n[a](../boats/keel.md)\n"
 
@@ -108,7 +108,7 @@ def test_the_list_is_brought_level(home: NoteHome) -> None:
     commit_file(home.root, ".hidden/x.md", "x\n")
     index = text_of(home, "INDEX.md")
     commit_file(home.root, "INDEX.md", index + "\nMy words.\n- [Gone](work/gone.md)\n")
-    found = look(home.root, home.together)
+    found = look(home.root, home.may_merge)
     assert (found.unlisted, found.empty) == (("own/two.md",), ("own/none.md",))
     assert [(one.path, one.moved_to) for one in found.dead_entries] == [("work/gone.md", None)]
     before = home.subjects()
@@ -129,7 +129,7 @@ def test_notes_that_say_nearly_the_same_are_merged(home: NoteHome) -> None:
     home.place(OAK + "\nIt leaks [here](../plan.md).\n", "yard")
     home.place("# Log\n\n[keel](../yard/keel.md), [[yard/keel]]\n", "log")
     commit_file(home.root, "plan.md", "# Plan\n\nNone.\n")
-    (pair,) = look(home.root, home.together).duplicates
+    (pair,) = look(home.root, home.may_merge).duplicates
     assert (pair.keep, pair.drop, pair.held_back) == ("boats/keel.md", "yard/keel.md", None)
     assert pair.adds == ("It leaks [here](../plan.md).",)
     done = tidied(home)
@@ -138,17 +138,17 @@ def test_notes_that_say_nearly_the_same_are_merged(home: NoteHome) -> None:
     added = OAK.rstrip() + "\n\n## From Keel\n\nIt leaks [here](../plan.md).\n"
     assert text_of(home, "boats/keel.md") == added
     assert text_of(home, "log/log.md") == "# Log\n\n[keel](../boats/keel.md), [[boats/keel]]\n"
-    assert home.arrivals[-1] == Arrival(
+    assert home.arrivals[-1] == NotebookChanges(
         added={"boats/keel.md": (), "log/log.md": ()}, removed=("yard/keel.md",)
     )
-    assert look(home.root, home.together) == TidyReport()
+    assert look(home.root, home.may_merge) == TidyReport()
     assert done.tidy_id is not None
     before = {path: text for path, text in home.committed().items() if path != "INDEX.md"}
     undone = home.undo(done.tidy_id)
     assert undone.path == "1 merged, 1 listed"
     assert text_of(home, "yard/keel.md").startswith(OAK)
     assert set(home.committed()) == {*before, "yard/keel.md", "INDEX.md"}
-    assert home.arrivals[-1] == Arrival(
+    assert home.arrivals[-1] == NotebookChanges(
         added={"boats/keel.md": (), "log/log.md": (), "yard/keel.md": ()}
     )
     with pytest.raises(CannotUndo, match="has undone it already"):
@@ -187,7 +187,7 @@ def test_a_note_that_says_more_of_itself_is_not_merged(home: NoteHome) -> None:
     """Front matter cannot go below: a person decides."""
     home.place(OAK, "boats")
     home.place("---\ntags: [wood]\n---\n" + OAK, "yard")
-    (pair,) = look(home.root, home.together).duplicates
+    (pair,) = look(home.root, home.may_merge).duplicates
     assert pair.held_back is not None
     assert tidied(home).commit is None
 

@@ -4,12 +4,18 @@ import pytest
 
 from kb.knowledge.notebook.push_state import Target, after, is_due, wait_ms
 from kb.knowledge.notebook.remote import Remote
-from kb.knowledge.notebook.sending import Declined, Missed, MovedOn, Outcome, Sent
+from kb.knowledge.notebook.sending import (
+    Outcome,
+    PushAccepted,
+    PushFailed,
+    PushRejected,
+    RemoteAhead,
+)
 from kb.model.push import Push
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
-MISSED = Missed(detail="it cannot be reached")
+MISSED = PushFailed(detail="it cannot be reached")
 
 
 def target(commit: str = "a", remote: str = "r", branch: str = "refs/heads/main") -> Target:
@@ -31,7 +37,7 @@ def tried(
 def test_a_push_that_went_well_is_due_with_the_next_commit() -> None:
     """And not before, however long it takes; what failed before is forgotten."""
     failed = tried(MISSED)
-    level = tried(Sent(), failed, NOW + 1)
+    level = tried(PushAccepted(), failed, NOW + 1)
     assert (level.state, level.attempts, level.next_ms, level.last_error) == (
         "pushed",
         0,
@@ -46,7 +52,7 @@ def test_a_push_that_went_well_is_due_with_the_next_commit() -> None:
 def test_what_was_never_tried_is_due() -> None:
     """So is another remote, and another branch: what is known of one says nothing of others."""
     assert is_due(None, target(), NOW)
-    known = tried(Declined(detail="no"))
+    known = tried(PushRejected(detail="no"))
     assert not is_due(known, target(), NOW)
     assert is_due(known, target(remote="s"), NOW)
     assert is_due(known, target(branch="refs/heads/other"), NOW)
@@ -78,8 +84,8 @@ def test_waits_are_spread(attempts: int) -> None:
 
 def test_a_remote_that_has_moved_on() -> None:
     """It is looked at hourly, and after a commit of ours, but at most once a minute."""
-    level = tried(Sent())
-    known = tried(MovedOn(commit="c" * 40), level, NOW)
+    level = tried(PushAccepted())
+    known = tried(RemoteAhead(commit="c" * 40), level, NOW)
     assert (known.state, known.remote_commit, known.pushed_commit) == (
         "diverged",
         "c" * 40,
@@ -91,12 +97,12 @@ def test_a_remote_that_has_moved_on() -> None:
     assert is_due(known, target(), NOW + HOUR)
     assert not is_due(known, target("b"), NOW + 59_999)
     assert is_due(known, target("b"), NOW + 60_000)
-    assert tried(Sent(), known, NOW + 60_000, "b").remote_commit is None
+    assert tried(PushAccepted(), known, NOW + 60_000, "b").remote_commit is None
 
 
 def test_a_remote_that_will_not_have_it() -> None:
     """It is asked hourly and no sooner, whatever is committed: a login must not be locked out."""
-    known = tried(Declined(detail="it wants a login"))
+    known = tried(PushRejected(detail="it wants a login"))
     assert (known.state, known.last_error) == ("refused", "it wants a login")
     assert not is_due(known, target("b"), NOW + HOUR - 1)
     assert is_due(known, target(), NOW + HOUR)

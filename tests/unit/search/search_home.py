@@ -7,7 +7,7 @@ import msgspec
 from homes import SmallHome
 
 from kb.intake.embed.protocol import Embedder
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Doc, Scope
 from kb.model.search import SearchMode, SearchRequest, SearchResult
@@ -25,9 +25,11 @@ class SearchHome(SmallHome):
         self.settings = SearchSettings()
         self.lock_wait_s = 5.0
 
-    def give(self, name: str, text: str, *, work: bool = True, **wishes: Any) -> Doc:
+    def give(self, name: str, text: str, *, work: bool = True, **ingest_options: Any) -> Doc:
         """Take a doc in with wishes: tags, visibility, owner, title."""
-        request = msgspec.structs.replace(self.request(name, text), wishes=Wishes(**wishes))
+        request = msgspec.structs.replace(
+            self.request(name, text), ingest_options=IngestOptions(**ingest_options)
+        )
         doc_id = self.commit(self.ingestor.stage(request))
         if work:
             self.work()

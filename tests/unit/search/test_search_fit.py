@@ -22,7 +22,7 @@ from kb.search.fit import (
     term_coverage,
 )
 from kb.search.hits import FIT_THRESHOLD
-from kb.search.index.words import ANALYSIS_VERSION, analyzer, prepare, terms_in
+from kb.search.index.analysis import ANALYSIS_VERSION, analyzer, normalize, terms_in
 from kb.search.query_cache import CachingSearcher
 
 NOTES = {
@@ -84,8 +84,8 @@ def test_the_background_is_that_of_the_others() -> None:
 @given(LETTERS, LETTERS)
 def test_terms_in_a_text_are_those_of_its_analysis(text: str, query: str) -> None:
     """Whatever is not looked at closely has none of them."""
-    wanted = frozenset(analyzer().analyze(prepare(query)))
-    whole = wanted.intersection(analyzer().analyze(prepare(text)))
+    wanted = frozenset(analyzer().analyze(normalize(query)))
+    whole = wanted.intersection(analyzer().analyze(normalize(text)))
     assert terms_in(text, wanted) == whole
 
 

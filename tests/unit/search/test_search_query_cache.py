@@ -107,7 +107,7 @@ def test_an_index_written_anew_is_asked(home: SearchHome, model: Counting) -> No
     before = model.queries
     assert searcher.search(OAK, OPERATOR) == worn
     assert model.queries == before
-    assert home.lexical.renew(home.store, wait_s=1.0, worn_share=0.0) == []
+    assert home.lexical.compact(home.store, wait_s=1.0, dead_share_max=0.0) == []
     assert searcher.search(OAK, OPERATOR) == home.searcher().search(OAK, OPERATOR)
     assert model.queries == before + 2
 

@@ -18,11 +18,11 @@ from kb.home.spaces.spaces import Spaces
 from kb.model.config import EmbedSettings, ServeSettings, Settings
 from kb.model.doc import OPERATOR, Scope
 from kb.serve import http_server
-from kb.serve.crew import Crew, Crews
+from kb.serve.access_log import AccessLog
+from kb.serve.executor import CallExecutor, CallExecutors
 from kb.serve.http_changes import Changes
 from kb.serve.http_content import content_routes
-from kb.serve.http_gate import Doors, Gate
-from kb.serve.http_lines import Lines
+from kb.serve.http_gate import Gate, GateOptions
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_reply import Refusal, Reply, json_of, packed, tagged
 from kb.serve.http_routes import Caller, Route, Served, run
@@ -64,15 +64,18 @@ def asked(
 ) -> tuple[int, Any, str]:
     """Status, JSON and log of one GET through the gate."""
     log = io.StringIO()
-    lines = Lines(log, "text", app.store.clock)
-    crews, metrics = Crews(short=Crew(1, calls_max), long=Crew(1, 1)), Metrics()
-    doors = Doors(settings=ServeSettings(), host="127.0.0.1", is_loopback=True, draw=bytes)
+    lines = AccessLog(log, "text", app.store.clock)
+    executors, metrics = (
+        CallExecutors(short=CallExecutor(1, calls_max), long=CallExecutor(1, 1)),
+        Metrics(),
+    )
+    options = GateOptions(settings=ServeSettings(), host="127.0.0.1", is_loopback=True, draw=bytes)
     gate = Gate(
         routes,
         served_of(app, trouble=trouble),
-        doors,
+        options,
         metrics,
-        crews,
+        executors,
         lines,
         Streams(1, metrics),
     )
@@ -91,7 +94,7 @@ def asked(
         "headers": [(b"host", b"localhost")],
     }
     asyncio.run(gate(scope, receive, send))
-    assert crews.close(5)
+    assert executors.close(5)
     assert lines.close(5)
     return sent[0]["status"], json.loads(sent[1]["body"]), log.getvalue()
 
@@ -166,7 +169,7 @@ def test_a_log_that_is_full_stops_no_answer(app: App) -> None:
         def write(self, _: str) -> int:
             raise OSError(28, "no space left")
 
-    lines = Lines(Full(), "json", app.store.clock)
+    lines = AccessLog(Full(), "json", app.store.clock)
     lines.failed("0", ValueError())
     assert lines.close(5)
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 from fakes import FakeClock
 
-from kb.serve import http_lines
-from kb.serve.http_lines import Lines
+from kb.serve import access_log
+from kb.serve.access_log import AccessLog
 
 
 class Stopped(io.StringIO):
@@ -27,9 +27,9 @@ class Stopped(io.StringIO):
 
 def test_what_nobody_reads_is_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many lines wait, later ones are dropped at once, and the log says how many."""
-    monkeypatch.setattr(http_lines, "_WAITING_MAX", 3)
+    monkeypatch.setattr(access_log, "_WAITING_MAX", 3)
     stream = Stopped()
-    lines = Lines(stream, "json", FakeClock())
+    lines = AccessLog(stream, "json", FakeClock())
     lines.failed("first", ValueError())
     assert stream.asked.wait(120)
     for number in range(5):

@@ -10,8 +10,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from kb.serve.http_metrics import Metrics
+from kb.serve.http_protocol import Deadlines, TimedProtocol
 from kb.serve.http_streams import Streams
-from kb.serve.http_wire import Deadlines, TimedProtocol
 
 BEGIN: Final[dict[str, Any]] = {"type": "http.response.start", "status": 200, "headers": []}
 

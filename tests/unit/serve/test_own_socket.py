@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kb.serve.own_socket import own_socket
+from kb.serve.local_socket import own_socket
 
 
 def test_the_folder_is_its_owners(tmp_path: Path) -> None:

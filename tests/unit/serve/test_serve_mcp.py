@@ -19,7 +19,7 @@ from kb.home.spaces.spaces import Spaces
 from kb.knowledge.topics import Topic
 from kb.model.doc import OPERATOR, Scope
 from kb.operations.operation import Tool
-from kb.serve.crew import Crew
+from kb.serve.executor import CallExecutor
 from kb.serve.mcp import KNOWLEDGE_BYTES_MAX, make_server
 
 
@@ -49,17 +49,19 @@ def kit(tmp_path: Path) -> Iterator[Spaces]:
 
 
 @pytest.fixture
-def crew() -> Iterator[Crew]:
-    crew = Crew()
-    yield crew
-    crew.close(5.0)
+def executor() -> Iterator[CallExecutor]:
+    executor = CallExecutor()
+    yield executor
+    executor.close(5.0)
 
 
 @pytest.mark.parametrize("user", ["ann", None])
-def test_a_server_answers_as_its_scope(kit: Spaces, crew: Crew, user: str | None) -> None:
+def test_a_server_answers_as_its_scope(
+    kit: Spaces, executor: CallExecutor, user: str | None
+) -> None:
     """Whoever a client says it is, the tools are asked as the scope of the server."""
     asks = tool("who", lambda _, __, scope: Told(user=scope.user))
-    server = make_server(kit, Scope(user=user), crew, [asks])
+    server = make_server(kit, Scope(user=user), executor, [asks])
 
     async def main() -> Any:
         async with Client(server) as client:
@@ -69,13 +71,13 @@ def test_a_server_answers_as_its_scope(kit: Spaces, crew: Crew, user: str | None
     assert anyio.run(main) == {"user": user}
 
 
-def test_a_surprise_costs_one_call_and_tells_nothing(kit: Spaces, crew: Crew) -> None:
+def test_a_surprise_costs_one_call_and_tells_nothing(kit: Spaces, executor: CallExecutor) -> None:
     """An error that is not kb's own is a defect to the client; its words stay here."""
 
     def fails(*_: object) -> Told:
         raise RuntimeError("a secret place")
 
-    server = make_server(kit, OPERATOR, crew, [tool("fails", fails)])
+    server = make_server(kit, OPERATOR, executor, [tool("fails", fails)])
 
     async def main() -> MCPError:
         async with Client(server) as client:
@@ -89,7 +91,7 @@ def test_a_surprise_costs_one_call_and_tells_nothing(kit: Spaces, crew: Crew) ->
     assert "secret" not in error.message
 
 
-def test_a_call_that_is_cancelled_holds_up_no_other(kit: Spaces, crew: Crew) -> None:
+def test_a_call_that_is_cancelled_holds_up_no_other(kit: Spaces, executor: CallExecutor) -> None:
     """Its client waits no longer, others are answered meanwhile, its thread ends what it began."""
     begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
 
@@ -99,7 +101,7 @@ def test_a_call_that_is_cancelled_holds_up_no_other(kit: Spaces, crew: Crew) -> 
         ended.set()
         return Told(user=None)
 
-    server = make_server(kit, OPERATOR, crew, [tool("slow", slow)])
+    server = make_server(kit, OPERATOR, executor, [tool("slow", slow)])
 
     async def main() -> None:
         async with Client(server) as client:
@@ -119,19 +121,21 @@ def test_a_call_that_is_cancelled_holds_up_no_other(kit: Spaces, crew: Crew) -> 
 def test_a_crew_has_bounds_and_ends_in_time() -> None:
     """Past so many waiting calls the next is refused; closing does not wait for a busy thread."""
     let_go = threading.Event()
-    crew = Crew()
+    executor = CallExecutor()
 
     async def main() -> None:
-        waiting = [asyncio.ensure_future(crew.run(lambda: let_go.wait(240))) for _ in range(1_024)]
+        waiting = [
+            asyncio.ensure_future(executor.run(lambda: let_go.wait(240))) for _ in range(1_024)
+        ]
         await asyncio.sleep(0)
         with pytest.raises(KbError, match="too many calls"):
-            await crew.run(lambda: None)
-        assert crew.close(0.05) is False
+            await executor.run(lambda: None)
+        assert executor.close(0.05) is False
         let_go.set()
         done = await asyncio.gather(*waiting, return_exceptions=True)
         # Those that a thread had begun ended, the others were dropped.
         assert 0 < done.count(True) <= 8
-        assert crew.close(5.0) is True
+        assert executor.close(5.0) is True
 
     asyncio.run(main())
 
@@ -143,9 +147,9 @@ def _ways(folder: Path, **files: str) -> Topic:
     return Topic(id="ways", folder=folder, learned=("known*",))
 
 
-def _told(kit: Spaces, crew: Crew, **asked: Any) -> tuple[str, Any]:
+def _told(kit: Spaces, executor: CallExecutor, **asked: Any) -> tuple[str, Any]:
     """The instructions, and what `learn` answers."""
-    server = make_server(kit, OPERATOR, crew)
+    server = make_server(kit, OPERATOR, executor)
 
     async def main() -> tuple[str, Any]:
         async with Client(server) as client:
@@ -155,25 +159,25 @@ def _told(kit: Spaces, crew: Crew, **asked: Any) -> tuple[str, Any]:
     return anyio.run(main)
 
 
-def test_an_agent_has_what_is_learned(kit: Spaces, crew: Crew, tmp_path: Path) -> None:
+def test_an_agent_has_what_is_learned(kit: Spaces, executor: CallExecutor, tmp_path: Path) -> None:
     """The instructions hold its text; `learn` reads it too, should a program leave them out."""
     topic = _ways(tmp_path / "ways", known="Tests first.", other="Slowly.")
     kit = kit.with_topics(lambda _: (topic,))
-    instructions, learned = _told(kit, crew, topic="ways", subjects="known")
+    instructions, learned = _told(kit, executor, topic="ways", subjects="known")
     assert "Tests first." in instructions
     assert "Slowly." not in instructions
     assert learned["text"] == "Tests first."
-    _, listed = _told(kit, crew, topic="ways")
+    _, listed = _told(kit, executor, topic="ways")
     assert listed["subjects"] == ["known", "other"]
 
 
-def test_instructions_are_bounded(kit: Spaces, crew: Crew, tmp_path: Path) -> None:
+def test_instructions_are_bounded(kit: Spaces, executor: CallExecutor, tmp_path: Path) -> None:
     """What does not fit is left out whole, they say so, and it can be learned."""
     long = "a" * (KNOWLEDGE_BYTES_MAX // 2)
     topic = _ways(tmp_path / "ways", known1=long, known2=long, known3="Short.")
     topic = msgspec.structs.replace(topic, description="b" * 1_000)
     kit = kit.with_topics(lambda _: (topic,))
-    instructions, learned = _told(kit, crew, topic="ways", subjects="known2")
+    instructions, learned = _told(kit, executor, topic="ways", subjects="known2")
     assert instructions.count(long) == 1
     assert len(instructions.encode()) < KNOWLEDGE_BYTES_MAX + 1_000
     assert "the tool `learn` reads the rest" in instructions

@@ -6,7 +6,7 @@ import pytest
 from fakes import FakeClock
 
 from kb.errors import UsageError
-from kb.model.token import ROLES, may
+from kb.model.token import ROLES, role_allows
 from kb.store import tokens
 from kb.store.memory import MemoryEnvironment
 from kb.store.store import Store
@@ -33,7 +33,7 @@ def test_a_secret_has_all_that_was_drawn(store: Store) -> None:
     assert asked == [32]
     assert base64.urlsafe_b64decode(secret.removeprefix("kb_") + "=") == drawn(7)
     with store.read() as txn:
-        (token,) = tokens.listed(txn)
+        (token,) = tokens.list_tokens(txn)
     assert (token.name, token.user, token.role) == ("a", "ada", "reader")
     assert secret not in repr(token)
 
@@ -45,14 +45,14 @@ def test_each_secret_names_its_token(store: Store) -> None:
         for number, name in enumerate(("a", "b", "c"))
     }
     with store.read() as txn:
-        known = tokens.listed(txn)
+        known = tokens.list_tokens(txn)
     for name, secret in secrets.items():
-        found = tokens.recognised(known, secret)
+        found = tokens.find_by_secret(known, secret)
         assert found is not None
         assert found.name == name
         for other in (secret[:-1], secret + "A", secret.upper(), found.sha256, found.name, ""):
-            assert tokens.recognised(known, other) is None
-    assert tokens.recognised([], secrets["a"]) is None
+            assert tokens.find_by_secret(known, other) is None
+    assert tokens.find_by_secret([], secrets["a"]) is None
 
 
 @pytest.mark.parametrize("name", ["", ".a", "a b", "a/b", "x" * 65, "ä", "a\n"])
@@ -76,7 +76,7 @@ def test_there_are_only_so_many(store: Store) -> None:
 
 def test_roles_are_in_a_row() -> None:
     """Each role may do what those before it may, and no more."""
-    assert [[may(one, other) for other in ROLES] for one in ROLES] == [
+    assert [[role_allows(one, other) for other in ROLES] for one in ROLES] == [
         [True, False, False],
         [True, True, False],
         [True, True, True],

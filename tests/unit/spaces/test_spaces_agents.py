@@ -12,7 +12,7 @@ from packs_folder import pack_of
 from kb.home.app import App
 from kb.home.spaces.homes import SpaceHome
 from kb.home.spaces.spaces import Spaces
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.add import AddOptions
 from kb.model.config import Settings, load
 from kb.model.doc import OPERATOR, Scope, Visibility
@@ -47,7 +47,7 @@ class Two:
     def add(self, space: str, *names: str, visibility: Visibility = "private") -> None:
         home = self.root / space
         with App.open(home, self.settings(home)) as app, app.parser() as parser:
-            options = AddOptions(wishes=Wishes(visibility=visibility))
+            options = AddOptions(ingest_options=IngestOptions(visibility=visibility))
             app.adder(parser, options).add([str(self.root / f"{name}.md") for name in names])
             pool = app.pool()
             pool.start()

@@ -10,7 +10,7 @@ from kb.home.app import App
 from kb.home.spaces.homes import SpaceHome
 from kb.home.spaces.spaces import Spaces
 from kb.intake.sync.add import AddOptions
-from kb.intake.sync.current import SyncOptions
+from kb.intake.sync.sync_all import SyncOptions
 from kb.knowledge.packs.load import UnknownPack
 from kb.model.config import load
 from kb.model.doc import OPERATOR

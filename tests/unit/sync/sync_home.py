@@ -10,13 +10,13 @@ from kb.home.app import App
 from kb.intake.canonicalize import Parser
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.embed.protocol import FloatMatrix
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.add import AddOptions
-from kb.intake.sync.current import SyncOptions
-from kb.intake.sync.origins import listed, resolve
+from kb.intake.sync.origins import list_origins, resolve_origin
 from kb.intake.sync.report import AddReport, SourceLine, SyncReport
-from kb.intake.worker.chunking import Chunking
-from kb.intake.worker.embedding import Embedding
+from kb.intake.sync.sync_all import SyncOptions
+from kb.intake.worker.chunking import ChunkHandler
+from kb.intake.worker.embedding import EmbedHandler
 from kb.model.config import EmbedSettings, FetchSettings, Settings
 from kb.model.doc import Doc
 from kb.model.origin import Origin
@@ -63,10 +63,10 @@ class SyncHome:
         self,
         *sources: object,
         ext: tuple[str, ...] = ("md", "txt"),
-        wishes: Wishes = Wishes(),  # noqa: B008  frozen
+        ingest_options: IngestOptions = IngestOptions(),  # noqa: B008  frozen
     ) -> AddReport:
         options = AddOptions(
-            recursive=True, extensions=ext, wishes=wishes, home=self.app.paths.root
+            recursive=True, extensions=ext, ingest_options=ingest_options, home=self.app.paths.root
         )
         report = self.app.adder(self.parser, options).add([str(source) for source in sources])
         self.work()
@@ -87,8 +87,8 @@ class SyncHome:
 
     def work(self) -> None:
         """Do every job, in this thread."""
-        chunking = Chunking(self.app.store, self.app.content, lambda: self.embedder, 64, 8)
-        embedding = Embedding(self.app.store, lambda: self.embedder, self._stop)
+        chunking = ChunkHandler(self.app.store, self.app.content, lambda: self.embedder, 64, 8)
+        embedding = EmbedHandler(self.app.store, lambda: self.embedder, self._stop)
         while True:
             with self.app.store.write() as txn:
                 claims = queue.claim(
@@ -100,11 +100,11 @@ class SyncHome:
 
     def origins(self) -> list[Origin]:
         with self.app.store.read() as txn:
-            return listed(txn)
+            return list_origins(txn)
 
     def origin(self, place: object) -> Origin:
         with self.app.store.read() as txn:
-            return resolve(txn, str(place))
+            return resolve_origin(txn, str(place))
 
     def docs(self, *, status: str = "active") -> dict[str, Doc]:
         """Newest docs of a status, by the place they are at."""

@@ -13,7 +13,7 @@ from loopback import HOST, Answer, LoopbackServer, moved, serving
 from kb.errors import ConfigError, Refused, Transient
 from kb.intake.sync.address import AllowList, is_public
 from kb.intake.sync.fetch import Fetcher, FetchSettings
-from kb.intake.sync.weburl import joined, normalised, parse, shown
+from kb.intake.sync.weburl import join_url, normalize_url, parse_url, printable_url
 from kb.model.clock import SystemClock
 
 PUBLIC = "93.184.215.14"
@@ -328,7 +328,7 @@ def test_allowed_ipv6_addresses_are_understood() -> None:
         ("http://[fc00::1]/", "fc00::1", False),
         ("http://[fe80::2]/", "fe80::2", True),
     ):
-        assert allowed.has(parse(url), ipaddress.ip_address(ip)) == has
+        assert allowed.has(parse_url(url), ipaddress.ip_address(ip)) == has
 
 
 def test_an_unknown_host_is_transient(connections: Connections) -> None:
@@ -353,7 +353,7 @@ def test_a_password_is_not_repeated() -> None:
     """The message of a refusal shows the address without its password, in one line."""
     said = refusal("http://user:secret@example.org/")
     assert "secret" not in said
-    assert shown("http://h/\r\n\x1b[31m") == "http://h/\\r\\n\\x1b[31m"
+    assert printable_url("http://h/\r\n\x1b[31m") == "http://h/\\r\\n\\x1b[31m"
 
 
 @given(st.text(max_size=60), st.text(alphabet="htp:/@[]%.#?\\0127fx \n-é。", max_size=40))
@@ -361,8 +361,8 @@ def test_any_text_is_an_address_or_refused(free: str, nasty: str) -> None:
     """Reading an address never fails in another way, and what is read is read the same again."""
     for text in (free, f"http://{free}", f"http://{nasty}", f"http://h/{nasty}"):
         with contextlib.suppress(Refused):
-            url = parse(text)
-            assert parse(url.text) == url
-            assert normalised(parse(normalised(url))) == normalised(url)
+            url = parse_url(text)
+            assert parse_url(url.text) == url
+            assert normalize_url(parse_url(normalize_url(url))) == normalize_url(url)
     with contextlib.suppress(Refused):
-        joined(parse("https://h/a"), nasty)
+        join_url(parse_url("https://h/a"), nasty)

@@ -9,7 +9,7 @@ from homes import SmallHome
 
 from kb.errors import StoreFull
 from kb.intake.canonicalize import Parser
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.add import Adder, AddOptions
 from kb.intake.sync.report import AddReport
 
@@ -148,7 +148,7 @@ def test_wishes_alone_are_an_update(home: SmallHome, tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text("words")
     adder(home).add([str(path)])
-    tagged = adder(home, wishes=Wishes(tags=("x",))).add([str(path)])
+    tagged = adder(home, ingest_options=IngestOptions(tags=("x",))).add([str(path)])
     assert tagged.updated == 1
     assert adder(home).add([str(path)]).unchanged == 1
     doc = home.doc(tagged.docs[0].doc_id)

@@ -8,7 +8,7 @@ import pytest
 from sync_home import SyncHome
 
 from kb.intake.ingest.changes import tombstone
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.report import Problem
 from kb.model.doc import Doc
 
@@ -178,7 +178,7 @@ def test_a_file_that_is_added_by_name_is_its_entry(kept: SyncHome, knowledge: Pa
     """Also one that was removed; a sync leaves that out."""
     file = knowledge / "a.md"
     file.write_text(entry("x"))
-    kept.add(file, wishes=Wishes(visibility="shared", tags=("ignored",)))
+    kept.add(file, ingest_options=IngestOptions(visibility="shared", tags=("ignored",)))
     (doc,) = kept.docs().values()
     assert (doc.lsid, doc.visibility, doc.tags) == ("entry:x", "shared", ())
     assert kept.line().unchanged == 1

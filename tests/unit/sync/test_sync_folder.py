@@ -216,12 +216,12 @@ def test_of_equal_files_the_one_with_the_name_is_meant(kept: SyncHome, folder: P
 
 def test_overlapping_folders_agree(kept: SyncHome, folder: Path) -> None:
     """What a folder further in asks for is its own: tags and removals do not go to and fro."""
-    from kb.intake.ingest.request import Wishes
+    from kb.intake.ingest.request import IngestOptions
 
     put(folder, "a.md", "in/b.md", "in/c.txt")
     (folder / ".kbignore").write_text("in/\n")
-    kept.add(folder, wishes=Wishes(tags=("outer",)))
-    kept.add(folder / "in", ext=("md",), wishes=Wishes(tags=("inner",)))
+    kept.add(folder, ingest_options=IngestOptions(tags=("outer",)))
+    kept.add(folder / "in", ext=("md",), ingest_options=IngestOptions(tags=("inner",)))
     (folder / ".kbignore").unlink()
     for n in range(2):
         report = kept.sync()

@@ -8,7 +8,7 @@ import pytest
 from sync_home import SyncHome
 
 from kb.intake.sync import walk as walking
-from kb.intake.sync.walk import Found, Passed
+from kb.intake.sync.walk import SkippedFile, WalkedFile
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_a_file_that_is_back_before_the_end_stays(
     (folder / "a.md").rename(aside)
     add_walked = type(kept.app.adder(kept.parser, None)).add_walked  # type: ignore[arg-type]
 
-    def slow(self: object, seen: Iterable[Found | Passed]) -> object:
+    def slow(self: object, seen: Iterable[WalkedFile | SkippedFile]) -> object:
         aside.rename(folder / "a.md")
         return add_walked(self, seen)  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ import pytest
 from sync_home import SyncHome
 
 from kb.intake.ingest.changes import set_visibility, tombstone
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.model.doc import Doc, Visibility
 
 PLAIN = "Words without a heading, about a harbour.\n"
@@ -26,7 +26,7 @@ def doc_of(kept: SyncHome, path: Path) -> Doc:
 
 
 def add(kept: SyncHome, folder: Path, visibility: Visibility | None = None) -> None:
-    kept.add(folder, wishes=Wishes(visibility=visibility))
+    kept.add(folder, ingest_options=IngestOptions(visibility=visibility))
 
 
 def test_a_title_that_was_the_files_name_follows_it(
@@ -51,7 +51,7 @@ def test_a_title_that_the_text_gives_stays(kept: SyncHome, folders: tuple[Path, 
     headed, named = folders[0] / "new.md", folders[0] / "named.md"
     headed.write_text("# new\n\nWords.\n")
     named.write_text(PLAIN)
-    kept.add(named, wishes=Wishes(title="named"))
+    kept.add(named, ingest_options=IngestOptions(title="named"))
     add(kept, folders[0])
     headed.rename(folders[0] / "other.md")
     named.rename(folders[0] / "another.md")

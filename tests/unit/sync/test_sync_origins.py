@@ -5,12 +5,20 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from children import finished
+from child_processes import finished
 from sync_home import SyncHome
 
 from kb.errors import AmbiguousId, NotFound
-from kb.intake.ingest.request import Wishes
-from kb.intake.sync.origins import covers, give_back, hold, listed, register, resolve, unregister
+from kb.intake.ingest.request import IngestOptions
+from kb.intake.sync.origins import (
+    acquire,
+    covers,
+    list_origins,
+    register,
+    release,
+    resolve_origin,
+    unregister,
+)
 from kb.model.origin import Origin, origin_id
 from kb.store.records import SOURCES
 
@@ -37,7 +45,7 @@ def test_a_folder_is_registered_with_what_was_asked_for(kept: SyncHome, tmp_path
     """Filters, tags and visibility are kept, and hold for what a sync finds."""
     folder = tmp_path / "n"
     folder.mkdir()
-    kept.add(folder, ext=("org",), wishes=Wishes(tags=("t",), visibility="shared"))
+    kept.add(folder, ext=("org",), ingest_options=IngestOptions(tags=("t",), visibility="shared"))
     known = kept.origin(folder)
     assert (known.kind, known.extensions, known.tags) == ("folder", ("org",), ("t",))
     assert known.synced_ms == kept.clock.now_ms()
@@ -54,8 +62,8 @@ def test_what_was_asked_for_last_holds(kept: SyncHome, tmp_path: Path) -> None:
     folder = tmp_path / "n"
     folder.mkdir()
     (folder / "a.md").write_text("A note.")
-    kept.add(folder, wishes=Wishes(tags=("t",), visibility="shared"))
-    kept.add(folder, ext=("md", "org"), wishes=Wishes(visibility="public"))
+    kept.add(folder, ingest_options=IngestOptions(tags=("t",), visibility="shared"))
+    kept.add(folder, ext=("md", "org"), ingest_options=IngestOptions(visibility="public"))
     (known,) = kept.origins()
     assert (known.extensions, known.tags, known.visibility) == (("md", "org"), ("t",), "public")
     (doc,) = kept.docs().values()
@@ -80,29 +88,29 @@ def test_a_source_is_named_by_id_or_place(kept: SyncHome, tmp_path: Path) -> Non
     ident = origin_id("folder", folder)
     with kept.app.store.read() as txn:
         for name in (ident, ident[:6], folder, f"{folder}/x/.."):
-            assert resolve(txn, name).location == folder
-        assert resolve(txn, "HTTP://EXAMPLE.org:80/a").kind == "url"
+            assert resolve_origin(txn, name).location == folder
+        assert resolve_origin(txn, "HTTP://EXAMPLE.org:80/a").kind == "url"
         for name in ("", "s", "szzzzzz", "http://example.org/b", "http://a\\b"):
             with pytest.raises(NotFound, match="kb sources"):
-                resolve(txn, name)
+                resolve_origin(txn, name)
 
 
 def test_a_start_of_several_ids_is_refused(kept: SyncHome) -> None:
     """What could mean two sources means neither."""
     put(kept, *(msgspec.structs.replace(origin(f"/{n}"), origin_id=f"sabcd{n}") for n in range(2)))
     with kept.app.store.read() as txn, pytest.raises(AmbiguousId, match="sabcd0, sabcd1"):
-        resolve(txn, "sabcd")
+        resolve_origin(txn, "sabcd")
 
 
 def test_one_holds_a_source_at_a_time(kept: SyncHome) -> None:
     """Held, it is nobody else's; given back, it is only for who has seen it since."""
     put(kept, first := origin("/n"))
-    held = hold(kept.app.store, first)
+    held = acquire(kept.app.store, first)
     assert held is not None
-    assert hold(kept.app.store, held) is None
-    give_back(kept.app.store, held)
-    assert hold(kept.app.store, first) is None
-    assert hold(kept.app.store, kept.origins()[0]) is not None
+    assert acquire(kept.app.store, held) is None
+    release(kept.app.store, held)
+    assert acquire(kept.app.store, first) is None
+    assert acquire(kept.app.store, kept.origins()[0]) is not None
 
 
 def test_a_hold_ends_with_its_process(kept: SyncHome) -> None:
@@ -111,7 +119,7 @@ def test_a_hold_ends_with_its_process(kept: SyncHome) -> None:
     dead = child.stdout.strip()
     until_ms = kept.clock.lease_ms() + HOUR_MS
     put(kept, one := origin("/n", holder=dead, held_until_ms=until_ms))
-    assert hold(kept.app.store, one) is not None
+    assert acquire(kept.app.store, one) is not None
 
 
 @pytest.mark.parametrize(("ahead_ms", "free"), [(0, True), (1, False), (HOUR_MS + 1, True)])
@@ -121,16 +129,16 @@ def test_a_hold_of_another_machine_ends_with_its_lease(
     """Where a death cannot be told the lease counts, unless it is from before a restart."""
     until_ms = kept.clock.lease_ms() + ahead_ms
     put(kept, one := origin("/n", holder="elsewhere/1/2", held_until_ms=until_ms))
-    assert (hold(kept.app.store, one) is not None) == free
+    assert (acquire(kept.app.store, one) is not None) == free
 
 
 def test_what_is_asked_for_during_a_sync_stays(kept: SyncHome) -> None:
     """Giving a source back writes what was learned, and not what a person has changed since."""
     put(kept, first := origin("/n", tags=("old",)))
-    held = hold(kept.app.store, first)
+    held = acquire(kept.app.store, first)
     assert held is not None
     register(kept.app.store, origin("/n", tags=("new",)))
-    give_back(kept.app.store, msgspec.structs.replace(held, synced_ms=9, cursor="etag:x"))
+    release(kept.app.store, msgspec.structs.replace(held, synced_ms=9, cursor="etag:x"))
     (known,) = kept.origins()
     assert (known.tags, known.synced_ms, known.cursor) == (("new",), 9, "etag:x")
     assert (known.holder, known.held_until_ms) == ("", 0)
@@ -139,13 +147,13 @@ def test_what_is_asked_for_during_a_sync_stays(kept: SyncHome) -> None:
 def test_taken_off_the_register_during_a_sync_it_stays_off(kept: SyncHome) -> None:
     """Giving back what is not registered any more brings nothing back."""
     put(kept, first := origin("/n"))
-    held = hold(kept.app.store, first)
+    held = acquire(kept.app.store, first)
     assert held is not None
     unregister(kept.app.store, "/n")
-    give_back(kept.app.store, held)
+    release(kept.app.store, held)
     with kept.app.store.read() as txn:
-        assert listed(txn) == []
-    assert hold(kept.app.store, first) is None
+        assert list_origins(txn) == []
+    assert acquire(kept.app.store, first) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from loopback import Answer, LoopbackServer, conditional, moved
 from sync_home import SyncHome
 
 from kb.intake.ingest.changes import tombstone
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.store import docs
 
 MONDAY = "Mon, 13 Nov 2023 08:00:00 GMT"
@@ -24,7 +24,7 @@ def test_a_page_is_taken_in(kept: SyncHome, site: LoopbackServer) -> None:
     """It is a doc of kind url with the page's title and date, registered with its cursor."""
     site.routes["/page"] = conditional(page("Boats"), etag='"1"')
     url = site.url("/page")
-    assert kept.add(url, wishes=Wishes(tags=("web",))).added == 1
+    assert kept.add(url, ingest_options=IngestOptions(tags=("web",))).added == 1
     doc = kept.docs()[url]
     assert (doc.kind, doc.title, doc.tags) == ("url", "Boats", ("web",))
     assert doc.date is not None
@@ -40,7 +40,7 @@ def test_a_page_of_several_is_kept_for_each(kept: SyncHome, site: LoopbackServer
     site.routes["/page"] = conditional(page("Boats"), etag='"1"')
     url = site.url("/page")
     kept.add(url)
-    kept.add(url, wishes=Wishes(owner="ada", visibility="shared"))
+    kept.add(url, ingest_options=IngestOptions(owner="ada", visibility="shared"))
     site.routes["/page"] = conditional(page("Ships"), etag='"2"')
     report = kept.sync()
     assert (report.updated, [one.outcome for one in report.sources]) == (2, ["synced", "synced"])

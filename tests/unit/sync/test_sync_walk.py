@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kb.intake.sync.walk import Found, Passed, walk
+from kb.intake.sync.walk import SkippedFile, WalkedFile, walk
 
 
 def files(*places: Path) -> None:
@@ -20,14 +20,14 @@ def files(*places: Path) -> None:
 
 def found(root: Path, *extensions: str, home: Path | None = None) -> list[str]:
     seen = walk(root, extensions or ("md",), home=home)
-    return [os.path.relpath(one.path, root) for one in seen if isinstance(one, Found)]
+    return [os.path.relpath(one.path, root) for one in seen if isinstance(one, WalkedFile)]
 
 
-def passed(root: Path) -> dict[str, Passed]:
+def passed(root: Path) -> dict[str, SkippedFile]:
     return {
         os.path.relpath(one.path, root): one
         for one in walk(root, ("md",))
-        if isinstance(one, Passed)
+        if isinstance(one, SkippedFile)
     }
 
 
@@ -110,13 +110,13 @@ def test_a_folder_that_vanishes_in_mid_scan(tmp_path: Path) -> None:
     """A folder that is gone when its turn comes has failed; what follows it is still found."""
     files(tmp_path / "a.md", tmp_path / "b" / "x.md", tmp_path / "c.md")
     seen: list[Any] = []
-    walking: Iterator[Found | Passed] = walk(tmp_path, ("md",))
+    walking: Iterator[WalkedFile | SkippedFile] = walk(tmp_path, ("md",))
     seen.append(next(walking))
     (tmp_path / "b" / "x.md").unlink()
     (tmp_path / "b").rmdir()
     seen += walking
     assert [one.path.name for one in seen] == ["a.md", "b", "c.md"]
-    assert isinstance(seen[1], Passed)
+    assert isinstance(seen[1], SkippedFile)
     assert seen[1].failed
     assert "No such file" in seen[1].reason
 
@@ -154,7 +154,7 @@ def test_an_entry_that_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.M
     whole = os.scandir
     monkeypatch.setattr(os, "scandir", Scan)
     seen = list(walk(tmp_path, ("md",)))
-    assert [type(one) for one in seen] == [Passed, Found]
+    assert [type(one) for one in seen] == [SkippedFile, WalkedFile]
 
 
 def test_rules_are_read_from_no_link(tmp_path: Path) -> None:

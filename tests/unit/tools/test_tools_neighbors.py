@@ -24,10 +24,12 @@ def take(home: ToolsHome, name: str, text: str, visibility: Visibility = "public
     request = msgspec.structs.replace(
         home.request(name, text), lsid=member_lsid("pack", "p", f"docs/{name}.md"), kind="pack"
     )
-    wishes = msgspec.structs.replace(
-        request.wishes, visibility=visibility, pack=PackPart(pack_id="p", selector=name)
+    ingest_options = msgspec.structs.replace(
+        request.ingest_options, visibility=visibility, pack=PackPart(pack_id="p", selector=name)
     )
-    doc_id = home.commit(home.ingestor.stage(msgspec.structs.replace(request, wishes=wishes)))
+    doc_id = home.commit(
+        home.ingestor.stage(msgspec.structs.replace(request, ingest_options=ingest_options))
+    )
     home.work()
     return doc_id
 

@@ -8,7 +8,7 @@ from homes import SmallHome
 
 from kb.home.open_home import OpenHome
 from kb.home.spaces.spaces import Spaces
-from kb.intake.ingest.request import Wishes
+from kb.intake.ingest.request import IngestOptions
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Coverage, Doc, Scope
 from kb.model.text import Chunk
@@ -36,10 +36,12 @@ class ToolsHome(SmallHome):
             [OpenHome(store=self.store, content=self.content, searcher=lambda: searcher)]
         )
 
-    def give(self, name: str, text: str, *, work: bool = True, **wishes: Any) -> Doc:
+    def give(self, name: str, text: str, *, work: bool = True, **ingest_options: Any) -> Doc:
         """Take a doc in with wishes: tags, visibility, owner, title."""
-        wishes.setdefault("visibility", "public")
-        request = msgspec.structs.replace(self.request(name, text), wishes=Wishes(**wishes))
+        ingest_options.setdefault("visibility", "public")
+        request = msgspec.structs.replace(
+            self.request(name, text), ingest_options=IngestOptions(**ingest_options)
+        )
         return self._taken(request, work=work)
 
     def give_pages(self, name: str, pages: list[str]) -> Doc:
@@ -50,8 +52,10 @@ class ToolsHome(SmallHome):
             markdown="\n\f\n".join(pages) + "\n",
             coverage=Coverage(pages=len(pages), pages_with_text=len(pages)),
         )
-        wishes = Wishes(visibility="public")
-        request = msgspec.structs.replace(request, canonical=canonical, wishes=wishes)
+        ingest_options = IngestOptions(visibility="public")
+        request = msgspec.structs.replace(
+            request, canonical=canonical, ingest_options=ingest_options
+        )
         return self._taken(request, work=True)
 
     def _taken(self, request: Any, *, work: bool) -> Doc:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kb.client.wire import server_at, with_own_token
+from kb.client.http_client import server_at, with_own_token
 from kb.errors import ReadOnlyHome
 from kb.store.trust import local_token as local_token_module
 from kb.store.trust.local_token import LocalToken

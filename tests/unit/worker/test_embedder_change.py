@@ -7,7 +7,7 @@ import pytest
 from test_worker import Counting, WorkHome, paragraphs, spec_of
 
 from kb.errors import UsageError
-from kb.intake.worker.embedders import begin, roll_back, switch_if_whole
+from kb.intake.worker.embedders import begin_change, roll_back, switch_if_complete
 from kb.intake.worker.stages import follow_stages
 from kb.model.embedder import EmbedderChoice, EmbedderSet
 from kb.store import embedders, log
@@ -26,7 +26,7 @@ class ChangingHome(WorkHome):
 
     def begin(self) -> EmbedderSet:
         self.next = self.other
-        return begin(self.store, spec_of(self.other), ASKED)
+        return begin_change(self.store, spec_of(self.other), ASKED)
 
     def known(self) -> EmbedderSet:
         with self.store.read() as txn:
@@ -60,7 +60,7 @@ def test_the_switch_comes_when_the_last_vector_is_there(home: ChangingHome) -> N
         before = log.last_seq(txn)
     home.begin()
     assert home.jobs("reembed") == 3
-    assert not switch_if_whole(home.store)
+    assert not switch_if_complete(home.store)
     assert home.known().active == spec_of(home.old)
     home.drain()
     known = home.known()
@@ -158,7 +158,7 @@ def test_a_lost_job_is_found_before_the_switch(home: ChangingHome) -> None:
     for claim in home.claims("reembed"):
         with home.store.write() as txn:
             queue.finish(txn, claim)
-    assert not switch_if_whole(home.store)
+    assert not switch_if_complete(home.store)
     assert home.jobs("reembed") == 1
     home.drain()
     assert home.known().active == spec_of(home.other)
@@ -167,7 +167,7 @@ def test_a_lost_job_is_found_before_the_switch(home: ChangingHome) -> None:
 def test_an_empty_home_switches_at_once(home: ChangingHome) -> None:
     """There is nothing to embed, and so nothing to wait for."""
     home.begin()
-    assert switch_if_whole(home.store)
+    assert switch_if_complete(home.store)
     assert home.known().active == spec_of(home.other)
 
 
@@ -175,7 +175,7 @@ def test_asked_for_the_model_in_use_the_change_ends(home: ChangingHome) -> None:
     """To name the active model is to stay with it."""
     home.add("a.md", paragraphs(2))
     home.begin()
-    assert begin(home.store, spec_of(home.old), ASKED).next is None
+    assert begin_change(home.store, spec_of(home.old), ASKED).next is None
 
 
 def test_compaction_frees_a_model_after_its_days(home: ChangingHome) -> None:

@@ -10,7 +10,7 @@ from http_server import until
 
 from kb.errors import KbError, StoreFull
 from kb.intake.worker import pool as pool_module
-from kb.intake.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
 from kb.model.job import Claim
 from kb.store.jobs import queue
 
@@ -23,7 +23,7 @@ class Failing:
         self.trouble: KbError | OSError | None = None
         self.tries = 0
         settings = WorkerSettings(threads=2, idle_ms=10)
-        models = Models(active=lambda: self.home.embedder)
+        models = PoolModels(active=lambda: self.home.embedder)
         plain = WorkerPool(self.home.store, self.home.content, models, settings)
         work: Callable[[list[Claim]], None] = vars(plain)["_handlers"]["chunk"]
 

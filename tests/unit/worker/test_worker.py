@@ -12,9 +12,9 @@ from homes import LEASE_MS, SmallHome
 from kb.errors import EmbedError
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.embed.protocol import FloatMatrix
-from kb.intake.worker.chunking import Chunking
-from kb.intake.worker.embedding import TEXTS_PER_LOOK, Embedding
-from kb.intake.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.intake.worker.chunking import ChunkHandler
+from kb.intake.worker.embedding import TEXTS_PER_LOOK, EmbedHandler
+from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
 from kb.intake.worker.stages import follow_stages
 from kb.model.doc import Doc
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
@@ -103,7 +103,7 @@ class WorkHome(SmallHome):
         return WorkerPool(
             self.store,
             self.content,
-            Models(active=lambda: self.embedder, next=lambda: self.next),
+            PoolModels(active=lambda: self.embedder, next=lambda: self.next),
             WorkerSettings(idle_ms=20, tokens_max=64, overlap_tokens=8, **settings),
         )
 
@@ -272,7 +272,7 @@ def test_a_superseded_doc_is_not_cut(home: WorkHome) -> None:
     old = home.put("a.md", "old words")
     claims = home.claims("chunk")
     new = home.put("a.md", "new words")
-    Chunking(home.store, home.content, lambda: home.embedder, 64, 8).work(claims)
+    ChunkHandler(home.store, home.content, lambda: home.embedder, 64, 8).work(claims)
     assert home.passages(new) == []
     home.work()
     assert [chunk.text.strip() for chunk in home.passages(new)] == ["new words"]
@@ -288,7 +288,7 @@ def test_a_lost_lease_writes_nothing(home: WorkHome) -> None:
     with home.store.write() as txn:
         queue.reclaim(txn, home.clock)
     home.claims("chunk")
-    Chunking(home.store, home.content, lambda: home.embedder, 64, 8).work(lost)
+    ChunkHandler(home.store, home.content, lambda: home.embedder, 64, 8).work(lost)
     assert home.passages(doc) == []
     with home.store.read() as txn:
         assert queue.counts(txn).running == 1
@@ -318,7 +318,7 @@ def test_stopping_keeps_what_is_embedded_and_gives_the_jobs_back(home: WorkHome)
 
     home.embedder = Stopping()
     claims = home.claims("embed")
-    Embedding(home.store, lambda: home.embedder, stop).work(claims)
+    EmbedHandler(home.store, lambda: home.embedder, stop).work(claims)
     kept = home.count("vectors")
     assert 0 < kept <= TEXTS_PER_LOOK
     with home.store.read() as txn:
@@ -360,16 +360,16 @@ def test_a_surprise_in_one_job_does_not_end_the_pool(
     home: WorkHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An exception that nobody foresaw fails the jobs in hand with its name; work goes on."""
-    whole = Chunking.work
+    whole = ChunkHandler.work
     calls: list[int] = []
 
-    def work(self: Chunking, claims: list[Claim]) -> None:
+    def work(self: ChunkHandler, claims: list[Claim]) -> None:
         calls.append(len(claims))
         if len(calls) == 1:
             raise ZeroDivisionError("surprise")
         whole(self, claims)
 
-    monkeypatch.setattr(Chunking, "work", work)
+    monkeypatch.setattr(ChunkHandler, "work", work)
     home.put("a.md", "words")
     pool = home.pool(threads=1)
     pool.start()

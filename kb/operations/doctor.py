@@ -1,0 +1,77 @@
+"""What surrounds the store of a home: disk, model, settings, jobs, sources and notebook."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kb.errors import ConfigError, HeldBack, NotebookUnfit, StoreBusy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kb.home.app import App
+    from kb.upkeep.check.doctor import Advice
+
+
+class DoctorReport(Struct, frozen=True, kw_only=True):
+    """Whether all is well, and if not, what to do."""
+
+    well: bool
+    findings: "tuple[Advice, ...]"
+
+
+def refused(error: ConfigError | HeldBack) -> DoctorReport:
+    """The health of a home that cannot be opened, for its settings or because it is held back."""
+    from kb.upkeep.check.doctor import Advice
+
+    if isinstance(error, ConfigError):
+        # Without its settings a home is not to be opened.
+        place, mend = "settings", "mend that line, and ask again"
+    else:
+        place, mend = "home", "until then nothing here opens it"
+    return DoctorReport(well=False, findings=(Advice(place=place, problem=str(error), mend=mend),))
+
+
+def run(app: "App") -> DoctorReport:
+    """Look at all that surrounds the store of a home; `kb.operations.check` looks at the store.
+
+    Nothing is written. What cannot be looked at is a finding, too.
+    """
+    findings = tuple(_findings(app))
+    return DoctorReport(well=not findings, findings=findings)
+
+
+def _findings(app: "App") -> "Iterator[Advice]":
+    from kb.upkeep.check.doctor import home_advice, inspect_host, model_advice, store_advice
+
+    yield from _nested(app.paths.root)
+    yield from model_advice(app.models.active)
+    if app.is_made:
+        yield from home_advice(inspect_host(app.paths.root))
+        yield from store_advice(app.store)
+        yield from _of_notebook(app)
+
+
+def _of_notebook(app: "App") -> "Iterator[Advice]":
+    from kb.upkeep.check.doctor import Advice, push_advice
+    from kb.upkeep.check.notebook import notebook_advice
+
+    try:
+        found = notebook_advice(app.store, app.notebook.root)
+        yield from found
+        if not found:
+            yield from push_advice(app.notebook.push_report())
+    except (NotebookUnfit, StoreBusy) as error:
+        yield Advice(place="notebook", problem=str(error), mend="mend it, or name another folder")
+
+
+def _nested(home: "Path") -> "Iterator[Advice]":
+    from kb.home.spaces.homes import enclosing_project
+    from kb.upkeep.check.doctor import Advice
+
+    outer = enclosing_project(home)
+    if outer is not None:
+        problem = f"it lies in another project, whose docs are not searched here: {outer}"
+        mend = "say --home to search that one, or remove the one that is not wanted"
+        yield Advice(place=str(home), problem=problem, mend=mend)

@@ -1,0 +1,30 @@
+"""How much there is in an open home: docs, passages, jobs and bytes, counted."""
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from kb.errors import ModelMissing
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+    from kb.home.stats import Stats
+
+    StatsResult = Stats
+    """Counts; sizes in bytes."""
+
+
+def run(app: "App") -> "StatsResult":
+    """Count what a home has. Reads every doc and looks at every file. Raises ModelMissing."""
+    from kb.home.stats import counted
+
+    return counted(app)
+
+
+def length_warning(app: "App") -> str | None:
+    """That the model in use reads less of an entry than the settings ask for, in words.
+
+    None where it reads enough, where there are no entries, and where the model is not there.
+    """
+    with contextlib.suppress(ModelMissing):
+        return app.shortened()
+    return None

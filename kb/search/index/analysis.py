@@ -1,0 +1,189 @@
+"""Text analysis: splits documents and queries of any script into the same terms."""
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tantivy import TextAnalyzer
+
+ANALYSIS_VERSION: Final = 1
+_WORD_BYTES_MAX: Final = 60
+_QUERY_CHARS_MAX: Final = 32_768
+TERMS_MAX: Final = 256
+_START_CHARS: Final = 2
+_PHRASES_MAX: Final = 8
+_PHRASE_WORDS_MAX: Final = 32
+
+_HAN_CHARS: Final = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+# Scripts without spaces between words; and Hangul, which attaches particles to nouns.
+_GRAM_CHARS: Final = (
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # kana
+    "\u0e01-\u0e7f\u0e81-\u0eff\u1000-\u109f\u1780-\u17dd"  # Thai, Lao, Myanmar, Khmer
+    "\u1100-\u11ff\uac00-\ud7a3"  # Hangul
+)
+_HAN: Final = re.compile(f"[{_HAN_CHARS}]+")
+_RUN: Final = re.compile(f"(?P<han>[{_HAN_CHARS}]+)|[{_GRAM_CHARS}]+")
+_UNSPACED: Final = re.compile(f"[{_HAN_CHARS}{_GRAM_CHARS}]")
+# Tone and killer marks, at which the tokenizer would split words.
+_MARKS: Final = re.compile("[\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a\u17c9-\u17d3]")
+_SPACED_WORD: Final = re.compile(f"[^\\W_{_HAN_CHARS}{_GRAM_CHARS}]+")
+_QUOTED: Final = re.compile(r'["“”„«»「」『』]([^"“”„«»「」『』]{2,400})["“”„«»「」『』]')
+
+
+def normalize(text: str) -> str:
+    """Normalize a text so that a tokenizer can split it at non-alphanumeric characters.
+
+    Compatibility forms are unified (NFKC). Runs of Han become dictionary words, long ones together
+    with the words inside them. Runs of other unspaced scripts and of Hangul become bigrams.
+    """
+    if text.isascii():
+        return text
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    unified = unicodedata.normalize("NFKC", clean)
+    if not _UNSPACED.search(unified):
+        return unified
+    return _RUN.sub(_split_run, unified)
+
+
+def _split_run(run: re.Match[str]) -> str:
+    if run["han"]:
+        return f" {' '.join(_han_words(run[0]))} "
+    letters = _MARKS.sub("", run[0])
+    if len(letters) < 3:
+        return f" {letters} "
+    return f" {' '.join(a + b for a, b in pairwise(letters))} "
+
+
+def _han_words(run: str) -> list[str]:
+    import rjieba
+
+    return list(rjieba.cut_for_search(run))
+
+
+def han_characters(text: str) -> str:
+    """Each Han character as a word of its own, with a separator between runs.
+
+    Finds words that the dictionary splits otherwise in a document than in a query.
+    """
+    if text.isascii():
+        return ""
+    clean = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode("utf-8"))
+    return " | ".join(" ".join(run) for run in _HAN.findall(clean))
+
+
+def is_han(term: str) -> bool:
+    """Whether a term consists of Han characters only."""
+    return _HAN.fullmatch(term) is not None
+
+
+# The words of questions (who, how, does), which tantivy's list of stop words lacks.
+_FUNCTION_WORDS: Final = (
+    *("what", "which", "who", "whom", "whose", "when", "where", "why", "how"),
+    *("am", "were", "been", "being", "do", "does", "did", "done", "doing"),
+    *("have", "has", "had", "having", "can", "could", "should", "would", "may", "might"),
+    *("must", "shall", "i", "me", "my", "mine", "we", "us", "our", "ours", "you", "your"),
+    *("yours", "he", "him", "his", "she", "her", "hers", "its", "them", "theirs", "those"),
+    *("here", "about", "from", "than", "so", "too", "very", "just", "also", "any", "some"),
+    *("all", "each", "few", "more", "most", "other", "only", "own", "same", "both"),
+    *("between", "through", "during", "before", "after", "above", "below", "up", "down"),
+    *("out", "off", "over", "under", "again", "further", "once", "get", "got", "much", "many"),
+)
+
+
+@functools.cache
+def analyzer(*, drop_stop_words: bool = False) -> "TextAnalyzer":
+    """An analyzer for normalized text: lower-cases, removes accents, stems English words."""
+    from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+    chain = (
+        TextAnalyzerBuilder(Tokenizer.simple())
+        .filter(Filter.remove_long(_WORD_BYTES_MAX))
+        .filter(Filter.lowercase())
+        .filter(Filter.ascii_fold())
+    )
+    if drop_stop_words:
+        chain = chain.filter(Filter.stopword("english"))
+        chain = chain.filter(Filter.custom_stopword(list(_FUNCTION_WORDS)))
+    return chain.filter(Filter.stemmer("english")).build()
+
+
+def query_words(query: str) -> list[str]:
+    """The analysed words of a query in order, with repeats, without English stop words.
+
+    A query of stop words only keeps them, such as "to be or not to be".
+    """
+    text = normalize(query[:_QUERY_CHARS_MAX])
+    return analyzer(drop_stop_words=True).analyze(text) or analyzer().analyze(text)
+
+
+def terms(query: str) -> list[str]:
+    """The distinct terms of a query in order, at most TERMS_MAX."""
+    return list(dict.fromkeys(query_words(query)))[:TERMS_MAX]
+
+
+def phrases(query: str) -> list[list[str]]:
+    """The analysed words of each quoted part of a query with two words or more."""
+    quoted = (match[1] for match in _QUOTED.finditer(query[:_QUERY_CHARS_MAX]))
+    analysed = (analyzer().analyze(normalize(part))[:_PHRASE_WORDS_MAX] for part in quoted)
+    return [words for words in analysed if len(words) > 1][:_PHRASES_MAX]
+
+
+def terms_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
+    """Which of the analysed terms a text contains.
+
+    For speed only words that start like one of the terms are analysed.
+    """
+    starts = {word[:_START_CHARS] for word in wanted}
+    words: set[str] = set()
+    for piece in set(normalize(text).split()):
+        if piece.isascii():
+            pieces = _SPACED_WORD.findall(piece.lower())
+            words.update(word for word in pieces if word[:_START_CHARS] in starts)
+        else:
+            words.add(piece)
+    return wanted.intersection(analyzer().analyze(" ".join(words)))
+
+
+def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
+    """The half-open character spans of words of `text` among `terms`; ascending, disjoint.
+
+    `terms` are analysed, as returned by `terms()`.
+    """
+    wanted = frozenset(terms)
+    if not wanted:
+        return []
+    return _merged(sorted([*_spaced_spans(text, wanted), *_unspaced_spans(text, wanted)]))
+
+
+def _spaced_spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+    analyse = analyzer().analyze
+    is_wanted: dict[str, bool] = {}
+    for match in _SPACED_WORD.finditer(text):
+        word = match[0]
+        if word not in is_wanted:
+            is_wanted[word] = not wanted.isdisjoint(analyse(normalize(word)))
+        if is_wanted[word]:
+            yield match.span()
+
+
+def _unspaced_spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+    unspaced = sorted((t for t in wanted if _UNSPACED.search(t)), key=len, reverse=True)
+    if not unspaced or text.isascii():
+        return
+    # A lookahead also finds overlapping matches.
+    for match in re.finditer(f"(?=({'|'.join(map(re.escape, unspaced))}))", text):
+        yield match.span(1)
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

@@ -1,0 +1,246 @@
+"""How an index follows the store's change log: it catches up, or is rebuilt from the store."""
+
+import errno
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from kb.errors import StoreBusy, StoreDamaged
+from kb.model.doc import Doc
+from kb.model.job import LogEntry
+from kb.model.text import Chunk
+from kb.search.index.files import CacheDamaged
+from kb.search.index.lock import file_lock
+from kb.store import chunks, log
+from kb.store.codec import u64
+from kb.store.kv import ReadTxn
+from kb.store.store import Store
+
+BATCH_CHUNKS: Final = 20_000
+_WINDOW_CHUNKS: Final = 1_000
+
+
+class CatchUpReport(Struct, frozen=True, kw_only=True):
+    """What a catch-up did, and how far the index is."""
+
+    watermark: int
+    """Sequence number of the last log entry that the index holds; -1 where there is no index."""
+    applied: int
+    """Chunks read."""
+    rebuilt: bool
+    behind: int
+    """Log entries that the index does not hold; 0 when it is up to date."""
+    problem: str | None
+    """Why it is behind or in memory only, for a person; None when all is well."""
+
+
+class LogPosition(Struct, frozen=True, kw_only=True):
+    """A position in the log. `tail` is a checksum of its entry, to tell one log from another."""
+
+    watermark: int
+    tail: str
+
+
+class FollowingIndex(Protocol):
+    """An index that follows the log; the lexical and the dense index implement it."""
+
+    name: str
+    lock_path: Path
+
+    @property
+    def has_new_marks(self) -> bool:
+        """Whether the files are sound by their hashes, but their stat is not the recorded one."""
+        ...
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the index exists only in memory."""
+        ...
+
+    def refresh(self) -> LogPosition | None:
+        """Open what is on disk; returns its position, or None where nothing sound is there."""
+        ...
+
+    def concerns(self, entry: LogEntry) -> bool:
+        """Whether a log entry matters to this index."""
+        ...
+
+    def chunk_numbers(self, txn: ReadTxn) -> list[int]:
+        """The numbers of all chunks that it may have to hold, ascending."""
+        ...
+
+    def apply(self, store: Store, nos: list[int], position: LogPosition) -> None:
+        """Read these chunks again and record `position`, durably."""
+        ...
+
+    def rebuild(self, store: Store, nos: list[int], position: LogPosition) -> None:
+        """Build the index anew from these chunks, durably."""
+        ...
+
+    def record_marks(self) -> None:
+        """Record the current stat of the open files, durably."""
+        ...
+
+    def build_in_memory(self, store: Store, nos: list[int], position: LogPosition) -> None:
+        """Build the index from these chunks in memory only."""
+        ...
+
+
+def catch_up(
+    index: FollowingIndex, store: Store, wait_s: float, *, rebuild: bool = False
+) -> CatchUpReport:
+    """Bring an index up to date with the store.
+
+    Never raises for the index's own files: on an error the index stays as it was, or is built in
+    memory where there was none, and `problem` says why.
+    """
+    position = index.refresh()
+    if not rebuild and position and _is_up_to_date(store, position):
+        if index.has_new_marks:
+            _refresh_marks(index)
+        return CatchUpReport(
+            watermark=position.watermark, applied=0, rebuilt=False, behind=0, problem=None
+        )
+    applied, rebuilt, problem, locked_out = 0, False, None, False
+    try:
+        _make_folder(index.lock_path.parent)
+        with file_lock(index.lock_path, wait_s):
+            applied, rebuilt = _catch_up_locked(index, store, rebuild=rebuild)
+    except StoreBusy as busy:
+        # The holder of the lock does the same work.
+        problem, locked_out = str(busy), True
+    except (OSError, CacheDamaged) as error:
+        problem = f"the {index.name} cache could not be written: {error}"
+    position = index.refresh()
+    stale = position is None or (index.in_memory and not _is_up_to_date(store, position))
+    if stale and problem and not locked_out:
+        nos, position = all_chunks(index, store)
+        index.build_in_memory(store, nos, position)
+    return _report(store, position, applied, rebuilt=rebuilt, problem=problem)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make an index's folder. Raises OSError for a link, which could lead anywhere."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, "a link is no folder of a cache; remove it", str(folder))
+
+
+def _refresh_marks(index: FollowingIndex) -> None:
+    """Record the marks of a copied home, to spare the next process the hashing; best effort."""
+    with suppress(OSError, StoreBusy, CacheDamaged), file_lock(index.lock_path, 0.0):
+        index.refresh()
+        if index.has_new_marks:
+            index.record_marks()
+
+
+def _report(
+    store: Store, position: LogPosition | None, applied: int, *, rebuilt: bool, problem: str | None
+) -> CatchUpReport:
+    watermark = position.watermark if position else -1
+    with store.read() as txn:
+        behind = log.last_seq(txn) - max(watermark, 0)
+    return CatchUpReport(
+        watermark=watermark,
+        applied=applied,
+        rebuilt=rebuilt,
+        behind=max(behind, 0),
+        problem=problem,
+    )
+
+
+def _catch_up_locked(index: FollowingIndex, store: Store, *, rebuild: bool) -> tuple[int, bool]:
+    """Catch up under the lock; returns the chunks read, and whether the index was rebuilt."""
+    position = None if rebuild else index.refresh()
+    if position is not None and can_follow(store, position):
+        try:
+            return apply_log(index, store, position), False
+        except CacheDamaged:
+            pass
+    nos, position = all_chunks(index, store)
+    index.rebuild(store, nos, position)
+    return len(nos) + apply_log(index, store, position), True
+
+
+def apply_log(index: FollowingIndex, store: Store, position: LogPosition) -> int:
+    """Apply the log entries after `position`, the index's own; returns the chunks read."""
+    applied = 0
+    while True:
+        with store.read() as txn:
+            nos, next_position = next_batch(txn, index, position)
+        if next_position == position:
+            return applied
+        index.apply(store, nos, next_position)
+        applied += len(nos)
+        position = next_position
+
+
+def next_batch(
+    txn: ReadTxn, index: FollowingIndex, position: LogPosition
+) -> tuple[list[int], LogPosition]:
+    """The chunks changed after `position`, ascending, in batches of at least BATCH_CHUNKS."""
+    nos: set[int] = set()
+    reached = position.watermark
+    for seq, entry in log.since(txn, position.watermark):
+        if index.concerns(entry):
+            nos.update(entry.nos)
+        reached = seq
+        if len(nos) >= BATCH_CHUNKS:
+            break
+    if reached == position.watermark:
+        return [], position
+    return sorted(nos), _position_at(txn, reached)
+
+
+def _position_at(txn: ReadTxn, seq: int) -> LogPosition:
+    entry = txn.get("log", u64(seq)) if seq else None
+    return LogPosition(watermark=seq, tail=f"{zlib.crc32(entry):08x}" if entry else "")
+
+
+def _is_up_to_date(store: Store, position: LogPosition) -> bool:
+    with store.read() as txn:
+        return position.watermark == log.last_seq(txn) and _is_same_log(txn, position)
+
+
+def can_follow(store: Store, position: LogPosition) -> bool:
+    """Whether the log is the same and still holds all entries after `position`."""
+    with store.read() as txn:
+        first, last = log.first_seq(txn), log.last_seq(txn)
+        return first - 1 <= position.watermark <= last and _is_same_log(txn, position)
+
+
+def _is_same_log(txn: ReadTxn, position: LogPosition) -> bool:
+    now = _position_at(txn, position.watermark).tail
+    # Where the entry was truncated there is nothing to compare.
+    return not now or not position.tail or now == position.tail
+
+
+def all_chunks(index: FollowingIndex, store: Store) -> tuple[list[int], LogPosition]:
+    """All chunks that an index may have to hold, and the log position of this state."""
+    with store.read() as txn:
+        return index.chunk_numbers(txn), _position_at(txn, log.last_seq(txn))
+
+
+def read_windows(
+    store: Store, nos: Iterable[int]
+) -> Iterator[tuple[ReadTxn, list[tuple[int, tuple[Chunk, Doc] | None]]]]:
+    """Chunks by number with their doc, None where not live; one window per read transaction.
+
+    The transaction of a window ends when the next window is requested.
+    """
+    wanted = list(nos)
+    for start in range(0, len(wanted), _WINDOW_CHUNKS):
+        with store.read() as txn:
+            yield txn, [(no, _live_chunk(txn, no)) for no in wanted[start : start + _WINDOW_CHUNKS]]
+
+
+def _live_chunk(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
+    try:
+        return chunks.get_active(txn, no)
+    except StoreDamaged:
+        # One unreadable record must not hide all others; `kb check` reports it.
+        return None

@@ -1,0 +1,245 @@
+"""Are the answers still the same? Asks two revisions the same on one home, and compares bytes.
+
+The older revision makes the home, of `examples/` and made-up notes; then each revision serves it in
+turn and runs commands on it. What differs is printed, first the fields that only one side has.
+Run with `make compare-answers BEFORE=REVISION`.
+"""
+
+import argparse
+import contextlib
+import http.client
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import corpus
+
+REPOSITORY: Final = Path(__file__).parents[2]
+NOTES: Final = 60
+SHOWN: Final = 20
+_KB: Final = (sys.executable, "-c", "from cli.main import main; main()")
+_QUERIES: Final = (
+    "how often is the garden watered",
+    "boiler pressure",
+    "night train to Vienna",
+    "sourdough starter",
+    "红烧肉",
+    "energy survey roof",
+    "lease notice period",
+    "the water in the garden",
+    "project meeting minutes",
+    "zebra quantum",
+    "#house",
+    "waipo",
+    "what is the rent",
+    "how long does the train take",
+    "salt and flour",
+    "glossary of terms",
+    "market school river",
+    "Who attended in March?",
+    "packing list for the mountains",
+    "the",
+)
+_TOOLS: Final = (
+    "kb_search",
+    "kb_ask",
+    "kb_list_docs",
+    "kb_search_entities",
+    "kb_similar",
+    "kb_fetch",
+)
+
+
+class Side:
+    """A revision, checked out."""
+
+    def __init__(self, scratch: Path, name: str, revision: str) -> None:
+        self.source = scratch / f"source-{name}"
+        git("worktree", "add", "--quiet", "--detach", "--force", str(self.source), revision)
+        self.cwd = scratch / "cwd"
+        self.cwd.mkdir(exist_ok=True)
+        self.env = {**os.environ, "PYTHONPATH": str(self.source), "KB_HOME": str(scratch / "home")}
+        self.env |= {
+            f"XDG_{kind}_HOME": str(scratch / "xdg") for kind in ("CONFIG", "DATA", "CACHE")
+        }
+
+    def run(self, *argv: str) -> tuple[int, str]:
+        """A command's exit code and what it printed."""
+        done = subprocess.run(
+            [*_KB, *argv], env=self.env, cwd=self.cwd, capture_output=True, text=True
+        )
+        return done.returncode, done.stdout
+
+    @contextlib.contextmanager
+    def served(self) -> Iterator[int]:
+        """The port of a server on the home."""
+        process = subprocess.Popen(
+            [*_KB, "serve", "--port", "0", "--no-token"],
+            env=self.env,
+            cwd=self.cwd,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdout is not None
+        try:
+            found = re.search(r":(\d+)", process.stdout.readline())
+            assert found is not None
+            yield int(found[1])
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+
+def git(*argv: str) -> str:
+    done = subprocess.run(["git", *argv], cwd=REPOSITORY, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"git {argv[0]}: {done.stderr}")
+    return done.stdout.strip()
+
+
+def requests(ids: list[str], passages: list[str]) -> Iterator[tuple[str, str, Any]]:
+    """What is asked over HTTP: method, address, body."""
+    modes = ("hybrid", "lexical", "dense")
+    for query, mode in itertools.product(_QUERIES, modes):
+        yield "GET", f"/v1/search?q={quote(query)}&mode={mode}", None
+        yield "POST", "/v1/tools/kb_search", {"query": query, "mode": mode, "explain": True, "k": 5}
+    for query in _QUERIES:
+        yield "GET", f"/v1/search?q={quote(query)}&marks=true&k=3", None
+        yield "GET", f"/v1/search?q={quote(query)}&kind=file&min_score=0.3", None
+        yield "POST", "/v1/tools/kb_search", {"query": query, "max_tokens": 200, "tags": ["house"]}
+        yield "POST", "/v1/tools/kb_ask", {"question": query, "k": 3, "with_text": True}
+        yield "GET", f"/v1/guide?q={quote(query)}", None
+        yield "GET", f"/content?query={quote(query)}&mode=raw", None
+    for ident in ids[:20]:
+        yield "GET", f"/v1/docs/{ident}", None
+        yield "GET", f"/v1/similar/{ident}?k=4", None
+        yield "POST", "/v1/tools/kb_fetch", {"id": ident, "start": 3, "end": 90}
+        yield "POST", "/v1/tools/kb_similar", {"id": ident}
+    for ident in passages[:20]:
+        yield "GET", f"/v1/passages/{ident}?neighbours=2", None
+        yield "POST", "/v1/tools/kb_fetch", {"id": ident, "max_tokens": 40}
+    for limit in (1, 5, 200):
+        yield "GET", f"/v1/docs?limit={limit}", None
+        yield "GET", f"/v1/facets?limit={limit}", None
+        yield "POST", "/v1/tools/kb_list_docs", {"limit": limit, "kinds": ["file"]}
+        yield "POST", "/v1/tools/kb_search_entities", {"limit": limit}
+    for address in ("/v1/entities?prefix=%23", "/v1/packs", "/v1/topics", "/v1/notes", "/v1/jobs"):
+        yield "GET", address, None
+    for address in (
+        "/v1/docs/d",
+        "/v1/docs/none",
+        "/v1/search",
+        "/v1/search?q=a&k=0",
+        "/v1/nowhere",
+    ):
+        yield "GET", address, None
+    for name in _TOOLS:
+        yield "POST", f"/v1/tools/{name}", {"unknown": 1}
+    for method in ("tools/list", "resources/list", "prompts/list"):
+        yield "POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}
+
+
+def commands(ids: list[str]) -> Iterator[tuple[str, ...]]:
+    """Commands that print JSON."""
+    for query in _QUERIES:
+        yield "search", query, "--json"
+        yield "search", query, "--explain", "--max-tokens", "300", "--json"
+        yield "ask", query, "--json"
+    for ident in ids[:10]:
+        yield "show", ident, "--json"
+        yield "similar", ident, "--json"
+    yield "ls", "--json"
+    yield "ls", "--status", "all", "--limit", "0", "--json"
+    yield "entities", "--json"
+    yield "guide", "add a folder", "--json"
+
+
+def asked(side: Side) -> dict[str, Any]:
+    """Every answer of a revision, by what was asked."""
+    rows = json.loads(side.run("ls", "--limit", "0", "--json")[1])["docs"]
+    ids = sorted(row["doc_id"] for row in rows)
+    hits = json.loads(side.run("search", "water house", "-k", "50", "--json")[1])["hits"]
+    answers: dict[str, Any] = {}
+    with side.served() as port:
+        for method, address, body in requests(ids, [hit["chunk_id"] for hit in hits]):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+            headers = {"accept": "application/json, text/event-stream"}
+            if body is not None:
+                headers["content-type"] = "application/json"
+            sent = None if body is None else json.dumps(body).encode()
+            connection.request(method, address, sent, headers)
+            got = connection.getresponse()
+            name = f"{method} {address} {json.dumps(body, ensure_ascii=False)}"
+            answers[name] = (got.status, without_moment(got.read()))
+    for argv in commands(ids):
+        answers["kb " + " ".join(argv)] = side.run(*argv)
+    return answers
+
+
+def without_moment(body: bytes) -> str:
+    """A body without what differs from one request to the next."""
+    return re.sub(r'"request_id":"[0-9a-f]+"', '"request_id":""', body.decode())
+
+
+def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
+    """Where two JSON values differ."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in sorted(before.keys() | now.keys()):
+            if name not in before or name not in now:
+                yield f"{path}/{name}: only {'now' if name in now else 'before'}"
+            else:
+                yield from differences(before[name], now[name], f"{path}/{name}")
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for number, (one, other) in enumerate(zip(before, now, strict=True)):
+            yield from differences(one, other, f"{path}/{number}")
+    elif before != now:
+        yield f"{path}: {str(before)[:60]!r} became {str(now)[:60]!r}"
+
+
+def compared(before: str, scratch: Path) -> int:
+    corpus.write_notes(scratch / "notes", NOTES)
+    old, new = Side(scratch, "before", before), Side(scratch, "now", "HEAD")
+    for place in (REPOSITORY / "examples", scratch / "notes"):
+        old.run("add", "--recursive", "--tag", "house", str(place))
+    # Each runs once unmeasured, so that neither's first look changes what is there.
+    new.run("check", "--repair")
+    then, now = asked(old), asked(new)
+    wrong = [name for name in then if then[name] != now[name]]
+    for name in wrong[:SHOWN]:
+        print(name)
+        try:
+            pairs = (json.loads(then[name][1]), json.loads(now[name][1]))
+        except ValueError:
+            pairs = (then[name], now[name])
+        for line in list(differences(*pairs))[:5] or [f"status {then[name][0]}, {now[name][0]}"]:
+            print("   ", line)
+    print(f"{len(then)} asked, {len(then) - len(wrong)} byte for byte the same")
+    return len(wrong)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("before", help="the revision to compare the committed one with")
+    revision = parser.parse_args().before
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            sys.exit(min(1, compared(revision, Path(scratch))))
+        finally:
+            for name in ("before", "now"):
+                source = Path(scratch) / f"source-{name}"
+                if source.exists():
+                    git("worktree", "remove", "--force", str(source))
+
+
+if __name__ == "__main__":
+    main()

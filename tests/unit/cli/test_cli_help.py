@@ -1,0 +1,58 @@
+"""What the help of each command says, and that its example is one."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from commands import KB, run, surroundings
+
+from cli.examples import EXAMPLES
+from cli.main import COMMANDS, kb
+
+GOLDEN = Path(__file__).with_name("help.txt")
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, by its words."""
+    context = click.Context(kb)
+    for name in COMMANDS:
+        command = kb.get_command(context, name)
+        assert command is not None
+        if not isinstance(command, click.Group):
+            yield name, command
+            continue
+        if command.invoke_without_command:
+            yield name, command
+        for inner, found in command.commands.items():
+            yield f"{name} {inner}", found
+
+
+def transcript() -> str:
+    """The help of every command, one after the other."""
+    parts = []
+    for name in ("", *(name for name, _ in commands())):
+        said = run([KB, *name.split(), "--help"], env={**surroundings(), "COLUMNS": "80"})
+        assert said.code == 0
+        parts.append(f"$ kb {name} --help\n{said.out}")
+    return "\n".join(parts)
+
+
+def test_the_help_is_the_one_that_was_agreed_on() -> None:
+    """Word for word. To change it on purpose, write `transcript()` to the file."""
+    assert transcript() == GOLDEN.read_text("utf-8")
+
+
+def test_every_command_has_an_example() -> None:
+    """One for each, and none for what is no command."""
+    assert sorted(EXAMPLES) == sorted(name for name, _ in commands())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_understood(name: str) -> None:
+    """Its options and arguments are those that the command takes."""
+    words = shlex.split(EXAMPLES[name].partition(" > ")[0])
+    assert words[: 1 + len(name.split())] == ["kb", *name.split()]
+    command = dict(commands())[name]
+    command.make_context(name, words[1 + len(name.split()) :], obj={}, resilient_parsing=False)
