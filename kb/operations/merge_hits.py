@@ -15,7 +15,6 @@ from kb.home.open_home import OpenHome
 from kb.home.spaces.each import FAILURES, FailedSpace, warnings_of
 from kb.intake.entities import extract, fold_key
 from kb.model.doc import Scope
-from kb.model.ids import Lsid
 from kb.model.search import (
     EntityAlignment,
     Filters,
@@ -25,9 +24,8 @@ from kb.model.search import (
     SpaceName,
 )
 from kb.operations.budget import hits_fitting, tokens_of
-from kb.search.filters import may_appear
-from kb.store import chunks, docs
-from kb.store.kv import ReadTxn
+from kb.search.filters import is_answerable
+from kb.store import docs
 
 _DIGITS: Final = 6
 
@@ -193,17 +191,9 @@ def _held(each: HomeResults, place: int, limits: Limits) -> frozenset[str]:
         ):
             for doc_id in {hit.doc_id for hit in result.hits}:
                 doc = docs.get(mine, doc_id)
-                if doc is not None and _answers(txn, doc.place, limits.filters, limits.scope):
+                if doc is not None and is_answerable(txn, doc.place, limits.filters, limits.scope):
                     held.add(doc_id)
     return frozenset(held)
-
-
-def _answers(txn: ReadTxn, place: Lsid, filters: Filters, scope: Scope) -> bool:
-    """Whether a source is here, may be answered, and has passages: before that none can be."""
-    doc = docs.latest_of(txn, place)
-    if doc is None or not may_appear(doc, filters, scope):
-        return False
-    return bool(chunks.numbers_of(txn, doc.source_no))
 
 
 def _fitting(

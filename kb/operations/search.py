@@ -21,6 +21,7 @@ from kb.operations.operation import Address, Bounds, Operation, Tool
 
 if TYPE_CHECKING:
     from kb.home.open_home import OpenHome
+    from kb.home.spaces.each import FailedSpace
     from kb.home.spaces.spaces import Spaces
     from kb.operations.locate import LocatedFilters
 
@@ -63,15 +64,15 @@ class MarkedResult(SearchResult, frozen=True, kw_only=True):
 def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     """The best passages of all spaces for a scope, with their neighbours as far as a budget lets.
 
-    Of one space that has docs the answer is its own. Of several they are merged by rank, and
-    `score` is the reciprocal of the rank that a hit had in its space. Docs and packs that are named
-    are sought where they are. Tokens are counted as passages have them. With `marks` a
+    Of one space that has docs the answer is its own. Several with one embedding model are ranked
+    together, as one space with all of their docs; others are merged by rank, and then `score` is
+    the reciprocal of the rank that a hit had in its space. Docs and packs that are named are sought
+    where they are. Tokens are counted as passages have them. With `marks` a
     MarkedResult. Raises NotFound and AmbiguousId for a doc id, UnknownPack and SharedSelector for a
     pack, and a space's own error where none can answer.
     """
-    from kb.home.spaces.each import ask_each, warnings_of
+    from kb.home.spaces.each import warnings_of
     from kb.operations.locate import locate_filters
-    from kb.operations.merge_hits import Limits, merged
 
     failed = list(spaces.failed)
     located = locate_filters(spaces.homes, request.filters, scope, failed)
@@ -79,35 +80,108 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     if not homes:
         # The docs that are named lie in one space, the packs in the other.
         return _no_hits(request, warnings_of(failed, scope))
+    result = _federated(homes, request, located, scope, failed) if len(homes) > 1 else None
+    if result is None:
+        result = _merged_by_rank(homes, request, located, scope, failed)
+    if request.with_neighbors:
+        result = _with_neighbors(homes, result, request.max_tokens, located.of_all, scope)
+    return _marked(result) if isinstance(request, ShownSearch) and request.marks else result
+
+
+def _merged_by_rank(
+    homes: Sequence["OpenHome"],
+    request: SearchRequest,
+    located: "LocatedFilters",
+    scope: Scope,
+    failed: "list[FailedSpace]",
+) -> SearchResult:
+    """The hits of each home by itself, merged by rank; that of a home alone as it is."""
+    from kb.home.spaces.each import ask_each
+    from kb.operations.merge_hits import Limits, merged
+
     in_home = functools.partial(_search_home, request=request, located=located, scope=scope)
     each = ask_each(homes, in_home, failed)
     with_docs = [answer for answer in each if NOTHING_HERE not in answer[1].warnings]
-    filters = located.of_all
     limits = Limits(
         k=request.k,
         min_score=request.min_score,
         max_tokens=request.max_tokens,
         scope=scope,
-        filters=None if located.docs else filters,
+        filters=_shared_filters(located),
     )
-    result = merged(with_docs or each[:1], failed, limits)
-    if request.with_neighbors:
-        result = _with_neighbors(homes, result, request.max_tokens, filters, scope)
-    return _marked(result) if isinstance(request, ShownSearch) and request.marks else result
+    return merged(with_docs or each[:1], failed, limits)
+
+
+def _federated(
+    homes: Sequence["OpenHome"],
+    request: SearchRequest,
+    located: "LocatedFilters",
+    scope: Scope,
+    failed: "Sequence[FailedSpace]",
+) -> SearchResult | None:
+    """The hits of all homes ranked together; None where they must be asked one by one.
+
+    That is where fewer than two have docs, where their models differ, or where one of them fails.
+    """
+    from kb.home.spaces.each import FAILURES, warnings_of
+    from kb.operations.merge_hits import merged_warnings
+    from kb.search.federated import HomeQuery, search_homes
+
+    try:
+        homes = [home for home in homes if _has_docs(home, scope)]
+        if len(homes) < 2:
+            return None
+        queries = [
+            HomeQuery(searcher=home.searcher(), request=_request_in(home, request, located))
+            for home in homes
+        ]
+        federated = search_homes(queries, scope, _shared_filters(located))
+        if federated is None:
+            return None
+        positions = federated.home_positions
+        hits = tuple(
+            msgspec.structs.replace(hit, source_space=homes[position].name)
+            for hit, position in zip(federated.result.hits, positions, strict=True)
+        )
+        result = msgspec.structs.replace(federated.result, hits=hits)
+        if hits:
+            result = _first_cut(homes[positions[0]], result, request.max_tokens)
+    except FAILURES:
+        # Which one failed is found out, and said, by asking them one by one.
+        return None
+    names = [home.name for home in homes]
+    home_warnings = merged_warnings(list(zip(names, federated.home_warnings, strict=True)))
+    warnings = (*warnings_of(failed, scope), *home_warnings, *result.warnings)
+    return msgspec.structs.replace(result, warnings=tuple(dict.fromkeys(warnings)))
+
+
+def _shared_filters(located: "LocatedFilters") -> Filters | None:
+    """Which docs of an earlier home hide a later home's copy; None where docs are named by id."""
+    return None if located.docs else located.of_all
+
+
+def _has_docs(home: "OpenHome", scope: Scope) -> bool:
+    from kb.search.filters import readable_audiences
+
+    with home.store.read() as txn:
+        return bool(readable_audiences(txn, scope))
+
+
+def _request_in(
+    home: "OpenHome", request: SearchRequest, located: "LocatedFilters"
+) -> SearchRequest:
+    """The request with docs and packs named as one home names them."""
+    filters = located.of(home)
+    return msgspec.structs.replace(request, doc_ids=filters.doc_ids, packs=filters.packs)
 
 
 def _search_home(
     home: "OpenHome", request: SearchRequest, located: "LocatedFilters", scope: Scope
 ) -> SearchResult:
     """What one home finds, its first hit cut where that alone is over the budget."""
-    from kb.search.filters import readable_audiences
-
-    with home.store.read() as txn:
-        has_docs = bool(readable_audiences(txn, scope))
-    if not has_docs:
+    if not _has_docs(home, scope):
         return _no_hits(request, (NOTHING_HERE,))
-    filters = located.of(home)
-    request = msgspec.structs.replace(request, doc_ids=filters.doc_ids, packs=filters.packs)
+    request = _request_in(home, request, located)
     return _first_cut(home, home.searcher().search(request, scope), request.max_tokens)
 
 

@@ -1,7 +1,7 @@
 """Candidates: the hits of each leg (lexical, dense), filtered before they are ranked."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
@@ -20,14 +20,26 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kb.search.index.dense import DenseIndex
-
 _WIDEN_FACTOR: Final = 4
 
 FetchHits = Callable[[int], IndexHits]
 """The best hits of a leg; takes their number."""
 LearnCalls = Callable[[Doc], LearnCall | None]
 """The call that loads the topic's subject that a doc is; None where the subject is disabled."""
+
+
+class ChunkFilter(Protocol):
+    """Says which chunks may appear."""
+
+    def admit(self, no: int) -> tuple[Chunk, Doc] | None:
+        """The chunk and its source's newest doc, or None where it may not appear."""
+
+
+class ChunkVectors(Protocol):
+    """Knows the vectors of chunks, as a DenseIndex does."""
+
+    def vectors(self, nos: list[int]) -> "tuple[NDArray[np.float32], NDArray[np.bool_]]":
+        """Vectors of length 1, shape (len(nos), dim), zero where missing; and which are there."""
 
 
 class CandidateFilter:
@@ -95,7 +107,7 @@ class OtherSourcesFilter(CandidateFilter):
         return admitted
 
 
-def gather(fetch: FetchHits, post_filter: CandidateFilter | None, wanted: int) -> IndexHits:
+def gather(fetch: FetchHits, post_filter: ChunkFilter | None, wanted: int) -> IndexHits:
     """Fetch more hits of a leg until `wanted` are admitted or it has no more; keeps their order.
 
     Without a filter the first `wanted` hits are taken as they are: the leg has filtered them.
@@ -135,7 +147,7 @@ class Candidates(Struct, frozen=True, kw_only=True):
 def merge_legs(
     lexical: IndexHits | None,
     dense: IndexHits | None,
-    index: "DenseIndex | None",
+    index: ChunkVectors | None,
     query: "NDArray[np.float32] | None",
     lexical_ceiling: float = 0.0,
 ) -> Candidates:

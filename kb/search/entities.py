@@ -1,6 +1,6 @@
 """Entities of a query: which chunks mention them, and whether the hits do."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from msgspec import Struct
@@ -101,10 +101,17 @@ def align(
     txn: ReadTxn, query: str, hit_nos: list[ChunkNo], scope: Scope
 ) -> tuple[tuple[EntityAlignment, ...], list[str]]:
     """Whether the hits mention the entities that the query names, and the warnings about it."""
+    return align_mentions(query, hit_nos, lambda key: visible_mentions(txn, [key], scope))
+
+
+def align_mentions(
+    query: str, hit_nos: list[ChunkNo], mentions_of: Callable[[str], frozenset[ChunkNo]]
+) -> tuple[tuple[EntityAlignment, ...], list[str]]:
+    """As `align`; `mentions_of` returns the visible chunks that mention an entity key."""
     alignment: list[EntityAlignment] = []
     warnings: list[str] = []
     for mention in extract(query):
-        visible = visible_mentions(txn, [mention.key], scope)
+        visible = mentions_of(mention.key)
         in_hits = sum(1 for no in hit_nos if no in visible)
         alignment.append(
             EntityAlignment(

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 from kb.model.doc import Audience, Doc, Scope
+from kb.model.ids import Lsid
 from kb.model.search import Filters
 from kb.model.source import is_within
-from kb.store import docs
+from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
 _AUDIENCE_SETS_MAX: Final = 16
@@ -15,6 +16,14 @@ _AUDIENCE_SETS_MAX: Final = 16
 def may_appear(doc: Doc, filters: Filters, scope: Scope) -> bool:
     """Whether a doc may appear in a result: active, visible to the scope, and let through."""
     return doc.status == "active" and doc.visible_to(scope) and matches_filters(doc, filters)
+
+
+def is_answerable(txn: ReadTxn, place: Lsid, filters: Filters, scope: Scope) -> bool:
+    """Whether a source is in a home, may appear in a result, and has chunks to be found by."""
+    doc = docs.latest_of(txn, place)
+    if doc is None or not may_appear(doc, filters, scope):
+        return False
+    return bool(chunks.numbers_of(txn, doc.source_no))
 
 
 def matches_filters(doc: Doc, filters: Filters) -> bool:

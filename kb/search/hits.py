@@ -1,5 +1,6 @@
 """Builds the hits of a result: their text, position and freshness."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from kb.store.content.files import ContentStore
 from kb.store.kv import ReadTxn
 
 if TYPE_CHECKING:
-    from kb.search.budget import ChunkSpan
+    from kb.search.budget import ChunkAt, ChunkSpan
 
 FIT_THRESHOLD: Final = 0.5
 """A chunk whose fit is below this is weak; see kb/search/fit.py."""
@@ -43,6 +44,10 @@ class ScoredChunk(Struct, frozen=True, kw_only=True):
         return self.fit is not None and self.fit < FIT_THRESHOLD
 
 
+BuildHit = Callable[[int, ScoredChunk, "ChunkSpan | None"], Hit]
+"""Makes a hit of a rank, a chunk, and the span that a budget has grown from the chunk."""
+
+
 def build_hits(
     txn: ReadTxn,
     content: ContentStore,
@@ -51,43 +56,54 @@ def build_hits(
     learn: LearnCalls,
 ) -> tuple[tuple[Hit, ...], str | None]:
     """The hits in the given order, and a sentence that says what the token budget left out."""
-    if request.max_tokens is None:
-        hits = (_hit(txn, rank, row, request, learn) for rank, row in enumerate(ranked, 1))
-        return tuple(hits), None
+
+    def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:
+        return build_hit(txn, content, rank, row, request, learn, span)
+
+    def chunk_at(source_no: int, ordinal: int) -> Chunk | None:
+        return chunks.at(txn, source_no, ordinal)
+
+    return fill_hits(ranked, request.max_tokens, build, chunk_at)
+
+
+def fill_hits(
+    ranked: list[ScoredChunk], max_tokens: int | None, build: BuildHit, chunk_at: "ChunkAt"
+) -> tuple[tuple[Hit, ...], str | None]:
+    """As `build_hits`, of any homes; `build` makes one hit, `chunk_at` finds its neighbours."""
+    if max_tokens is None:
+        return tuple(build(rank, row, None) for rank, row in enumerate(ranked, 1)), None
     # Imported late: most searches on the command line have no budget.
     from kb.search.budget import fill_budget
 
     filled = fill_budget(
         [row.chunk for row in ranked],
-        request.max_tokens,
-        lambda source_no, ordinal: chunks.at(txn, source_no, ordinal),
+        max_tokens,
+        chunk_at,
     )
     spans = sorted(filled.spans, key=lambda span: span.best)
-    filled_hits = tuple(
-        _hit(txn, rank, ranked[span.best], request, learn, span, content)
-        for rank, span in enumerate(spans, 1)
-    )
+    filled_hits = tuple(build(rank, ranked[span.best], span) for rank, span in enumerate(spans, 1))
     if not filled.left_out:
         return filled_hits, None
     return (
         filled_hits,
-        f"{filled.left_out} of {len(ranked)} hits left out: over {request.max_tokens} tokens",
+        f"{filled.left_out} of {len(ranked)} hits left out: over {max_tokens} tokens",
     )
 
 
-def _hit(
+def build_hit(
     txn: ReadTxn,
+    content: ContentStore,
     rank: int,
     row: ScoredChunk,
     request: SearchRequest,
     learn: LearnCalls,
-    span: "ChunkSpan | None" = None,
-    content: ContentStore | None = None,
+    span: "ChunkSpan | None",
 ) -> Hit:
+    """The hit of a chunk, or of the span that a budget has grown from it."""
     chunk, doc = row.chunk, row.doc
     first, last = (span.first, span.last) if span else (chunk, chunk)
     text, start, end = chunk.text, chunk.start, chunk.end
-    if first.no != last.no and content is not None:
+    if first.no != last.no:
         start, end = first.start, last.end
         text = _span_text(txn, content, doc, first, last)
     return Hit(

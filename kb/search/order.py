@@ -1,10 +1,11 @@
 """Ordering: fuses the candidates, applies relevance feedback and boosts, and diversifies."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kb.model.config import SearchSettings
 from kb.model.ids import ChunkNo
-from kb.search.candidates import CandidateFilter, Candidates
+from kb.search.candidates import Candidates, ChunkFilter
 from kb.search.diversify import diversify
 from kb.search.entities import EntityMatches
 from kb.search.fuse import LegScores, fuse
@@ -31,8 +32,8 @@ class Ordering:
         self,
         candidates: Candidates,
         vector: "NDArray[np.float32] | None",
-        boosted: list[EntityMatches],
-        candidate_filter: CandidateFilter,
+        boosted: Sequence[EntityMatches],
+        candidate_filter: ChunkFilter,
     ) -> list[ScoredChunk] | None:
         """The hits, best first: by descending score, then by chunk id.
 
@@ -127,7 +128,7 @@ class Ordering:
         moved = (moved / np.linalg.norm(moved)).astype(np.float32)
         return self._fused(candidates, masked_cosines(candidates.vectors, present, moved))
 
-    def _boost(self, no: ChunkNo, boosted: list[EntityMatches]) -> float:
+    def _boost(self, no: ChunkNo, boosted: Sequence[EntityMatches]) -> float:
         boost = 1.0
         for entity in boosted:
             if no in entity.chunk_nos:

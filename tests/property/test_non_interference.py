@@ -59,7 +59,7 @@ QUERIES: tuple[dict[str, Any], ...] = (
     {"query": "tea", "kinds": ("file",)},
     {"query": "tea notes", "require_entities": ("#uji",)},
     {"query": "tea notes", "boost_entities": ("@ann", "#hush")},
-    {"query": "green tea kettle project", "tokens_max": 60},
+    {"query": "green tea kettle project", "max_tokens": 60},
     {"query": "garden of tea", "explain": True},
 )
 PACKS = ("manual", "hush", "pkg:packs")
@@ -150,7 +150,7 @@ def tool_calls(idents: Sequence[str], own: str) -> dict[str, list[dict[str, Any]
     """The arguments that each tool is called with: every id, every limit, every bound."""
     return {
         "kb_search": [
-            *(said for said in QUERIES if "tokens_max" not in said),
+            *(said for said in QUERIES if "max_tokens" not in said),
             {"query": "green tea kettle project", "max_tokens": 60},
             {"query": "tea", "mode": "dense", "k": 100},
             {"query": "tea", "mode": "lexical", "max_tokens": 1},

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kb.search.index.files import CacheDamaged
 from kb.search.index.lexical_query import DocFreq, HasTerm, WeightFactor
 
 # As in tantivy.
@@ -43,6 +44,24 @@ def merge_frequencies(parts: Sequence[TermFrequencies]) -> TermFrequencies:
     )
 
 
+def without_damage(frequencies: TermFrequencies) -> TermFrequencies:
+    """The frequencies of another home's index, which count nothing if it is damaged."""
+
+    def doc_freq(field: str, term: str) -> int:
+        try:
+            return frequencies.doc_freq(field, term)
+        except CacheDamaged:
+            return 0
+
+    def has_term(field: str, term: str) -> bool:
+        try:
+            return frequencies.has_term(field, term)
+        except CacheDamaged:
+            return False
+
+    return TermFrequencies(rows=frequencies.rows, doc_freq=doc_freq, has_term=has_term)
+
+
 def idf_factors(own: TermFrequencies, joint: TermFrequencies) -> WeightFactor:
     """The factor that turns an index's own weight of terms into the joint weight."""
 
@@ -58,10 +77,10 @@ def score_ceiling(frequencies: TermFrequencies, terms: Sequence[str]) -> float:
 
 
 def term_weights(
-    frequencies: TermFrequencies, terms: Sequence[str], others: int
+    frequencies: TermFrequencies, terms: Sequence[str], background: int
 ) -> dict[str, float]:
-    """The weight of each term in a body, counting `others` more rows without any of the terms."""
-    rows = frequencies.rows + others
+    """The weight of each term in a body, counting `background` more rows without any of them."""
+    rows = frequencies.rows + background
     return {term: _idf(rows, frequencies.doc_freq("body", term)) for term in terms}
 
 

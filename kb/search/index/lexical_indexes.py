@@ -9,7 +9,13 @@ from kb.search.index.analysis import query_words, terms
 from kb.search.index.compaction import DEAD_SHARE_MAX
 from kb.search.index.files import CacheDamaged
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
-from kb.search.index.idf import merge_frequencies, score_ceiling, term_weights
+from kb.search.index.idf import (
+    TermFrequencies,
+    merge_frequencies,
+    score_ceiling,
+    term_weights,
+    without_damage,
+)
 from kb.search.index.lexical import LexicalIndex
 from kb.search.index.lexical_files import folder_of, manifest_path, remove_index
 from kb.search.index.lexical_tantivy import always, rank_rows
@@ -78,46 +84,60 @@ class LexicalIndexes:
         *,
         allowed: frozenset[int] | None = None,
         restrict_nos: frozenset[int] | None = None,
+        others: Sequence[TermFrequencies] = (),
     ) -> IndexHits:
         """The best `limit` chunks of these audiences that contain any of the query's words.
 
-        As `LexicalIndex.search`; a word's weight comes from all these indexes together.
+        As `LexicalIndex.search`; a word's weight comes from all these indexes together,
+        and from `others`, which are the indexes of other homes.
         """
         parts = [self.of(audience) for audience in audiences]
-        if len(parts) == 1:
+        if len(parts) == 1 and not others:
             return parts[0].search(query, limit, allowed=allowed, restrict_nos=restrict_nos)
         try:
-            return _merged_hits(parts, query, limit, allowed, restrict_nos)
+            return _merged_hits(parts, query, limit, allowed, restrict_nos, others)
         except CacheDamaged:
             for part in parts:
                 part.repair()
         try:
-            return _merged_hits(parts, query, limit, allowed, restrict_nos)
+            return _merged_hits(parts, query, limit, allowed, restrict_nos, others)
         except CacheDamaged:
             return NO_HITS
 
-    def ceiling(self, query: str, audiences: Collection[Audience]) -> float:
+    def frequencies(self, audiences: Collection[Audience]) -> list[TermFrequencies]:
+        """The term frequencies of these audiences, for a search of another home.
+
+        A damaged index counts nothing: its own search repairs it.
+        """
+        frequencies = [self.of(audience).frequencies() for audience in audiences]
+        return [without_damage(part) for part in frequencies if part]
+
+    def ceiling(
+        self, query: str, audiences: Collection[Audience], others: Sequence[TermFrequencies] = ()
+    ) -> float:
         """The highest score that a chunk could have for the query; 0 if an index is damaged."""
         frequencies = [self.of(audience).frequencies() for audience in audiences]
         try:
-            return score_ceiling(
-                merge_frequencies([part for part in frequencies if part]), query_words(query)
-            )
+            joint = merge_frequencies([*(part for part in frequencies if part), *others])
+            return score_ceiling(joint, query_words(query))
         except CacheDamaged:
             return 0.0
 
     def rarity(
-        self, query: str, audiences: Collection[Audience], others: int
+        self,
+        query: str,
+        audiences: Collection[Audience],
+        background: int,
+        others: Sequence[TermFrequencies] = (),
     ) -> Mapping[str, float]:
         """The weight of each distinct term of a query by its rarity; empty if an index is damaged.
 
-        Counts `others` more rows that contain none of the terms.
+        Counts `background` more rows that contain none of the terms.
         """
         frequencies = [self.of(audience).frequencies() for audience in audiences]
         try:
-            return term_weights(
-                merge_frequencies([part for part in frequencies if part]), terms(query), others
-            )
+            joint = merge_frequencies([*(part for part in frequencies if part), *others])
+            return term_weights(joint, terms(query), background)
         except CacheDamaged:
             return {}
 
@@ -205,12 +225,13 @@ def _merged_hits(
     limit: int,
     allowed: frozenset[int] | None,
     restrict_nos: frozenset[int] | None,
+    others: Sequence[TermFrequencies],
 ) -> IndexHits:
     frequencies = [part.frequencies() for part in parts]
     nonempty = [part for part, counts in zip(parts, frequencies, strict=True) if counts]
-    if len(nonempty) == 1:
+    if len(nonempty) == 1 and not others:
         return nonempty[0].search_or_raise(query, limit, allowed, restrict_nos)
-    joint = merge_frequencies([part for part in frequencies if part])
+    joint = merge_frequencies([*(part for part in frequencies if part), *others])
     # A chunk that moves from one audience to another may be in both.
     best: dict[int, float] = {}
     for part in nonempty:

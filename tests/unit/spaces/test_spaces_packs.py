@@ -54,8 +54,8 @@ def ask(spaces: Spaces, *packs: str) -> list[tuple[str, str | None, bool]]:
 def test_neighbours_follow_the_hits_of_all_spaces(spaces: Spaces) -> None:
     """Not only those of their own: a hit of the other space stands above them."""
     assert ask(spaces) == [
-        ("Hull", "project", False),
         ("Note", "user", False),
+        ("Hull", "project", False),
         ("Keel", "project", True),
     ]
 

@@ -1,0 +1,212 @@
+"""The legs of one home's search: its lexical hits and its dense hits for one query."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kb.errors import EmbedError, ModelMissing
+from kb.intake.embed.scripts import can_read
+from kb.model.config import SearchSettings
+from kb.model.doc import Audience, Scope
+from kb.model.search import SearchRequest
+from kb.search.backends import DenseBackend, SearchBackends
+from kb.search.candidates import ChunkFilter, LearnCalls, gather
+from kb.search.entities import EntityMatches, match_entities, mentioning_all
+from kb.search.filters import AudienceCache, allowed_sources, has_filters, readable_audiences
+from kb.search.index import DenseIndex
+from kb.search.index.hits import IndexHits
+from kb.search.index.log_follower import CatchUpReport
+from kb.search.pending import LegName, index_lag
+from kb.store.content.files import ContentStore
+from kb.store.store import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kb.search.index.idf import TermFrequencies
+
+
+class PreparedQuery(Struct, frozen=True, kw_only=True):
+    """A request with all that the steps of the pipeline need."""
+
+    request: SearchRequest
+    scope: Scope
+    text: str
+    boosted: tuple[EntityMatches, ...] = ()
+    candidates_wanted: int
+    """Of each leg."""
+    audiences: tuple[Audience, ...] = ()
+    allowed_sources: frozenset[int] | None = None
+    required_chunks: frozenset[int] | None = None
+    dense: DenseBackend | None = None
+    """None to search by words alone."""
+    warnings: list[str]
+
+
+class HomeLegs:
+    """Searches the indexes of one home, leg by leg. Thread-safe."""
+
+    def __init__(
+        self,
+        store: Store,
+        content: ContentStore,
+        backends: SearchBackends,
+        settings: SearchSettings,
+        lock_wait_s: float,
+        learn: LearnCalls,
+    ) -> None:
+        self.store = store
+        self.content = content
+        self.backends = backends
+        self.settings = settings
+        self.learn = learn
+        self.audience_cache = AudienceCache()
+        self._lock_wait_s = lock_wait_s
+
+    def prepare(self, request: SearchRequest, scope: Scope) -> PreparedQuery:
+        """The query with its filters resolved and its backends opened; nothing is searched yet.
+
+        Raises ModelMissing or EmbedError where a dense search has no model.
+        """
+        warnings: list[str] = []
+        text = clean_query(request.query, self.settings.query_chars_max, warnings)
+        with self.store.read() as txn:
+            required = match_entities(txn, request.require_entities, scope)
+            boosted = match_entities(txn, request.boost_entities, scope)
+            warnings += [
+                f"no passage mentions {entity.argument}"
+                for entity in (*required, *boosted)
+                if not entity.chunk_nos
+            ]
+            allowed = allowed_sources(txn, request, scope, self.audience_cache)
+            audiences = readable_audiences(txn, scope)
+        return PreparedQuery(
+            request=request,
+            scope=scope,
+            text=text,
+            boosted=tuple(boosted),
+            candidates_wanted=max(self.settings.candidates, request.k),
+            audiences=audiences,
+            allowed_sources=allowed,
+            required_chunks=mentioning_all(required),
+            dense=self.dense_backend(request, text, warnings),
+            warnings=warnings,
+        )
+
+    def follow_lexical(self, query: PreparedQuery) -> bool:
+        """Bring the lexical indexes up to date; returns as `_is_behind`."""
+        if query.request.mode == "dense":
+            return False
+        state = self.backends.lexical().catch_up(
+            self.store, wait_s=self._lock_wait_s, audiences=query.audiences
+        )
+        return self._is_behind(state, "lexical", query)
+
+    def follow_dense(self, index: DenseIndex, query: PreparedQuery) -> bool:
+        """Bring the dense index up to date; returns as `_is_behind`."""
+        state = index.catch_up(self.store, wait_s=self._lock_wait_s)
+        return self._is_behind(state, "dense", query)
+
+    def _is_behind(self, state: CatchUpReport, leg: LegName, query: PreparedQuery) -> bool:
+        """Whether an index may still hold what the scope may not see; warns where it is behind."""
+        if state.behind or state.problem:
+            with self.store.read() as txn:
+                warning = index_lag(txn, state, leg, query.scope)
+            if warning:
+                query.warnings.append(warning)
+        return bool(state.behind) and not query.scope.operator
+
+    def frequencies(self, query: PreparedQuery) -> "list[TermFrequencies]":
+        """The term frequencies of what the query's scope may read, one for each audience."""
+        if query.request.mode == "dense":
+            return []
+        return self.backends.lexical().frequencies(query.audiences)
+
+    def lexical_hits(
+        self,
+        query: PreparedQuery,
+        post_filter: ChunkFilter | None,
+        others: "Sequence[TermFrequencies]" = (),
+    ) -> IndexHits:
+        """The hits of the lexical leg; terms are weighted as if `others` were in this home, too."""
+        index = self.backends.lexical()
+        # The indexes are split by audience, so that without filters the scope needs no other limit.
+        is_filtered = query.scope.operator or has_filters(query.request)
+        allowed = query.allowed_sources if is_filtered else None
+        return gather(
+            lambda limit: index.search(
+                query.text,
+                limit,
+                query.audiences,
+                allowed=allowed,
+                restrict_nos=query.required_chunks,
+                others=others,
+            ),
+            post_filter,
+            query.candidates_wanted,
+        )
+
+    def dense_hits(
+        self,
+        query: PreparedQuery,
+        index: DenseIndex,
+        vector: "NDArray[np.float32]",
+        post_filter: ChunkFilter | None,
+        candidate_filter: ChunkFilter,
+    ) -> IndexHits:
+        """The hits of the dense leg, through `candidate_filter` where the index is behind."""
+        is_behind = self.follow_dense(index, query)
+        return gather(
+            lambda limit: index.search(
+                vector, limit, allowed=query.allowed_sources, restrict_nos=query.required_chunks
+            ),
+            candidate_filter if is_behind else post_filter,
+            query.candidates_wanted,
+        )
+
+    def dense_backend(
+        self, request: SearchRequest, text: str, warnings: list[str]
+    ) -> DenseBackend | None:
+        """The dense leg; None where it is not wanted, or, with a warning, cannot read the query."""
+        if request.mode == "lexical" or not any(letter.isalnum() for letter in text):
+            return None
+        try:
+            backend = self.backends.dense()
+        except (ModelMissing, EmbedError) as error:
+            if request.mode == "dense":
+                raise
+            warnings.append(f"searched by words alone: {error}")
+            return None
+        if request.mode == "hybrid" and not can_read(backend.embedder.scripts, text):
+            warnings.append(
+                "searched by words alone: the embedding model does not read this script"
+            )
+            return None
+        if backend.warning:
+            warnings.append(backend.warning)
+        return backend
+
+    def query_vector(self, query: PreparedQuery) -> "NDArray[np.float32] | None":
+        """The query's vector; None without a dense leg, or, with a warning, if the model fails."""
+        if query.dense is None:
+            return None
+        try:
+            return self.backends.embed_query(query.dense.embedder, query.text)
+        except (ModelMissing, EmbedError) as error:
+            if query.request.mode == "dense":
+                raise
+            query.warnings.append(f"searched by words alone: {error}")
+            return None
+
+
+def clean_query(query: str, chars_max: int, warnings: list[str]) -> str:
+    """The query as valid text of bounded length, with a warning for what is missing or cut."""
+    text = query.replace("\0", " ").encode("utf-8", "replace").decode().strip()
+    if len(text) > chars_max:
+        warnings.append(f"the query was cut to its first {chars_max:,} characters")
+        text = text[:chars_max]
+    if not any(letter.isalnum() for letter in text):
+        warnings.append("the query has no words to search for")
+    return text
