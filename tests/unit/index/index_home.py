@@ -182,9 +182,9 @@ def flip_record(store: Store, no: int) -> None:
     """Damage one passage's record."""
     key = no.to_bytes(8, "big")
     with store.write() as txn:
-        stored = bytearray(txn.get(CHUNKS.table, key))
+        stored = bytearray(txn.get(CHUNKS.name, key))
         stored[-1] ^= 1
-        txn.put(CHUNKS.table, key, bytes(stored))
+        txn.put(CHUNKS.name, key, bytes(stored))
 
 
 def similar(index: DenseIndex, query: np.ndarray, nos: list[int]) -> np.ndarray:
