@@ -71,7 +71,7 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     MarkedResult. Raises NotFound and AmbiguousId for a doc id, UnknownPack and SharedSelector for a
     pack, and a space's own error where none can answer.
     """
-    from kb.home.spaces.each import warnings_of
+    from kb.home.spaces.each import ask_each, warnings_of
     from kb.operations.locate import locate_filters
 
     failed = list(spaces.failed)
@@ -82,25 +82,24 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
         return _no_hits(request, warnings_of(failed, scope))
     result = _federated(homes, request, located, scope, failed) if len(homes) > 1 else None
     if result is None:
-        result = _merged_by_rank(homes, request, located, scope, failed)
+        in_home = functools.partial(_search_home, request=request, located=located, scope=scope)
+        each = ask_each(homes, in_home, failed)
+        result = _merged_by_rank(each, request, located, scope, failed)
     if request.with_neighbors:
         result = _with_neighbors(homes, result, request.max_tokens, located.of_all, scope)
     return _marked(result) if isinstance(request, ShownSearch) and request.marks else result
 
 
 def _merged_by_rank(
-    homes: Sequence["OpenHome"],
+    each: "Sequence[tuple[OpenHome, SearchResult]]",
     request: SearchRequest,
     located: "LocatedFilters",
     scope: Scope,
-    failed: "list[FailedSpace]",
+    failed: "Sequence[FailedSpace]",
 ) -> SearchResult:
     """The hits of each home by itself, merged by rank; that of a home alone as it is."""
-    from kb.home.spaces.each import ask_each
     from kb.operations.merge_hits import Limits, merged
 
-    in_home = functools.partial(_search_home, request=request, located=located, scope=scope)
-    each = ask_each(homes, in_home, failed)
     with_docs = [answer for answer in each if NOTHING_HERE not in answer[1].warnings]
     limits = Limits(
         k=request.k,

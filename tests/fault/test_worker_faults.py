@@ -143,7 +143,7 @@ from crash_rig import CFG
 from kb.home.app import App
 from kb.model.config import load
 from kb.intake.embed.hashing import HashingEmbedder
-from kb.intake.worker.pool import Models, WorkerPool, WorkerSettings
+from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
 
 class Deadly(HashingEmbedder):
     def embed_documents(self, texts):
@@ -153,7 +153,7 @@ class Deadly(HashingEmbedder):
         return super().embed_documents(texts)
 
 with App.open(Path(sys.argv[1]), load([], CFG)) as app:
-    models, settings = Models(active=Deadly), WorkerSettings(idle_ms=10, threads=4)
+    models, settings = PoolModels(active=Deadly), WorkerSettings(idle_ms=10, threads=4)
     pool = WorkerPool(app.store, app.content, models, settings)
     pool.start()
     pool.drain()
