@@ -165,9 +165,9 @@ def two_spaces(scratch: Path, passages: int) -> dict[str, Any]:
         for query in corpus.queries(210):
             request = SearchRequest(query=query)
             started = time.perf_counter()
-            two.search(request, OPERATOR)
+            search.run(two, request, OPERATOR)
             middle = time.perf_counter()
-            single.search(request, OPERATOR)
+            search.run(single, request, OPERATOR)
             together.append(middle - started)
             alone.append(time.perf_counter() - middle)
     return said(
