@@ -28,6 +28,7 @@ from kb.knowledge.topics import Learned, LearnInput, LearnLimits, Topic, execute
 from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchRequest, SpaceName
+from kb.operations import search
 
 KB = str(Path(sys.executable).with_name("kb"))
 IMPORTS = "import numpy, onnxruntime, tokenizers, tantivy, lmdb"
