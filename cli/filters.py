@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from cli.options import request_options
-from kb.operations.filters import Filters
+from kb.operations.search import Filters
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _NAMES: Final = Filters.__struct_fields__
@@ -27,6 +27,6 @@ def with_places(options: dict[str, Any]) -> dict[str, Any]:
 def _place(source: str) -> str:
     if "://" in source:
         return source
-    from kb.operations.filters import display_name
+    from kb.operations.search import display_name
 
     return display_name(Path(os.path.realpath(os.path.expanduser(source))))

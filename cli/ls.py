@@ -9,7 +9,7 @@ from cli.filters import which_docs, with_places
 from cli.options import request_of, request_options
 from cli.output import clean, many, print_json, warn
 from kb.operations.docs import DOCS, DocRow, DocsRequest
-from kb.operations.filters import Filters
+from kb.operations.search import Filters
 
 
 @click.command(name="ls")

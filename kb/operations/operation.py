@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.model.doc import OPERATOR, Scope
-from kb.model.token import Role
 
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
+    from kb.model.token import Role
 
 Run = Callable[["Spaces", Any, Scope], Any]
 _BY_AGENTS: Final = "ByAgents"
@@ -99,7 +99,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     results: tuple[Any, ...]
     """The types of what comes back, which is one of them; first those that say more."""
     run: Run
-    role: Role = "reader"
+    role: "Role" = "reader"
     asks_model: bool = False
     """Whether it may wait for a language model."""
     tool: Tool | None = None

@@ -15,7 +15,7 @@ from kb.model.search import (
     SearchRequest,
     SearchResult,
 )
-from kb.model.source import file_lsid
+from kb.model.source import display_name, file_lsid
 from kb.operations.fields import BUDGET, ENTITIES, FILTER_BOUNDS, HITS
 from kb.operations.operation import Address, Bounds, Operation, Tool
 
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 __all__ = [
     "NOTHING_HERE",
     "SEARCH",
+    "Filters",
     "Hit",
     "Mark",
     "MarkedResult",
     "SearchRequest",
     "SearchResult",
     "ShownSearch",
+    "display_name",
     "file_lsid",
     "run",
 ]
