@@ -37,7 +37,8 @@ def test_pushed_over_http(
 ) -> None:
     """A login is shown where one is set, and is asked for where it is wanted."""
     open_one = bare(tmp_path)
-    assert home.tried(host(server, open_one)).state == "pushed"
+    first = home.tried(host(server, open_one))
+    assert (first.state, first.last_error) == ("pushed", None)
     assert home.is_level(open_one)
     assert all("Authorization" not in asked.headers for asked in server.requests)
     git(home.root, "commit", "-q", "--allow-empty", "-m", "More")
