@@ -1,6 +1,7 @@
 """A notebook with a remote, and what pushes it."""
 
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from git_host import tip
@@ -8,6 +9,8 @@ from notebooks import NoteHome, git
 
 from kb.knowledge.notebook import Pusher, PushReport, Sender
 from kb.knowledge.notebook.sending import Outcome, SendRequest
+
+_TRIES: Final = 3
 
 
 class PushHome(NoteHome):
@@ -43,9 +46,17 @@ class PushHome(NoteHome):
         git(self.root, "config", "remote.origin.url", str(address))
 
     def tried(self, address: object) -> PushReport:
-        """How one push to an address goes."""
+        """How one push to an address goes.
+
+        git's own HTTP server, started anew for each request, now and then hangs up on a busy
+        machine: then kb waits, and tries again, and so does this.
+        """
         self.origin(address)
-        return self.pusher.push()
+        for _ in range(_TRIES):
+            report = self.pusher.push()
+            if report.state != "waiting" or "ProtocolError" not in (report.last_error or ""):
+                break
+        return report
 
     def is_level(self, repo: Path) -> bool:
         return tip(repo) == tip(self.root)
