@@ -11,7 +11,7 @@ from kb.model.doc import Doc, DocStatus, LedgerState, Scope, Visibility
 from kb.model.search import Filters, SpaceName
 from kb.operations.list_docs import ListedDoc, listed, matching
 from kb.operations.operation import Operation
-from kb.search.filters import matches_filters
+from kb.search.filters import matches_filters, named_sources
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
@@ -54,12 +54,13 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
     its doc is now. Raises a space's own error where none can be read.
     """
     from kb.home.spaces.each import ask_each, warnings_of
-    from kb.operations.locate import locate_filters
+    from kb.operations.locate import doc_named, doc_of_any_state, locate_filters
 
     if request.status != "active" and not scope.operator:
         raise UsageError("older versions and removed docs are for the person at the machine")
     failed = list(spaces.failed)
-    located = locate_filters(spaces.homes, request.filters, scope, failed)
+    finds = doc_named if request.status == "active" else doc_of_any_state
+    located = locate_filters(spaces.homes, request.filters, scope, failed, finds)
 
     def rows_of(home: "OpenHome") -> tuple[list[DocRow], int]:
         with home.store.read() as txn:
@@ -70,7 +71,8 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
             shown = found[: request.limit or None]
             return [_row(txn, doc, home.name) for doc in shown], len(found)
 
-    each = ask_each(located.homes(spaces.homes) or spaces.homes[:1], rows_of, failed)
+    homes = located.homes(spaces.homes)
+    each = ask_each(homes, rows_of, failed) if homes else []
     rows = [row for _, (rows, _) in each for row in rows]
     rows.sort(key=lambda row: (-row.updated_ms, row.source))
     return Docs(
@@ -84,7 +86,14 @@ def _docs(txn: ReadTxn, filters: Filters, status: str, scope: Scope) -> Iterator
     if status == "active":
         return matching(txn, filters, scope)
     pool = docs.all_latest(txn) if status == "tombstoned" else docs.all_docs(txn)
-    return (doc for doc in pool if status in ("all", doc.status) and matches_filters(doc, filters))
+    numbers = named_sources(txn, filters) if filters.doc_ids else None
+    return (
+        doc
+        for doc in pool
+        if status in ("all", doc.status)
+        and matches_filters(doc, filters)
+        and (numbers is None or doc.source_no in numbers)
+    )
 
 
 def _row(txn: ReadTxn, doc: Doc, space: SpaceName | None) -> DocRow:

@@ -138,7 +138,8 @@ def _page(spaces: "Spaces", request: ListDocsRequest, scope: Scope) -> _Page:
         with home.store.read() as txn:
             return tuple(matching(txn, located.of(home), scope))
 
-    each = ask_each(located.homes(spaces.homes) or spaces.homes[:1], matches, failed)
+    homes = located.homes(spaces.homes)
+    each = ask_each(homes, matches, failed) if homes else []
     start = _parsed(request.cursor)
     all_docs: list[tuple[OpenHome, Doc]] = []
     places: set[Lsid] = set()

@@ -13,7 +13,7 @@ from kb.knowledge.packs.register import resolve
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.search import Filters, SpaceName
-from kb.operations.entries import entry_doc
+from kb.operations import entries
 from kb.search.resolve import ResolvedId, resolve_doc, resolve_id
 from kb.store.kv import ReadTxn
 
@@ -71,6 +71,16 @@ def doc_named(ident: str, scope: Scope) -> Finds:
     return finds
 
 
+def doc_of_any_state(ident: str, scope: Scope) -> Finds:  # noqa: ARG001  for an operator
+    """Finds the doc that an id names, also an older version or a removed one."""
+
+    def finds(home: OpenHome) -> str:
+        with home.store.read() as txn:
+            return entries.doc_named(txn, ident).doc_id
+
+    return finds
+
+
 def doc_or_passage(ident: str, scope: Scope) -> Finds:
     """Finds the doc or the passage that an id names for a scope."""
 
@@ -93,7 +103,7 @@ def text_named(ident: str, scope: Scope) -> Finds:
 
 def open_text(txn: ReadTxn, ident: str, scope: Scope) -> ResolvedId:
     """The entry that a scope sees by its whole id, or else what `resolve_id` opens and raises."""
-    entry = entry_doc(txn, ident)
+    entry = entries.entry_doc(txn, ident)
     if entry is not None and entry.visible_to(scope):
         return ResolvedId(doc=entry, chunk=None, is_older=False)
     return resolve_id(txn, ident, scope)
@@ -142,11 +152,15 @@ class LocatedFilters(Struct, frozen=True, kw_only=True):
 
 
 def locate_filters(
-    homes: Sequence[OpenHome], filters: Filters, scope: Scope, failed: list[FailedSpace]
+    homes: Sequence[OpenHome],
+    filters: Filters,
+    scope: Scope,
+    failed: list[FailedSpace],
+    doc_finds: Callable[[str, Scope], Finds] = doc_named,
 ) -> LocatedFilters:
     """Look for the docs and packs that filters name. Raises as `locate` and `locate_pack` do."""
     return LocatedFilters(
         filters=filters,
-        docs=tuple(locate(homes, one, doc_named(one, scope), failed) for one in filters.doc_ids),
+        docs=tuple(locate(homes, one, doc_finds(one, scope), failed) for one in filters.doc_ids),
         packs=tuple(locate_pack(homes, one, scope, failed) for one in filters.packs),
     )

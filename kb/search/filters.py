@@ -76,6 +76,12 @@ class AudienceCache:
         return source_nos
 
 
+def named_sources(txn: ReadTxn, filters: Filters) -> set[int]:
+    """Numbers of the sources of the docs that are named, whatever their state."""
+    named = (docs.get(txn, doc_id) for doc_id in filters.doc_ids)
+    return {doc.source_no for doc in named if doc is not None}
+
+
 def allowed_sources(
     txn: ReadTxn,
     filters: Filters,
@@ -100,8 +106,7 @@ def allowed_sources(
     if filters.since or filters.until:
         limits.append({*docs.dated(txn, filters)})
     if filters.doc_ids:
-        wanted = (docs.get(txn, doc_id) for doc_id in filters.doc_ids)
-        limits.append({doc.source_no for doc in wanted if doc is not None})
+        limits.append(named_sources(txn, filters))
     if not limits:
         return None
     first, *rest = limits

@@ -131,15 +131,21 @@ class Spaces:
 
     def without_signals(self) -> "Spaces":
         """The same homes, for somebody who may ask and may not leave signals."""
-        same = copy.copy(self)
+        same = self._copy()
         same.takes_signals = False
         return same
 
     def with_topics(self, topics: Topics) -> "Spaces":
         """The same homes, with other topics to learn."""
-        same = copy.copy(self)
+        same = self._copy()
         same.topics = topics
         return same
+
+    def _copy(self) -> "Spaces":
+        # The guide keeps what it has computed of each model, so that all of them share one.
+        _ = self.guide
+        _ = self.guide
+        return copy.copy(self)
 
     @property
     def names(self) -> tuple[SpaceName, ...]:

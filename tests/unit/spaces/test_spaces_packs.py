@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packs_folder import doc, pack_of
@@ -14,7 +15,7 @@ from kb.intake.sync.sync_all import SyncOptions
 from kb.knowledge.packs.load import UnknownPack
 from kb.model.config import load
 from kb.model.doc import OPERATOR
-from kb.operations import search
+from kb.operations import docs, list_docs, search
 from kb.operations.search import SearchRequest
 
 SETTINGS = load([], ["embed.kind=hashing"])
@@ -65,3 +66,21 @@ def test_a_pack_is_that_of_the_space_that_has_it(spaces: Spaces) -> None:
     assert ask(spaces, "p") == [("Hull", "project", False), ("Keel", "project", True)]
     with pytest.raises(UnknownPack):
         ask(spaces, "nobody")
+
+
+def test_a_doc_of_one_space_and_a_pack_of_the_other_have_nothing_in_common(
+    spaces: Spaces,
+) -> None:
+    """No doc is listed, by people's list and by agents'."""
+    rows = docs.run(spaces, docs.DocsRequest(kinds=("file",)), OPERATOR).docs
+    (note,) = (row.doc_id for row in rows if row.title == "Note")
+    both: dict[str, Any] = {"doc_ids": (note,), "packs": ("p",)}
+    assert docs.run(spaces, docs.DocsRequest(**both), OPERATOR).total == 0
+    assert list_docs.run(spaces, list_docs.ListDocsRequest(**both), OPERATOR).total == 0
+    assert docs.run(spaces, docs.DocsRequest(doc_ids=(note,)), OPERATOR).total == 1
+
+
+def test_all_who_ask_share_one_guide(spaces: Spaces) -> None:
+    """Who leaves no signals, or has other topics, is not guided by one that knows nothing yet."""
+    assert spaces.without_signals().guide is spaces.guide
+    assert spaces.with_topics(lambda _: ()).guide is spaces.guide

@@ -76,6 +76,21 @@ def test_docs_are_listed_by_their_state(
     assert listed_docs(home, limits, status, 2, OPERATOR).total == listed.total
 
 
+def test_a_doc_that_is_named_is_listed_alone(home: ToolsHome, docs: dict[str, Doc]) -> None:
+    """With every version of its source that has the state; a removed one by its id, too."""
+    for name, status, names in (
+        ("new", "active", ["new"]),
+        ("new", "all", ["old", "new"]),
+        ("new", "superseded", ["old"]),
+        ("removed", "tombstoned", ["removed"]),
+        ("plain", "tombstoned", []),
+    ):
+        request = listing.DocsRequest(doc_ids=(docs[name].doc_id[:12],), status=status, limit=0)  # type: ignore[arg-type]
+        listed = listing.run(home.kit, request, OPERATOR)
+        assert {row.doc_id for row in listed.docs} == {docs[one].doc_id for one in names}
+        assert listed.total == len(names)
+
+
 def test_a_row_has_the_state_of_its_doc(home: ToolsHome, docs: dict[str, Doc]) -> None:
     """Only an active doc that was cut is indexed; an older version has no passages."""
     rows = {row.doc_id: row for row in listed_docs(home, ALL, "all", 0, OPERATOR).docs}
