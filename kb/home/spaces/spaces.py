@@ -144,7 +144,6 @@ class Spaces:
     def _copy(self) -> "Spaces":
         # The guide keeps what it has computed of each model, so that all of them share one.
         _ = self.guide
-        _ = self.guide
         return copy.copy(self)
 
     @property
