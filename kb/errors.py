@@ -49,7 +49,15 @@ KbError                     1
 └── StaleToken              1   a job's lease was lost to someone else
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+DISTRIBUTION: Final = "kb-search"
+"""The name on the package index. The command and the import are `kb`."""
+
+
+def install_command(extra: str) -> str:
+    """What a user types to install an extra of kb's."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 class KbError(Exception):

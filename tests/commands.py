@@ -15,7 +15,7 @@ HASHING: Final = ("--cfg", "embed.kind=hashing")
 TIMEOUT_S: Final = 120
 _SHOW: Final = """
 import atexit, sys
-from cli.main import main
+from kb_cli.main import main
 atexit.register(lambda: print(*sorted({n.partition('.')[0] for n in sys.modules}), file=sys.stderr))
 main()
 """

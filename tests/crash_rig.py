@@ -19,10 +19,10 @@ from typing import Any, Final
 
 import forked_commands
 from click.testing import CliRunner
+from kb_cli.main import kb
 from msgspec import Struct
 from untrusted_homes import trust_home
 
-from cli.main import kb
 from kb.errors import KbError
 
 KB: Final = Path(sys.executable).with_name("kb")

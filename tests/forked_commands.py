@@ -258,7 +258,7 @@ def _text(fd: int, mode: str, before: TextIO) -> TextIO:
 
 def _run() -> None:
     """The command, and what the interpreter does at its end but for taking all modules apart."""
-    from cli.main import main
+    from kb_cli.main import main
 
     code: object = 0
     try:
@@ -274,10 +274,11 @@ def _run() -> None:
 
 
 def _import_all() -> None:
-    import cli
+    import kb_cli
+
     import kb
 
-    for package in (kb, cli):
+    for package in (kb, kb_cli):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             with contextlib.suppress(ImportError):
                 if not found.name.endswith("__main__"):

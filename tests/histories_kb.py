@@ -43,7 +43,7 @@ def main() -> None:
     SystemClock.now_ms = lambda _: clock.now_ms()  # type: ignore[method-assign, assignment]
     SharedModels.made = Models.made  # type: ignore[method-assign, assignment]
     sys.argv = ["kb", *sys.argv[2:]]
-    from cli.main import main as kb
+    from kb_cli.main import main as kb
 
     kb()
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO, cast
 import msgspec
 from msgspec import Struct
 
-from kb.errors import KbError, UsageError
+from kb.errors import KbError, UsageError, install_command
 from kb.home.spaces.spaces import Spaces
 from kb.model.config import ServeSettings
 from kb.serve.access_log import AccessLog, LogFormat
@@ -127,7 +127,7 @@ def serve(
     home has one. Raises UsageError as `bound` does, and KbError without uvicorn.
     """
     if importlib.util.find_spec("uvicorn") is None:
-        raise KbError("the server needs uvicorn; run `pip install 'kb[serve]'`")
+        raise KbError(f"the server needs uvicorn; run `{install_command('serve')}`")
     app = spaces.first
     secret = own.read_or_create() if own is not None else None
     with app.store.read() as txn:

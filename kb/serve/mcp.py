@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from kb import __version__
-from kb.errors import ConfigError, KbError
+from kb.errors import ConfigError, KbError, install_command
 from kb.home.spaces.spaces import Spaces
 from kb.knowledge.topics import LearnLimits, Topic, knowledge_section, without_learned
 from kb.model.doc import Scope
@@ -41,7 +41,7 @@ def check_installed() -> None:
     try:
         import mcp.server  # noqa: F401
     except ImportError as error:
-        detail = "MCP needs packages that are not installed; pip install 'kb[serve]' brings them"
+        detail = f"MCP needs packages that are not installed; run `{install_command('serve')}`"
         raise KbError(detail) from error
 
 

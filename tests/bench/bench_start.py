@@ -23,7 +23,7 @@ REPOSITORY: Final = Path(__file__).parents[2]
 NOTES: Final = 300
 ROUNDS: Final = 21
 WARM_UP: Final = 3
-_KB: Final = (sys.executable, "-c", "from cli.main import main; main()")
+_KB: Final = (sys.executable, "-c", "from kb_cli.main import main; main()")
 _SEARCH: Final = ("search", "the water in the garden", "--json")
 
 

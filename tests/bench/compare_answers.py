@@ -26,7 +26,7 @@ import corpus
 REPOSITORY: Final = Path(__file__).parents[2]
 NOTES: Final = 60
 SHOWN: Final = 20
-_KB: Final = (sys.executable, "-c", "from cli.main import main; main()")
+_KB: Final = (sys.executable, "-c", "from kb_cli.main import main; main()")
 _QUERIES: Final = (
     "how often is the garden watered",
     "boiler pressure",

@@ -15,7 +15,7 @@ from kb.intake.embed.scripts import SCRIPTS
 
 NEEDS_ST = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("torch", "sentence_transformers")),
-    reason="sentence-transformers is not installed; it comes with the extra kb[st]",
+    reason="sentence-transformers is not installed; it comes with the extra kb-search[st]",
 )
 STRANGE = {
     "empty": "",

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from crash_rig import CFG, Rig
+from kb_cli.main import kb
 
-from cli.main import kb
 from kb.home.app import App
 from kb.intake.ingest.changes import tombstone
 from kb.intake.sync.add import AddOptions
@@ -132,15 +132,15 @@ def main(root: Path) -> None:
 
 def warm_up() -> None:
     """Import what children would each import anew; nothing is opened."""
+    import kb_cli.add
+    import kb_cli.compact
+    import kb_cli.search
+    import kb_cli.sync_all
+    import kb_cli.worker
     import lmdb
     import numpy as np
     import tantivy
 
-    import cli.add
-    import cli.compact
-    import cli.search
-    import cli.sync_all
-    import cli.worker
     import kb.intake.embed.hashing
     import kb.intake.sync.sync_all
     import kb.intake.worker.pool
@@ -148,7 +148,7 @@ def warm_up() -> None:
     import kb.search.index
     import kb.upkeep.compactor
 
-    assert all((lmdb, np, tantivy, cli, kb))
+    assert all((lmdb, np, tantivy, kb_cli, kb))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 from commands import HASHING, KB, Home, run, surroundings
-
-from cli.main import COMMANDS
+from kb_cli.main import COMMANDS
 
 
 @pytest.fixture(scope="module")

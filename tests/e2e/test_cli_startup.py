@@ -52,7 +52,7 @@ WRITERS = (
 _ROOMS = """
 import importlib, sys
 for name in sys.argv[1:]:
-    importlib.import_module(f"cli.{name}")
+    importlib.import_module(f"kb_cli.{name}")
 print(*(name for name in sys.modules if name.startswith("kb.")))
 """
 
@@ -114,7 +114,7 @@ def test_an_unchanged_add_parses_nothing(home: Home, tmp_path: Path) -> None:
 def test_import_of_the_command_is_quiet() -> None:
     """Importing the entry point prints nothing and starts no thread."""
     done = subprocess.run(
-        [sys.executable, "-c", "import cli.main, threading; print(threading.active_count())"],
+        [sys.executable, "-c", "import kb_cli.main, threading; print(threading.active_count())"],
         capture_output=True,
         text=True,
         env=surroundings(),

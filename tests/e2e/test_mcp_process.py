@@ -99,10 +99,10 @@ def test_writing_as_a_user_is_refused(fresh: Home) -> None:
 
 def test_without_its_packages_it_says_what_to_install(fresh: Home) -> None:
     """One line and exit code 1, where the extra was not installed."""
-    code = "import sys; sys.modules['mcp'] = None; from cli.main import main; main()"
+    code = "import sys; sys.modules['mcp'] = None; from kb_cli.main import main; main()"
     ran = run([sys.executable, "-c", code, *fresh.argv("mcp")[1:]])
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
-        "kb: MCP needs packages that are not installed; pip install 'kb[serve]' brings them\n"
+        "kb: MCP needs packages that are not installed; run `pip install 'kb-search[serve]'`\n"
     )
     assert not fresh.root.exists()

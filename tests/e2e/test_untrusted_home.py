@@ -81,8 +81,8 @@ def hook(event, args):
 
 sys.addaudithook(hook)
 from click.testing import CliRunner
-from cli.errors import exit_code_of
-from cli.main import kb
+from kb_cli.errors import exit_code_of
+from kb_cli.main import kb
 
 said = []
 for args in json.loads(sys.argv[1]):

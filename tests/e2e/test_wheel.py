@@ -24,12 +24,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", folder, ROOT]
     built = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert built.returncode == 0, built.stderr
-    (found,) = folder.glob("kb-*.whl")
+    (found,) = folder.glob("kb_search-*.whl")
     return found
 
 
 def test_the_wheel_carries_the_model_and_nothing_that_is_not_kb(wheel: Path) -> None:
-    """The model, kb's own entries and the page; top-level names are kb, cli and the metadata."""
+    """The model, kb's own entries and the page; top-level names are kb, kb_cli and the metadata."""
     names = zipfile.ZipFile(wheel).namelist()
     model = {Path(name).name for name in names if name.startswith("kb/intake/embed/models/")}
     entries = {Path(name).name for name in names if name.startswith("kb/knowledge/guide/core/")}
@@ -38,7 +38,7 @@ def test_the_wheel_carries_the_model_and_nothing_that_is_not_kb(wheel: Path) -> 
     page = {Path(name).name for name in names if name.startswith("kb/serve/page/")}
     assert page == {path.name for path in (ROOT / "kb/serve/page").iterdir()}
     assert model == {"model.onnx", "tokenizer.json", "model.json"}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"kb", "cli"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"kb", "kb_cli"}
 
 
 def test_what_the_wheel_installs_embeds_without_the_checkout(wheel: Path, tmp_path: Path) -> None:

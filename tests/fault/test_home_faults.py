@@ -203,8 +203,8 @@ import contextlib, io, json, os, sys
 from pathlib import Path
 from crash_rig import Rig
 from kb.errors import KbError
-from cli.errors import exit_code_of
-from cli.main import kb
+from kb_cli.errors import exit_code_of
+from kb_cli.main import kb
 from kb.upkeep.check import salvage
 from kb.store import surveyor
 
@@ -338,7 +338,7 @@ import contextlib, io, json, random, sys
 from pathlib import Path
 from crash_rig import Rig
 from kb.errors import KbError
-from cli.main import kb
+from kb_cli.main import kb
 
 root, seed, pages = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
 rig, rng = Rig(root), random.Random(seed)

@@ -19,11 +19,11 @@ EXTRAS = PROJECT["optional-dependencies"]
 def imported() -> dict[str, str]:
     """Every module of somebody else's that kb imports anywhere, with one file that does."""
     found: dict[str, str] = {}
-    for folder in ("kb", "cli"):
+    for folder in ("kb", "cli/kb_cli"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             for name in names_in(ast.parse(path.read_text("utf-8"))):
                 top = name.partition(".")[0]
-                if top not in sys.stdlib_module_names and top not in ("kb", "cli"):
+                if top not in sys.stdlib_module_names and top not in ("kb", "kb_cli"):
                     found.setdefault(top, path.relative_to(ROOT).as_posix())
     return found
 

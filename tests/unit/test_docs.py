@@ -14,13 +14,13 @@ import click
 import msgspec
 import pytest
 from backup_shapes import backup_shapes
+from kb_cli.main import COMMANDS
+from kb_cli.main import kb as group
 from note_shapes import note_shapes
 from pack_shapes import pack_shapes
 from registry_shapes import registry_shapes
 
 import kb.errors
-from cli.main import COMMANDS
-from cli.main import kb as group
 from kb.errors import KbError
 from kb.model.config import Settings, TopicSettings
 from kb.model.config.sections import TOPIC_KEYS
@@ -52,7 +52,7 @@ def rows(text: str) -> Iterator[list[str]]:
 
 
 def command(name: str) -> click.Command:
-    return importlib.import_module(f"cli.{name.replace('-', '_')}").command
+    return importlib.import_module(f"kb_cli.{name.replace('-', '_')}").command
 
 
 def options_of(found: click.Command) -> set[str]:
@@ -392,7 +392,7 @@ def _marks_of_module(tree: ast.Module) -> str:
 def modules_with_all() -> list[str]:
     """Modules of ours that say what they offer."""
     found = []
-    for folder in ("kb", "cli"):
+    for folder in ("kb", "cli/kb_cli"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             if re.search(r"(?m)^__all__", path.read_text("utf-8")):
                 dotted = ".".join(path.relative_to(ROOT).with_suffix("").parts)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import click
 import pytest
-
-from cli.main import COMMANDS
-from cli.main import kb as group
+from kb_cli.main import COMMANDS
+from kb_cli.main import kb as group
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples/systemd"
 UNITS = sorted(FOLDER.iterdir())
@@ -38,7 +37,9 @@ def test_what_is_started_can_be_called_so(unit: Path) -> None:
     with group.make_context("kb", argv) as context:
         rest = [*context._protected_args, *context.args]
         assert rest[0] in COMMANDS
-        command: click.Command = importlib.import_module(f"cli.{rest[0].replace('-', '_')}").command
+        command: click.Command = importlib.import_module(
+            f"kb_cli.{rest[0].replace('-', '_')}"
+        ).command
         command.make_context(rest[0], rest[1:]).close()
 
 

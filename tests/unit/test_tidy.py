@@ -59,12 +59,12 @@ HEAVY_AT_TOP = {
     ("kb/intake/sync/http_exchange.py", "httpcore"),
     ("kb/serve/http_protocol.py", "uvicorn"),
     ("kb/serve/http_protocol.py", "h11"),
-    ("cli/progress.py", "rich"),
+    ("cli/kb_cli/progress.py", "rich"),
 }
 
 # Where whatever happens is caught, and why; a handler that only cleans up and raises is no such.
 BROAD = {
-    "cli/main.py": "the surface: every error becomes a line and an exit code",
+    "cli/kb_cli/main.py": "the surface: every error becomes a line and an exit code",
     "kb/intake/canonicalize/dispatch.py": "parsers raise what they like; it becomes Unparsable",
     "kb/intake/canonicalize/html.py": "the visible text is there whatever the extractor trips over",
     "kb/intake/canonicalize/pdf.py": "one bad page or bad metadata does not cost the others",

@@ -1,4 +1,4 @@
-"""Any sentence-transformers model, by name or folder; needs the extra `kb[st]`."""
+"""Any sentence-transformers model, by name or folder; needs the extra `kb-search[st]`."""
 
 import hashlib
 import os
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kb.errors import EmbedError, ModelMissing
+from kb.errors import EmbedError, ModelMissing, install_command
 from kb.intake.embed.protocol import (
     ANY_SCRIPT,
     FloatMatrix,
@@ -135,7 +135,7 @@ def _load(name_or_path: str, device: str | None) -> "SentenceTransformer":
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise ModelMissing(
-            "sentence-transformers is not installed; run `pip install 'kb[st]'`,"
+            f"sentence-transformers is not installed; run `{install_command('st')}`,"
             " or use the built-in model"
         ) from error
     if not name_or_path:

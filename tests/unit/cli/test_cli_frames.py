@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from commands import Home
+from kb_cli.main import kb
 
-from cli.main import kb
 from kb.search.engine import Searcher
 
 FRAMES_MAX = 4
@@ -33,7 +33,7 @@ def test_a_search_passes_few_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (stack,) = stacks
     names = [(Path(name), function) for name, function in stack]
     command = next(
-        place for place, (name, _) in enumerate(names) if name.parts[-2:] == ("cli", "search.py")
+        place for place, (name, _) in enumerate(names) if name.parts[-2:] == ("kb_cli", "search.py")
     )
     engine = max(place for place, (name, _) in enumerate(names) if name.parent.name == "search")
     between = names[engine + 1 : command]

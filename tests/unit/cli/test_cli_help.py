@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 import pytest
 from commands import KB, run, surroundings
-
-from cli.examples import EXAMPLES
-from cli.main import COMMANDS, kb
+from kb_cli.examples import EXAMPLES
+from kb_cli.main import COMMANDS, kb
 
 GOLDEN = Path(__file__).with_name("help.txt")
 

@@ -7,9 +7,8 @@ import pytest
 from click.testing import CliRunner
 from crash_rig import Rig
 from git_host import bare, tip
+from kb_cli.main import kb
 from notebooks import git, needs_git
-
-from cli.main import kb
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kb_cli.errors import exit_code_of
+from kb_cli.output import cells, clean, fitted, many, size
+from kb_cli.snippet import snippet, wrapped
+from kb_cli.words import text
 
-from cli.errors import exit_code_of
-from cli.output import cells, clean, fitted, many, size
-from cli.snippet import snippet, wrapped
-from cli.words import text
 from kb.errors import HeldBack, KbError, NotFound, StoreDamaged
 from kb.search.index.analysis import highlight_spans
 

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 from commands import accounted
 from crash_rig import Called, Rig
+from kb_cli.main import kb
 from loopback import Answer, serving
 from packs_archive import archive, manifest, members, written
 
-from cli.main import kb
 from kb.knowledge.packs.keys import read_key
 
 ALLOW = ("--cfg", 'fetch.allow=["127.0.0.1"]')

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kb_cli
 import msgspec
 import pytest
 from commands import HASHING, Home
 
-import cli
 from kb.home.app import App
 from kb.home.spaces.spaces import Spaces
 from kb.model.config import load
@@ -43,7 +43,7 @@ def app(home: Home) -> Iterator[App]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_that_read_know_no_store(command: str) -> None:
     """They import neither records nor indexes nor the search: they ask, and print the answer."""
-    tree = ast.parse((Path(cli.__path__[0]) / f"{command}.py").read_text("utf-8"))
+    tree = ast.parse((Path(kb_cli.__path__[0]) / f"{command}.py").read_text("utf-8"))
     rooms = {
         node.module
         for node in ast.walk(tree)

@@ -29,5 +29,5 @@ def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
 )
 def test_a_missing_extra_is_said() -> None:
     """With the command that brings it."""
-    with pytest.raises(ModelMissing, match=r"pip install 'kb\[st\]'"):
+    with pytest.raises(ModelMissing, match=r"pip install 'kb-search\[st\]'"):
         make_embedder("sentence-transformers", model="any")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 import pytest
+from kb_cli.main import kb
 
-from cli.main import kb
 from kb.knowledge.entries import Entry, parse
 from kb.knowledge.guide.core import CoreEntry, core_digest, core_entries
 

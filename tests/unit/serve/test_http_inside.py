@@ -205,7 +205,7 @@ def test_a_job_is_told_of_to_whom_it_concerns(tmp_path: Path) -> None:
 def test_without_uvicorn_it_says_what_to_install(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line, before anything is bound or started."""
     monkeypatch.setattr(http_server.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(KbError, match=r"pip install 'kb\[serve\]'"):
+    with pytest.raises(KbError, match=r"pip install 'kb-search\[serve\]'"):
         http_server.serve(
             spaces_of(app),
             ServeSettings(port=0),

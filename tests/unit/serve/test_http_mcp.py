@@ -39,7 +39,7 @@ def test_without_its_packages_it_says_so(app: App, monkeypatch: pytest.MonkeyPat
     with pytest.raises(Refusal) as refused:
         sent(app, id=1, method="ping")
     assert (refused.value.status, refused.value.code) == (501, "not_installed")
-    assert "kb[serve]" in refused.value.detail
+    assert "kb-search[serve]" in refused.value.detail
 
 
 def test_what_the_protocol_logs_is_dropped(

@@ -1,0 +1,147 @@
+"""`kb add`: take in files, folders or standard input."""
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kb.errors import ItemsFailed, UsageError
+from kb.operations import add
+from kb.operations.add import VISIBILITIES, AddRequest, SourceAdder
+from kb.operations.work import workers_if
+from kb_cli.answering import server_of
+from kb_cli.home import homes_of, open_app, settings_of
+from kb_cli.output import many, print_json, warn
+from kb_cli.words import text
+from kb_cli.work import drain, progress_bar
+
+if TYPE_CHECKING:
+    from kb.client.http_client import ServerClient
+    from kb.home.app import App
+    from kb.operations.add import AddResult
+    from kb_cli.progress import Progress
+
+_SHOWN_MAX: Final = 20
+
+
+@click.command(name="add")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("-r", "--recursive", is_flag=True, help="Take in whole folders.")
+@click.option(
+    "--ext", metavar="LIST", help="Extensions to take from folders, as md,txt; * for all."
+)
+@click.option("--tags", type=text, metavar="LIST", help="Tags for every doc, parted by commas.")
+@click.option("--visibility", type=click.Choice(VISIBILITIES), help="Who may see it.")
+@click.option("--title", type=text, help="The title, for a single source.")
+@click.option("--wait/--no-wait", default=True, help="Wait until all of it can be found.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> None:
+    """Take in files, folders or standard input (-).
+
+    What is already there and unchanged costs nothing; what changed becomes a new version.
+    """
+    if options["title"] and (len(sources) > 1 or options["recursive"]):
+        raise UsageError("--title is for a single source")
+    if "-" in sources and sys.stdin is not None and sys.stdin.isatty():
+        warn("reading from the terminal; end with Ctrl-D")
+    client = server_of(ctx)
+    request = _request(options)
+    if client is not None:
+        report = _add_by_server(ctx, client, sources, request, wait=options["wait"])
+    else:
+        app = open_app(ctx, create=not request.dry_run)
+        report = _add_here(app, sources, request, wait=options["wait"])
+    if options["as_json"]:
+        print_json(report)
+    else:
+        _tell(report, dry_run=options["dry_run"])
+    if report.failed:
+        raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
+
+
+def _request(options: dict[str, Any]) -> AddRequest:
+    tags = tuple(tag.strip() for tag in (options["tags"] or "").split(",") if tag.strip())
+    return AddRequest(
+        recursive=options["recursive"],
+        extensions=tuple(filter(None, (options["ext"] or "").replace(" ", "").split(","))),
+        title=options["title"],
+        tags=tags if options["tags"] is not None else None,
+        visibility=options["visibility"],
+        dry_run=options["dry_run"],
+    )
+
+
+def _add_here(
+    app: "App", sources: tuple[str, ...], request: AddRequest, *, wait: bool
+) -> "AddResult":
+    wait = wait and not request.dry_run
+    with (
+        add.adder(app, request) as adder,
+        progress_bar() as progress,
+        workers_if(app, wanted=wait) as workers,
+    ):
+        report = _add_all(adder, sources, progress)
+        if workers is None:
+            return report
+        drain(workers, progress)
+    return add.with_failed_jobs(app, report)
+
+
+def _add_all(
+    adder: SourceAdder, sources: tuple[str, ...], progress: "Progress | None"
+) -> "AddResult":
+    try:
+        return adder.add(sources, on_progress=progress.reading if progress else None)
+    except KeyboardInterrupt:
+        done = adder.report()
+        warn(f"{many(done.scanned, 'source')} done; run the same command again to go on")
+        raise
+
+
+def _add_by_server(
+    ctx: click.Context,
+    client: "ServerClient",
+    sources: tuple[str, ...],
+    request: AddRequest,
+    *,
+    wait: bool,
+) -> "AddResult":
+    """The same by a server, whose workers are waited for."""
+    import platform
+
+    from kb.client.adding import RemoteAdder
+
+    if request.dry_run:
+        raise UsageError("--dry-run looks at a home on this machine; a server takes things in")
+    settings = settings_of(ctx, homes_of(ctx)[0].home).ingest
+    adder = RemoteAdder(
+        client,
+        add.naming_of(request, settings.extensions),
+        add.ingest_options_of(request),
+        file_bytes_max=settings.file_bytes_max,
+        host=platform.node(),
+    )
+    with progress_bar() as progress:
+        report = _add_all(adder, sources, progress)
+        if not wait:
+            return report
+        try:
+            return adder.wait(progress.working if progress else None)
+        except KeyboardInterrupt:
+            warn("every source is in; the server makes the rest findable")
+            raise
+
+
+def _tell(report: "AddResult", *, dry_run: bool) -> None:
+    names = ("added", "updated", "unchanged", "resurrected", "skipped", "failed")
+    parts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
+    prefix = "would be: " if dry_run else ""
+    click.echo(f"{prefix}{', '.join(parts) or 'nothing'} of {report.scanned:,} scanned")
+    loud = [problem for problem in report.problems if problem.outcome != "skipped"]
+    quiet = [problem for problem in report.problems if problem.outcome == "skipped"]
+    for problem in (*loud, *quiet[:_SHOWN_MAX]):
+        warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
+    if len(quiet) > _SHOWN_MAX:
+        warn(f"... and {len(quiet) - _SHOWN_MAX:,} more skipped; --json lists all")

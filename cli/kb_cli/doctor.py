@@ -1,0 +1,41 @@
+"""`kb doctor`: is all well around the store?"""
+
+import click
+
+from kb.errors import ConfigError, HeldBack, ItemsFailed
+from kb.operations import doctor
+from kb.operations.doctor import DoctorReport
+from kb_cli.home import home_of, open_app
+from kb_cli.output import clean, many, print_json
+
+
+class NeedsAttention(ItemsFailed):
+    """Something around the store is to be mended."""
+
+
+@click.command(name="doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Look at disk, model, settings, jobs and sources. Exit 3 where something needs attention.
+
+    `kb check` looks at the store itself.
+    """
+    health = _health(ctx)
+    if as_json:
+        print_json(health)
+    else:
+        for finding in health.findings:
+            click.echo(clean(f"{finding.place}: {finding.problem} ({finding.mend})"))
+        if health.well:
+            click.echo("all is well")
+    if health.findings:
+        raise NeedsAttention(f"{many(len(health.findings), 'finding')}; each says what mends it")
+
+
+def _health(ctx: click.Context) -> DoctorReport:
+    try:
+        home_of(ctx)
+    except (ConfigError, HeldBack) as error:
+        return doctor.refused(error)
+    return doctor.run(open_app(ctx, create=False))

@@ -1,0 +1,56 @@
+"""Every error as a line on standard error and an exit code, in one place."""
+
+import errno
+
+import click
+
+from kb.errors import KbError
+from kb_cli.output import clean
+
+
+def exit_code_of(error: BaseException, *, verbose: bool) -> int:
+    """Say what happened, and return the documented exit code."""
+    match error:
+        case SystemExit():
+            return error.code if isinstance(error.code, int) else 1
+        case KeyboardInterrupt() | click.Abort():
+            _say("interrupted; what was committed is kept")
+            return 130
+        case click.UsageError():
+            _say(_sentence(error.format_message()))
+            path = error.ctx.command_path if error.ctx else "kb"
+            click.echo(f"see {path} --help", err=True)
+            return error.exit_code
+        case click.ClickException():
+            _say(_sentence(error.format_message()))
+            return error.exit_code
+        case KbError():
+            _say(str(error))
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            _say("the disk is full; what was committed is kept")
+        case OSError() if error.errno == errno.EFBIG:
+            named = error.filename or "a file that was written to"
+            _say(f"{named} may not grow any more: the size of files is limited (ulimit -f)")
+        case OSError():
+            named = f"{error.filename}: " if error.filename else ""
+            _say(f"{named}{error.strerror or error}")
+        case _:
+            _say(f"an unexpected error: {type(error).__name__}: {error}")
+            _say("this is a defect in kb; kb -v COMMAND shows its place")
+    if verbose:
+        import traceback
+
+        traceback.print_exception(error)
+    return error.exit_code if isinstance(error, KbError) else 1
+
+
+def _say(text: str) -> None:
+    if text:
+        click.echo(f"kb: {clean(text)}", err=True)
+
+
+def _sentence(text: str) -> str:
+    """A message of click's in the shape of ours: no capital in front, no full stop behind."""
+    line = " ".join(text.split())
+    start = line[:1].lower() + line[1:] if line[1:2].islower() else line
+    return start.removesuffix(".")

@@ -1,0 +1,32 @@
+"""Which docs are asked: the options that every question has in common."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from kb.operations.search import Filters
+from kb_cli.options import request_options
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_NAMES: Final = Filters.__struct_fields__
+
+
+def which_docs(command: _F) -> _F:
+    """Give a command an option for each filter."""
+    return request_options(Filters, *_NAMES, metavars={"doc_ids": "ID", "sources": "PLACE"})(
+        command
+    )
+
+
+def with_places(options: dict[str, Any]) -> dict[str, Any]:
+    """A command's options; a path among the sources is taken from here, as `kb add` takes it."""
+    return {**options, "sources": tuple(_place(one) for one in options["sources"])}
+
+
+def _place(source: str) -> str:
+    if "://" in source:
+        return source
+    from kb.operations.search import display_name
+
+    return display_name(Path(os.path.realpath(os.path.expanduser(source))))

@@ -1,0 +1,97 @@
+"""Hits as a person reads them."""
+
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kb.operations.search import Hit, Mark, SearchResult, file_lsid
+from kb_cli.output import clean, link
+from kb_cli.snippet import Row, snippet
+
+_INDENT: Final = "    "
+_WIDTH_MIN: Final = 20
+_WIDTH_MAX: Final = 100
+_SAID_OF: Final = {"changed": "changed since it was added", "gone": "no longer there"}
+
+
+def print_hits(
+    result: SearchResult,
+    marks: Sequence[Sequence[Mark]],
+    *,
+    whole: bool = False,
+    with_space: bool = False,
+) -> None:
+    """Score, title, place, and the part of the passage around the query's words, marked.
+
+    `marks` has their spans for each hit, or nothing. `whole` shows passages to their end,
+    `with_space` whose store has each. Colours and links are for terminals alone.
+    """
+    columns = shutil.get_terminal_size().columns
+    width = max(_WIDTH_MIN, min(_WIDTH_MAX, columns - len(_INDENT)))
+    for place, hit in enumerate(result.hits):
+        click.echo(_head(hit))
+        click.echo(_INDENT + _place(hit, with_space=with_space))
+        spans = marks[place] if marks else ()
+        for row in snippet(hit.text, spans, width, rows_max=None if whole else 5):
+            click.echo(_INDENT + _marked(hit.text, row))
+        if hit.explain:
+            said = ", ".join(f"{name} {value}" for name, value in hit.explain.items())
+            click.echo(_INDENT + click.style(said.replace("_", " "), dim=True))
+        click.echo()
+
+
+def _head(hit: Hit) -> str:
+    score = click.style(f"{hit.score:.3f}", fg="cyan")
+    head = f"{hit.rank:>2}. {score}  {click.style(clean(hit.title), bold=True)}"
+    under = [part for part in hit.heading if part != hit.title]
+    return head + (click.style(f"  {clean(' > '.join(under))}", dim=True) if under else "")
+
+
+def _place(hit: Hit, *, with_space: bool) -> str:
+    shown = clean(hit.source)
+    if hit.line is not None:
+        shown += f":{hit.line}"
+    if hit.page is not None:
+        shown += f" page {hit.page}"
+    said = _SAID_OF.get(hit.freshness)
+    space = hit.source_space if with_space else None
+    weak = "weak" if hit.weak else None
+    told = (hit.doc_id[:9], space, weak, said, _learnt_by(hit), _via(hit))
+    notes = "  ".join(filter(None, told))
+    return f"{click.style(_linked(hit, shown), fg='green')}  {click.style(notes, dim=True)}"
+
+
+def _learnt_by(hit: Hit) -> str:
+    """What a person types to have a subject whole."""
+    call = hit.learn
+    return clean(shlex.join(("kb", "learn", call.topic, call.subject))) if call else ""
+
+
+def _via(hit: Hit) -> str:
+    """Whose link brought a neighbour."""
+    return clean(f"{hit.via.edge} of {hit.via.selector}") if hit.via else ""
+
+
+def _linked(hit: Hit, shown: str) -> str:
+    if hit.kind == "url" or hit.source.startswith("file://"):
+        return link(clean(hit.source), shown)
+    path = Path(hit.source)
+    # What was handed in over HTTP is a file that lies nowhere.
+    is_here = hit.kind in ("file", "entry") and path.is_absolute()
+    return link(file_lsid(path), shown) if is_here else shown
+
+
+def _marked(text: str, row: Row) -> str:
+    parts: list[str] = []
+    last = row.start
+    for start, end in row.spans:
+        parts += [clean(text[last:start])]
+        parts += [click.style(clean(text[start:end]), fg="yellow", bold=True)]
+        last = end
+    parts.append(clean(text[last : row.end]))
+    before, after = "… " if row.cut_before else "", " …" if row.cut_after else ""
+    return before + "".join(parts) + after

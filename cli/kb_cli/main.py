@@ -1,0 +1,221 @@
+"""The command group: finds a command's file when it is called, so that `--help` stays quick."""
+
+import os
+import sys
+from typing import Any, Final
+
+import click
+
+# name -> what `kb --help` says of it. Each lives in <name>.py, - as _, as `command`.
+COMMANDS: Final[dict[str, str]] = {
+    "init": "Make a home, and write entries about kb into the user's.",
+    "add": "Take in files, folders or standard input.",
+    "search": "Find passages by words and by meaning.",
+    "ask": "Answer a question from what is here, with its sources.",
+    "similar": "Find passages like a doc or a passage.",
+    "ls": "List docs.",
+    "show": "Show a doc or a passage.",
+    "rm": "Remove docs; the same file added again brings them back.",
+    "visibility": "Say who may see a doc.",
+    "export": "Write a doc's markdown to a file.",
+    "entities": "List who and what is mentioned.",
+    "learn": "List topics, and read their subjects.",
+    "prompt": "Print the part of a system prompt that tells of topics.",
+    "pack": "Work with packs: docs that a manifest describes and links.",
+    "new": "Write a new entry into the home's knowledge folder.",
+    "entries": "List entries, and references that lead nowhere.",
+    "note": "Keep notes in a git repository of markdown.",
+    "job": "Say how it stands with a job, or list jobs.",
+    "guide": "Say how things are done, by entries alone.",
+    "signals": "List what agents left for a person.",
+    "registry": "Publish entries, and name registries to pull from.",
+    "pull": "Take entries from registries.",
+    "sync-knowledge": "Bring pulled entries level with their registries.",
+    "sync-all": "Bring folders and pages level with what was added.",
+    "sources": "List the folders and pages that are kept current.",
+    "watch": "Keep folders current while it runs.",
+    "stats": "Count what there is.",
+    "embedder": "Show or change the model that embeds passages.",
+    "worker": "Work on what is still to do.",
+    "mcp": "Answer an agent by MCP on standard input and output.",
+    "serve": "Answer over HTTP, and work on what is still to do.",
+    "token": "Say who may ask the server.",
+    "compact": "Remove what nothing needs any more.",
+    "backup": "Copy the whole home, and bring it back.",
+    "trust": "Let a home count that kb did not make for you.",
+    "check": "Check that everything is whole.",
+    "doctor": "Look at what surrounds the store, and say what to mend.",
+}
+
+
+# Those that can be sent to a server.
+ASKED_OF_SERVERS: Final = frozenset(("search", "show", "ls", "ask", "add", "note", "job"))
+
+
+class _Commands(click.Group):
+    # The signatures are click's, so `ctx` stays though nothing here needs it.
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        import importlib
+
+        found: click.Command = importlib.import_module(
+            f"kb_cli.{cmd_name.replace('-', '_')}"
+        ).command
+        _show_examples(found, cmd_name)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(_unknown(args[0]), ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader of our output left; that is its right. Keep Python from telling.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+
+
+def _show_examples(command: click.Command, name: str) -> None:
+    """Have the help of a command, and of those in it, end with an example."""
+    from kb_cli.examples import EXAMPLES
+
+    if isinstance(command, click.Group):
+        for inner, found in command.commands.items():
+            _show_examples(found, f"{name} {inner}")
+    example = EXAMPLES.get(name)
+    if example is not None and "Example:" not in (command.epilog or ""):
+        command.epilog = f"{command.epilog or ''}\n\n\b\nExample: {example}".strip("\n")
+
+
+def _unknown(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, COMMANDS, n=2, cutoff=0.5)
+    starts = [known for known in COMMANDS if known.startswith(name)]
+    meant = " or ".join(dict.fromkeys((*starts, *near)))
+    return f"there is no command {name!r}" + (f"; did you mean {meant}?" if meant else "")
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from kb import __version__
+
+        click.echo(f"kb {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--home", metavar="DIR", help="The store to use; else KB_HOME, .kb/ upward, the user's."
+)
+@click.option("--space", type=click.Choice(["user", "project", "all"]), help="Which spaces.")
+@click.option("--server", metavar="URL", help="Ask a running server; '' for none.")
+@click.option(
+    "--cfg", multiple=True, metavar="KEY=VALUE|KEY+=VALUE|FILE|NAME", help="Set a setting."
+)
+@click.option("-v", "--verbose", count=True, help="Say more on standard error.")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Show the version and exit.",
+)
+@click.pass_context
+def kb(
+    ctx: click.Context,
+    home: str | None,
+    space: str | None,
+    server: str | None,
+    cfg: tuple[str, ...],
+    verbose: int,
+) -> None:
+    """Find what you once read: a local search engine for your files, pages and notes."""
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+    ctx.obj.update(home=home, space=space, server=server, cfg=cfg, verbose=verbose)
+    if server:
+        _check_server(ctx)
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def _check_server(ctx: click.Context) -> None:
+    """Pass where a server can be asked for the command. Raises UsageError."""
+    said, name = ctx.obj, ctx.invoked_subcommand
+    if said["home"] is not None or said["space"] is not None:
+        raise click.UsageError("--server is another place than --home or --space; say one", ctx)
+    if name is not None and name not in ASKED_OF_SERVERS:
+        able = ", ".join(sorted(ASKED_OF_SERVERS))
+        raise click.UsageError(f"kb {name} asks no server; these do: {able}", ctx)
+
+
+def main() -> None:
+    """Run the command line; every error becomes a line and an exit code here."""
+    _name_every_file()
+    _open_streams()
+    said: dict[str, Any] = {}
+    try:
+        code = kb.main(standalone_mode=False, obj=said)
+    except click.exceptions.Exit as ended:
+        code = ended.exit_code
+    except BaseException as error:  # noqa: BLE001  the one place that turns errors into exit codes
+        from kb_cli.errors import exit_code_of
+
+        code = exit_code_of(error, verbose=bool(said.get("verbose")))
+    _end(code if isinstance(code, int) else 0)
+
+
+def _name_every_file() -> None:
+    """Start again in Python's UTF-8 mode where the locale's encoding cannot name every file."""
+    if sys.getfilesystemencoding() == "utf-8" or os.environ.get("PYTHONUTF8") == "1":
+        return
+    os.environ["PYTHONUTF8"] = "1"
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  no shell
+
+
+def _open_streams() -> None:
+    """Give each closed standard stream the null device, so that no file of ours takes its place."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets its number, not an error.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _end(code: int) -> None:
+    if code != 130:
+        sys.exit(code)
+    # On Ctrl-C nobody waits for a thread that is in the middle of a computation.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

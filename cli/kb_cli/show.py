@@ -1,0 +1,81 @@
+"""`kb show`: a doc with its passages, or a passage with its neighbours."""
+
+import shutil
+
+import click
+
+from kb.operations.show import SHOW, PassageInPlace, Reference, ShowRequest, WholeDoc
+from kb_cli.answering import answer
+from kb_cli.output import cells, clean, fitted, print_json, warn
+
+_ID_SHOWN = 9
+
+
+@click.command(name="show")
+@click.argument("ident", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, ident: str, as_json: bool) -> None:
+    """Show a doc with its passages, or a passage with its neighbours.
+
+    Of an entry, whose own id will do, also what it refers to and what refers to it.
+    """
+    result, has_several = answer(ctx, SHOW, ShowRequest(id=ident))
+    for warning in result.warnings:
+        warn(warning)
+    shown = result.shown
+    if has_several and not as_json:
+        click.echo(click.style(f"from the {result.space} space", dim=True))
+    if as_json:
+        print_json(shown)
+    elif isinstance(shown, WholeDoc):
+        _print_doc(shown)
+    else:
+        _print_passage(shown)
+
+
+def _print_doc(shown: WholeDoc) -> None:
+    doc = shown.doc
+    click.echo(click.style(clean(doc.title), bold=True))
+    pairs = [
+        ("id", doc.doc_id),
+        ("source", doc.source),
+        ("kind", f"{doc.kind}, {doc.mime}"),
+        ("tags", ", ".join(doc.tags)),
+        ("date", doc.date or ""),
+        ("status", f"{doc.status}, version {doc.version}, {doc.visibility}"),
+    ]
+    if doc.entry is not None:
+        meta = doc.entry
+        pairs.insert(1, ("entry", f"{meta.zettel_id}, {meta.entry_type}, {meta.version}"))
+        pairs.append(("author", meta.author or ""))
+    if doc.coverage is not None:
+        pairs.append(("pages", f"{doc.coverage.pages_with_text} of {doc.coverage.pages} have text"))
+    for name, value in pairs:
+        if value:
+            click.echo(f"{name:>8}  {clean(value)}")
+    for name, references in (("refers", shown.references), ("from", shown.referrers)):
+        for reference in references:
+            click.echo(f"{name:>8}  {_reference(reference)}")
+    for row in shown.passages:
+        first = clean(" ".join(row.text.split()))
+        room = max(20, min(100, shutil.get_terminal_size().columns) - _ID_SHOWN - 2)
+        preview = fitted(first, room) if cells(first) > room else first
+        click.echo(f"{click.style(row.chunk_id[:_ID_SHOWN], fg='cyan')}  {preview}")
+
+
+def _reference(reference: Reference) -> str:
+    ident = click.style(reference.zettel_id, fg="cyan")
+    said = "nothing has this id" if reference.title is None else clean(reference.title)
+    return f"{ident}  {said}"
+
+
+def _print_passage(shown: PassageInPlace) -> None:
+    where = " > ".join((shown.doc.title, *shown.passage.heading))
+    click.echo(click.style(clean(where), bold=True))
+    click.echo(clean(shown.doc.source))
+    for row, dim in ((shown.before, True), (shown.passage, False), (shown.after, True)):
+        if row is not None:
+            click.echo(f"\n{click.style(row.chunk_id[:_ID_SHOWN], fg='cyan')}")
+            for line in row.text.split("\n"):
+                click.echo(click.style(clean(line), dim=dim))

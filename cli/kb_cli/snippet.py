@@ -1,0 +1,87 @@
+"""Which part of a passage to show? The rows around its matched words. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.operations.search import Mark
+from kb_cli.output import cells
+
+# What the ellipses before the first and after the last row take.
+_ELLIPSES: Final = 4
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One row of a passage: text[start:end], the matched words in it, and whether more is near."""
+
+    start: int
+    end: int
+    spans: tuple[Mark, ...] = ()
+    cut_before: bool = False
+    cut_after: bool = False
+
+
+def snippet(text: str, spans: Sequence[Mark], width: int, *, rows_max: int | None) -> list[Row]:
+    """At most `rows_max` rows of `width` columns, those with most of the words in their middle.
+
+    `spans` are those of the words, ascending and disjoint. Blank lines are left out.
+    """
+    rows = [
+        Row(start=start, end=end, spans=_within(spans, start, end))
+        for start, end in wrapped(text, width - _ELLIPSES)
+    ]
+    if rows_max is None or len(rows) <= rows_max:
+        return rows
+    first = _best(text, rows, rows_max)
+    shown = rows[first : first + rows_max]
+    if first:
+        shown[0] = msgspec.structs.replace(shown[0], cut_before=True)
+    if first + rows_max < len(rows):
+        shown[-1] = msgspec.structs.replace(shown[-1], cut_after=True)
+    return shown
+
+
+def _within(spans: Sequence[Mark], start: int, end: int) -> tuple[Mark, ...]:
+    return tuple((max(a, start), min(b, end)) for a, b in spans if a < end and b > start)
+
+
+def wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Rows of at most `width` columns, as start and end: broken at spaces where there are any."""
+    place = 0
+    for line in text.split("\n"):
+        start, end = place, place + len(line)
+        place = end + 1
+        while start < end:
+            stop = _row_end(text, start, end, width)
+            if text[start:stop].strip():
+                yield start, stop
+            start = stop
+            while start < end and text[start] == " ":
+                start += 1
+
+
+def _row_end(text: str, start: int, end: int, width: int) -> int:
+    used, space = 0, 0
+    for at in range(start, end):
+        used += cells(text[at])
+        if used > width and at > start:
+            # A row that would be nearly empty is broken in the word.
+            return space if space - start > width // 3 else at
+        if text[at] == " ":
+            space = at
+    return end
+
+
+def _best(text: str, rows: list[Row], count: int) -> int:
+    """The first of `count` rows that hold most of the words, in the middle where it can be had."""
+
+    def worth(first: int) -> tuple[int, int, int]:
+        window = rows[first : first + count]
+        words = {text[a:b].casefold() for row in window for a, b in row.spans}
+        matched = [place for place, row in enumerate(window) if row.spans]
+        off = abs(2 * (sum(matched) // len(matched)) - (count - 1)) if matched else 0
+        return len(words), -off, -first
+
+    return max(range(len(rows) - count + 1), key=worth)

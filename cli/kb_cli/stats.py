@@ -1,0 +1,50 @@
+"""`kb stats`: count what there is."""
+
+import click
+
+from kb.operations import stats
+from kb_cli.home import open_to_read
+from kb_cli.output import clean, print_json, size, warn
+from kb_cli.pushes import push_line
+
+
+@click.command(name="stats")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Count docs, passages, vectors, jobs and bytes."""
+    app = open_to_read(ctx)
+    counts = stats.run(app)
+    warning = stats.length_warning(app)
+    if warning is not None:
+        warn(warning)
+    if as_json:
+        print_json(counts)
+        return
+    rows = [
+        ("home", counts.home),
+        ("docs", _listed(counts.docs)),
+        ("ledger", _listed(counts.ledger)),
+        ("passages", f"{counts.passages:,}"),
+        ("vectors", f"{counts.vectors:,}"),
+        ("entities", f"{counts.entities:,}"),
+        ("jobs", _listed(counts.jobs)),
+        ("model", counts.model),
+        ("on disk", size(counts.disk_bytes)),
+    ]
+    if counts.pages_without_text:
+        rows.append(("pages without text", f"{counts.pages_without_text:,}"))
+    if counts.push is not None:
+        rows.append(("notebook", push_line(counts.push)))
+    for name, value in rows:
+        click.echo(f"{name:>18}  {clean(value)}")
+    for letter in counts.dead_letters:
+        click.echo(
+            f"{'failed':>18}  {letter.kind} job of {letter.doc_id[:9]}: {clean(letter.reason)}"
+        )
+    if counts.dead_letters:
+        click.echo(f"{'':>18}  kb worker --retry-failed tries them again")
+
+
+def _listed(numbers: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(numbers.items())) or "none"

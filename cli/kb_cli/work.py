@@ -1,0 +1,39 @@
+"""Waiting for what was taken in to be found: the workers, their bar, and Ctrl-C."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kb_cli.output import many, warn
+
+if TYPE_CHECKING:
+    from kb.operations.work import Workers
+    from kb_cli.progress import Progress
+
+
+def drain(workers: "Workers", progress: "Progress | None") -> None:
+    """Wait until all of it is done, and bring the caches level."""
+    try:
+        workers.drain(progress.working if progress else None)
+    except KeyboardInterrupt:
+        warn("every source is in; `kb worker --drain` makes the rest findable")
+        raise
+    done = workers.catch_up()
+    for problem in done.problems:
+        warn(problem)
+    if done.retrying:
+        jobs = many(done.retrying, "job")
+        warn(f"{jobs} failed and will be tried again by `kb worker`; see kb stats")
+
+
+@contextlib.contextmanager
+def progress_bar() -> "Iterator[Progress | None]":
+    """A bar on standard error where that is a terminal; None elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from kb_cli.progress import Progress
+
+    with Progress() as progress:
+        yield progress

@@ -1,0 +1,56 @@
+"""`kb worker`: work on what is still to do."""
+
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import click
+
+from kb.errors import NotebookUnfit
+from kb.operations import jobs, notes
+from kb.operations.work import Workers
+from kb_cli.home import open_app
+from kb_cli.output import clean, many, warn
+from kb_cli.pushes import push_line
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+
+
+@click.command(name="worker")
+@click.option("--drain", is_flag=True, help="End when there is nothing left to do now.")
+@click.option("--retry-failed", is_flag=True, help="Try the jobs that failed for good once more.")
+@click.pass_context
+def command(ctx: click.Context, drain: bool, retry_failed: bool) -> None:
+    """Work on jobs until stopped (Ctrl-C or SIGTERM), or until none is left."""
+    app = open_app(ctx, create=True)
+    if retry_failed:
+        click.echo(f"{many(jobs.retry_failed(app), 'job')} will be tried again")
+    workers = Workers(app)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    with workers:
+        if drain:
+            workers.drain()
+        else:
+            warn("at work; Ctrl-C stops it")
+            workers.serve(stop)
+    if not workers.are_idle:
+        warn("a worker was still busy; its job is done again by the next one")
+    for problem in workers.catch_up().problems:
+        warn(problem)
+    if drain:
+        _push(app)
+    left = jobs.count_jobs(app)
+    click.echo(f"{many(left.ready + left.running, 'job')} left, {left.failed:,} failed")
+
+
+def _push(app: "App") -> None:
+    """Push the notebook if that is due; the work is done, however it goes."""
+    try:
+        report = notes.push_if_due(app)
+    except NotebookUnfit as error:
+        warn(str(error))
+        return
+    if report is not None and report.state != "pushed":
+        warn(clean(push_line(report)))
