@@ -1,7 +1,7 @@
 """The options of a command, as the request of its operation has them."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
 import click
@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import UsageError
+from kb.operations.operation import FieldType, field_type
 from kb_cli.words import text
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -49,61 +50,42 @@ def request_of(request: type[_R], **values: Any) -> _R:
         what, _, path = str(error).partition(" - at `$.")
         name = re.split(r"[^a-z_]", path)[0]
         hint = get_type_hints(request, include_extras=True).get(name)
-        extras = [meta.extra or {} for meta in _plain(hint)[1]] if hint else []
-        what = next((extra["expects"] for extra in extras if "expects" in extra), what)
-        raise UsageError(f"--{_flag(name, extras)}: {what}" if name else what) from error
+        extra = field_type(hint).extra if hint else {}
+        what = extra.get("expects", what)
+        raise UsageError(f"--{_flag(name, extra)}: {what}" if name else what) from error
 
 
-def _flag(name: str, extras: Sequence[dict[str, Any]]) -> str:
-    for extra in extras:
-        name = extra.get("option") or extra.get("parameter") or name
-    return str(name).replace("_", "-")
+def _flag(name: str, extra: Mapping[str, Any]) -> str:
+    return str(extra.get("option") or extra.get("parameter") or name).replace("_", "-")
 
 
 def _option(
     name: str, hint: Any, default: Any, metavar: str | None
 ) -> Callable[[Callable[..., Any]], Any]:
-    help_text = ""
-    bounds: dict[str, Any] = {}
-    kind, metas = _plain(hint)
-    for meta in metas:
-        extra = meta.extra or {}
-        help_text = extra.get("help") or meta.description or help_text
-        bounds |= {key: value for key in ("ge", "le") if (value := getattr(meta, key)) is not None}
-    said: dict[str, Any] = {"help": help_text}
+    field = field_type(hint)
+    settings: dict[str, Any] = {"help": field.extra.get("help") or field.description}
     if metavar is not None:
-        said["metavar"] = metavar
-    if get_origin(kind) is tuple:
-        said |= {"multiple": True, "type": _type_of(_plain(get_args(kind)[0])[0], {})}
-    elif kind is bool:
-        said["is_flag"] = True
+        settings["metavar"] = metavar
+    if get_origin(field.kind) is tuple:
+        item = field_type(get_args(field.kind)[0])
+        settings |= {"multiple": True, "type": _type_of(item)}
+    elif field.kind is bool:
+        settings["is_flag"] = True
     else:
-        said |= {"type": _type_of(kind, bounds), "default": default}
-        said["show_default"] = default not in (None, 0.0)
-    flag = _flag(name, [meta.extra or {} for meta in metas])
+        settings |= {"type": _type_of(field), "default": default}
+        settings["show_default"] = default not in (None, 0.0)
+    flag = _flag(name, field.extra)
     dashes = "-" if len(flag) == 1 else "--"
-    return click.option(f"{dashes}{flag}", name, **said)
+    return click.option(f"{dashes}{flag}", name, **settings)
 
 
-def _plain(hint: Any) -> tuple[Any, list[Any]]:
-    """A field's type without None and without what is said of it; and that, the outer last."""
-    metas = list(getattr(hint, "__metadata__", ()))
-    if metas:
-        kind, inner = _plain(hint.__origin__)
-        return kind, [*inner, *metas]
-    parts: Sequence[Any] = [part for part in get_args(hint) if part is not type(None)]
-    if len(parts) == 1 and type(None) in get_args(hint):
-        return _plain(parts[0])
-    return hint, []
-
-
-def _type_of(kind: Any, bounds: dict[str, Any]) -> Any:
-    words = get_args(kind)
+def _type_of(field: FieldType) -> Any:
+    words = get_args(field.kind)
     if words and all(isinstance(word, str) for word in words):
         return click.Choice(words)
-    if kind is int:
-        most = bounds.get("le")
-        return click.IntRange(bounds.get("ge"), most if most and most < 1 << 60 else None)
-    if kind is float:
-        return click.FloatRange(bounds.get("ge"), bounds.get("le"))
+    least, most = field.bound("ge"), field.bound("le")
+    if field.kind is int:
+        return click.IntRange(least, most if most and most < 1 << 60 else None)
+    if field.kind is float:
+        return click.FloatRange(least, most)
     return text

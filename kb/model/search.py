@@ -23,7 +23,9 @@ _Kinds = Annotated[tuple[Kind, ...], Meta(max_length=1_000)]
 
 
 DATE_FORM: Final = "a date is written as 2026-11-22, 2026-11 or 2026"
-Date = Annotated[str, Meta(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", max_length=10)]
+Date = Annotated[
+    str, Meta(pattern=r"^\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$", max_length=10)
+]
 
 
 class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

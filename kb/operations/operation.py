@@ -146,27 +146,19 @@ def narrowed(record: type[Struct], suffix: str, bounds: Mapping[str, Bounds]) ->
 
 
 def _bounded(hint: Any, bound: Bounds) -> Any:
-    """A field's type with other bounds and the description that it has."""
+    """A field's type without None, with other bounds and its own description."""
     from typing import Annotated
 
-    inner, description = hint, None
-    for meta in getattr(hint, "__metadata__", ()):
-        description = meta.description or description
-        inner = hint.__origin__
-    while getattr(inner, "__metadata__", ()):
-        inner = inner.__origin__
-    if bound.default is not None and type(None) in get_args(inner):
-        (inner,) = (part for part in get_args(inner) if part is not type(None))
-        while getattr(inner, "__metadata__", ()):
-            inner = inner.__origin__
+    field = field_type(hint)
+    kind = field.kind
     if bound.items is not None:
-        item = get_args(inner)[0]
-        inner = tuple[Annotated[item, bound.items], ...]  # type: ignore[valid-type]
-    said = {name: getattr(bound.meta, name) for name in _BOUNDS} if bound.meta else {}
-    kept = {name: value for name, value in said.items() if value is not None}
-    if description:
-        kept["description"] = description
-    return Annotated[inner, Meta(**kept)] if kept else inner
+        item = get_args(kind)[0]
+        kind = tuple[Annotated[item, bound.items], ...]
+    limits = {name: getattr(bound.meta, name) for name in _BOUNDS} if bound.meta else {}
+    meta = {name: value for name, value in limits.items() if value is not None}
+    if field.description:
+        meta["description"] = field.description
+    return Annotated[kind, Meta(**meta)] if meta else kind
 
 
 @functools.cache
@@ -179,13 +171,44 @@ def schema_of(record: type[Struct]) -> bytes:
     return msgspec.json.encode({**top, **({"$defs": others} if others else {})}, order="sorted")
 
 
+class FieldType(Struct, frozen=True):
+    """The type of a request's field, and what its `Meta`s say; an outer one says it louder."""
+
+    kind: Any
+    """Without None and without any Meta."""
+    description: str
+    extra: Mapping[str, Any]
+    metas: tuple[Meta, ...]
+    """The outer last."""
+
+    def bound(self, name: str) -> Any:
+        """The value of a bound; None where there is none."""
+        values = [value for meta in self.metas if (value := getattr(meta, name)) is not None]
+        return values[-1] if values else None
+
+
+def field_type(hint: Any) -> FieldType:
+    """Take a field's annotation apart."""
+    metas: list[Meta] = []
+    while True:
+        if outer := getattr(hint, "__metadata__", ()):
+            metas = [*outer, *metas]
+            hint = hint.__origin__
+        elif type(None) in get_args(hint) and len(get_args(hint)) == 2:
+            (hint,) = (part for part in get_args(hint) if part is not type(None))
+        else:
+            break
+    extra: dict[str, Any] = {}
+    description = ""
+    for meta in metas:
+        extra |= meta.extra or {}
+        description = meta.description or description
+    return FieldType(hint, description, extra, tuple(metas))
+
+
 def parameter_of(hint: Any, name: str) -> str:
     """What a field is called in an address: a list of `tags` is given as `tag`."""
-    for meta in getattr(hint, "__metadata__", ()):
-        extra = getattr(meta, "extra", None)
-        if extra and "parameter" in extra:
-            return str(extra["parameter"])
-    return name
+    return str(field_type(hint).extra.get("parameter", name))
 
 
 @functools.cache

@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import msgspec
+import pytest
 from commands import Home
 from homes import SmallHome
 
@@ -41,6 +42,14 @@ def test_a_date_is_within_where_one_of_its_days_is() -> None:
             if first <= last:
                 assert is_dated(date, filters) is may_be, (date, filters)
     assert not is_dated(None, Filters(since="2023"))
+
+
+@pytest.mark.parametrize("text", ["2024-13", "2024-00", "2024-01-32", "2024-1", "24", "x"])
+def test_what_is_no_date_is_refused(tmp_path: Path, text: str) -> None:
+    """A month has a number from 1 to 12, a day from 1 to 31."""
+    result = Home(tmp_path).run("search", "keel", "--since", text)
+    assert result.code == 2
+    assert "--since" in result.err
 
 
 def test_the_facets_let_through_what_the_docs_do(tmp_path: Path) -> None:
