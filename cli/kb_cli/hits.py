@@ -1,7 +1,6 @@
 """Hits as a person reads them."""
 
 import shlex
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -30,6 +29,8 @@ def print_hits(
     `marks` has their spans for each hit, or nothing. `whole` shows passages to their end,
     `with_space` whose store has each. Colours and links are for terminals alone.
     """
+    import shutil
+
     columns = shutil.get_terminal_size().columns
     width = max(_WIDTH_MIN, min(_WIDTH_MAX, columns - len(_INDENT)))
     for place, hit in enumerate(result.hits):

@@ -6,7 +6,6 @@ Later layers win: defaults, the user's config.toml, the home's kb.toml and confi
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
@@ -14,7 +13,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kb.errors import ConfigError
-from kb.model.config.lines import line_of
 from kb.model.config.project import (
     BYTES_MAX,
     ProjectFiles,
@@ -220,6 +218,8 @@ def restricted_settings(file: Path, data: bytes) -> list[str]:
 
 def _parse_file(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
     """A file's tables, and a function from a key to its line. Raises ConfigError with the line."""
+    import tomllib
+
     try:
         text = data.decode()
         table = tomllib.loads(text)
@@ -229,6 +229,8 @@ def _parse_file(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
         raise ConfigError(f"not TOML: {error}", place=file) from error
 
     def place(path: _KeyPath) -> str:
+        from kb.model.config.lines import line_of
+
         line = line_of(text, path)
         return f"{file}:{line}" if line else str(file)
 
@@ -257,6 +259,8 @@ def _read(file: Path) -> bytes:
 
 
 def _value(raw: str) -> Any:
+    import tomllib
+
     try:
         return tomllib.loads(f"value = {raw}")["value"]
     except tomllib.TOMLDecodeError:
