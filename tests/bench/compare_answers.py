@@ -6,14 +6,10 @@ Run with `make compare-answers BEFORE=REVISION`.
 """
 
 import argparse
-import contextlib
 import http.client
 import itertools
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -22,11 +18,10 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import corpus
+from revisions import REPOSITORY, Revision
 
-REPOSITORY: Final = Path(__file__).parents[2]
 NOTES: Final = 60
 SHOWN: Final = 20
-_KB: Final = (sys.executable, "-c", "from kb_cli.main import main; main()")
 _QUERIES: Final = (
     "how often is the garden watered",
     "boiler pressure",
@@ -57,54 +52,6 @@ _TOOLS: Final = (
     "kb_similar",
     "kb_fetch",
 )
-
-
-class Side:
-    """A revision, checked out."""
-
-    def __init__(self, scratch: Path, name: str, revision: str) -> None:
-        self.source = scratch / f"source-{name}"
-        git("worktree", "add", "--quiet", "--detach", "--force", str(self.source), revision)
-        self.cwd = scratch / "cwd"
-        self.cwd.mkdir(exist_ok=True)
-        self.env = {**os.environ, "PYTHONPATH": str(self.source), "KB_HOME": str(scratch / "home")}
-        self.env |= {
-            f"XDG_{kind}_HOME": str(scratch / "xdg") for kind in ("CONFIG", "DATA", "CACHE")
-        }
-
-    def run(self, *argv: str) -> tuple[int, str]:
-        """A command's exit code and what it printed."""
-        done = subprocess.run(
-            [*_KB, *argv], env=self.env, cwd=self.cwd, capture_output=True, text=True
-        )
-        return done.returncode, done.stdout
-
-    @contextlib.contextmanager
-    def served(self) -> Iterator[int]:
-        """The port of a server on the home."""
-        process = subprocess.Popen(
-            [*_KB, "serve", "--port", "0", "--no-token"],
-            env=self.env,
-            cwd=self.cwd,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert process.stdout is not None
-        try:
-            found = re.search(r":(\d+)", process.stdout.readline())
-            assert found is not None
-            yield int(found[1])
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
-
-
-def git(*argv: str) -> str:
-    done = subprocess.run(["git", *argv], cwd=REPOSITORY, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"git {argv[0]}: {done.stderr}")
-    return done.stdout.strip()
 
 
 def requests(ids: list[str], passages: list[str]) -> Iterator[tuple[str, str, Any]]:
@@ -164,7 +111,7 @@ def commands(ids: list[str]) -> Iterator[tuple[str, ...]]:
     yield "guide", "add a folder", "--json"
 
 
-def asked(side: Side) -> dict[str, Any]:
+def answers_of(side: Revision) -> dict[str, Any]:
     """Every answer of a revision, by what was asked."""
     rows = json.loads(side.run("ls", "--limit", "0", "--json")[1])["docs"]
     ids = sorted(row["doc_id"] for row in rows)
@@ -206,14 +153,14 @@ def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {str(before)[:60]!r} became {str(now)[:60]!r}"
 
 
-def compared(before: str, scratch: Path) -> int:
+def compared(old: Revision, new: Revision, scratch: Path) -> int:
+    """How many answers differ."""
     corpus.write_notes(scratch / "notes", NOTES)
-    old, new = Side(scratch, "before", before), Side(scratch, "now", "HEAD")
     for place in (REPOSITORY / "examples", scratch / "notes"):
         old.run("add", "--recursive", "--tag", "house", str(place))
     # Each runs once unmeasured, so that neither's first look changes what is there.
     new.run("check", "--repair")
-    then, now = asked(old), asked(new)
+    then, now = answers_of(old), answers_of(new)
     wrong = [name for name in then if then[name] != now[name]]
     for name in wrong[:SHOWN]:
         print(name)
@@ -232,13 +179,16 @@ def main() -> None:
     parser.add_argument("before", help="the revision to compare the committed one with")
     revision = parser.parse_args().before
     with tempfile.TemporaryDirectory() as scratch:
+        home = Path(scratch) / "home"
+        sides = [
+            Revision(Path(scratch), name, of, home)
+            for name, of in (("before", revision), ("now", "HEAD"))
+        ]
         try:
-            sys.exit(min(1, compared(revision, Path(scratch))))
+            sys.exit(min(1, compared(*sides, Path(scratch))))
         finally:
-            for name in ("before", "now"):
-                source = Path(scratch) / f"source-{name}"
-                if source.exists():
-                    git("worktree", "remove", "--force", str(source))
+            for side in sides:
+                side.remove()
 
 
 if __name__ == "__main__":
