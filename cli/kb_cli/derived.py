@@ -22,7 +22,11 @@ def command_of(operation: "Operation") -> click.Command:
     """The command of an operation whose request has no field that must be given."""
     fields = operation.request.__struct_fields__
 
-    @click.command(name=operation.name, help=operation.summary)
+    @click.command(
+        name=operation.name,
+        help=operation.summary,
+        epilog=f"\b\nExample: {operation.example}",
+    )
     @request_options(operation.request, *fields, metavars=METAVARS)
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
     @click.pass_context

@@ -14,7 +14,6 @@ EXAMPLES: Final[dict[str, str]] = {
     "visibility": "kb visibility d3f2a91c0 public",
     "export": "kb export d3f2a91c0 --to boiler.md",
     "entities": 'kb entities "#house"',
-    "facets": "kb facets --limit 20",
     "learn": "kb learn style writing/*",
     "prompt": "kb prompt --knowledge style/writing",
     "pack add": "kb pack add ~/packs/handbook",

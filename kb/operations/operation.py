@@ -104,6 +104,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     """Whether it may wait for a language model."""
     tool: Tool | None = None
     addresses: tuple[Address, ...] = ()
+    example: str = ""
+    """Of a command that is made of the operation: what a person types."""
 
     @property
     def path(self) -> str:
