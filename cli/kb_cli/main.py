@@ -20,6 +20,7 @@ COMMANDS: Final[dict[str, str]] = {
     "export": "Write a doc's markdown to a file.",
     "entities": "List who and what is mentioned.",
     "facets": "List what a search can be narrowed to.",
+    "growth": "Count docs by month.",
     "learn": "List topics, and read their subjects.",
     "prompt": "Print the part of a system prompt that tells of topics.",
     "pack": "Work with packs: docs that a manifest describes and links.",
@@ -50,7 +51,7 @@ COMMANDS: Final[dict[str, str]] = {
 
 
 # Those made of the operation of this name.
-DERIVED: Final = frozenset(("facets",))
+DERIVED: Final = frozenset(("facets", "growth"))
 # Those that can be sent to a server.
 ASKED_OF_SERVERS: Final = DERIVED | {
     *("search", "show", "ls", "ask", "similar", "entities"),

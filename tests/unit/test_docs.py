@@ -25,6 +25,7 @@ from kb.errors import KbError
 from kb.model.config import Settings, TopicSettings
 from kb.model.config.sections import TOPIC_KEYS
 from kb.operations.facets import FacetsOfSpaces
+from kb.operations.growth import Growth, MonthCount
 from kb.search.facets import FacetValue
 from kb.store.jobs.queue import TRANSITIONS
 from kb.store.kv import TABLES
@@ -206,6 +207,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
             ("", entities.EntitiesPage),
             ("entities", search.KnownEntity),
         ],
+        "growth": [("", Growth), ("months", MonthCount)],
         "facets": [("", FacetsOfSpaces), ("kinds", FacetValue)],
         "pack": pack_shapes(),
         "entries": [("", entries.Entries), ("entries", entries.ListedEntry)],
