@@ -89,9 +89,11 @@ class RemoteAdder:
 
     def wait(self, on_left: Callable[[int], None] | None = None) -> AddReport:
         """The report once all of it can be found, or is known never to be. Raises ServerError."""
-        found = docs_done(self._wire, list(self._waited), on_left)
+        standings = docs_done(self._wire, list(self._waited), on_left)
         reasons = {
-            one.doc_id: one.reason or _NOT_FINDABLE for one in found if one.state == "failed"
+            standing.doc_id: standing.reason or _NOT_FINDABLE
+            for standing in standings
+            if standing.state == "failed"
         }
         return with_failed(self.report(), reasons)
 
@@ -117,13 +119,13 @@ class RemoteAdder:
         """What became of a source; None where it is accounted for without the server."""
         ingest_options = self._ingest_options
         if item.url is not None:
-            asked = _PageAsked(
+            request = _PageAsked(
                 url=item.url,
                 tags=ingest_options.tags or (),
                 visibility=ingest_options.visibility,
                 title=ingest_options.title,
             )
-            return self._patient("/v1/docs", asked)
+            return self._patient("/v1/docs", request)
         if item.path is None:
             data = read_stream(stdin_fd, self._file_bytes_max, item.name)
             return self._handed_in(data, ())
@@ -140,9 +142,9 @@ class RemoteAdder:
 
     def _handed_in(self, data: bytes, place: Query) -> _Taken:
         ingest_options = self._ingest_options
-        said = (("title", ingest_options.title), ("visibility", ingest_options.visibility))
+        options = (("title", ingest_options.title), ("visibility", ingest_options.visibility))
         tags = (("tag", tag) for tag in ingest_options.tags or ())
-        query = (*place, *tags, *((name, value) for name, value in said if value))
+        query = (*place, *tags, *((name, value) for name, value in options if value))
         body = Body(data=data, media=_BINARY)
         return self._patient("/v1/files", body, query)
 

@@ -134,16 +134,16 @@ class ServerClient:
         """What a route says to a body, JSON where it is a struct. Raises as `answer` does."""
         if not isinstance(body, Body):
             body = Body(data=msgspec.json.encode(body))
-        found = self.answer("POST", path, query=query, body=body, wait_s=wait_s)
-        return self._decoded(found, kind)
+        answer = self.answer("POST", path, query=query, body=body, wait_s=wait_s)
+        return self._decoded(answer, kind)
 
     def post_raw(self, path: str, body: Struct, *, wait_s: float = 0) -> bytes:
         """The JSON that a route says to a struct. Raises as `answer` does."""
         sent = Body(data=msgspec.json.encode(body))
-        found = self.answer("POST", path, body=sent, wait_s=wait_s)
-        if found.media != JSON:
+        answer = self.answer("POST", path, body=sent, wait_s=wait_s)
+        if answer.media != JSON:
             raise self.unreadable()
-        return found.data
+        return answer.data
 
     def _decoded(self, answer: ServerReply, kind: type[T]) -> T:
         if answer.media == JSON:
@@ -237,12 +237,12 @@ class ServerClient:
         return opened
 
     def _headers(self, body: Body | None) -> Mapping[str, str]:
-        said = {"accept": f"{JSON}, text/event-stream", "user-agent": f"kb/{__version__}"}
+        headers = {"accept": f"{JSON}, text/event-stream", "user-agent": f"kb/{__version__}"}
         if self.server.token:
-            said["authorization"] = f"Bearer {self.server.token}"
+            headers["authorization"] = f"Bearer {self.server.token}"
         if body is not None:
-            said |= {"content-type": body.media, "content-length": str(len(body.data))}
-        return {**said, "accept-encoding": "identity", "connection": "close"}
+            headers |= {"content-type": body.media, "content-length": str(len(body.data))}
+        return {**headers, "accept-encoding": "identity", "connection": "close"}
 
     def _refused(self, response: http.client.HTTPResponse) -> Exception:
         if 300 <= response.status < 400:

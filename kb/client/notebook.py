@@ -31,8 +31,8 @@ class _Jobs(Struct, frozen=True, kw_only=True):
 
 def hand_in(client: ServerClient, data: bytes, hint: str | None, tags: tuple[str, ...]) -> JobId:
     """Hand in a note. Raises UsageError for what is no text, and what asking the server raises."""
-    asked = _HandedIn(content=checked_text(data), hint=hint, tags=tags)
-    return client.post("/content", asked, _Queued).job_id
+    request = _HandedIn(content=checked_text(data), hint=hint, tags=tags)
+    return client.post("/content", request, _Queued).job_id
 
 
 def note(client: ServerClient, path: str) -> bytes:

@@ -36,7 +36,7 @@ def docs_done(
 
     What has not moved for ten minutes is given back as it stands. Raises ServerError.
     """
-    found: list[Standing] = []
+    standings: list[Standing] = []
     for first in range(0, len(doc_ids), STANDINGS_MAX):
         group = tuple(doc_ids[first : first + STANDINGS_MAX])
         later = len(doc_ids) - first - len(group)
@@ -47,8 +47,8 @@ def docs_done(
 
         tell(len(group))
         _told(client, group, tell)
-        found += _asked(client, group, tell)
-    return found
+        standings += _asked(client, group, tell)
+    return standings
 
 
 def _told(client: ServerClient, group: tuple[DocId, ...], tell: Callable[[int], None]) -> None:
@@ -57,9 +57,9 @@ def _told(client: ServerClient, group: tuple[DocId, ...], tell: Callable[[int], 
     with contextlib.suppress(ServerError, ValueError):
         for name, data in events(client, [("doc", ident) for ident in group]):
             if name == "doc":
-                one = msgspec.json.decode(data, type=_DocEvent)
-                if one.state != "pending":
-                    waiting.discard(one.doc_id)
+                event = msgspec.json.decode(data, type=_DocEvent)
+                if event.state != "pending":
+                    waiting.discard(event.doc_id)
                     tell(len(waiting))
 
 
@@ -70,7 +70,7 @@ def _asked(
     moved_s = time.monotonic()
     while True:
         now = client.post("/v1/standings", StandingsRequest(doc_ids=group), list[Standing])
-        waiting = sum(one.state == "pending" for one in now)
+        waiting = sum(standing.state == "pending" for standing in now)
         tell(waiting)
         if now != before:
             before, moved_s = now, time.monotonic()
@@ -86,9 +86,9 @@ def job_done(client: ServerClient, job: JobId) -> JobReport:
             pass
     began_s = time.monotonic()
     while True:
-        found = job_of(client, job)
-        if found.status in _OVER or time.monotonic() - began_s > _STILL_S:
-            return found
+        job_status = job_of(client, job)
+        if job_status.status in _OVER or time.monotonic() - began_s > _STILL_S:
+            return job_status
         time.sleep(_POLL_S)
 
 

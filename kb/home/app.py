@@ -276,7 +276,7 @@ class App:
             self.settings,
             topics_root(self.paths.root),
             self.paths,
-            lambda said: self.adder(parser, said),
+            lambda options_of_doc: self.adder(parser, options_of_doc),
             asked,
             ready or {},
         )
@@ -307,8 +307,8 @@ class App:
         """Reads formats, the risky ones in a child process; close it."""
         from kb.intake.canonicalize import Parser
 
-        said = self.settings.ingest
-        return Parser(memory_bytes_max=said.parse_memory_bytes, cpu_s_max=said.parse_cpu_s)
+        ingest = self.settings.ingest
+        return Parser(memory_bytes_max=ingest.parse_memory_bytes, cpu_s_max=ingest.parse_cpu_s)
 
     @functools.cached_property
     def notebook(self) -> "HomeNotebook":
@@ -346,16 +346,16 @@ class App:
 
     def shortened(self) -> str | None:
         """That the model in use reads less than `entry.tokens_max`; None without entries."""
-        wanted = self.settings.entry.tokens_max
+        asked_max = self.settings.entry.tokens_max
         with self.store.read() as txn:
             if not any(True for _ in docs.with_facet(txn, "kind", "entry")):
                 return None
         most = self.embedder.tokens_max
-        if most >= wanted:
+        if most >= asked_max:
             return None
         return (
             f"passages of entries have at most {most} tokens, for the model reads no more; "
-            f"entry.tokens_max says {wanted}"
+            f"entry.tokens_max says {asked_max}"
         )
 
     def catch_up(self) -> list[str]:

@@ -48,7 +48,9 @@ def put_core(app: App, visibility: Visibility | None = None) -> Installed:
             report = app.adder(parser, options).add([str(path) for path in done.to_take_in])
         _work(app)
         if report.failed:
-            raise ItemsFailed("; ".join(f"{one.source}: {one.reason}" for one in report.problems))
+            raise ItemsFailed(
+                "; ".join(f"{problem.source}: {problem.reason}" for problem in report.problems)
+            )
     return done
 
 
@@ -81,11 +83,11 @@ def _filled(place: Path, shared: "SharedModels | None", clock: "Clock | None") -
     settings = Settings()
     if HomePaths(place).has_store:
         with ExitStack() as stack:
-            known = App.open(place, settings, create=False, clock=clock, shared=shared)
-            stack.callback(known.close)
-            if _is_whole(known):
+            core = App.open(place, settings, create=False, clock=clock, shared=shared)
+            stack.callback(core.close)
+            if _is_whole(core):
                 stack.pop_all()
-                return known
+                return core
     _remove_others(place)
     try:
         HomePaths(place).check_not_lost()

@@ -77,18 +77,18 @@ class AccessLog:
         self._writer.join(max(0.0, end_s - time.monotonic()))
         return not self._writer.is_alive()
 
-    def _put(self, said: Struct, text: str) -> None:
+    def _put(self, record: Struct, text: str) -> None:
         try:
-            self._waiting.put_nowait(self._formed(said, text))
+            self._waiting.put_nowait(self._formed(record, text))
         except queue.Full:
             with self._lock:
                 self._left_out += 1
 
-    def _formed(self, said: Struct, text: str) -> str:
+    def _formed(self, record: Struct, text: str) -> str:
         at = dt.datetime.fromtimestamp(self._clock.now_ms() / 1000, dt.UTC)
         moment = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if self._form == "json":
-            return msgspec.json.encode({"at": moment, **msgspec.structs.asdict(said)}).decode()
+            return msgspec.json.encode({"at": moment, **msgspec.structs.asdict(record)}).decode()
         return f"{moment} {text}"
 
     def _write_all(self) -> None:

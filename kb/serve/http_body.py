@@ -44,9 +44,9 @@ class _Coming:
 class Bodies:
     """Receives the bodies of one server's requests."""
 
-    def __init__(self, said: ServeSettings, folder: Path) -> None:
+    def __init__(self, settings: ServeSettings, folder: Path) -> None:
         """`folder` is where files lie while they are worked on; they have no name there."""
-        self._said = said
+        self._said = settings
         self._folder = folder
         self._files: set[_Coming] = set()
 
@@ -108,7 +108,7 @@ class Bodies:
         if coming.began_s:
             raise _too_slow()
         if len(self._files) >= _FILES_MAX:
-            slow = next((one for one in self._files if one.gives_way(now_s)), None)
+            slow = next((file for file in self._files if file.gives_way(now_s)), None)
             if slow is None:
                 detail = "too many files are handed in at once; try again"
                 raise Refusal(503, "busy", detail, headers=(RETRY_AFTER, _CLOSE))
@@ -155,15 +155,15 @@ def check_length(header: Header, bytes_max: int) -> None:
 
     The connection is kept: what the client sends meanwhile is dropped, so that it hears the answer.
     """
-    said = header("content-length")
-    if said.isdecimal() and int(said) > bytes_max:
+    length = header("content-length")
+    if length.isdecimal() and int(length) > bytes_max:
         raise _too_large(bytes_max)
 
 
-def _check_type(header: Header, wanted: str) -> None:
+def _check_type(header: Header, media_type: str) -> None:
     media = header("content-type").partition(";")[0].strip().lower()
-    if media != wanted:
-        detail = f"the body must be {wanted}"
+    if media != media_type:
+        detail = f"the body must be {media_type}"
         raise Refusal(415, "unsupported_media", detail, headers=(_CLOSE,))
     if header("content-encoding"):
         detail = "the body must not be packed"

@@ -156,16 +156,19 @@ def _is_long(served: Served, request: ContentQuery) -> bool:
 def _content(served: Served, request: ContentQuery, caller: Caller) -> Reply:
     if request.path is not None:
         return json_of(_note(served, request.path, caller.scope))
-    asked = ask.AskRequest(question=request.query or "", k=_SOURCES)
+    ask_request = ask.AskRequest(question=request.query or "", k=_SOURCES)
     if request.mode == "raw":
-        found = ask.run_sources(served.spaces_of(caller), asked, caller.scope)
-        rows = [Content(path=named_in(served, one.path), content=one.content) for one in found]
+        sources = ask.run_sources(served.spaces_of(caller), ask_request, caller.scope)
+        rows = [
+            Content(path=named_in(served, source.path), content=source.content)
+            for source in sources
+        ]
         return json_of(rows)
-    answer = ask.run(served.spaces_of(caller), asked, caller.scope)
+    answer = ask.run(served.spaces_of(caller), ask_request, caller.scope)
     return json_of(
         Answered(
             query=answer.query,
-            sources=tuple(named_in(served, one.source) for one in answer.sources),
+            sources=tuple(named_in(served, source.source) for source in answer.sources),
             answer=answer.answer,
             kind=answer.kind,
             found=answer.found,
@@ -206,25 +209,25 @@ def _job(served: Served, request: JobQuery, caller: Caller) -> Reply:
 
 def job_status(served: Served, ident: str, caller: Caller) -> JobStatus:
     """A job as far as the caller may know. Raises NoJob for one that is not for them to know."""
-    found = job_report(served, ident, caller)
+    job = job_report(served, ident, caller)
     return JobStatus(
-        job_id=found.job_id,
-        status=found.status,
-        kind=found.kind,
-        attempts=found.attempts,
-        path=found.path,
-        commit=found.commit,
-        reason=found.reason,
+        job_id=job.job_id,
+        status=job.status,
+        kind=job.kind,
+        attempts=job.attempts,
+        path=job.path,
+        commit=job.commit,
+        reason=job.reason,
     )
 
 
 def job_report(served: Served, ident: str, caller: Caller) -> JobReport:
     """As `job_status`, with all that is kept of it."""
     with served.app.store.read() as txn:
-        found = report(txn, ident)
-    if not _is_own(found, caller.scope) and not role_allows(caller.role, "admin"):
+        job = report(txn, ident)
+    if not _is_own(job, caller.scope) and not role_allows(caller.role, "admin"):
         raise NoJob(id=ident)
-    return shown_job(served, found, caller.scope)
+    return shown_job(served, job, caller.scope)
 
 
 def _is_own(job: JobReport, scope: Scope) -> bool:

@@ -97,9 +97,9 @@ def queue_state(txn: ReadTxn) -> QueueState:
 
 
 def _events(served: Served, request: EventsQuery, caller: Caller) -> Reply:
-    wanted: Role = "writer" if request.job else "reader" if request.doc else "admin"
-    if not role_allows(caller.role, wanted):
-        raise Refusal(403, "forbidden", f"this wants a token of a {wanted}")
+    role: Role = "writer" if request.job else "reader" if request.doc else "admin"
+    if not role_allows(caller.role, role):
+        raise Refusal(403, "forbidden", f"this wants a token of a {role}")
     with served.app.store.read() as txn:
         for ident in request.doc:
             resolve_doc(txn, ident, caller.scope)
@@ -158,21 +158,21 @@ class Watching:
 
     def _job(self, ident: str) -> _Told:
         try:
-            said = job_status(self._served, ident, self._caller)
+            status = job_status(self._served, ident, self._caller)
         except NoJob:
             if ident not in self._known:
                 raise
             # Those of docs are forgotten when they are done.
-            said = msgspec.structs.replace(self._known[ident], status="done")
-        self._known[ident] = said
-        is_over = said.status in ("done", "failed")
-        return _Told(event="job", ident=ident, said=said, is_over=is_over)
+            status = msgspec.structs.replace(self._known[ident], status="done")
+        self._known[ident] = status
+        is_over = status.status in ("done", "failed")
+        return _Told(event="job", ident=ident, said=status, is_over=is_over)
 
     def _doc(self, txn: ReadTxn, ident: DocId) -> _Told:
         state = self._state(txn, ident)
         indexed = state not in ("pending", "failed", "gone")
-        said = DocState(doc_id=ident, state=state, indexed=indexed)
-        return _Told(event="doc", ident=ident, said=said, is_over=state != "pending")
+        doc_state = DocState(doc_id=ident, state=state, indexed=indexed)
+        return _Told(event="doc", ident=ident, said=doc_state, is_over=state != "pending")
 
     def _state(self, txn: ReadTxn, ident: DocId) -> LedgerState | Literal["failed", "gone"]:
         try:
@@ -186,5 +186,5 @@ class Watching:
         return "failed" if entry.state == "pending" and has_failed else entry.state
 
 
-def _event(name: str, said: object) -> bytes:
-    return f"event: {name}\ndata: ".encode() + msgspec.json.encode(said) + b"\n\n"
+def _event(name: str, record: object) -> bytes:
+    return f"event: {name}\ndata: ".encode() + msgspec.json.encode(record) + b"\n\n"

@@ -61,12 +61,12 @@ class GateOptions(Struct, frozen=True, kw_only=True):
 
     def serves(self, host: str) -> bool:
         """Whether a Host header names this server; else some page's own name points here."""
-        found = _HOST.fullmatch(host.lower())
-        if found is None:
+        parts = _HOST.fullmatch(host.lower())
+        if parts is None:
             return False
-        name = found["name"]
+        name = parts["name"]
         mine = {f"[{self.host}]" if ":" in self.host else self.host, *self.settings.hosts}
-        return name in _LOCAL_HOSTS or name in {one.lower() for one in mine}
+        return name in _LOCAL_HOSTS or name in {host_name.lower() for host_name in mine}
 
 
 class _Request(Struct, kw_only=True):
@@ -232,7 +232,7 @@ class Gate:
             raise Refusal(421, "foreign_host", detail)
         origin = request.header("origin")
         is_known = origin in self._said.origins
-        is_own = origin.lower() in {f"{one}://{hosts[0].lower()}" for one in _SCHEMES}
+        is_own = origin.lower() in {f"{scheme}://{hosts[0].lower()}" for scheme in _SCHEMES}
         is_foreign_page = bool(origin) and not is_own
         if not origin and request.header("sec-fetch-site") == "cross-site":
             # Elsewhere a link may lead to the page, which is framed nowhere and tells of nothing.
@@ -266,20 +266,24 @@ class Gate:
     def _open_route(self, request: _Request) -> Caller | None:
         """An anonymous caller, where the route is for anybody."""
         method = "GET" if request.method == "HEAD" else request.method
-        found = (r for r in self.routes if r.role is None and r.method == method)
-        if any(route.ids(request.path) is not None for route in found):
+        open_routes = (r for r in self.routes if r.role is None and r.method == method)
+        if any(route.ids(request.path) is not None for route in open_routes):
             return Caller(scope=Scope(user=None), role="reader")
         return None
 
     def _caller(self, request: _Request) -> Caller:
         with self._served.app.store.read() as txn:
-            known = tokens.list_tokens(txn)
-        is_open = self._options.own_token is None and not known and self._options.is_loopback
+            all_tokens = tokens.list_tokens(txn)
+        is_open = self._options.own_token is None and not all_tokens and self._options.is_loopback
         if request.is_own or is_open or self._is_operator(request):
             request.user = OPERATOR.user
             return Caller(scope=OPERATOR, role="admin", holds=self._holds(request, OPERATOR))
         scheme, _, secret = request.header("authorization").partition(" ")
-        token = tokens.find_by_secret(known, secret.strip()) if scheme.lower() == "bearer" else None
+        token = (
+            tokens.find_by_secret(all_tokens, secret.strip())
+            if scheme.lower() == "bearer"
+            else None
+        )
         if token is None:
             challenge = ("www-authenticate", 'Bearer realm="kb"')
             detail = "this wants a token: `kb token own` prints yours, `kb token add` makes others"

@@ -46,13 +46,13 @@ def link_routes() -> tuple[Route, ...]:
     )
 
 
-def _opened(served: Served, asked: OpenInput, _: Caller) -> Reply:
-    cookie = served.sessions.opened(asked.link)
+def _opened(served: Served, request: OpenInput, _: Caller) -> Reply:
+    cookie = served.sessions.opened(request.link)
     if cookie is None:
         detail = "this link was used or is too old; `kb token link` prints another"
         raise Refusal(404, "link_used", detail)
-    said = f"{served.cookie}={cookie}; Path=/; HttpOnly; SameSite=Strict"
-    headers = (("location", PAGE), ("set-cookie", said), *PAGE_HEADERS)
+    header = f"{served.cookie}={cookie}; Path=/; HttpOnly; SameSite=Strict"
+    headers = (("location", PAGE), ("set-cookie", header), *PAGE_HEADERS)
     return Reply(status=303, media=_HTML, headers=headers)
 
 

@@ -34,15 +34,15 @@ def openapi_route(others: Iterable[Route]) -> Route:
 
 def described(routes: Iterable[Route]) -> dict[str, Any]:
     """An OpenAPI 3.1 document."""
-    known = tuple(routes)
+    all_routes = tuple(routes)
     types: list[Any] = [Problem]
-    for route in known:
+    for route in all_routes:
         types += [route.input] if route.has_json and not route.schema else []
         types += route.outputs
     shown, records = msgspec.json.schema_components(types, ref_template=_AT)
     schema_of: _Schemas = dict(zip(types, shown, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for route in known:
+    for route in all_routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schema_of)
     return {
         "openapi": "3.1.0",
@@ -60,21 +60,21 @@ def _operation(route: Route, schema_of: _Schemas) -> dict[str, Any]:
     problem = {"description": "A problem.", "content": {PROBLEM: {"schema": schema_of[Problem]}}}
     answer: dict[str, Any] = {"description": "The answer."}
     if route.outputs:
-        schemas = [schema_of[one] for one in route.outputs]
+        schemas = [schema_of[output] for output in route.outputs]
         answer["content"] = {JSON: {"schema": {"anyOf": schemas} if schemas[1:] else schemas[0]}}
     elif route.media != JSON:
         answer["content"] = {route.media: {"schema": {"type": "string"}}}
     responses = {str(status): problem for status in _problems(route)} | {str(route.status): answer}
     if route.method == "GET" and route.media != EVENTS:
         responses["304"] = {"description": "It is as the reader has it already."}
-    said: dict[str, Any] = {"summary": route.summary, "responses": responses}
+    operation: dict[str, Any] = {"summary": route.summary, "responses": responses}
     if route.role is None:
-        said["security"] = []
+        operation["security"] = []
     if parameters := list(_parameters(route)):
-        said["parameters"] = parameters
+        operation["parameters"] = parameters
     if route.method == "POST":
-        said["requestBody"] = _body(route, schema_of)
-    return said
+        operation["requestBody"] = _body(route, schema_of)
+    return operation
 
 
 def _problems(route: Route) -> Iterable[int]:
@@ -106,12 +106,12 @@ def _parameters(route: Route) -> Iterable[dict[str, Any]]:
     if route.input is None or route.has_json:
         return
     shown = {field: name for name, field in route.names}
-    wanted = {field.name for field in msgspec.structs.fields(route.input) if field.required}
+    required = {field.name for field in msgspec.structs.fields(route.input) if field.required}
     for field, schema in properties_of(route.input).items():
         in_path = f"{{{field}}}" in route.steps
         yield {
             "name": shown.get(field, field),
             "in": "path" if in_path else "query",
-            "required": field in wanted,
+            "required": field in required,
             "schema": schema,
         }

@@ -72,9 +72,17 @@ class Notes(Struct, frozen=True, kw_only=True):
 
 def operation_routes() -> tuple[Route, ...]:
     """The routes to every operation."""
-    addresses = [one for operation in OPERATIONS for one in operation.addresses]
+    addresses = [
+        operation_or_address
+        for operation in OPERATIONS
+        for operation_or_address in operation.addresses
+    ]
     return (
-        *(_tool_route(one, one.tool) for one in OPERATIONS if one.tool is not None),
+        *(
+            _tool_route(operation_or_address, operation_or_address.tool)
+            for operation_or_address in OPERATIONS
+            if operation_or_address.tool is not None
+        ),
         *(_address_route(address) for address in addresses),
         _NOTES,
         *(_command_route(operation) for operation in OPERATIONS),
@@ -111,8 +119,8 @@ def _address_route(address: Address) -> Route:
         if not address.tells_spaces or not isinstance(result, address.result):
             return json_of(result)
         readable = served.spaces_of(caller).names
-        told = told_spaces(address.result)
-        return json_of(told(**msgspec.structs.asdict(result), spaces=readable))
+        with_spaces = told_spaces(address.result)
+        return json_of(with_spaces(**msgspec.structs.asdict(result), spaces=readable))
 
     result = told_spaces(address.result) if address.tells_spaces else address.result
     return Route(
@@ -188,7 +196,7 @@ def _with_fields(record: type[Struct], suffix: str, *fields: tuple[str, Any, Any
 
 
 def _notes(served: Served, request: NotesRequest, caller: Caller) -> Reply:
-    wanted = list_docs.ListDocsRequest(
+    list_request = list_docs.ListDocsRequest(
         tags=request.tags,
         kinds=("notebook",),
         limit=request.limit,
@@ -196,7 +204,7 @@ def _notes(served: Served, request: NotesRequest, caller: Caller) -> Reply:
         max_tokens=_NOTES_TOKENS,
     )
     # Of the server's own notebook alone, for `/content` reads no other.
-    page = list_docs.run(served.spaces, wanted, caller.scope)
+    page = list_docs.run(served.spaces, list_request, caller.scope)
     rows = tuple(
         ListedNote(
             path=named_in(served, doc.source),

@@ -58,10 +58,10 @@ def page_routes() -> tuple[Route, ...]:
     def index(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  the same for all
         return files[_INDEX]
 
-    def part(served: Served, asked: PageInput, caller: Caller) -> Reply:  # noqa: ARG001
-        if asked.name not in files:
+    def part(served: Served, request: PageInput, caller: Caller) -> Reply:  # noqa: ARG001
+        if request.name not in files:
             raise Refusal(404, "not_found", "the page has no such part")
-        return files[asked.name]
+        return files[request.name]
 
     return (
         Route(

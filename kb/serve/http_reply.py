@@ -119,8 +119,8 @@ def tagged(reply: Reply, if_none_match: str) -> Reply:
     """
     tag = f'W/"{sha256_hex(reply.body)[:_ETAG_HEX]}"'
     headers = (*reply.headers, ("etag", tag), ("cache-control", "private, no-cache"))
-    known = {one.strip().removeprefix("W/") for one in if_none_match.split(",")}
-    if "*" in known or tag.removeprefix("W/") in known:
+    tags = {etag.strip().removeprefix("W/") for etag in if_none_match.split(",")}
+    if "*" in tags or tag.removeprefix("W/") in tags:
         return Reply(status=304, media=reply.media, headers=headers)
     return Reply(status=reply.status, body=reply.body, media=reply.media, headers=headers)
 
@@ -135,8 +135,8 @@ def packed(reply: Reply, accept_encoding: str) -> Reply:
 
 
 def _takes_gzip(accept_encoding: str) -> bool:
-    for one in accept_encoding.split(","):
-        name, _, weight = one.partition(";")
+    for coding in accept_encoding.split(","):
+        name, _, weight = coding.partition(";")
         if name.strip().lower() in ("gzip", "*"):
             return weight.replace(" ", "").lower() not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False

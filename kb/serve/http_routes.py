@@ -56,11 +56,11 @@ class Served(Struct, frozen=True, kw_only=True):
         Raises Refusal for any other space, hidden or not there, in the same words.
         """
         mine = self.every if caller.scope.operator else self.spaces
-        found = mine if space == "all" else mine.only(space)
-        if found is None:
+        readable = mine if space == "all" else mine.only(space)
+        if readable is None:
             detail = f"you read no {space} space here; without `space` all that you read is meant"
             raise Refusal(400, "no_such_space", detail, field="space")
-        return found
+        return readable
 
     def asked_by(
         self, caller: Caller, space: SpaceAsked | None = "all", *, or_own: bool = False
@@ -94,12 +94,12 @@ class Upload(Struct, frozen=True, kw_only=True):
 Run = Callable[[Served, Any, Caller], Reply]
 
 
-def has_model(served: Served, asked: object) -> bool:  # noqa: ARG001  whatever is asked of it
+def has_model(served: Served, request: object) -> bool:  # noqa: ARG001  whatever is asked of it
     """Whether a question is put to a language model here."""
     return served.every.has_model
 
 
-def never(served: Served, asked: object) -> bool:  # noqa: ARG001  whatever is asked of it
+def never(served: Served, request: object) -> bool:  # noqa: ARG001  whatever is asked of it
     """Whether it waits for nobody else: it never does."""
     return False
 
@@ -153,28 +153,28 @@ class Route(Struct, frozen=True, kw_only=True):
         parts = path.split("/")
         if len(parts) != len(self.steps):
             return None
-        found: dict[str, str] = {}
+        ids_by_name: dict[str, str] = {}
         for step, part in zip(self.steps, parts, strict=True):
             if step.startswith("{") and part:
-                found[step[1:-1]] = part
+                ids_by_name[step[1:-1]] = part
             elif step != part:
                 return None
-        return found
+        return ids_by_name
 
     def request(self, ids: Mapping[str, str], query: str, body: bytes) -> Any:
         """What is asked, typed. Raises Refusal, which names the parameter or the field."""
         if self.has_json:
             return _from_body(None if self.is_raw else self.input, body)
-        given = _parsed(query)
-        return _from_query(self.input, ids, given, dict(self.names)) if self.input else None
+        parsed = _parsed(query)
+        return _from_query(self.input, ids, parsed, dict(self.names)) if self.input else None
 
 
 @functools.cache
 def properties_of(record: type[Struct]) -> dict[str, Any]:
     """The JSON Schema of each field of a record that no other is referred to by."""
     schema = msgspec.json.schema(record)["$defs"][record.__name__]
-    found: dict[str, Any] = schema["properties"]
-    return found
+    properties: dict[str, Any] = schema["properties"]
+    return properties
 
 
 @functools.cache
@@ -196,12 +196,12 @@ def _parsed(query: str) -> Mapping[str, Sequence[str]]:
 def _from_query(
     record: type[Struct],
     ids: Mapping[str, str],
-    given: Mapping[str, Sequence[str]],
+    query: Mapping[str, Sequence[str]],
     fields: Mapping[str, str],
 ) -> Struct:
     said: dict[str, object] = dict(ids)
     known = {field for field in properties_of(record) if field not in fields.values()} | set(fields)
-    for name, values in given.items():
+    for name, values in query.items():
         if name not in known or name in ids:
             raise Refusal(422, "invalid_input", f"no parameter {name[:64]!r} here", field=name[:64])
         field = fields.get(name, name)
@@ -234,11 +234,11 @@ def _from_body(record: type[Struct] | None, body: bytes) -> object:
         raise refusal_of(failed("invalid_input", str(error))) from error
 
 
-def answered(found: Struct | Failed) -> Reply:
+def answered(result: Struct | Failed) -> Reply:
     """What a tool said. Raises Refusal for an error."""
-    if isinstance(found, Failed):
-        raise refusal_of(found)
-    return json_of(found)
+    if isinstance(result, Failed):
+        raise refusal_of(result)
+    return json_of(result)
 
 
 def run(route: Route, served: Served, request: Any, caller: Caller) -> Reply:

@@ -80,18 +80,18 @@ def all_routes() -> tuple[Route, ...]:
     return (*routes, openapi_route(routes))
 
 
-def bound(said: ServeSettings, *, has_tokens: bool) -> tuple[socket.socket, bool]:
+def bound(settings: ServeSettings, *, has_tokens: bool) -> tuple[socket.socket, bool]:
     """A socket that listens, and whether only this machine reaches it.
 
     Raises UsageError for a place that others reach while there is no token, and where the place
     cannot be had.
     """
-    host, port = said.host, said.port
+    host, port = settings.host, settings.port
     try:
-        found = socket.getaddrinfo(
+        addresses = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_ADDRCONFIG
         )
-        family, kind, proto, _, address = found[0]
+        family, kind, proto, _, address = addresses[0]
         is_loopback = ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback
         if not is_loopback and not has_tokens:
             raise UsageError(
@@ -165,10 +165,10 @@ class _Running:
     ) -> None:
         """Of the listeners the first is the one whose address is told."""
         self._listeners = listeners
-        app, said = spaces.first, options.settings
+        app, settings = spaces.first, options.settings
         self._executors = CallExecutors(
-            short=CallExecutor(_THREADS, said.concurrency_max),
-            long=CallExecutor(said.long_max, said.long_max),
+            short=CallExecutor(_THREADS, settings.concurrency_max),
+            long=CallExecutor(settings.long_max, settings.long_max),
         )
         self._pool = app.pool()
         self._pushing = app.notebook.pushing
@@ -192,7 +192,7 @@ class _Running:
         gate = Gate(all_routes(), served, options, metrics, self._executors, lines, streams)
         self._server = self._uvicorn(gate, streams, options.settings)
 
-    def _uvicorn(self, gate: Gate, streams: Streams, said: ServeSettings) -> Any:
+    def _uvicorn(self, gate: Gate, streams: Streams, settings: ServeSettings) -> Any:
         import uvicorn
 
         from kb.serve.http_protocol import Deadlines, TimedProtocol
@@ -202,7 +202,9 @@ class _Running:
         quiet.propagate = False
         quiet.addHandler(logging.NullHandler())
         deadlines = Deadlines(
-            head_s=said.head_s, unread_s=said.unread_s, connections_max=said.connections_max
+            head_s=settings.head_s,
+            unread_s=settings.unread_s,
+            connections_max=settings.connections_max,
         )
         protocol = functools.partial(TimedProtocol, deadlines)
         config = uvicorn.Config(
@@ -216,9 +218,9 @@ class _Running:
             server_header=False,
             proxy_headers=False,
             backlog=_BACKLOG,
-            timeout_keep_alive=said.idle_s,
+            timeout_keep_alive=settings.idle_s,
             timeout_graceful_shutdown=_REQUESTS_S,
-            h11_max_incomplete_event_size=said.header_bytes_max,
+            h11_max_incomplete_event_size=settings.header_bytes_max,
         )
 
         class Server(uvicorn.Server):
@@ -238,8 +240,8 @@ class _Running:
         """Answer until a signal comes."""
         # A background job, which a shell starts with SIGINT ignored, goes on ignoring it.
         taken = [signal.SIGTERM, signal.SIGINT]
-        taken = [one for one in taken if signal.getsignal(one) is not signal.SIG_IGN]
-        before = {one: signal.signal(one, self._end) for one in taken}
+        taken = [number for number in taken if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self._end) for number in taken}
         self._pool.start(recovers=True)
         told(_address(self._listeners[0]), f"/open/{self._link()}" if self._link else None)
         try:
@@ -249,8 +251,8 @@ class _Running:
             is_quiet = self._pool.shutdown(wait_s=_WORKERS_S)
             is_quiet = self._executors.close(_CALLS_S) and is_quiet
             is_quiet = self._changes.close(_CALLS_S) and is_quiet
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            for number, handler in before.items():
+                signal.signal(number, handler)
         return Ended(by=self._by, is_quiet=is_quiet)
 
     def _end(self, number: int, _: FrameType | None) -> None:

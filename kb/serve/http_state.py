@@ -146,8 +146,8 @@ def state_routes() -> tuple[Route, ...]:
 
 def _sources(served: Served, request: ListInput, caller: Caller) -> Reply:
     with served.app.store.read() as txn:
-        found = [origin for origin in list_origins(txn) if _is_seen(origin, caller.scope)]
-    return json_of(Sources(sources=tuple(found[: request.limit]), total=len(found)))
+        origins_seen = [origin for origin in list_origins(txn) if _is_seen(origin, caller.scope)]
+    return json_of(Sources(sources=tuple(origins_seen[: request.limit]), total=len(origins_seen)))
 
 
 def _is_seen(origin: Origin, scope: Scope) -> bool:
@@ -158,8 +158,8 @@ def _is_seen(origin: Origin, scope: Scope) -> bool:
 
 def _jobs(served: Served, request: JobsInput, caller: Caller) -> Reply:
     with served.app.store.read() as txn:
-        found = reports(txn, request.limit, request.state)
-    return json_of(Jobs(jobs=tuple(shown_job(served, one, caller.scope) for one in found)))
+        jobs = reports(txn, request.limit, request.state)
+    return json_of(Jobs(jobs=tuple(shown_job(served, job, caller.scope) for job in jobs)))
 
 
 def _job(served: Served, request: JobQuery, caller: Caller) -> Reply:
@@ -203,12 +203,12 @@ def _shown_commit(served: Served, row: Logged, scope: Scope) -> Logged:
 
 
 def _stats(served: Served, _: Any, caller: Caller) -> Reply:
-    found = counted(served.app)
+    stats = counted(served.app)
     if not caller.scope.operator:
         # Where the home lies, and what it is pushed to, is for whoever is there.
-        letters = [structs.replace(one, doc_id="", reason="") for one in found.dead_letters]
-        found = structs.replace(found, home="", push=None, dead_letters=letters)
-    return json_of(found)
+        letters = [structs.replace(letter, doc_id="", reason="") for letter in stats.dead_letters]
+        stats = structs.replace(stats, home="", push=None, dead_letters=letters)
+    return json_of(stats)
 
 
 def _me(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  the caller is the answer

@@ -142,16 +142,18 @@ def _add(served: Served, request: DocInput, caller: Caller) -> Reply:
 
 
 def _add_file(served: Served, upload: Upload, caller: Caller) -> Reply:
-    said: FileQuery = upload.said
+    query: FileQuery = upload.said
     ingest_options = IngestOptions(
-        title=said.title,
-        tags=said.tags or None,
-        visibility=said.visibility,
+        title=query.title,
+        tags=query.tags or None,
+        visibility=query.visibility,
         owner=owner_of(caller.scope),
     )
     with upload.file:
         try:
-            return json_of(add_file(served.app, upload.file, said.name, ingest_options, said.place))
+            return json_of(
+                add_file(served.app, upload.file, query.name, ingest_options, query.place)
+            )
         except SourceError as error:
             raise _not_taken_in(error) from error
 

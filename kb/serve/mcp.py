@@ -81,13 +81,13 @@ def _known(spaces: Spaces, scope: Scope) -> str:
     """What is learned of topics, for the instructions; empty where there is nothing."""
     limits = LearnLimits(answer_bytes_max=KNOWLEDGE_BYTES_MAX)
     try:
-        found = knowledge_section(spaces.topics(scope), limits, with_tool=False)
+        section = knowledge_section(spaces.topics(scope), limits, with_tool=False)
     except ConfigError:
         logger.warning("the topics cannot be read, so the instructions say nothing of them")
         return ""
-    if not found.text:
+    if not section.text:
         return ""
-    return _KNOWN + found.text + (_MORE if found.is_cut else "")
+    return _KNOWN + section.text + (_MORE if section.is_cut else "")
 
 
 class _Handlers:
@@ -119,12 +119,12 @@ class _Handlers:
         def work() -> tuple[bytes, bool]:
             tool = self._writers.get(params.name)
             if tool is not None:
-                given = answer_by(tool, arguments, self._spaces, self._scope)
+                result = answer_by(tool, arguments, self._spaces, self._scope)
             else:
-                given = answer(params.name, arguments, self._spaces, self._scope)
+                result = answer(params.name, arguments, self._spaces, self._scope)
             # The bytes of kb.operations.table.call: equal calls on an equal store give equal ones.
-            text = msgspec.json.encode(given, order="deterministic")
-            return text, isinstance(given, Failed)
+            text = msgspec.json.encode(result, order="deterministic")
+            return text, isinstance(result, Failed)
 
         text, is_error = await self._done(work)
         return types.CallToolResult(
@@ -244,10 +244,10 @@ class _Refused(Exception):
         super().__init__(failed.error.message)
 
 
-def _whole(found: "T | Failed") -> T:
-    if isinstance(found, Failed):
-        raise _Refused(found)
-    return found
+def _whole(result: "T | Failed") -> T:
+    if isinstance(result, Failed):
+        raise _Refused(result)
+    return result
 
 
 def _described(tool: Tool) -> "types.Tool":

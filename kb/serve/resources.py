@@ -53,19 +53,19 @@ def listed(spaces: Spaces, cursor: str | None, scope: Scope) -> Page | Failed:
     """
     if cursor is not None and cursor.startswith(SUBJECT):
         return _subjects(spaces, cursor, scope)
-    asked = {"limit": PAGE_ROWS, "cursor": cursor}
-    found = answer("kb_list_docs", asked, spaces, scope)
-    if isinstance(found, Failed):
-        return found
-    assert isinstance(found, DocsPage)
-    if not found.docs:
+    arguments = {"limit": PAGE_ROWS, "cursor": cursor}
+    page = answer("kb_list_docs", arguments, spaces, scope)
+    if isinstance(page, Failed):
+        return page
+    assert isinstance(page, DocsPage)
+    if not page.docs:
         return _subjects(spaces, SUBJECT, scope)
     rows = tuple(
         Resource(uri=f"{DOC}{doc.doc_id}", name=doc.title, description=doc.source)
-        for doc in found.docs
+        for doc in page.docs
     )
     after = SUBJECT if topics_of(spaces, scope) else None
-    return Page(resources=rows, next_cursor=found.next_cursor or after)
+    return Page(resources=rows, next_cursor=page.next_cursor or after)
 
 
 def read(spaces: Spaces, uri: str, scope: Scope) -> Text | Failed:
@@ -75,11 +75,11 @@ def read(spaces: Spaces, uri: str, scope: Scope) -> Text | Failed:
     ident = uri.removeprefix(DOC)
     if ident == uri or not ident.startswith("d"):
         raise NotFound(id=uri)
-    found = answer("kb_fetch", {"id": ident, "max_tokens": _TOKENS_MAX}, spaces, scope)
-    if isinstance(found, Failed):
-        return found
-    assert isinstance(found, FetchedText)
-    return Text(text=found.text, truncated=found.truncated)
+    doc = answer("kb_fetch", {"id": ident, "max_tokens": _TOKENS_MAX}, spaces, scope)
+    if isinstance(doc, Failed):
+        return doc
+    assert isinstance(doc, FetchedText)
+    return Text(text=doc.text, truncated=doc.truncated)
 
 
 def topics_of(spaces: Spaces, scope: Scope) -> tuple[Topic, ...]:
@@ -119,12 +119,12 @@ def _read_subject(spaces: Spaces, uri: str, scope: Scope) -> Text:
             subjects = read_contents(topic, _LIMITS.entries_max).subjects
         except SourceError:
             break
-        wanted = [
-            SubjectRequest(subject=one, by_name=True)
-            for one in subjects
-            if one.slug == slug and not one.problem
+        requests = [
+            SubjectRequest(subject=subject, by_name=True)
+            for subject in subjects
+            if subject.slug == slug and not subject.problem
         ]
-        loaded = load(topic, wanted, _LIMITS, bare=True, may_cut=True)
+        loaded = load(topic, requests, _LIMITS, bare=True, may_cut=True)
         if loaded.subjects:
             return Text(text=loaded.text, truncated=loaded.truncated)
     raise NotFound(id=uri)

@@ -34,9 +34,9 @@ class Sessions:
     def opened(self, secret: str) -> str | None:
         """The cookie that a link becomes; None for one that was used, is too old, or never was."""
         shown = secret.encode()
-        known = [one for one in list(self._links) if hmac.compare_digest(one.encode(), shown)]
-        end_s = self._links.pop(known[0], 0.0) if known else 0.0
-        if end_s < self._now_s() or not known:
+        matches = [link for link in list(self._links) if hmac.compare_digest(link.encode(), shown)]
+        end_s = self._links.pop(matches[0], 0.0) if matches else 0.0
+        if end_s < self._now_s() or not matches:
             return None
         cookie = self._draw(_SECRET_BYTES).hex()
         self._cookies = [*self._cookies, cookie][-_SESSIONS_MAX:]
@@ -45,12 +45,12 @@ class Sessions:
     def holds(self, cookie: str) -> bool:
         """Whether a cookie is one of these; it takes as long for each, and for none."""
         shown = cookie.encode("utf-8", "replace")
-        found = [one for one in self._cookies if hmac.compare_digest(one.encode(), shown)]
-        return bool(found)
+        matches = [one for one in self._cookies if hmac.compare_digest(one.encode(), shown)]
+        return bool(matches)
 
 
 def cookie_named(header: str, name: str) -> str:
     """The value of a cookie in a Cookie header; empty where it is not there, or twice."""
     parts = (part.strip().partition("=") for part in header.split(";"))
-    found = [value for key, _, value in parts if key == name]
-    return found[0] if len(found) == 1 else ""
+    values = [value for key, _, value in parts if key == name]
+    return values[0] if len(values) == 1 else ""

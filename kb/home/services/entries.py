@@ -46,11 +46,11 @@ def collect(store: Store, origin: Origin, folder: Path, file_bytes_max: int) -> 
         )
     root = Path(os.path.realpath(folder))
     seen = list(walk(root, _EXTENSIONS)) if root.is_dir() else []
-    found = [one.path for one in seen if isinstance(one, WalkedFile)]
-    passed = tuple(one for one in seen if isinstance(one, SkippedFile))
-    lost = [one.path for one in passed if one.failed]
+    paths = [walked.path for walked in seen if isinstance(walked, WalkedFile)]
+    passed = tuple(walked for walked in seen if isinstance(walked, SkippedFile))
+    lost = [walked.path for walked in passed if walked.failed]
     members: dict[Lsid, CollectionMember] = {}
-    for path in found[:_FILES_MAX]:
+    for path in paths[:_FILES_MAX]:
         try:
             data, _ = read_file(path, file_bytes_max, store.clock.now_ms(), listed=True)
         except SourceError:
@@ -67,8 +67,8 @@ def collect(store: Store, origin: Origin, folder: Path, file_bytes_max: int) -> 
         text_prefix=_below(root),
         members=tuple(members.values()),
         skipped=passed,
-        unreadable=_docs_at(store, lost) | {file_lsid(one.path) for one in passed},
-        problem=f"over {_FILES_MAX:,} files in {root}" if len(found) > _FILES_MAX else None,
+        unreadable=_docs_at(store, lost) | {file_lsid(walked.path) for walked in passed},
+        problem=f"over {_FILES_MAX:,} files in {root}" if len(paths) > _FILES_MAX else None,
     )
 
 
@@ -87,11 +87,11 @@ def member_at(
         data, _ = read_file(path, file_bytes_max, store.clock.now_ms())
     except SourceError:
         return None
-    said = parse(clean_text(decode_text(data)[0]))
-    if not isinstance(said, Entry):
+    entry = parse(clean_text(decode_text(data)[0]))
+    if not isinstance(entry, Entry):
         return None
-    holder = holder_of(store, said.meta.zettel_id)
-    return of_entry(path, said) if holder in (None, path) else None
+    holder = holder_of(store, entry.meta.zettel_id)
+    return of_entry(path, entry) if holder in (None, path) else None
 
 
 def write_new(store: Store, folder: Path, entry: Entry) -> Path:
@@ -131,16 +131,16 @@ def holder_of(store: Store, zettel_id: str) -> Path | None:
 
 
 def _member(path: Path, text: str, members: dict[Lsid, CollectionMember]) -> CollectionMember:
-    said = parse(text)
-    if not isinstance(said, Entry):
-        wrong = "; ".join(f"line {fault.line}: {fault.detail}" for fault in said)
+    entry = parse(text)
+    if not isinstance(entry, Entry):
+        wrong = "; ".join(f"line {fault.line}: {fault.detail}" for fault in entry)
         return _text(path, wrong)
-    member = of_entry(path, said)
+    member = of_entry(path, entry)
     first = members.get(member.lsid)
     if first is None:
         return member
     owner = display_name(first.path)
-    return _text(path, f"line {id_line(text)}: {said.meta.zettel_id} is the id of {owner} already")
+    return _text(path, f"line {id_line(text)}: {entry.meta.zettel_id} is the id of {owner} already")
 
 
 def of_entry(path: Path, entry: Entry, ready: PrecomputedChunks | None = None) -> CollectionMember:
@@ -165,10 +165,10 @@ def _docs_at(store: Store, lost: list[Path]) -> frozenset[Lsid]:
         return frozenset()
     with store.read() as txn:
         numbers = [no for kind in ("entry", "file") for no in docs.with_facet(txn, "kind", kind)]
-        known = [doc for no in numbers if (doc := docs.latest(txn, no))]
+        latest_docs = [doc for no in numbers if (doc := docs.latest(txn, no))]
     return frozenset(
         doc.place
-        for doc in known
+        for doc in latest_docs
         if any(_file_of(doc.source).is_relative_to(path) for path in lost)
     )
 

@@ -32,9 +32,9 @@ class SharedModels:
     def made(self, choice: EmbedderChoice, threads: int) -> Embedder:
         """The model that a choice names; `threads` as in `make_embedder`. Raises ModelMissing."""
         with self._lock:
-            known = self._made.get((choice, threads))
-            if known is None:
-                known = self._made[choice, threads] = make_embedder(
+            embedder = self._made.get((choice, threads))
+            if embedder is None:
+                embedder = self._made[choice, threads] = make_embedder(
                     choice.kind,
                     model=choice.model,
                     threads=threads,
@@ -42,7 +42,7 @@ class SharedModels:
                     passage_prefix=choice.passage_prefix,
                     scripts=choice.scripts,
                 )
-            return known
+            return embedder
 
     def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":
         """What `Embedder.embed_query` gives, of the last text without asking the model again."""
@@ -78,9 +78,9 @@ class HomeModels:
     def in_use(self) -> EmbedderSet:
         """The home's models; one that has none would begin with what the settings ask for."""
         with self._store.read() as txn:
-            known = embedders.in_use(txn)
-        if known is not None:
-            return known
+            stored = embedders.in_use(txn)
+        if stored is not None:
+            return stored
         asked = self.asked()
         return EmbedderSet(active=self.described(asked), settings=asked)
 
@@ -93,19 +93,19 @@ class HomeModels:
         from kb.search.index import DenseIndex
 
         with self._lock:
-            known = self.in_use()
-            embedder = self._opened(known.active)
+            in_use = self.in_use()
+            embedder = self._opened(in_use.active)
             if self._active is None or self._active.index.fingerprint != embedder.fingerprint:
                 # A search that still runs may hold the one before: it is let go, not closed.
-                said = self._settings.index
+                index = self._settings.index
                 dense = DenseIndex(
                     self._dense_folder,
                     embedder.fingerprint,
                     embedder.dim,
-                    mode=said.dense_mode,
-                    crossover_rows=said.crossover_rows,
+                    mode=index.dense_mode,
+                    crossover_rows=index.crossover_rows,
                 )
-                warning = self._warning(known)
+                warning = self._warning(in_use)
                 self._active = DenseBackend(embedder=embedder, index=dense, warning=warning)
             return self._active
 
@@ -116,8 +116,8 @@ class HomeModels:
     def next(self) -> Embedder | None:
         """The model whose vectors are being made, or None. Raises ModelMissing."""
         with self._lock:
-            wanted = self.in_use().next
-            return self._opened(wanted) if wanted else None
+            described = self.in_use().next
+            return self._opened(described) if described else None
 
     def described(self, choice: EmbedderChoice) -> EmbedderSpec:
         """What a choice names now. Raises ModelMissing where it names nothing."""
@@ -133,21 +133,21 @@ class HomeModels:
         from kb.intake.worker.embedders import begin_change
         from kb.search.index import folder_name, remove_vectors
 
-        wanted = self.described(choice or self.asked())
-        if wanted.fingerprint != self.in_use().active.fingerprint:
+        described = self.described(choice or self.asked())
+        if described.fingerprint != self.in_use().active.fingerprint:
             # What is there of an earlier time was not told of what changed since.
-            remove_vectors(self._dense_folder / folder_name(wanted.fingerprint))
-        return begin_change(self._store, wanted, self.asked())
+            remove_vectors(self._dense_folder / folder_name(described.fingerprint))
+        return begin_change(self._store, described, self.asked())
 
     def asked(self) -> EmbedderChoice:
         """The model that the settings ask for."""
-        said = self._settings.embed
+        embed = self._settings.embed
         return EmbedderChoice(
-            kind=said.kind,
-            model=said.model,
-            query_prefix=said.query_prefix,
-            passage_prefix=said.passage_prefix,
-            scripts=said.scripts,
+            kind=embed.kind,
+            model=embed.model,
+            query_prefix=embed.query_prefix,
+            passage_prefix=embed.passage_prefix,
+            scripts=embed.scripts,
         )
 
     def close(self) -> None:
@@ -167,13 +167,13 @@ class HomeModels:
     def _made(self, choice: EmbedderChoice) -> Embedder:
         return self._shared.made(choice, self._settings.embed.threads)
 
-    def _warning(self, known: EmbedderSet) -> str | None:
-        asked = self.asked()
-        if asked in (known.settings, *(one.choice for one in known.retained)):
+    def _warning(self, stored: EmbedderSet) -> str | None:
+        choice = self.asked()
+        if choice in (stored.settings, *(retained.choice for retained in stored.retained)):
             return None
         return (
-            f"the settings ask for the model {_name(asked)}, and this home is embedded by "
-            f"{_name(known.active.choice)}; `kb embedder set` changes it"
+            f"the settings ask for the model {_name(choice)}, and this home is embedded by "
+            f"{_name(stored.active.choice)}; `kb embedder set` changes it"
         )
 
 

@@ -52,13 +52,13 @@ _EXTENSIONS = ("md",)
 _LIKE_HITS = 10
 
 
-def folder_of(paths: HomePaths, said: NotebookSettings) -> Path:
+def folder_of(paths: HomePaths, settings: NotebookSettings) -> Path:
     """The notebook's folder, by its real path; it may not be there.
 
     Raises NotebookUnfit for a project's that leads out of its `.kb`. An absolute path is the user's
     own word, for no settings of a project may say one.
     """
-    named = os.path.expanduser(said.path) if said.path else paths.notebook.name
+    named = os.path.expanduser(settings.path) if settings.path else paths.notebook.name
     real = Path(os.path.realpath(paths.root / named))
     is_bound = paths.root.name == PROJECT_FOLDER and not os.path.isabs(named)
     if is_bound and Path(os.path.realpath(paths.root)) not in real.parents:
@@ -70,10 +70,10 @@ def folder_of(paths: HomePaths, said: NotebookSettings) -> Path:
     return real
 
 
-def folder_if_fit(paths: HomePaths, said: NotebookSettings) -> Path | None:
+def folder_if_fit(paths: HomePaths, settings: NotebookSettings) -> Path | None:
     """As `folder_of`; None where that refuses, for what has other things to do."""
     try:
-        return folder_of(paths, said)
+        return folder_of(paths, settings)
     except NotebookUnfit:
         return None
 
@@ -202,9 +202,9 @@ class HomeNotebook:
     def _go_together(self, paths: Collection[str]) -> bool:
         """Whether notes are of one person, and for the same eyes."""
         with self._store.read() as txn:
-            found = [docs.latest_of(txn, file_lsid(self.root / path)) for path in paths]
+            latest = [docs.latest_of(txn, file_lsid(self.root / path)) for path in paths]
         mine = (LOCAL_USER, audience_of("private", LOCAL_USER))
-        return len({(doc.owner, doc.audience) if doc else mine for doc in found}) == 1
+        return len({(doc.owner, doc.audience) if doc else mine for doc in latest}) == 1
 
     @functools.cached_property
     def _pusher(self) -> "tuple[Pusher, Sender]":
@@ -245,8 +245,8 @@ class HomeNotebook:
 
     def push_report(self) -> "PushReport | None":
         """How the last push to the `origin` there is now went; None before the first."""
-        found = self._pusher[0].report()
-        return self._told(found) if found else None
+        push = self._pusher[0].report()
+        return self._told(push) if push else None
 
     def _told(self, report: "PushReport") -> "PushReport":
         # Nothing is tried again by itself where the settings do not say so.
@@ -308,20 +308,26 @@ class HomeNotebook:
         folder = folder_if_fit(self._paths, self._settings)
         for origin in declared(folder, self._store.clock.now_ms()):
             with self._store.read() as txn:
-                known = [one for one in origins.list_origins(txn) if one.kind == "notebook"]
-            if all(one.origin_id != origin.origin_id for one in known):
+                notebooks = [
+                    notebook_origin
+                    for notebook_origin in origins.list_origins(txn)
+                    if notebook_origin.kind == "notebook"
+                ]
+            if all(notebook_origin.origin_id != origin.origin_id for notebook_origin in notebooks):
                 origins.register(self._store, origin)
-            for one in known:
-                if one.origin_id != origin.origin_id:
-                    self._leave(one)
+            for notebook_origin in notebooks:
+                if notebook_origin.origin_id != origin.origin_id:
+                    self._leave(notebook_origin)
 
     def _leave(self, origin: Origin) -> None:
         old = origins.origin_folder(origin)
         with self._store.read() as txn:
             numbers = list(docs.with_facet(txn, "kind", "notebook"))
-            known = [doc for no in numbers if (doc := docs.latest(txn, no))]
-        left = [doc for doc in known if (path_of(doc.place) or self.root).is_relative_to(old)]
-        here = (one.path for one in walk(self.root, _EXTENSIONS) if isinstance(one, WalkedFile))
+            latest = [doc for no in numbers if (doc := docs.latest(txn, no))]
+        left = [doc for doc in latest if (path_of(doc.place) or self.root).is_relative_to(old)]
+        here = (
+            walked.path for walked in walk(self.root, _EXTENSIONS) if isinstance(walked, WalkedFile)
+        )
         fresh = [path for path in here if member_at(self.root, path)]
         lost = [MissingDoc(doc=doc) for doc in left]
         found = detect_moves(
@@ -353,8 +359,8 @@ class HomeNotebook:
 
     def _hide(self, paths: list[Path]) -> None:
         with self._store.read() as txn:
-            found = [docs.latest_of(txn, file_lsid(path)) for path in paths]
-        hidden = [doc.doc_id for doc in found if doc is not None and doc.status == "active"]
+            latest = [docs.latest_of(txn, file_lsid(path)) for path in paths]
+        hidden = [doc.doc_id for doc in latest if doc is not None and doc.status == "active"]
         if hidden:
             tombstone_missing(self._store, hidden)
 
@@ -373,8 +379,8 @@ class HomeNotebook:
                 if chunk is None or not path.is_relative_to(self.root):
                     continue
                 text_hash = chunk.text_hash
-                found = chunks.get_vector(txn, embedder.fingerprint, text_hash, embedder.dim)
-                if found is not None:
+                chunk_vector = chunks.get_vector(txn, embedder.fingerprint, text_hash, embedder.dim)
+                if chunk_vector is not None:
                     name = path.relative_to(self.root).as_posix()
-                    best[name] = max(best.get(name, -1.0), float(vector @ found))
+                    best[name] = max(best.get(name, -1.0), float(vector @ chunk_vector))
         return sorted(best.items(), key=lambda item: (-item[1], item[0]))

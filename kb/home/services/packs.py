@@ -73,23 +73,23 @@ class HomePacks:
         self._trusted = settings.trusted_keys
         self._fetcher = fetcher
 
-    def read(self, said: str, *, trust: str | None = None) -> Pack | Signed:
+    def read(self, location: str, *, trust: str | None = None) -> Pack | Signed:
         """The pack at a place: a folder, a manifest's file, an archive (.tar), or an archive's URL.
 
         An archive is verified as a whole; nothing is written. `trust` is a public key, by which and
         no other it must be signed. Raises UsageError, UnknownPack, and SourceError's children.
         """
-        is_url = said.startswith(("https://", "http://"))
-        if not is_url and not said.endswith(ARCHIVE_SUFFIX):
+        is_url = location.startswith(("https://", "http://"))
+        if not is_url and not location.endswith(ARCHIVE_SUFFIX):
             if trust is not None:
                 raise UsageError("--trust is for an archive: a folder is not signed")
-            return register.pack_at(said)
+            return register.pack_at(location)
         if trust is not None:
             _require_key(trust)
-        archive = read_archive(self._bytes(said, is_url=is_url), said)
+        archive = read_archive(self._bytes(location, is_url=is_url), location)
         if trust is not None and archive.key != trust:
             whose = f"signed by {archive.key}" if archive.key else "not signed"
-            raise Refused(f"it is {whose}, and --trust asks for {trust}", source=said)
+            raise Refused(f"it is {whose}, and --trust asks for {trust}", source=location)
         is_trusted = bool(archive.key) and archive.key in (*self._trusted, trust)
         return Signed(archive=archive, is_trusted=is_trusted)
 
@@ -114,14 +114,14 @@ class HomePacks:
         record = register.register(self._store, found, visibility=visibility, downgrade=downgrade)
         return PlacedPack(record=record, pack=found, origin_id=ident, ready={}, signed=None)
 
-    def _bytes(self, said: str, *, is_url: bool) -> bytes:
+    def _bytes(self, location: str, *, is_url: bool) -> bytes:
         if is_url:
-            return self._fetcher().get(said).data
-        path = Path(os.path.realpath(os.path.expanduser(said)))
+            return self._fetcher().get(location).data
+        path = Path(os.path.realpath(os.path.expanduser(location)))
         try:
             return read_inside(path.parent, path.name, ARCHIVE_BYTES_MAX)
         except SourceError as error:
-            raise type(error)(error.reason, source=said) from error
+            raise type(error)(error.reason, source=location) from error
 
     def _archive(
         self, signed: Signed, visibility: Visibility | None, *, downgrade: bool
@@ -147,7 +147,7 @@ class HomePacks:
                 downgrade=downgrade,
             )
         failpoint("packs.after_register")
-        ready = {member_lsid("pack", pack_id, path): one for path, one in archive.ready.items()}
+        ready = {member_lsid("pack", pack_id, path): file for path, file in archive.ready.items()}
         return PlacedPack(
             record=record,
             pack=register.open_registered(record, self._paths.root),
@@ -158,10 +158,10 @@ class HomePacks:
 
     def _check(self, pack: Pack, location: str, signed_by: str, *, downgrade: bool) -> None:
         """Raise, before anything is written, what registering it will raise."""
-        said = pack.manifest
+        manifest = pack.manifest
         with self._store.read() as txn:
-            known = register.known_at(txn, said.pack_id, location)
-        check_succession(known, said.version, signed_by, downgrade=downgrade)
+            registered = register.known_at(txn, manifest.pack_id, location)
+        check_succession(registered, manifest.version, signed_by, downgrade=downgrade)
 
     def _follow(self, pack_id: str) -> str:
         """Have the pack's docs kept current; the next sync forgets it where no record follows."""

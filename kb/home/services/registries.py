@@ -90,12 +90,12 @@ class HomeRegistries:
     def pipeline(self) -> Pipeline:
         """How entries are cut and embedded here. Raises ModelMissing."""
         embedder = self._embedder()
-        asked = worker_settings(self._settings, embedder)
-        made_by = VectorSet(model=embedder.fingerprint, chunker=asked.chunker, dim=embedder.dim)
+        settings = worker_settings(self._settings, embedder)
+        made_by = VectorSet(model=embedder.fingerprint, chunker=settings.chunker, dim=embedder.dim)
         return Pipeline(
             made_by=made_by,
-            tokens_max=asked.entry_tokens_max,
-            overlap_tokens=asked.entry_overlap_tokens,
+            tokens_max=settings.entry_tokens_max,
+            overlap_tokens=settings.entry_overlap_tokens,
             embedder=self._embedder,
         )
 
@@ -120,21 +120,23 @@ class HomeRegistries:
 
     def _pull(self, wanted: PullSelection, adder: "Callable[[], Adder]") -> PullReport:
         with self._store.read() as txn:
-            known = register.listed(txn)
+            registries = register.listed(txn)
         readings = [
-            read_index(self._store, one, self._source(one), self._shelf)
-            for one in known
-            if wanted.registry in (None, one.name)
+            read_index(self._store, registry, self._source(registry), self._shelf)
+            for registry in registries
+            if wanted.registry in (None, registry.name)
         ]
-        if readings and all(one.error is not None for one in readings):
-            raise RegistriesUnread("; ".join(str(one.error) for one in readings))
+        if readings and all(registry.error is not None for registry in readings):
+            raise RegistriesUnread("; ".join(str(registry.error) for registry in readings))
         offers = offered(readings)
         for name in wanted.names:
             if name not in offers.by_id:
                 raise NotOffered(id=name)
-        read = {one.record.name for one in readings if one.error is None}
-        unread = {one.name: one.order for one in known if one.name not in read}
-        order = {one.name: one.order for one in known}
+        read = {registry.record.name for registry in readings if registry.error is None}
+        unread = {
+            registry.name: registry.order for registry in registries if registry.name not in read
+        }
+        order = {registry.name: registry.order for registry in registries}
         ids = wanted.names or tuple(offers.by_id)
         lost = {} if wanted.names else withdrawn(readings, self._pulled(), offers)
         here = self._here([*ids, *lost])
@@ -154,7 +156,7 @@ class HomeRegistries:
         lines += gone_lines(here, lost)
         ready = 0
         if todo := [task for task in tasks if task.step.takes]:
-            sources = {one.record.name: self._source(one.record) for one in readings}
+            sources = {registry.record.name: self._source(registry.record) for registry in readings}
             self._follow()
             made_by = self.pipeline().made_by
             taking = Taking(self._store, self._folder, sources, adder, made_by)
@@ -203,12 +205,14 @@ class HomeRegistries:
     def _files(self) -> dict[str, Path]:
         """The entries of the knowledge folder by id, wherever in it they lie."""
         folder = self._folder
-        found: dict[str, Path] = {}
+        files: dict[str, Path] = {}
         start = len(entry_lsid(""))
         for origin in declared(folder, self._store.clock.now_ms()):
             members = collect(self._store, origin, folder, self._file_bytes_max).members
-            found |= {one.lsid[start:]: one.path for one in members if one.kind == "entry"}
-        return found
+            files |= {
+                member.lsid[start:]: member.path for member in members if member.kind == "entry"
+            }
+        return files
 
     def _sha256(self, path: Path) -> str | None:
         try:
@@ -253,11 +257,11 @@ class Taking:
             for first in range(0, len(tasks), _BATCH):
                 some = tasks[first : first + _BATCH]
                 come: list[_Fetched] = []
-                for task, found in zip(some, pool.map(self._fetched, some), strict=True):
-                    if isinstance(found, _Fetched):
-                        come.append(found)
+                for task, fetched in zip(some, pool.map(self._fetched, some), strict=True):
+                    if isinstance(fetched, _Fetched):
+                        come.append(fetched)
                     else:
-                        lines.append(line_of(task, failure=found))
+                        lines.append(line_of(task, failure=fetched))
                 lines += self._taken(come)
         return lines
 
@@ -289,55 +293,55 @@ class Taking:
     def _taken(self, come: Sequence[_Fetched]) -> list[PulledLine]:
         """Put files in place and take them in; each step may be repeated by a later run."""
         with self._store.write() as txn:
-            for one in come:
-                register.put_pulled(txn, self._noted(one))
+            for fetched in come:
+                register.put_pulled(txn, self._noted(fetched))
         failpoint("registry.after_intent")
         lines: list[PulledLine] = []
         landed: list[tuple[_Fetched, Path | None]] = []
-        for one in come:
-            task = one.task
+        for fetched in come:
+            task = fetched.task
             aside_ms = self._store.clock.now_ms() if task.step.aside else None
             try:
                 aside = install_file(
-                    one.path, one.data, expected=task.here.sha256, aside_ms=aside_ms
+                    fetched.path, fetched.data, expected=task.here.sha256, aside_ms=aside_ms
                 )
             except SourceError as error:
                 lines.append(line_of(task, failure=error))
             else:
-                landed.append((one, aside))
+                landed.append((fetched, aside))
         failpoint("registry.after_files")
-        members = [of_entry(one.path, one.entry, one.ready) for one, _ in landed]
+        members = [of_entry(fetched.path, fetched.entry, fetched.ready) for fetched, _ in landed]
         report = self._adder().add_members(members)
         taken = {line.source for line in report.docs}
         wrong = {problem.source: problem.reason for problem in report.problems}
         with self._store.write() as txn:
-            for one, _ in landed:
-                if display_name(one.path) in taken:
-                    register.put_pulled(txn, self._record(one))
-        for one, aside in landed:
-            name = display_name(one.path)
+            for fetched, _ in landed:
+                if display_name(fetched.path) in taken:
+                    register.put_pulled(txn, self._record(fetched))
+        for fetched, aside in landed:
+            name = display_name(fetched.path)
             if name in taken:
-                self.ready += one.ready is not None
-                lines.append(line_of(one.task, aside=aside))
+                self.ready += fetched.ready is not None
+                lines.append(line_of(fetched.task, aside=aside))
             else:
                 failure = SourceError(wrong.get(name, "it was not taken in"), source=name)
-                lines.append(line_of(one.task, failure=failure, aside=aside))
+                lines.append(line_of(fetched.task, failure=failure, aside=aside))
         return lines
 
-    def _noted(self, one: _Fetched) -> PulledEntry:
-        known = one.task.here.pulled
-        if known is None:
-            record = self._record(one)
+    def _noted(self, fetched: _Fetched) -> PulledEntry:
+        before = fetched.task.here.pulled
+        if before is None:
+            record = self._record(fetched)
             return structs.replace(record, version="", sha256="", wanted_sha256=record.sha256)
-        return structs.replace(known, wanted_sha256=one.task.offer.entry.sha256)
+        return structs.replace(before, wanted_sha256=fetched.task.offer.entry.sha256)
 
-    def _record(self, one: _Fetched) -> PulledEntry:
-        said = one.task.offer.entry
+    def _record(self, fetched: _Fetched) -> PulledEntry:
+        entry = fetched.task.offer.entry
         return PulledEntry(
-            zettel_id=said.zettel_id,
-            registry=one.task.offer.registry,
-            version=said.version,
-            sha256=said.sha256,
+            zettel_id=entry.zettel_id,
+            registry=fetched.task.offer.registry,
+            version=entry.version,
+            sha256=entry.sha256,
             pulled_ms=self._store.clock.now_ms(),
         )
 

@@ -41,11 +41,11 @@ def learn_call(settings: Settings, doc: Doc) -> LearnCall | None:
     from kb.knowledge.topics import is_disabled, subject_at
 
     name, path = member_of(doc.place)
-    said = settings.kb.topic.get(name)
+    topic = settings.kb.topic.get(name)
     subject = subject_at(path)
-    if said is None or not (said.enable and said.index) or subject.is_hidden:
+    if topic is None or not (topic.enable and topic.index) or subject.is_hidden:
         return None
-    if is_disabled(said.disabled, subject):
+    if is_disabled(topic.disabled, subject):
         return None
     return LearnCall(topic=name, subject=subject.slug)
 
@@ -78,10 +78,10 @@ class HomeSources:
         ingest_options = IngestOptions(
             tags=origin.tags, visibility_first=origin.visibility, owner=origin.owner
         )
-        asked = structs.replace(
+        options = structs.replace(
             self._options, extensions=origin.extensions, ingest_options=ingest_options
         )
-        adder = self._adder(asked)
+        adder = self._adder(options)
         if origin.kind in FOLDERS:
             return adder.add_walked(seen), origin
         report = adder.add([origin.location])
@@ -99,8 +99,8 @@ class HomeSources:
         now_ms = self._store.clock.now_ms()
         topics = [
             Origin(origin_id=origin_id("topic", name), kind="topic", location=name, added_ms=now_ms)
-            for name, said in self._settings.kb.topic.items()
-            if said.enable and said.index
+            for name, topic in self._settings.kb.topic.items()
+            if topic.enable and topic.index
         ]
         folder = home_notebook.folder_if_fit(self._paths, self._settings.notebook)
         notebook = home_notebook.declared(folder, now_ms)
@@ -122,11 +122,11 @@ class HomeSources:
         from kb.model.config import KbSettings
 
         name = origin.location
-        said = self._settings.kb.topic.get(name)
-        if said is None or not (said.enable and said.index):
+        declared = self._settings.kb.topic.get(name)
+        if declared is None or not (declared.enable and declared.index):
             return _collection(origin, is_removed=True)
         try:
-            (topic,) = resolved(KbSettings(topic={name: said}), self._topics_root, OPERATOR)
+            (topic,) = resolved(KbSettings(topic={name: declared}), self._topics_root, OPERATOR)
             return self._subjects(origin, topic)
         except (ConfigError, SourceError) as error:
             return _collection(origin, problem=str(error))
@@ -135,10 +135,10 @@ class HomeSources:
         from kb.knowledge.topics import read_contents
 
         contents = read_contents(topic, _ENTRIES_MAX)
-        found = [subject for subject in contents.subjects if not subject.is_hidden]
+        subjects = [subject for subject in contents.subjects if not subject.is_hidden]
         shown = IngestOptions(visibility=topic.visibility)
-        sound = [(subject.path, shown) for subject in found if not subject.problem]
-        unsure = [subject.path for subject in found if subject.problem]
+        sound = [(subject.path, shown) for subject in subjects if not subject.problem]
+        unsure = [subject.path for subject in subjects if subject.problem]
         folder = Path(os.path.realpath(topic.folder))
         members = _members("topic", topic.id, folder, sound)
         return _collection(origin, tuple(members), _unsure("topic", topic.id, unsure))
@@ -156,9 +156,10 @@ class HomeSources:
             follow_version(self._store, record, pack, dry_run=self._options.dry_run)
         except (HeldBack, SourceError, NotFound, UsageError) as error:
             return _collection(origin, problem=str(error))
-        asked = self._options.ingest_options.visibility
+        visibility = self._options.ingest_options.visibility
         named = [
-            (doc.source_path, _ingest_options(record, doc, asked)) for doc in pack.manifest.docs
+            (doc.source_path, _ingest_options(record, doc, visibility))
+            for doc in pack.manifest.docs
         ]
         folder = place_of(record, self._paths.root).parent
         found = {one.lsid: one for one in _members("pack", record.pack_id, folder, named)}
@@ -170,11 +171,13 @@ class HomeSources:
         return _collection(origin, tuple(members), unsure, skipped=tuple(passed))
 
 
-def _ingest_options(record: PackRecord, doc: "PackDoc", asked: Visibility | None) -> IngestOptions:
+def _ingest_options(
+    record: PackRecord, doc: "PackDoc", visibility: Visibility | None
+) -> IngestOptions:
     return IngestOptions(
         title=doc.title or None,
         tags=doc.tags,
-        visibility=asked,
+        visibility=visibility,
         visibility_first=record.visibility,
         owner=record.owner,
         pack=PackPart(pack_id=record.pack_id, selector=doc.selector),

@@ -37,20 +37,20 @@ def homes_read(
     if named:
         place = Path(named).expanduser().absolute()
         return (SpaceHome(name=_name_of(place), home=place),)
-    found: list[SpaceHome] = []
+    homes: list[SpaceHome] = []
     nearest = next(_projects(cwd), None)
     if space == "project" and nearest is None:
         raise UsageError(
             f"no {PROJECT_FOLDER}/ folder here or above; make one, or use --space user"
         )
     if space != "user" and nearest is not None:
-        found.append(SpaceHome(name="project", home=nearest))
+        homes.append(SpaceHome(name="project", home=nearest))
     mine = user_home() if space != "project" else None
-    if mine is not None and not any(_is_same(one.home, mine) for one in found):
-        found.append(SpaceHome(name="user", home=mine))
-    if not found:
+    if mine is not None and not any(_is_same(one.home, mine) for one in homes):
+        homes.append(SpaceHome(name="user", home=mine))
+    if not homes:
         raise UsageError("this user has no home folder; say --home DIR, or set KB_HOME")
-    return tuple(found)
+    return tuple(homes)
 
 
 def home_written(
@@ -96,5 +96,5 @@ def _name_of(home: Path) -> SpaceName:
     return "project" if home.name == PROJECT_FOLDER else "home"
 
 
-def _is_same(one: Path, other: Path) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+def _is_same(home: Path, other: Path) -> bool:
+    return os.path.realpath(home) == os.path.realpath(other)

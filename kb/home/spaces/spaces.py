@@ -106,15 +106,20 @@ class Spaces:
                 raise failed[0].error
             if not opened:
                 keep(homes[0])
-            kept = resources.pop_all()
+            kept_open = resources.pop_all()
 
             def own() -> App:
                 from kb.home.core import open_core
 
-                return open_core(kept, shared, clock)
+                return open_core(kept_open, shared, clock)
 
             return cls(
-                opened, failed=failed, apps=apps, resources=kept, core=LazyHome(own), texts=texts
+                opened,
+                failed=failed,
+                apps=apps,
+                resources=kept_open,
+                core=LazyHome(own),
+                texts=texts,
             )
 
     def only(self, name: SpaceName) -> "Spaces | None":

@@ -108,20 +108,20 @@ def _inspect(folder: Path) -> StoreInventory:
                 pass
         models_in_use = embedders.in_use(txn)
         models = (
-            [models_in_use.settings, *(one.choice for one in models_in_use.retained)]
+            [models_in_use.settings, *(row.choice for row in models_in_use.retained)]
             if models_in_use
             else []
         )
-        places = [one.location for one in origins.list_origins(txn) if one.kind in _SYNCED_KINDS]
-        packs = [one.location for _, one in records.PACKS.scan(txn) if one.location[:1] == "/"]
-        registries = [one.location for _, one in records.REGISTRIES.scan(txn)]
+        places = [row.location for row in origins.list_origins(txn) if row.kind in _SYNCED_KINDS]
+        packs = [row.location for _, row in records.PACKS.scan(txn) if row.location[:1] == "/"]
+        registries = [row.location for _, row in records.REGISTRIES.scan(txn)]
         usual = (EmbedderChoice(kind="onnx"), EmbedderChoice(kind="hashing"))
         return StoreInventory(
             docs=txn.count("versions"),
             findings=len(collector.findings) + collector.left_out,
             sources=_bounded([*places, *packs]),
             models=_bounded(
-                [f"{one.kind} {one.model}".strip() for one in models if one not in usual]
+                [f"{row.kind} {row.model}".strip() for row in models if row not in usual]
             ),
             registries=_bounded(registries),
             tokens=txn.count("tokens"),
