@@ -150,6 +150,7 @@ def queries_of(asked: Asked, known: Known) -> dict[str, list[str]]:
         "/v1/entities": ["?prefix=", "?prefix=%23mal"],
         "/v1/packs": ["", *(f"?pack={one}" for one in known.packs)],
         "/v1/facets": ["", "?limit=1"],
+        "/v1/growth": ["", "?by=date", *(f"?tag={tag}" for tag in tags)],
         "/v1/guide": ["?q=how+do+I+moor+a+boat"],
         "/v1/notes": ["", "?tag=hush", "?tag=own"],
         "/v1/notes/log": ["", "?limit=10"],
@@ -187,6 +188,7 @@ def bodies_of(asked: Asked, known: Known) -> dict[str, list[Any]]:
         "standings": [{"doc_ids": known.hidden.docs}],
         "guide": [{"query": "how do I moor a boat"}],
         "facets": [{}],
+        "growth": [{}, {"by": "date"}, *({"doc_ids": [one]} for one in known.hidden.docs)],
         "topics": [{}],
         **{
             operation.name: arguments_of(operation.tool.name, known)
