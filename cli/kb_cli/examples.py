@@ -10,6 +10,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "similar": "kb similar d3f2a91c0 -k 5",
     "ls": "kb ls --kind file --limit 20",
     "show": "kb show d3f2a91c0",
+    "open": "kb open c81f0a2b7 --print",
     "rm": "kb rm d3f2a91c0",
     "visibility": "kb visibility d3f2a91c0 public",
     "export": "kb export d3f2a91c0 --to boiler.md",
@@ -71,4 +72,5 @@ EXAMPLES: Final[dict[str, str]] = {
     "trust": "kb trust ~/project",
     "check": "kb check --repair",
     "doctor": "kb doctor",
+    "completion": "kb completion bash",
 }
