@@ -10,13 +10,12 @@ from kb_cli.options import request_options
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _NAMES: Final = Filters.__struct_fields__
+METAVARS: Final = {"doc_ids": "ID", "sources": "PLACE"}
 
 
 def which_docs(command: _F) -> _F:
     """Give a command an option for each filter."""
-    return request_options(Filters, *_NAMES, metavars={"doc_ids": "ID", "sources": "PLACE"})(
-        command
-    )
+    return request_options(Filters, *_NAMES, metavars=METAVARS)(command)
 
 
 def with_places(options: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-# name -> what `kb --help` says of it. Each lives in <name>.py, - as _, as `command`.
+# name -> what `kb --help` says of it. Each lives in <name>.py, - as _, as `command`, or in DERIVED.
 COMMANDS: Final[dict[str, str]] = {
     "init": "Make a home, and write entries about kb into the user's.",
     "add": "Take in files, folders or standard input.",
@@ -20,6 +20,8 @@ COMMANDS: Final[dict[str, str]] = {
     "visibility": "Say who may see a doc.",
     "export": "Write a doc's markdown to a file.",
     "entities": "List who and what is mentioned.",
+    "facets": "List what a search can be narrowed to.",
+    "growth": "Count docs by month.",
     "learn": "List topics, and read their subjects.",
     "prompt": "Print the part of a system prompt that tells of topics.",
     "pack": "Work with packs: docs that a manifest describes and links.",
@@ -53,8 +55,13 @@ COMMANDS: Final[dict[str, str]] = {
 COMPLETING: Final = "_KB_COMPLETE"
 """Set in the environment where a shell asks what it may complete."""
 
+# Those made of the operation of this name.
+DERIVED: Final = frozenset(("facets", "growth"))
 # Those that can be sent to a server.
-ASKED_OF_SERVERS: Final = frozenset(("search", "show", "ls", "ask", "add", "note", "job"))
+ASKED_OF_SERVERS: Final = DERIVED | {
+    *("search", "show", "ls", "ask", "similar", "entities"),
+    *("add", "note", "job"),
+}
 
 
 class _Commands(click.Group):
@@ -68,15 +75,19 @@ class _Commands(click.Group):
             return None
         import importlib
 
-        found: click.Command = importlib.import_module(
-            f"kb_cli.{cmd_name.replace('-', '_')}"
-        ).command
-        _show_examples(found, cmd_name)
+        if cmd_name in DERIVED:
+            from kb_cli.derived import command_of
+
+            operations = importlib.import_module(f"kb.operations.{cmd_name}")
+            command = command_of(getattr(operations, cmd_name.upper()))
+        else:
+            command = importlib.import_module(f"kb_cli.{cmd_name.replace('-', '_')}").command
+        _show_examples(command, cmd_name)
         if COMPLETING in os.environ:
             from kb_cli.completing import give_values
 
-            give_values(found, cmd_name)
-        return found
+            give_values(command, cmd_name)
+        return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """What a shell may complete, without a look into any command."""

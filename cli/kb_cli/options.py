@@ -17,7 +17,7 @@ _R = TypeVar("_R", bound=Struct)
 
 
 def request_options(
-    request: type[Struct], *names: str, metavars: "dict[str, str] | None" = None
+    request: type[Struct], *names: str, metavars: Mapping[str, str] | None = None
 ) -> Callable[[_F], _F]:
     """Give a command an option for each of these fields, in this order.
 

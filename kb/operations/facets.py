@@ -51,6 +51,7 @@ FACETS: Final = Operation(
     request=FacetsRequest,
     results=(FacetsOfSpaces,),
     run=run,
+    example="kb facets --limit 20",
     addresses=(
         Address(
             path="/v1/facets",

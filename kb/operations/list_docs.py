@@ -22,6 +22,7 @@ from kb.store.kv import ReadTxn
 from kb.store.records import LEDGER
 
 if TYPE_CHECKING:
+    from kb.home.spaces.each import FailedSpace
     from kb.home.spaces.spaces import Spaces
 
 Cursor = Annotated[
@@ -132,20 +133,8 @@ def _run_address(spaces: "Spaces", request: ListDocsRequest, scope: Scope) -> Do
 
 def _page(spaces: "Spaces", request: ListDocsRequest, scope: Scope) -> _Page:
     failed = list(spaces.failed)
-    located = locate_filters(spaces.homes, request.filters, scope, failed)
-
-    def matches(home: OpenHome) -> tuple[Doc, ...]:
-        with home.store.read() as txn:
-            return tuple(matching(txn, located.of(home), scope))
-
-    homes = located.homes(spaces.homes)
-    each = ask_each(homes, matches, failed) if homes else []
+    all_docs = matching_in_spaces(spaces, request.filters, scope, failed)
     start = _parsed(request.cursor)
-    all_docs: list[tuple[OpenHome, Doc]] = []
-    places: set[Lsid] = set()
-    for home, found in each:
-        all_docs += [(home, doc) for doc in found if doc.place not in places]
-        places |= {doc.place for doc in found}
     later = (pair for pair in all_docs if start is None or _place(pair[1]) > start)
     page = heapq.nsmallest(request.limit + 1, later, key=lambda pair: _place(pair[1]))
     rows = [(home, _row(home, doc)) for home, doc in page[: request.limit]]
@@ -156,6 +145,29 @@ def _page(spaces: "Spaces", request: ListDocsRequest, scope: Scope) -> _Page:
         more=len(rows) < len(page),
         warnings=warnings_of(failed, scope),
     )
+
+
+def matching_in_spaces(
+    spaces: "Spaces", filters: Filters, scope: Scope, failed: "list[FailedSpace]"
+) -> list[tuple[OpenHome, Doc]]:
+    """The active docs of every space that pass the filters and that a scope sees.
+
+    Of a source that several spaces have, the first one's doc. A space that cannot be read is added
+    to `failed`. Raises a space's own error where none can be read.
+    """
+    located = locate_filters(spaces.homes, filters, scope, failed)
+
+    def matches(home: OpenHome) -> tuple[Doc, ...]:
+        with home.store.read() as txn:
+            return tuple(matching(txn, located.of(home), scope))
+
+    homes = located.homes(spaces.homes)
+    all_docs: list[tuple[OpenHome, Doc]] = []
+    places: set[Lsid] = set()
+    for home, home_docs in ask_each(homes, matches, failed) if homes else []:
+        all_docs += [(home, doc) for doc in home_docs if doc.place not in places]
+        places |= {doc.place for doc in home_docs}
+    return all_docs
 
 
 def _row(home: OpenHome, doc: Doc) -> ListedDoc:

@@ -104,6 +104,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     """Whether it may wait for a language model."""
     tool: Tool | None = None
     addresses: tuple[Address, ...] = ()
+    example: str = ""
+    """Of a command that is made of the operation: what a person types."""
 
     @property
     def path(self) -> str:
@@ -153,7 +155,7 @@ def _bounded(hint: Any, bound: Bounds) -> Any:
     kind = field.kind
     if bound.items is not None:
         item = get_args(kind)[0]
-        kind = tuple[Annotated[item, bound.items], ...]
+        kind = tuple[Annotated[item, bound.items], ...]  # type: ignore[valid-type]
     limits = {name: getattr(bound.meta, name) for name in _BOUNDS} if bound.meta else {}
     meta = {name: value for name, value in limits.items() if value is not None}
     if field.description:

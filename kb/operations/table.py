@@ -14,6 +14,7 @@ from kb.operations import (
     entities,
     facets,
     fetch,
+    growth,
     guide,
     help,  # noqa: A004  it is called so
     learn,
@@ -51,6 +52,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     docs.DOCS,
     show.SHOW,
     facets.FACETS,
+    growth.GROWTH,
     topics.TOPICS,
     guide.GUIDE,
     help.HELP,

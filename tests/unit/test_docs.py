@@ -24,6 +24,9 @@ import kb.errors
 from kb.errors import KbError
 from kb.model.config import Settings, TopicSettings
 from kb.model.config.sections import TOPIC_KEYS
+from kb.operations.facets import FacetsOfSpaces
+from kb.operations.growth import Growth, MonthCount
+from kb.search.facets import FacetValue
 from kb.store.jobs.queue import TRANSITIONS
 from kb.store.kv import TABLES
 
@@ -52,7 +55,9 @@ def rows(text: str) -> Iterator[list[str]]:
 
 
 def command(name: str) -> click.Command:
-    return importlib.import_module(f"kb_cli.{name.replace('-', '_')}").command
+    found = group.get_command(click.Context(group), name)
+    assert found is not None
+    return found
 
 
 def options_of(found: click.Command) -> set[str]:
@@ -202,6 +207,8 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
             ("", entities.EntitiesPage),
             ("entities", search.KnownEntity),
         ],
+        "growth": [("", Growth), ("months", MonthCount)],
+        "facets": [("", FacetsOfSpaces), ("kinds", FacetValue)],
         "pack": pack_shapes(),
         "entries": [("", entries.Entries), ("entries", entries.ListedEntry)],
         "registry": registry_shapes(),

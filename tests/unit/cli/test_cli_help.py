@@ -43,15 +43,16 @@ def test_the_help_is_the_one_that_was_agreed_on() -> None:
     assert transcript() == GOLDEN.read_text("utf-8")
 
 
-def test_every_command_has_an_example() -> None:
-    """One for each, and none for what is no command."""
-    assert sorted(EXAMPLES) == sorted(name for name, _ in commands())
+def test_no_example_is_of_something_else() -> None:
+    """Every one is of a command."""
+    assert set(EXAMPLES) <= {name for name, _ in commands()}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
 def test_an_example_is_understood(name: str) -> None:
-    """Its options and arguments are those that the command takes."""
-    words = shlex.split(EXAMPLES[name].partition(" > ")[0])
+    """Every command has one, and takes its options and arguments."""
+    example = (dict(commands())[name].epilog or "").partition("Example: ")[2]
+    words = shlex.split(example.partition(" > ")[0])
     assert words[: 1 + len(name.split())] == ["kb", *name.split()]
     command = dict(commands())[name]
     command.make_context(name, words[1 + len(name.split()) :], obj={}, resilient_parsing=False)
