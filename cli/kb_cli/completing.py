@@ -87,7 +87,14 @@ def _packs(ctx: click.Context) -> Iterable[tuple[str, str]]:
         yield pack.selector or pack.pack_id, pack.version
 
 
+def _settings(_: click.Context) -> Iterable[tuple[str, str]]:
+    from kb.operations.settings import setting_names
+
+    return ((name, "") for name in setting_names())
+
+
 _VALUES: Final[dict[str, _Values]] = {
+    "SETTING": _settings,
     "TOPIC": _topics,
     "PACK": _packs,
     "PACKS": _packs,

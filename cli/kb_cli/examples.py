@@ -72,5 +72,12 @@ EXAMPLES: Final[dict[str, str]] = {
     "trust": "kb trust ~/project",
     "check": "kb check --repair",
     "doctor": "kb doctor",
+    "config": "kb config",
+    "config list": "kb config list --json",
+    "config get": "kb config get search.fusion",
+    "config set": "kb config set llm.provider ollama",
+    "config unset": "kb config unset llm.provider",
+    "config edit": "kb config edit --in home",
+    "config path": "kb config path",
     "completion": "kb completion bash",
 }

@@ -48,6 +48,7 @@ COMMANDS: Final[dict[str, str]] = {
     "trust": "Let a home count that kb did not make for you.",
     "check": "Check that everything is whole.",
     "doctor": "Look at what surrounds the store, and say what to mend.",
+    "config": "List the settings with where each is set, and change them.",
     "completion": "Print the script that completes kb in a shell.",
 }
 
