@@ -40,12 +40,12 @@ def own_server(ctx: click.Context, port: int | None) -> "ServerClient":
 def _wire(named: str, settings: Settings) -> "ServerClient":
     from kb.client.http_client import ServerClient, server_at, with_own_token
 
-    said = settings.client
+    client = settings.client
     # The token that is set is for the server that is set, and for no other.
-    own = said.token if named == said.server else ""
+    own = client.token if named == client.server else ""
     token = os.environ.get("KB_TOKEN") or own
-    server = server_at(named, token, is_insecure=said.insecure)
-    return ServerClient(server if token else with_own_token(server), said.timeout_s)
+    server = server_at(named, token, is_insecure=client.insecure)
+    return ServerClient(server if token else with_own_token(server), client.timeout_s)
 
 
 def answer(
@@ -109,7 +109,7 @@ def _home_with_socket(ctx: click.Context) -> SpaceHome | None:
     """The one home that is read, where it alone is and has a socket."""
     # Where nobody may look, the search itself says so.
     with contextlib.suppress(OSError):
-        homes = [one for one in homes_of(ctx) if HomePaths(one.home).has_store]
+        homes = [home for home in homes_of(ctx) if HomePaths(home.home).has_store]
         if len(homes) == 1 and HomePaths(homes[0].home).socket.exists():
             return homes[0]
     return None

@@ -38,11 +38,11 @@ def command(
     if raw:
         print_json(answer_of(ctx, SOURCES, request)[0])
         return
-    told: list[str] = []
+    parts: list[str] = []
     streams = sys.stdout.isatty() and not as_json
 
     def hear(part: str) -> None:
-        told.append(part)
+        parts.append(part)
         _show(part)
 
     heard: dict[str, Any] = {"hear": hear} if streams else {}
@@ -50,9 +50,9 @@ def command(
     if as_json:
         print_json(answer)
         return
-    if told:
+    if parts:
         click.echo()
-    if answer.kind == "extracts" or not told:
+    if answer.kind == "extracts" or not parts:
         _show_whole(answer)
     _show_sources(answer)
     for warning in answer.warnings:
@@ -65,9 +65,9 @@ def _show_whole(answer: Answer) -> None:
     _show(answer.answer + "\n")
 
 
-def _show(said: str) -> None:
+def _show(part: str) -> None:
     """Text as it is, but for what could drive a terminal; at once, for it may be a part."""
-    click.echo("\n".join(clean(line) for line in said.split("\n")), nl=False)
+    click.echo("\n".join(clean(line) for line in part.split("\n")), nl=False)
     sys.stdout.flush()
 
 

@@ -53,9 +53,9 @@ def create(
         warn("the home holds no docs, so no older backup was removed")
     _tell(backup.problems)
     if backup.problems:
-        kept = "; no older backup was removed" if keep else ""
+        remark = "; no older backup was removed" if keep else ""
         raise ItemsFailed(
-            f"backed up, but for {many(len(backup.problems), 'file')} of the home{kept}; "
+            f"backed up, but for {many(len(backup.problems), 'file')} of the home{remark}; "
             "`kb check` says what is amiss"
         )
 

@@ -16,17 +16,17 @@ from kb_cli.words import text
 def command(ctx: click.Context, entry_type: str | None, dangling: bool, as_json: bool) -> None:
     """List entries with their version and type, by their ids."""
     app = open_to_read(ctx)
-    found = listed_entries(app.opened(), entry_type=entry_type, dangling=dangling)
+    listed = listed_entries(app.opened(), entry_type=entry_type, dangling=dangling)
     if as_json:
-        print_json(found)
+        print_json(listed)
         return
-    for row in found.entries:
+    for row in listed.entries:
         if dangling:
             for target in row.dangling:
                 click.echo(f"{_ident(row)}  refers to {target}  {clean(row.source)}")
         else:
             click.echo(f"{_ident(row)}  {row.version}  {clean(row.entry_type)}  {clean(row.title)}")
-    if not found.entries:
+    if not listed.entries:
         warn("every reference is answered" if dangling else "no entries; `kb new` writes one")
 
 

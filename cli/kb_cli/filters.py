@@ -20,7 +20,7 @@ def which_docs(command: _F) -> _F:
 
 def with_places(options: dict[str, Any]) -> dict[str, Any]:
     """A command's options; a path among the sources is taken from here, as `kb add` takes it."""
-    return {**options, "sources": tuple(_place(one) for one in options["sources"])}
+    return {**options, "sources": tuple(_place(source) for source in options["sources"])}
 
 
 def _place(source: str) -> str:

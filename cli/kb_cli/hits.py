@@ -40,8 +40,8 @@ def print_hits(
         for row in snippet(hit.text, spans, width, rows_max=None if whole else 5):
             click.echo(_INDENT + _marked(hit.text, row))
         if hit.explain:
-            said = ", ".join(f"{name} {value}" for name, value in hit.explain.items())
-            click.echo(_INDENT + click.style(said.replace("_", " "), dim=True))
+            parts = ", ".join(f"{name} {value}" for name, value in hit.explain.items())
+            click.echo(_INDENT + click.style(parts.replace("_", " "), dim=True))
         click.echo()
 
 
@@ -58,11 +58,11 @@ def _place(hit: Hit, *, with_space: bool) -> str:
         shown += f":{hit.line}"
     if hit.page is not None:
         shown += f" page {hit.page}"
-    said = _SAID_OF.get(hit.freshness)
+    freshness = _SAID_OF.get(hit.freshness)
     space = hit.source_space if with_space else None
     weak = "weak" if hit.weak else None
-    told = (hit.doc_id[:9], space, weak, said, _learnt_by(hit), _via(hit))
-    notes = "  ".join(filter(None, told))
+    remarks = (hit.doc_id[:9], space, weak, freshness, _learnt_by(hit), _via(hit))
+    notes = "  ".join(filter(None, remarks))
     return f"{click.style(_linked(hit, shown), fg='green')}  {click.style(notes, dim=True)}"
 
 

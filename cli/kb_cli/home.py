@@ -68,29 +68,29 @@ def homes_of(ctx: click.Context) -> tuple[SpaceHome, ...]:
 
     Raises HeldBack where that leaves none of those the user named.
     """
-    said: dict[str, Any] = ctx.obj
-    homes = homes_read(said["home"], said["space"], here(), os.environ)
-    verdicts = [(one, _verdict(ctx, one.home)) for one in homes]
-    kept = tuple(one for one, verdict in verdicts if verdict.store)
+    options: dict[str, Any] = ctx.obj
+    homes = homes_read(options["home"], options["space"], here(), os.environ)
+    verdicts = [(home, _verdict(ctx, home.home)) for home in homes]
+    trusted = tuple(home for home, verdict in verdicts if verdict.store)
     left_out = [verdict.why for _, verdict in verdicts if not verdict.store]
-    if left_out and (_is_named(ctx) or not kept):
+    if left_out and (_is_named(ctx) or not trusted):
         raise HeldBack(left_out[0])
     for why in left_out:
         _tell(ctx, f"{why}; until then it is left out")
-    return kept
+    return trusted
 
 
 def _home_written(ctx: click.Context) -> Path:
-    said: dict[str, Any] = ctx.obj
-    return home_written(said["home"], said["space"], here(), os.environ)
+    options: dict[str, Any] = ctx.obj
+    return home_written(options["home"], options["space"], here(), os.environ)
 
 
 def _is_named(ctx: click.Context) -> bool:
     """Whether the user named the home, rather than it being found from the working directory."""
-    said: dict[str, Any] = ctx.obj
-    if said["home"] is not None or said["space"] in ("user", "project"):
+    options: dict[str, Any] = ctx.obj
+    if options["home"] is not None or options["space"] in ("user", "project"):
         return True
-    return said["space"] is None and bool(os.environ.get("KB_HOME"))
+    return options["space"] is None and bool(os.environ.get("KB_HOME"))
 
 
 def _verdict(ctx: click.Context, home: Path) -> TrustDecision:
@@ -105,13 +105,13 @@ def _verdict(ctx: click.Context, home: Path) -> TrustDecision:
 
 
 def _judged(home: Path) -> TrustDecision:
-    known, mine = trust_list(), user_home()
-    verdict = decide_trust(home, known, mine)
+    trusted, mine = trust_list(), user_home()
+    verdict = decide_trust(home, trusted, mine)
     if verdict.can_be_trusted and sys.stdin.isatty():
         from kb_cli.trust_prompt import is_let_in_now
 
-        if is_let_in_now(home, known):
-            return decide_trust(home, known, mine)
+        if is_let_in_now(home, trusted):
+            return decide_trust(home, trusted, mine)
     return verdict
 
 
@@ -123,9 +123,9 @@ def _check_counts(ctx: click.Context, home: Path) -> None:
 
 def _tell(ctx: click.Context, line: str) -> None:
     """A warning, once in a command."""
-    told: set[str] = ctx.obj.setdefault("told", set())
-    if line not in told:
-        told.add(line)
+    warned: set[str] = ctx.obj.setdefault("told", set())
+    if line not in warned:
+        warned.add(line)
         warn(line)
 
 
@@ -145,17 +145,17 @@ def server_named(ctx: click.Context, settings: Settings) -> str:
 
     Whoever says --home or --space means this machine.
     """
-    said: dict[str, Any] = ctx.obj
-    if said["server"] is not None:
-        return str(said["server"])
-    if said["home"] is not None or said["space"] is not None:
+    options: dict[str, Any] = ctx.obj
+    if options["server"] is not None:
+        return str(options["server"])
+    if options["home"] is not None or options["space"] is not None:
         return ""
     return os.environ.get("KB_SERVER", "") or settings.client.server
 
 
 def settings_of(ctx: click.Context, home: Path) -> Settings:
     """The settings in force in a home."""
-    said: dict[str, Any] = ctx.obj
+    options: dict[str, Any] = ctx.obj
     layers = _layers(ctx, home)
 
     def loaded() -> tuple[Settings, list[str]]:
@@ -170,10 +170,10 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
             settings, left_out = loaded()
     for line in left_out:
         _tell(ctx, line)
-    if said["verbose"]:
+    if options["verbose"]:
         import logging
 
-        level = logging.DEBUG if said["verbose"] > 1 else logging.INFO
+        level = logging.DEBUG if options["verbose"] > 1 else logging.INFO
         logging.basicConfig(level=level, format="%(name)s: %(message)s")
         logging.getLogger("kb_cli").info("home %s", home)
     return settings
@@ -210,8 +210,8 @@ def _project_files(home: Path, mine: Path) -> ProjectFiles:
     # Of a `.kb` in the folder of all that the user has, only itself is the project's.
     if not Path(os.path.realpath(mine)).is_relative_to(root.parent):
         root = root.parent
-    known = trust_list()
-    return ProjectFiles(home=home, root=root, accepts=lambda data: known.has_settings(home, data))
+    trusted = trust_list()
+    return ProjectFiles(home=home, root=root, accepts=lambda data: trusted.has_settings(home, data))
 
 
 def here() -> Path:
@@ -254,9 +254,9 @@ def open_to_read(ctx: click.Context) -> "App":
 
 def user_space(ctx: click.Context) -> Path:
     """The user's home, or the one that stands in for it: named by --home, else by KB_HOME."""
-    said: dict[str, Any] = ctx.obj
-    named = said["home"] is not None or os.environ.get("KB_HOME")
-    return home_written(said["home"], None if named else "user", here(), os.environ)
+    options: dict[str, Any] = ctx.obj
+    named = options["home"] is not None or os.environ.get("KB_HOME")
+    return home_written(options["home"], None if named else "user", here(), os.environ)
 
 
 def make_home(ctx: click.Context, home: Path) -> "App":
@@ -299,12 +299,12 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
 
 def _texts_beside(ctx: click.Context) -> "Topics | None":
     """The topics of a project whose store does not count; its texts are those of any clone."""
-    said: dict[str, Any] = ctx.obj
-    for one in homes_read(said["home"], said["space"], here(), os.environ):
-        verdict = _verdict(ctx, one.home)
+    options: dict[str, Any] = ctx.obj
+    for space in homes_read(options["home"], options["space"], here(), os.environ):
+        verdict = _verdict(ctx, space.home)
         if verdict.folder and not verdict.store:
             from kb.home.app import topics_of
 
-            settings = _settings_here(ctx, one.home)
-            return functools.partial(topics_of, one.home, settings)
+            settings = _settings_here(ctx, space.home)
+            return functools.partial(topics_of, space.home, settings)
     return None

@@ -122,8 +122,8 @@ def _show_examples(command: click.Command, name: str) -> None:
     from kb_cli.examples import EXAMPLES
 
     if isinstance(command, click.Group):
-        for inner, found in command.commands.items():
-            _show_examples(found, f"{name} {inner}")
+        for inner, inner_command in command.commands.items():
+            _show_examples(inner_command, f"{name} {inner}")
     example = EXAMPLES.get(name)
     if example is not None and "Example:" not in (command.epilog or ""):
         command.epilog = f"{command.epilog or ''}\n\n\b\nExample: {example}".strip("\n")
@@ -133,7 +133,7 @@ def _unknown(name: str) -> str:
     import difflib
 
     near = difflib.get_close_matches(name, COMMANDS, n=2, cutoff=0.5)
-    starts = [known for known in COMMANDS if known.startswith(name)]
+    starts = [command for command in COMMANDS if command.startswith(name)]
     meant = " or ".join(dict.fromkeys((*starts, *near)))
     return f"there is no command {name!r}" + (f"; did you mean {meant}?" if meant else "")
 
@@ -189,8 +189,8 @@ def kb(
 
 def _check_server(ctx: click.Context) -> None:
     """Pass where a server can be asked for the command. Raises UsageError."""
-    said, name = ctx.obj, ctx.invoked_subcommand
-    if said["home"] is not None or said["space"] is not None:
+    options, name = ctx.obj, ctx.invoked_subcommand
+    if options["home"] is not None or options["space"] is not None:
         raise click.UsageError("--server is another place than --home or --space; say one", ctx)
     if name is not None and name not in ASKED_OF_SERVERS:
         able = ", ".join(sorted(ASKED_OF_SERVERS))
@@ -203,15 +203,15 @@ def main() -> None:
     _open_streams()
     if COMPLETING in os.environ:
         _prepare_completion()
-    said: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     try:
-        code = kb.main(standalone_mode=False, obj=said, complete_var=COMPLETING)
+        code = kb.main(standalone_mode=False, obj=options, complete_var=COMPLETING)
     except click.exceptions.Exit as ended:
         code = ended.exit_code
     except BaseException as error:  # noqa: BLE001  the one place that turns errors into exit codes
         from kb_cli.errors import exit_code_of
 
-        code = exit_code_of(error, verbose=bool(said.get("verbose")))
+        code = exit_code_of(error, verbose=bool(options.get("verbose")))
     _end(code if isinstance(code, int) else 0)
 
 

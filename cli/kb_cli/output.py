@@ -74,13 +74,13 @@ def fitted(text: str, width: int) -> str:
     """The text in exactly `width` columns, cut with an ellipsis or filled with spaces."""
     if cells(text) <= width:
         return text + " " * (width - cells(text))
-    kept, used = "", 0
+    shown, used = "", 0
     for char in text:
         if used + _cell(char) > width - 1:
             break
-        kept += char
+        shown += char
         used += _cell(char)
-    return kept + "…" + " " * (width - 1 - used)
+    return shown + "…" + " " * (width - 1 - used)
 
 
 def link(target: str, shown: str) -> str:

@@ -53,9 +53,9 @@ def _filter(ctx: click.Context, options: dict[str, Any]) -> PackFilter:
 @click.pass_context
 def list_docs(ctx: click.Context, /, name: str, as_json: bool, **options: Any) -> None:
     """List the docs of a pack."""
-    wanted = _filter(ctx, options)
+    filters = _filter(ctx, options)
     pack = opened(ctx, name)
-    page = pack_browse.list_docs(pack, wanted)
+    page = pack_browse.list_docs(pack, filters)
     if as_json:
         print_json(page)
         return
@@ -97,9 +97,9 @@ def read(ctx: click.Context, name: str, selector: str, as_json: bool) -> None:
 @click.pass_context
 def search(ctx: click.Context, /, name: str, words: str, as_json: bool, **options: Any) -> None:
     """Find docs of a pack by what its manifest says of them."""
-    wanted = _filter(ctx, options)
+    filters = _filter(ctx, options)
     pack = opened(ctx, name)
-    page = pack_browse.search(pack, words, wanted)
+    page = pack_browse.search(pack, words, filters)
     if as_json:
         print_json(page)
         return

@@ -78,8 +78,8 @@ def _say(report: "PullResult", *, as_json: bool) -> None:
     failed = [line for line in report.registries if line.outcome == "failed"]
     if failed or report.failed:
         counts = ((len(failed), "registry"), (report.failed, "entry"))
-        said = [f"{count:,} {noun}" for count, noun in counts if count]
-        raise ItemsFailed(f"failed: {' and '.join(said)}")
+        parts = [f"{count:,} {noun}" for count, noun in counts if count]
+        raise ItemsFailed(f"failed: {' and '.join(parts)}")
 
 
 def _pull(app: "App", request: PullRequest, *, wait: bool) -> "PullResult":
@@ -116,6 +116,6 @@ def _tell(report: "PullResult") -> None:
 def _entry(line: "PulledEntryResult") -> str:
     step = f"{line.before} to {line.version}" if line.outcome == "updated" else line.version
     place = f"({line.space}: {line.registry})" if line.space else f"({line.registry})"
-    said = " ".join(filter(None, (f"{line.outcome}:", line.zettel_id, step, place)))
+    outcome = " ".join(filter(None, (f"{line.outcome}:", line.zettel_id, step, place)))
     aside = f"the file that was here is {line.put_aside} now" if line.put_aside else ""
-    return "; ".join(filter(None, (": ".join(filter(None, (said, line.reason))), aside)))
+    return "; ".join(filter(None, (": ".join(filter(None, (outcome, line.reason))), aside)))

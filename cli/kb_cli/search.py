@@ -69,7 +69,7 @@ def command(
 
 
 def _with_advice(result: SearchResult) -> SearchResult:
-    warnings = tuple(_EMPTY if one == NOTHING_HERE else one for one in result.warnings)
+    warnings = tuple(_EMPTY if warning == NOTHING_HERE else warning for warning in result.warnings)
     return msgspec.structs.replace(result, warnings=warnings)
 
 

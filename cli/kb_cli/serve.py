@@ -57,13 +57,15 @@ def command(
     if workers is not None:
         work = msgspec.structs.replace(app.settings.work, threads=workers)
         app.settings = msgspec.structs.replace(app.settings, work=work)
-    said = app.settings.serve
-    said = msgspec.structs.replace(
-        said, host=said.host if host is None else host, port=said.port if port is None else port
+    serve_settings = app.settings.serve
+    serve_settings = msgspec.structs.replace(
+        serve_settings,
+        host=serve_settings.host if host is None else host,
+        port=serve_settings.port if port is None else port,
     )
     _tell_faults(form)
     own = None if no_token else local_token()
-    ended = serve(spaces, said, stream=sys.stderr, form=form, told=_say, own=own)
+    ended = serve(spaces, serve_settings, stream=sys.stderr, form=form, told=_say, own=own)
     if not ended.is_heard:
         os._exit(130 if ended.by == signal.SIGINT else 0)
     if not ended.is_quiet:

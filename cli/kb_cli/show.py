@@ -66,8 +66,8 @@ def _print_doc(shown: WholeDoc) -> None:
 
 def _reference(reference: Reference) -> str:
     ident = click.style(reference.zettel_id, fg="cyan")
-    said = "nothing has this id" if reference.title is None else clean(reference.title)
-    return f"{ident}  {said}"
+    title = "nothing has this id" if reference.title is None else clean(reference.title)
+    return f"{ident}  {title}"
 
 
 def _print_passage(shown: PassageInPlace) -> None:

@@ -51,13 +51,13 @@ def print_tidy(report: "TidyResult", *, applied: bool) -> None:
 
 def _lines(report: "TidyResult") -> Iterator[str]:
     for link in report.broken_links:
-        said = f"has moved to {link.moved_to}" if link.moved_to else "is no one file"
-        yield f"{link.path}:{link.line}: the link to {link.target} leads nowhere: it {said}"
+        state = f"has moved to {link.moved_to}" if link.moved_to else "is no one file"
+        yield f"{link.path}:{link.line}: the link to {link.target} leads nowhere: it {state}"
     for path in report.unlisted:
         yield f"{path}: not in INDEX.md"
     for entry in report.dead_entries:
-        said = f"it has moved to {entry.moved_to}" if entry.moved_to else "there is no such file"
-        yield f"INDEX.md:{entry.line}: lists {entry.path}: {said}"
+        state = f"it has moved to {entry.moved_to}" if entry.moved_to else "there is no such file"
+        yield f"INDEX.md:{entry.line}: lists {entry.path}: {state}"
     for path in report.empty:
         yield f"{path}: empty"
     for odd in report.odd_names:

@@ -50,13 +50,13 @@ def add(ctx: click.Context, name: str, user: str, role: TokenRole) -> None:
 @click.pass_context
 def show_all(ctx: click.Context, as_json: bool) -> None:
     """List the tokens, without their secrets."""
-    found = tokens.list_tokens(open_to_read(ctx))
+    listed = tokens.list_tokens(open_to_read(ctx))
     if as_json:
-        print_json(found)
+        print_json(listed)
         return
-    for token in found.tokens:
+    for token in listed.tokens:
         click.echo(f"{click.style(token.name, fg='cyan')}  {token.role}  {clean(token.user)}")
-    if not found.tokens:
+    if not listed.tokens:
         warn("no tokens; kb token add NAME makes one")
 
 

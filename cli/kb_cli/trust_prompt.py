@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SHOWN_MAX: Final = 50
 
 
-def is_let_in_now(home: Path, known: "TrustList") -> bool:
+def is_let_in_now(home: Path, trusted: "TrustList") -> bool:
     """Ask on a terminal whether a home is to count, once for what it is now.
 
     Without a terminal nobody is asked, and it is not.
@@ -27,13 +27,13 @@ def is_let_in_now(home: Path, known: "TrustList") -> bool:
     if not is_terminal or trust.escaping_link(home) is not None:
         return False
     settings = trust.settings_in(home)
-    if known.is_declined(home, settings.values()):
+    if trusted.is_declined(home, settings.values()):
         return False
     try:
         lines = list(what_it_says(home, settings))
     except KbError as error:
         warn(str(error))
-        known.decline(home, settings.values())
+        trusted.decline(home, settings.values())
         return False
     click.echo(clean(f"{home} is not on your list of homes that count:"), err=True)
     for line in lines:
@@ -41,7 +41,7 @@ def is_let_in_now(home: Path, known: "TrustList") -> bool:
     if click.confirm("Let all of this count, now and later?", err=True):
         trust.trust(home, settings)
         return True
-    known.decline(home, settings.values())
+    trusted.decline(home, settings.values())
     return False
 
 

@@ -72,10 +72,10 @@ def _search(spaces: "Spaces", request: AskRequest, scope: Scope) -> SearchResult
     from kb.operations import search
 
     filters = {name: getattr(request, name) for name in Filters.__struct_fields__}
-    wanted = SearchRequest(
+    search_request = SearchRequest(
         query=request.question, k=request.k, max_tokens=request.max_tokens, **filters
     )
-    return search.run(spaces, wanted, scope)
+    return search.run(spaces, search_request, scope)
 
 
 ASK: Final = Operation(

@@ -49,8 +49,8 @@ def shortened(hit: Hit, tokens: int, tokens_max: int) -> tuple[Hit, str | None]:
     text = share_of(hit.text, tokens, tokens_max)
     if len(text) == len(hit.text):
         return hit, None
-    said = f"the text of the first hit is cut to {len(text)} of {len(hit.text)} characters"
-    return msgspec.structs.replace(hit, text=text, end=hit.start + len(text)), said
+    remark = f"the text of the first hit is cut to {len(text)} of {len(hit.text)} characters"
+    return msgspec.structs.replace(hit, text=text, end=hit.start + len(text)), remark
 
 
 def hits_fitting(
@@ -62,17 +62,17 @@ def hits_fitting(
     """
     if not hits:
         return (), None
-    first, said = shortened(hits[0], counts[0], tokens_max)
-    kept = [first]
+    first, remark = shortened(hits[0], counts[0], tokens_max)
+    fitting = [first]
     for hit, used in zip(hits[1:], list(accumulate(counts))[1:], strict=True):
         if used > tokens_max:
             break
-        kept.append(hit)
-    left_out = len(hits) - len(kept)
-    parts = [said] if said else []
+        fitting.append(hit)
+    left_out = len(hits) - len(fitting)
+    parts = [remark] if remark else []
     if left_out:
         parts.append(f"{left_out} of {len(hits)} hits left out: over {tokens_max} tokens")
-    return tuple(kept), "; ".join(parts) or None
+    return tuple(fitting), "; ".join(parts) or None
 
 
 def rows_fitting(rows: Sequence[Struct], max_tokens: int | None) -> int:

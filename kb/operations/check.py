@@ -35,11 +35,11 @@ def survey(home: Path) -> "Survey | None":
     return survey_home(paths) if paths.has_store else None
 
 
-def survey_result(found: "Survey") -> "CheckResult":
+def survey_result(survey: "Survey") -> "CheckResult":
     """The result of a check of a store that may not be opened."""
     from kb.upkeep.check.damage import survey_report
 
-    return survey_report(found)
+    return survey_report(survey)
 
 
 def run(app: "App", *, repair: bool = False) -> "CheckResult":

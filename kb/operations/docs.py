@@ -64,12 +64,12 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
 
     def rows_of(home: "OpenHome") -> tuple[list[DocRow], int]:
         with home.store.read() as txn:
-            found = sorted(
+            matches = sorted(
                 _docs(txn, located.of(home), request.status, scope),
                 key=lambda doc: (-doc.updated_ms, doc.source),
             )
-            shown = found[: request.limit or None]
-            return [_row(txn, doc, home.name) for doc in shown], len(found)
+            shown = matches[: request.limit or None]
+            return [_row(txn, doc, home.name) for doc in shown], len(matches)
 
     homes = located.homes(spaces.homes)
     each = ask_each(homes, rows_of, failed) if homes else []

@@ -58,9 +58,9 @@ def _of_notebook(app: "App") -> "Iterator[Advice]":
     from kb.upkeep.check.notebook import notebook_advice
 
     try:
-        found = notebook_advice(app.store, app.notebook.root)
-        yield from found
-        if not found:
+        advice = notebook_advice(app.store, app.notebook.root)
+        yield from advice
+        if not advice:
             yield from push_advice(app.notebook.push_report())
     except (NotebookUnfit, StoreBusy) as error:
         yield Advice(place="notebook", problem=str(error), mend="mend it, or name another folder")

@@ -80,8 +80,12 @@ def referrers_of(txn: ReadTxn, doc: Doc, scope: Scope) -> tuple[Reference, ...]:
     """The entries that refer to this one, by their ids, as far as the scope sees them."""
     if doc.entry is None:
         return ()
-    found = _active(txn, "reference", doc.entry.zettel_id)
-    seen = (one.entry.zettel_id for one in found if one.entry and one.visible_to(scope))
+    referrers = _active(txn, "reference", doc.entry.zettel_id)
+    seen = (
+        referrer.entry.zettel_id
+        for referrer in referrers
+        if referrer.entry and referrer.visible_to(scope)
+    )
     return tuple(_reference(txn, ident, scope) for ident in sorted(seen))
 
 
@@ -110,7 +114,9 @@ def _listed(txn: ReadTxn, doc: Doc) -> ListedEntry:
         author=meta.author,
         tags=doc.tags,
         references=meta.references,
-        dangling=tuple(one for one in meta.references if entry_doc(txn, one) is None),
+        dangling=tuple(
+            reference for reference in meta.references if entry_doc(txn, reference) is None
+        ),
         doc_id=doc.doc_id,
         source=doc.source,
     )

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from kb.model.doc import Scope
 from kb.operations.fields import ROWS
 from kb.operations.operation import Address, Operation
-from kb.search.facets import Facets, facets_of, merge_facets
+from kb.search.facets import FacetCounts, Facets, count_facets, facets_of
 
 if TYPE_CHECKING:
     from kb.home.open_home import OpenHome
@@ -36,12 +36,12 @@ def run(spaces: "Spaces", request: FacetsRequest, scope: Scope) -> FacetsOfSpace
 
     failed = list(spaces.failed)
 
-    def counted(home: "OpenHome") -> Facets:
+    def counted(home: "OpenHome") -> FacetCounts:
         with home.store.read() as txn:
-            return facets_of(txn, scope, request.limit)
+            return count_facets(txn, scope)
 
     each = ask_each(spaces.homes, counted, failed)
-    facets = merge_facets((facets for _, facets in each), request.limit)
+    facets = facets_of((counts for _, counts in each), request.limit)
     return FacetsOfSpaces(**msgspec.structs.asdict(facets), warnings=warnings_of(failed, scope))
 
 

@@ -47,8 +47,8 @@ class Failed(Struct, frozen=True, kw_only=True):
 
 def failed(code: ErrorCode, message: str) -> Failed:
     """An error, the message kept short; an invalid input names its field if the message does."""
-    found = _FIELD.search(message) if code == "invalid_input" else None
-    field = found[1][:_MESSAGE_CHARS_MAX] if found and found[1] else None
+    field_match = _FIELD.search(message) if code == "invalid_input" else None
+    field = field_match[1][:_MESSAGE_CHARS_MAX] if field_match and field_match[1] else None
     shown = message[:_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
     return Failed(error=ToolError(code=code, message=shown, field=field))
 

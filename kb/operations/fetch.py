@@ -216,10 +216,10 @@ def _of_passage(
 
 
 def _stale(chunk: Chunk, text: str) -> tuple[str, ...]:
-    said = "the doc has changed and waits to be cut anew; this passage is of its last version"
+    warning = "the doc has changed and waits to be cut anew; this passage is of its last version"
     if len(text) == len(chunk.text):
-        return (said,)
-    return said, f"its text is cut to {len(text)} of {len(chunk.text)} characters"
+        return (warning,)
+    return warning, f"its text is cut to {len(text)} of {len(chunk.text)} characters"
 
 
 def around(txn: ReadTxn, chunk: Chunk, count: int) -> tuple[list[Chunk], int]:
@@ -228,10 +228,10 @@ def around(txn: ReadTxn, chunk: Chunk, count: int) -> tuple[list[Chunk], int]:
     after: list[Chunk] = []
     for row, step in ((before, -1), (after, 1)):
         for distance in range(1, count + 1):
-            found = chunks.at(txn, chunk.source_no, chunk.ordinal + step * distance)
-            if found is None:
+            neighbor = chunks.at(txn, chunk.source_no, chunk.ordinal + step * distance)
+            if neighbor is None:
                 break
-            row.append(found)
+            row.append(neighbor)
     return [*reversed(before), chunk, *after], len(before)
 
 

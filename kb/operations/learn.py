@@ -70,11 +70,11 @@ def run(spaces: "Spaces", request: LearnRequest, scope: Scope) -> Learned | Fail
         topics = spaces.topics(scope)
     except ConfigError as error:
         return failed("unavailable", str(error) if scope.operator else "topics cannot be read now")
-    asked = (request.subjects,) if isinstance(request.subjects, str) else request.subjects
-    found = answer(topics, request.topic, asked, LIMITS)
-    if isinstance(found, LearnRefusal):
-        return failed(_CODES[found.kind], found.message)
-    return found
+    patterns = (request.subjects,) if isinstance(request.subjects, str) else request.subjects
+    learned = answer(topics, request.topic, patterns, LIMITS)
+    if isinstance(learned, LearnRefusal):
+        return failed(_CODES[learned.kind], learned.message)
+    return learned
 
 
 def description(topics: tuple[Topic, ...]) -> str | None:

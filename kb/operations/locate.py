@@ -37,13 +37,13 @@ def locate(
             return None
 
     answers = ask_each(homes, look, failed)
-    found = {home.name: full for home, full in answers if full is not None}
-    if len({full for full in found.values() if full.startswith(ident)}) > 1:
-        each = (f"{full} in the {name} space" for name, full in found.items())
+    ids = {home.name: full for home, full in answers if full is not None}
+    if len({full for full in ids.values() if full.startswith(ident)}) > 1:
+        each = (f"{full} in the {name} space" for name, full in ids.items())
         raise AmbiguousId(id=ident, candidates=", ".join(each))
-    if not found:
+    if not ids:
         raise failed[0].error if failed else NotFound(id=ident)
-    return found
+    return ids
 
 
 def locate_pack(
@@ -161,6 +161,8 @@ def locate_filters(
     """Look for the docs and packs that filters name. Raises as `locate` and `locate_pack` do."""
     return LocatedFilters(
         filters=filters,
-        docs=tuple(locate(homes, one, doc_finds(one, scope), failed) for one in filters.doc_ids),
-        packs=tuple(locate_pack(homes, one, scope, failed) for one in filters.packs),
+        docs=tuple(
+            locate(homes, ident, doc_finds(ident, scope), failed) for ident in filters.doc_ids
+        ),
+        packs=tuple(locate_pack(homes, ident, scope, failed) for ident in filters.packs),
     )

@@ -61,23 +61,23 @@ def merged_hits(lists: Sequence[SpaceHits], k: int) -> tuple[Hit, ...]:
     less, and come after those of a list that holds better ones.
     """
     rows: list[_Row] = []
-    known: dict[str, _Row] = {}
-    for place, one in enumerate(lists):
-        weight = one.weight
+    seen: dict[str, _Row] = {}
+    for place, ranked in enumerate(lists):
+        weight = ranked.weight
         fresh: list[_Row] = []
-        for hit in one.hits:
-            same = known.get(hit.chunk_id) or known.get(hit.text)
+        for hit in ranked.hits:
+            same = seen.get(hit.chunk_id) or seen.get(hit.text)
             score = weight / hit.rank
             if same is not None:
                 same.score = max(same.score, score)
                 if same.hit.weak and not hit.weak:
                     same.hit = msgspec.structs.replace(same.hit, weak=False)
-            elif hit.doc_id not in one.held:
-                fresh.append(_Row(score=score, place=place, name=one.name, hit=hit))
+            elif hit.doc_id not in ranked.held:
+                fresh.append(_Row(score=score, place=place, name=ranked.name, hit=hit))
         # Only now: equal passages within one store are for that store to judge.
         for row in fresh:
-            known.setdefault(row.hit.chunk_id, row)
-            known.setdefault(row.hit.text, row)
+            seen.setdefault(row.hit.chunk_id, row)
+            seen.setdefault(row.hit.text, row)
         rows += fresh
     rows.sort(key=lambda row: (-row.score, row.place, row.hit.rank))
     return tuple(_answered(row, rank) for rank, row in enumerate(rows[:k], 1))
@@ -85,19 +85,21 @@ def merged_hits(lists: Sequence[SpaceHits], k: int) -> tuple[Hit, ...]:
 
 def _answered(row: _Row, rank: int) -> Hit:
     hit = row.hit
-    said = hit.explain
-    if said is not None:
-        said = {**said, "space_score": hit.score, "space_rank": hit.rank}
+    explain = hit.explain
+    if explain is not None:
+        explain = {**explain, "space_score": hit.score, "space_rank": hit.rank}
     score = round(row.score, _DIGITS)
-    return msgspec.structs.replace(hit, rank=rank, score=score, source_space=row.name, explain=said)
+    return msgspec.structs.replace(
+        hit, rank=rank, score=score, source_space=row.name, explain=explain
+    )
 
 
 def merged_warnings(each: Sequence[tuple[SpaceName | None, Iterable[str]]]) -> tuple[str, ...]:
     """Every warning once: as it is where all stores say it, else after the name of its space."""
-    said = [(name, tuple(warnings)) for name, warnings in each]
-    shared = set.intersection(*(set(warnings) for _, warnings in said)) if said else set()
+    by_space = [(name, tuple(warnings)) for name, warnings in each]
+    shared = set.intersection(*(set(warnings) for _, warnings in by_space)) if by_space else set()
     lines = (
-        line if line in shared else f"{name}: {line}" for name, lines in said for line in lines
+        line if line in shared else f"{name}: {line}" for name, lines in by_space for line in lines
     )
     return tuple(dict.fromkeys(lines))
 
@@ -106,35 +108,35 @@ def merged_alignments(
     each: Iterable[Sequence[EntityAlignment]], hits: Sequence[Hit]
 ) -> tuple[EntityAlignment, ...]:
     """The entities that the query names: known where any store knows them, counted in `hits`."""
-    known: dict[tuple[str, str], bool] = {}
+    is_known: dict[tuple[str, str], bool] = {}
     for alignments in each:
-        for one in alignments:
-            name = (one.kind, one.entity)
-            known[name] = known.get(name, False) or one.known
-    if not known:
+        for alignment in alignments:
+            name = (alignment.kind, alignment.entity)
+            is_known[name] = is_known.get(name, False) or alignment.known
+    if not is_known:
         return ()
     mentioned = [{mention.key for mention in extract(hit.text)} for hit in hits]
     return tuple(
         EntityAlignment(entity=entity, kind=kind, known=any_knows, in_hits=in_hits)
-        for (kind, entity), any_knows in known.items()
+        for (kind, entity), any_knows in is_known.items()
         for keys in ({mention.key for mention in extract(entity)},)
-        for in_hits in (sum(not keys.isdisjoint(said) for said in mentioned),)
+        for in_hits in (sum(not keys.isdisjoint(mentions) for mentions in mentioned),)
     )
 
 
 def merged_entities(each: Iterable[Iterable[KnownEntity]]) -> Iterator[KnownEntity]:
     """Entities by kind and name, counts added up, written as the earliest store writes them."""
-    found: dict[str, KnownEntity] = {}
+    by_key: dict[str, KnownEntity] = {}
     for entities in each:
         for entity in entities:
             key = fold_key(entity.kind, entity.surface)
-            first = found.get(key)
+            first = by_key.get(key)
             if first is not None:
                 passages, docs = first.passages + entity.passages, first.docs + entity.docs
-                found[key] = msgspec.structs.replace(first, passages=passages, docs=docs)
+                by_key[key] = msgspec.structs.replace(first, passages=passages, docs=docs)
             else:
-                found[key] = entity
-    return (found[key] for key in sorted(found))
+                by_key[key] = entity
+    return (by_key[key] for key in sorted(by_key))
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -162,16 +164,16 @@ def merged(each: HomeResults, failed: Sequence[FailedSpace], limits: Limits) -> 
         SpaceHits(name=space.name, hits=result.hits, held=_held(each, place, limits))
         for place, (space, result) in enumerate(each)
     ]
-    kept = tuple(hit for hit in merged_hits(lists, limits.k) if hit.score >= limits.min_score)
-    hits, cut = _fitting(each, kept, limits.max_tokens)
+    best = tuple(hit for hit in merged_hits(lists, limits.k) if hit.score >= limits.min_score)
+    hits, cut = _fitting(each, best, limits.max_tokens)
     cuts = merged_warnings([(one.name, filter(None, [each.truncated])) for one, each in each])
-    said = merged_warnings([(home.name, answer.warnings) for home, answer in each])
+    warnings = merged_warnings([(home.name, answer.warnings) for home, answer in each])
     return SearchResult(
         query=first.query,
         mode=first.mode,
         hits=hits,
         entity_alignment=merged_alignments([answer.entity_alignment for _, answer in each], hits),
-        warnings=(*left_out, *said),
+        warnings=(*left_out, *warnings),
         truncated="; ".join(filter(None, (*cuts, cut))) or None,
     )
 

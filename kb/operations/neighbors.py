@@ -52,19 +52,19 @@ def with_neighbors(
         return result
     opened: dict[tuple[int, str], Pack | None] = {}
     warnings: list[str] = []
-    known = {hit.doc_id for hit in result.hits}
+    doc_ids = {hit.doc_id for hit in result.hits}
     lowest, top = (choose(hit.score for hit in result.hits) for choose in (min, max))
     brought: list[Hit] = []
     for hit in result.hits:
         home = home_of(hit)
         with home.store.read() as txn:
             pack = _pack(txn, home, hit, scope, opened, warnings)
-            links = list(_links(txn, pack, hit, filters, scope, known)) if pack else []
-            known |= {one.doc.doc_id for one in links}
+            links = list(_links(txn, pack, hit, filters, scope, doc_ids)) if pack else []
+            doc_ids |= {link.doc.doc_id for link in links}
             score = round(lowest * _SHARE * (hit.score / top if top else 0.0), _DIGITS)
-            brought += [_hit(txn, home, one, score, hit) for one in links]
-    kept, cut = _fitting(result, brought, max_tokens)
-    hits = (*result.hits, *kept)
+            brought += [_hit(txn, home, link, score, hit) for link in links]
+    fitting, cut = _fitting(result, brought, max_tokens)
+    hits = (*result.hits, *fitting)
     return msgspec.structs.replace(
         result,
         hits=tuple(msgspec.structs.replace(hit, rank=n) for n, hit in enumerate(hits, 1)),
@@ -99,23 +99,23 @@ def _pack(
 
 
 def _links(
-    txn: ReadTxn, pack: Pack, hit: Hit, filters: Filters, scope: Scope, known: set[DocId]
+    txn: ReadTxn, pack: Pack, hit: Hit, filters: Filters, scope: Scope, doc_ids: set[DocId]
 ) -> Iterator[_Linked]:
     about = pack.find(hit.pack.selector) if hit.pack else None
     if about is None:
         return
-    found: set[DocId] = set()
+    linked: set[DocId] = set()
     for edge in query.neighbors(pack, about.selector).edges:
         place = member_lsid("pack", pack.manifest.pack_id, edge.target.source_path)
         doc = docs.latest_of(txn, place)
-        if doc is None or doc.doc_id in known | found or not may_appear(doc, filters, scope):
+        if doc is None or doc.doc_id in doc_ids | linked or not may_appear(doc, filters, scope):
             continue
         if chunks.at(txn, doc.source_no, 0) is None:
             continue
-        found.add(doc.doc_id)
+        linked.add(doc.doc_id)
         via = Via(doc_id=hit.doc_id, selector=about.selector, edge=edge.type)
         yield _Linked(doc=doc, via=via)
-        if len(found) == NEIGHBORS_MAX:
+        if len(linked) == NEIGHBORS_MAX:
             return
 
 
@@ -142,12 +142,12 @@ def _fitting(
     if max_tokens is None:
         return brought, None
     room = max_tokens - sum(estimate(hit.text) for hit in result.hits)
-    kept: list[Hit] = []
+    fitting: list[Hit] = []
     for hit in brought:
         room -= estimate(hit.text)
         if room < 0:
             break
-        kept.append(hit)
-    left_out = len(brought) - len(kept)
-    said = f"{left_out} of {len(brought)} neighbors left out: over {max_tokens} tokens"
-    return kept, said if left_out else None
+        fitting.append(hit)
+    left_out = len(brought) - len(fitting)
+    remark = f"{left_out} of {len(brought)} neighbors left out: over {max_tokens} tokens"
+    return fitting, remark if left_out else None

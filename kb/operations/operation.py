@@ -126,9 +126,9 @@ _NARROWED: Final[dict[_Key, type[Struct]]] = {}
 
 def narrowed(record: type[Struct], suffix: str, bounds: Mapping[str, Bounds]) -> type[Struct]:
     """A request whose fields have closer bounds or other defaults; made once for each suffix."""
-    known = _NARROWED.get((record, suffix))
-    if known is not None:
-        return known
+    made_before = _NARROWED.get((record, suffix))
+    if made_before is not None:
+        return made_before
     hints = get_type_hints(record, include_extras=True)
     defaults = {field.name: field.default for field in msgspec.structs.fields(record)}
     fields: list[tuple[str, Any, Any]] = []

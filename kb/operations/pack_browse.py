@@ -69,11 +69,11 @@ class PackVariables(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def list_docs(pack: Pack, wanted: PackFilter) -> PackDocs:
+def list_docs(pack: Pack, filters: PackFilter) -> PackDocs:
     """The docs that a filter lets through, in the order of the manifest."""
     return PackDocs(
         pack_id=pack.manifest.pack_id,
-        docs=query.list_docs(pack, wanted),
+        docs=query.list_docs(pack, filters),
         warnings=warnings_of(pack.findings),
     )
 
@@ -89,12 +89,12 @@ def read(pack: Pack, selector: str) -> PackDocText:
     )
 
 
-def search(pack: Pack, words: str, wanted: PackFilter) -> PackHits:
+def search(pack: Pack, words: str, filters: PackFilter) -> PackHits:
     """The docs whose id, selector, title, tags or summary hold the words, best first."""
     return PackHits(
         pack_id=pack.manifest.pack_id,
         query=words,
-        hits=query.search(pack, words, wanted),
+        hits=query.search(pack, words, filters),
         warnings=warnings_of(pack.findings),
     )
 

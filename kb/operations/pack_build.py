@@ -83,7 +83,7 @@ def _files(top: Path) -> tuple[list[Path], list[str]]:
         for passed in seen
         if isinstance(passed, SkippedFile) and passed.failed
     ]
-    return [found.path for found in seen if isinstance(found, WalkedFile)], unread
+    return [file.path for file in seen if isinstance(file, WalkedFile)], unread
 
 
 def _result(built: "Built", path: Path, *, is_written: bool, unread: list[str]) -> BuildPackResult:

@@ -92,14 +92,14 @@ def _packs(home: "OpenHome", scope: Scope) -> tuple[PackRecord, ...]:
 def _docs(pack: Pack, request: PackListRequest) -> PackDocsPage:
     from kb.knowledge.packs import query
 
-    wanted = query.PackFilter(
+    filters = query.PackFilter(
         tags=request.tags,
         kind=request.kind,
         selector_prefix=request.prefix,
         related_to=request.related_to,
         edge_type=request.edge_type,
     )
-    docs = query.list_docs(pack, wanted)
+    docs = query.list_docs(pack, filters)
     page = [brief(doc) for doc in docs[request.skip : request.skip + request.limit]]
     page = page[: rows_fitting(page, request.max_tokens)]
     return PackDocsPage(

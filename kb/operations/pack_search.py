@@ -64,14 +64,14 @@ def run(spaces: "Spaces", request: PackSearchRequest, scope: Scope) -> PackMatch
 def _matches(pack: "Pack", request: PackSearchRequest) -> PackMatches:
     from kb.knowledge.packs import query
 
-    wanted = query.PackFilter(
+    filters = query.PackFilter(
         tags=request.tags,
         kind=request.kind,
         selector_prefix=request.prefix,
         related_to=request.related_to,
         edge_type=request.edge_type,
     )
-    hits = query.search(pack, request.query, wanted)
+    hits = query.search(pack, request.query, filters)
     page = [
         PackMatch(document=brief(hit.document), score=hit.score, matched=hit.matched)
         for hit in hits[: request.limit]

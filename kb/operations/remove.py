@@ -59,11 +59,11 @@ def _named(app: "App", idents: tuple[str, ...]) -> list[Doc]:
     from kb.operations.entries import doc_named
 
     with app.store.read() as txn:
-        found = [doc_named(txn, ident) for ident in idents]
-    for doc in found:
+        docs_named = [doc_named(txn, ident) for ident in idents]
+    for doc in docs_named:
         if doc.status == "tombstoned":
             raise NotFound(id=doc.doc_id)
-    return found
+    return docs_named
 
 
 def _tagged(app: "App", tag: str) -> list[Doc]:
@@ -71,7 +71,7 @@ def _tagged(app: "App", tag: str) -> list[Doc]:
 
     with app.store.read() as txn:
         numbers = docs.with_facet(txn, "tag", tag)
-        found = [doc for number in numbers if (doc := docs.latest(txn, number)) is not None]
-    if not found:
+        docs_tagged = [doc for number in numbers if (doc := docs.latest(txn, number)) is not None]
+    if not docs_tagged:
         raise NoSuchTag(id=tag)
-    return found
+    return docs_tagged

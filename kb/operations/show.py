@@ -99,14 +99,14 @@ def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> ShownDoc | Show
     from kb.operations.locate import locate
 
     failed = list(spaces.failed)
-    found: dict[SpaceName | None, WholeDoc | PassageInPlace] = {}
+    by_home: dict[SpaceName | None, WholeDoc | PassageInPlace] = {}
 
     def resolve(home: "OpenHome") -> str:
-        shown = found[home.name] = _shown(home, request.id, scope)
+        shown = by_home[home.name] = _shown(home, request.id, scope)
         return shown.doc.doc_id if isinstance(shown, WholeDoc) else shown.passage.chunk_id
 
     name = next(iter(locate(spaces.homes, request.id, resolve, failed)))
-    shown, warnings = found[name], warnings_of(failed, scope)
+    shown, warnings = by_home[name], warnings_of(failed, scope)
     if isinstance(shown, WholeDoc):
         return ShownDoc(space=name, shown=shown, warnings=warnings)
     return ShownPassage(space=name, shown=shown, warnings=warnings)

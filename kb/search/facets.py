@@ -27,14 +27,20 @@ class Facets(Struct, frozen=True, kw_only=True):
     kinds: tuple[FacetValue, ...]
     tags: tuple[FacetValue, ...]
     sources: tuple[FacetValue, ...]
-    """Folders of files and sites of pages."""
+    """Folders of files and sites of pages, each with the docs below it, as the filter counts."""
 
 
-def facets_of(txn: ReadTxn, scope: Scope, values_max: int) -> Facets:
-    """The facets of the docs that a scope sees, with at most `values_max` values each.
+class FacetCounts(Struct, frozen=True, kw_only=True):
+    """How many active docs of a home have each value."""
 
-    Reads all of the facets: about 2 us for each doc and value.
-    """
+    kinds: Counter[str]
+    tags: Counter[str]
+    places: Counter[str]
+    """Folders and sites, without those below them."""
+
+
+def count_facets(txn: ReadTxn, scope: Scope) -> FacetCounts:
+    """Count the values of the docs that a scope sees: about 2 us for each doc and value."""
     allowed = allowed_sources(txn, NO_FILTERS, scope)
 
     def values(name: str) -> Iterable[str]:
@@ -42,34 +48,41 @@ def facets_of(txn: ReadTxn, scope: Scope, values_max: int) -> Facets:
         return (value for value, source_no in rows if allowed is None or source_no in allowed)
 
     places = (place_of(source) for source in values("source"))
-    return Facets(
-        kinds=_most_common(values("kind"), values_max),
-        tags=_most_common(values("tag"), values_max),
-        sources=_most_common((place for place in places if place is not None), values_max),
+    return FacetCounts(
+        kinds=Counter(values("kind")),
+        tags=Counter(values("tag")),
+        places=Counter(place for place in places if place is not None),
     )
 
 
-def merge_facets(facets: Iterable[Facets], values_max: int) -> Facets:
-    """Merge the facets of several homes, adding up the counts."""
-    homes = tuple(facets)
+def facets_of(counts: Iterable[FacetCounts], values_max: int) -> Facets:
+    """The facets of one or several homes, with at most `values_max` values each."""
+    kinds: Counter[str] = Counter()
+    tags: Counter[str] = Counter()
+    places: Counter[str] = Counter()
+    for home in counts:
+        kinds += home.kinds
+        tags += home.tags
+        places += home.places
     return Facets(
-        kinds=_merged((home.kinds for home in homes), values_max),
-        tags=_merged((home.tags for home in homes), values_max),
-        sources=_merged((home.sources for home in homes), values_max),
+        kinds=_most_common(kinds, values_max),
+        tags=_most_common(tags, values_max),
+        sources=_most_common(_with_those_below(places), values_max),
     )
 
 
-def _most_common(values: Iterable[str], values_max: int) -> tuple[FacetValue, ...]:
-    return _facet_values(Counter(values), values_max)
+def _with_those_below(places: Counter[str]) -> Counter[str]:
+    """The same places, each with the docs of those below it."""
+    sums = Counter(places)
+    for place, count in places.items():
+        above = place.rpartition("/")[0]
+        while above:
+            if above in places:
+                sums[above] += count
+            above = above.rpartition("/")[0]
+    return sums
 
 
-def _merged(each: Iterable[tuple[FacetValue, ...]], values_max: int) -> tuple[FacetValue, ...]:
-    counted: Counter[str] = Counter()
-    for rows in each:
-        counted.update({row.value: row.docs for row in rows})
-    return _facet_values(counted, values_max)
-
-
-def _facet_values(counted: Counter[str], values_max: int) -> tuple[FacetValue, ...]:
-    best = sorted(counted.items(), key=lambda row: (-row[1], row[0]))[:values_max]
+def _most_common(counts: Counter[str], values_max: int) -> tuple[FacetValue, ...]:
+    best = sorted(counts.items(), key=lambda row: (-row[1], row[0]))[:values_max]
     return tuple(FacetValue(value=value, docs=count) for value, count in sorted(best))

@@ -15,6 +15,7 @@ from kb.model.ids import DocId
 from kb.model.note import NoteStatus
 from kb.model.origin import Origin
 from kb.model.standing import Standing, StandingsRequest
+from kb.model.token import Role
 from kb.search.resolve import resolve_doc
 from kb.serve.http_content import JobQuery, is_seen_at, job_report, shown_job
 from kb.serve.http_events import queue_state
@@ -58,6 +59,14 @@ class Jobs(Struct, frozen=True, kw_only=True):
     """Jobs that are not done, and the newest notes that are."""
 
     jobs: tuple[JobReport, ...]
+
+
+class Me(Struct, frozen=True, kw_only=True):
+    """Who asks, as the server knows them."""
+
+    user: str | None
+    """None for somebody without a token."""
+    role: Role
 
 
 # Long because it is a list of routes, which are data.
@@ -116,6 +125,14 @@ def state_routes() -> tuple[Route, ...]:
             run=_standings,
             input=StandingsRequest,
             outputs=(tuple[Standing, ...],),
+        ),
+        Route(
+            method="GET",
+            path="/v1/me",
+            role="reader",
+            summary="Say who asks, and what their token allows.",
+            run=_me,
+            outputs=(Me,),
         ),
         Route(
             method="GET",
@@ -192,6 +209,10 @@ def _stats(served: Served, _: Any, caller: Caller) -> Reply:
         letters = [structs.replace(one, doc_id="", reason="") for one in found.dead_letters]
         found = structs.replace(found, home="", push=None, dead_letters=letters)
     return json_of(found)
+
+
+def _me(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  the caller is the answer
+    return json_of(Me(user=caller.scope.user, role=caller.role))
 
 
 def _metrics(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  the role is enough

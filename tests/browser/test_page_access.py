@@ -173,6 +173,8 @@ def test_a_reader_is_told_what_wants_more(driver: "Chrome", tmp_path: Path) -> N
         page.one("#token").send_keys(secret, "\ue007")
         page.says(".notice-title", lambda texts: texts == ["Nothing is kept here yet."])
         assert page.run("return localStorage.getItem('kb.token')") == secret
+        offered = ["Search", "Ask", "Library", "Topics", "Packs"]
+        page.says("nav a", lambda texts: texts == offered)
         page.open("#/stats")
         page.says(".notice-title", lambda texts: texts == ["Your token does not allow this"])
         page.one("#leave").click()

@@ -24,11 +24,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     for name, text in {
         "boat.md": "---\ntags: [sea, wood]\n---\n# The boat\n\nIts keel is made of **oak**.\n",
         "table.md": "---\ntags: [wood]\n---\n# The table\n\nOak as well, and oiled in spring.\n",
+        "list.md": "# Packing\n\nFor the *regatta*:\n\n- a spinnaker\n- two ropes\n\n1. Hoist it.\n"
+        "2. Trim it.\n\n"
+        + "A long line that its writer broke for want of room, and that goes\non. "
+        * 9,
         "log.md": f"# The log\n\n{FILLER}\n\nThen a zebrafish came aboard.\n\n{FILLER}",
     }.items():
         (folder / name).write_text(text)
     home = Home(folder / "home")
-    files = [folder / name for name in ("boat.md", "table.md", "log.md")]
+    files = [folder / name for name in ("boat.md", "table.md", "list.md", "log.md")]
     pdf = EXAMPLES / "house" / "energy-survey.pdf"
     assert home.run("add", *files, pdf).code == 0
     with serving(home) as running:
@@ -54,6 +58,20 @@ def test_hits_come_while_one_types(page: Page) -> None:
     assert float(page.texts(f"{first}.score")[0]) > 0
     assert page.place == "#/search?q=oak+keel"
     assert page.texts("#status") == [f"{len(titles)} hits"]
+
+
+def test_a_hit_keeps_its_lines_and_lists(page: Page) -> None:
+    """Items stand by themselves; a line that was broken for want of room runs on."""
+    page.open("#/search?q=spinnaker+regatta&mode=lexical")
+    page.says(".hit h2", lambda texts: texts == ["Packing"])
+    assert page.texts(".count") == ["1 hit"]
+    rows = page.texts(".hit .passage > *")
+    assert rows[:6] == [
+        *("Packing", "For the *regatta*:", "a spinnaker", "two ropes", "Hoist it.", "Trim it."),
+    ]
+    assert page.texts(".hit .passage > .item") == rows[2:6]
+    assert "goes on. A long" in rows[6]
+    assert len(rows) == 7
 
 
 def test_only_the_last_answer_is_shown(page: Page) -> None:
@@ -223,6 +241,14 @@ def test_a_phone_is_wide_enough(page: Page) -> None:
         page.open(f"#/{view}").one("main h1")
         until(lambda: not page.all("[aria-busy=true]"))
         assert page.run("return document.documentElement.scrollWidth") <= PHONE[0], view
+    page.open("#/search?q=zebrafish&tag=sea").one("#more-filters")
+    shown = (
+        "return [...document.querySelectorAll('.filters > *')]"
+        ".filter((e) => e.checkVisibility()).length"
+    )
+    assert page.run(shown) == 2
+    page.one("#more-filters").click()
+    assert page.run(shown) > 4
     page.open("#/search?q=zebrafish").one(".hit a").click()
     page.one("mark.found")
     assert page.run("return document.documentElement.scrollWidth") <= PHONE[0]
@@ -250,15 +276,27 @@ def test_a_citation_leads_to_its_passage(page: Page) -> None:
     assert page.place == "#/ask?q=What+is+the+keel+made+of%3F"
     page.one(".said .cite").click()
     page.says("h1", lambda texts: texts == ["The boat"])
-    assert "oak" in "".join(page.texts("mark.found"))
+    page.says(".prose", lambda texts: "oak" in "".join(texts))
+    # All of this doc is the passage: a mark would say nothing.
+    assert page.all("mark.found") == []
 
 
 def test_the_state_of_the_home_is_drawn(page: Page, server: Running) -> None:
     """Counts are those of the server, with a plot for each; sources say when they were synced."""
     page.open("#/stats")
     numbers = page.says(".figure .number", lambda texts: len(texts) == 5)
-    assert numbers[0] == str(server.get("/v1/stats").json["docs"]["active"])
-    assert len(page.all(".plot svg")) == 6
+    docs = str(server.get("/v1/stats").json["docs"]["active"])
+    assert numbers[0] == docs
+    (month,) = server.get("/v1/growth").json["months"]
+    assert page.run(
+        "return [...document.querySelectorAll('.plot svg[aria-label]')].map((e) => e.ariaLabel)"
+    ) == [
+        f"{title}: {month['month']} {docs}" for title in ("Documents, by month", "Added, by month")
+    ]
+    plots = dict(zip(page.texts(".plot:has(dl) figcaption"), page.texts(".plot dl"), strict=True))
+    assert plots["Kinds"] == f"file{docs}"
+    assert plots["What waits"] == "documents0jobs ready0running0failed0"
+    assert plots["Answers, by how long they took"].startswith("to 5 ms")
     page.open("#/jobs")
     page.says(".lead", lambda texts: texts == ["0 waiting, 0 running, 0 failed"])
 

@@ -98,6 +98,8 @@ def test_each_address_answers(home: Home, server: Running) -> None:
         "/v1/entities": "/v1/entities?prefix=%23",
         "/v1/packs": "/v1/packs?limit=5",
         "/v1/facets": "/v1/facets?limit=1",
+        "/v1/growth": "/v1/growth?by=date&tag=none&limit=3",
+        "/v1/me": "/v1/me",
         "/v1/topics": "/v1/topics",
         "/v1/guide": "/v1/guide?q=how+do+I+add+a+folder",
         "/v1/notes": "/v1/notes?limit=5",

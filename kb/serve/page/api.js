@@ -68,6 +68,10 @@ export async function get(path, asked, signal) {
   return (await sent(at(path, asked), { signal })).json();
 }
 
+export async function text(path, signal) {
+  return (await sent(path, { signal })).text();
+}
+
 export async function post(path, value = {}, signal) {
   return (await sent(path, { method: "POST", body: JSON.stringify(value), signal })).json();
 }

@@ -1,6 +1,6 @@
 // The page as a whole: which view is shown, the keys, the theme, and who is let in.
 
-import { lockedOut, token } from "./api.js";
+import { get, lockedOut, token } from "./api.js";
 import { h } from "./dom.js";
 import { addView, takeDrops } from "./add.js";
 import { askView } from "./ask.js";
@@ -13,25 +13,27 @@ import { searchView } from "./search.js";
 import { signInView } from "./signin.js";
 import { jobsView, sourcesView, statsView } from "./state.js";
 
-/** Each view: its title, the key behind `g`, and what shows it; without a key it is in no menu. */
+/** Each view: its title, the key behind `g`, the role it needs, and what shows it; without a key it is in no menu. */
 const VIEWS = {
   search: { title: "Search", key: "s", show: searchView },
   ask: { title: "Ask", key: "q", show: askView },
-  add: { title: "Add", key: "a", show: addView },
+  add: { title: "Add", key: "a", role: "writer", show: addView },
   library: { title: "Library", key: "l", show: libraryView },
   topics: { title: "Topics", key: "t", show: topicsView },
   packs: { title: "Packs", key: "p", show: packsView },
-  sources: { title: "Sources", key: "o", show: sourcesView },
-  jobs: { title: "Jobs", key: "j", show: jobsView },
-  stats: { title: "Stats", key: "n", show: statsView },
+  sources: { title: "Sources", key: "o", role: "admin", show: sourcesView },
+  jobs: { title: "Jobs", key: "j", role: "admin", show: jobsView },
+  stats: { title: "Stats", key: "n", role: "admin", show: statsView },
   doc: { title: "Document", show: docView },
   signin: { title: "Sign in", show: signInView },
 };
+const ROLES = ["reader", "writer", "admin"];
 const G_MS = 1200;
 
 const main = document.getElementById("main");
 const nav = document.getElementById("views");
 const menu = document.getElementById("menu");
+let role = "reader";
 let current = { name: null, stop: () => {} };
 // How many steps of ours lie behind, so that back never leads out of the page.
 let depth = history.state?.depth ?? 0;
@@ -89,13 +91,30 @@ function show() {
   if (!main.contains(document.activeElement)) (main.querySelector("h1") ?? main).focus({ preventScroll: true });
 }
 
-function fillNav() {
+/** The views of the menu that a role may use. */
+function offered(role) {
+  return Object.entries(VIEWS).filter(([, view]) => view.key && ROLES.indexOf(view.role ?? "reader") <= ROLES.indexOf(role));
+}
+
+/** Fill the menu with what whoever looks may use. */
+async function fillNav() {
+  if (token.get() === null && read(location.hash).name === "signin") return drawNav("reader");
+  try {
+    role = (await get("/v1/me")).role;
+  } catch {
+    role = "reader";
+  }
+  drawNav(role);
+}
+
+function drawNav(role) {
   const out = h("button", { type: "button", class: "plain", id: "leave", click: () => { token.forget(); page.go("#/signin"); show(); } }, "Sign out");
   out.hidden = !token.get();
   nav.replaceChildren(
-    ...Object.entries(VIEWS).filter(([, view]) => view.key).map(([name, view]) => h("a", { href: `#/${name}`, "data-view": name, title: `g ${view.key}` }, view.title)),
+    ...offered(role).map(([name, view]) => h("a", { href: `#/${name}`, "data-view": name, title: `g ${view.key}` }, view.title)),
     out,
   );
+  for (const link of nav.querySelectorAll("a")) if (link.dataset.view === current.name) link.setAttribute("aria-current", "page");
 }
 
 const THEMES = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" };
@@ -149,7 +168,7 @@ function pressed(event) {
   if (isTyping) return;
   if (event.timeStamp - gPressedMs < G_MS) {
     gPressedMs = -Infinity;
-    const found = Object.entries(VIEWS).find(([, view]) => view.key === event.key);
+    const found = offered(role).find(([, view]) => view.key === event.key);
     if (found) {
       event.preventDefault();
       page.go(`#/${found[0]}`);

@@ -13,6 +13,11 @@ const SHORT_ID = 12;
 const SIMILAR = 6;
 const SIMILAR_PASSAGES = 20;
 
+/** Whether a passage is all that a document says, so that a mark would tell nothing. */
+function isWhole(doc, from, to) {
+  return doc.start === 0 && doc.end >= doc.chars && !doc.text.slice(0, from).replace(/^#.*$/m, "").trim() && !doc.text.slice(to).trim();
+}
+
 export function docView(main, wanted, page) {
   const [id] = wanted.parts;
   const at = wanted.query.get("at");
@@ -43,7 +48,7 @@ export function docView(main, wanted, page) {
     const { doc, passage } = shown;
     page.title(doc.title);
     const here = offsets(doc.text);
-    const spans = passage ? [[here(passage.start - doc.start), here(passage.end - doc.start)]].filter(([a, b]) => b > a) : [];
+    const spans = passage ? [[here(passage.start - doc.start), here(passage.end - doc.start)]].filter(([a, b]) => b > a && !isWhole(doc, a, b)) : [];
     const made = () => h("mark", { class: "found" });
     const text = isSource ? h("pre", { class: "source", tabindex: "0" }, marked(doc.text, 0, doc.text.length, spans, made)) : rendered(doc.text, spans, made);
     body.removeAttribute("aria-busy");

@@ -43,7 +43,7 @@ function topicList({ topics }) {
   return [heading("Topics"),
     topics.length
       ? h("ul", { class: "rows stacked" }, topics.map((one) => h("li", {}, h("a", { href: place(["topics", one.id]), "data-entry": true }, one.title ?? one.id), h("span", { class: "quiet" }, one.introduction ?? ""))))
-      : notice("There are no topics.", "A topic is a folder of texts to learn from. The settings name it, as topics.NAME.folder.")];
+      : notice("There are no topics.", "A topic is a folder of texts to learn from. The settings name it: subjects = \"FOLDER\" in a table [kb.topic.NAME].")];
 }
 
 export function packsView(main, { parts, query }, page) {

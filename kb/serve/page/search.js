@@ -8,6 +8,7 @@ import { ago, many, marked, offsets, shortPlace, spot, windowOf } from "./text.j
 const PAUSE_MS = 120;
 const SLOW_MS = 250;
 const SHOWN_CHARS = 420;
+const WRAPPED_CHARS = 60;
 const K = 20;
 const K_MAX = 100;
 const LISTS = ["space", "tag", "kind", "pack", "source", "doc"];
@@ -43,6 +44,8 @@ export function searchView(main, wanted, page) {
     placeholder: "Search what you keep", "aria-label": "Search", "aria-describedby": "status", input: typed, focus: () => { isEdited = false; },
   });
   const filters = h("div", { class: "filters" });
+  // On a phone the filters take a row of their own only when they are wanted.
+  const opener = h("button", { type: "button", id: "more-filters", class: "plain", "aria-expanded": "false", click: () => opener.setAttribute("aria-expanded", String(opener.getAttribute("aria-expanded") !== "true")) }, "Filters");
   const list = h("div", { class: "results", "aria-label": "Results", role: "region" });
   const form = h("form", { class: "searchbox", role: "search", submit: entered }, field, h("kbd", { class: "hint", "aria-hidden": "true" }, "/"));
   main.append(h("h1", { class: "unseen" }, "Search"), form, filters, list);
@@ -81,7 +84,7 @@ export function searchView(main, wanted, page) {
     const chips = LISTS.flatMap((name) => state[name].map((value) =>
       h("button", { type: "button", class: "chip on", "aria-label": `Remove the filter ${name} ${value}`, click: drop(name, value) }, label[name](value), h("span", { "aria-hidden": "true" }, " ×"))));
     filters.replaceChildren(
-      choice("space", "Space", known?.spaces.length > 1 ? known.spaces.map((value) => ({ value })) : []), choice("kind", "Kind", known?.kinds), choice("tag", "Tag", known?.tags), choice("pack", "Pack", known?.packs), choice("source", "Source", known?.sources),
+      opener, choice("space", "Space", known?.spaces.length > 1 ? known.spaces.map((value) => ({ value })) : []), choice("kind", "Kind", known?.kinds), choice("tag", "Tag", known?.tags), choice("pack", "Pack", known?.packs), choice("source", "Source", known?.sources),
       h("select", { id: "mode", "aria-label": "How to search", change: (event) => change({ mode: event.target.value }) },
         Object.entries(MODES).map(([value, text]) => h("option", { value, selected: value === state.mode }, text))),
       h("label", { class: "check", for: "explain" }, h("input", { id: "explain", type: "checkbox", checked: state.explain, change: (event) => change({ explain: event.target.checked }) }), "Explain"),
@@ -137,6 +140,7 @@ export function searchView(main, wanted, page) {
     list.replaceChildren(
       ...found.warnings.map((text) => h("p", { class: "warning" }, text)),
       ...(found.hits.length && found.hits.every((hit) => hit.weak) ? [h("p", { class: "warning" }, "Nothing here fits the query; these passages are merely the nearest.")] : []),
+      ...(found.hits.length ? [h("p", { class: "count" }, more ? `The best ${many(found.hits.length, "hit")}` : many(found.hits.length, "hit"))] : []),
       found.hits.length
         ? h("ol", { class: "hits" }, found.hits.map((hit, i) => row(hit, found.marks[i], found.spaces, state, change)))
         : nothing(state, change),
@@ -188,22 +192,36 @@ function passage(text, marks) {
   const here = offsets(text);
   const spans = marks.map(([a, b]) => [here(a), here(b)]);
   const [from, to] = windowOf(text, spans, SHOWN_CHARS);
-  return h("p", { class: "passage" }, from > 0 ? "… " : "", lines(text, from, to, spans), to < text.length ? " …" : "");
+  const rows = lines(text, from, to, spans);
+  if (from > 0) rows[0]?.prepend("… ");
+  if (to < text.length) rows.at(-1)?.append(" …");
+  return h("div", { class: "passage" }, rows);
 }
 
-/** The lines of a part of a text, headings bold, without the marks that markdown puts in front. */
+/** The lines of a part of a text: headings bold, items of lists as such, without markdown's marks. */
 function lines(text, from, to, spans) {
-  const nodes = [];
-  for (const found of text.slice(from, to).matchAll(/[^\n\f]+/g)) {
-    const lead = /^\s*(#{1,6}\s+|>\s?|[-*+]\s+)?/.exec(found[0]);
-    if (/^[\s|:-]*$/.test(found[0])) continue;
-    const isRow = /^\s*\|/.test(found[0]);
-    const start = from + found.index + (isRow ? found[0].indexOf("|") + 1 : lead[0].length);
-    const words = marked(text, start, from + found.index + found[0].replace(/\s*\|\s*$/, "").length, spans);
+  const rows = [];
+  // A line as long as this was broken by whoever wrote it for want of room, and runs on.
+  let runsOn = false;
+  for (const found of text.slice(from, to).matchAll(/[^\n\f]*(?:[\n\f]|$)/g)) {
+    const line = found[0].replace(/[\n\f]$/, "");
+    if (/^[\s|:-]*$/.test(line)) {
+      runsOn = false;
+      continue;
+    }
+    const lead = /^\s*(#{1,6}\s+|>\s?|[-*+]\s+|\d{1,3}[.)]\s+)?/.exec(line);
+    const isRow = /^\s*\|/.test(line);
+    const start = from + found.index + (isRow ? line.indexOf("|") + 1 : lead[0].length);
+    const words = marked(text, start, from + found.index + line.replace(/\s*\|\s*$/, "").length, spans);
     if (isRow) for (const node of words) node.textContent = node.textContent.replace(/\s*\|\s*/g, " · ");
-    nodes.push(...(lead[1]?.startsWith("#") ? [h("b", {}, words)] : words), " ");
+    const mark = lead[1]?.trim() ?? "";
+    if (runsOn && !mark && !isRow) rows.at(-1).append(" ", ...words);
+    else if (mark.startsWith("#")) rows.push(h("b", {}, words));
+    else if (mark && mark !== ">") rows.push(h("span", { class: "item", "data-number": /\d/.test(mark) ? mark : null }, words));
+    else rows.push(h("span", {}, words));
+    runsOn = !isRow && !mark.startsWith("#") && line.length >= WRAPPED_CHARS;
   }
-  return nodes;
+  return rows;
 }
 
 function explained(hit) {

@@ -1,14 +1,13 @@
 // How it stands: what is kept current, what is still to do, and how much there is.
 
-import { events, get, post } from "./api.js";
+import { events, get, post, text } from "./api.js";
 import { announce, failure, h, heading, notice } from "./dom.js";
 import { facets } from "./facets.js";
 import { bars, columns } from "./graph.js";
 import { ago, bytes, many } from "./text.js";
 
-const WEEKS = 12;
-const WEEK_MS = 604_800_000;
-const ROWS = 200;
+const MONTHS = 18;
+const TAGS = 8;
 
 export function sourcesView(main) {
   const stop = new AbortController();
@@ -104,8 +103,10 @@ export function statsView(main) {
       const { spaces } = await facets();
       // The counts are those of the server's own home, and so should the rest be.
       const space = spaces.length > 1 ? spaces[0] : null;
-      const [stats, newest] = await Promise.all([get("/v1/stats", {}, stop.signal), get("/v1/docs", { limit: ROWS, space, max_tokens: 100_000 }, stop.signal)]);
-      body.replaceChildren(space ? h("p", { class: "lead" }, `Of the ${space} space, which this server works on.`) : "", ...drawn(stats, newest));
+      const [stats, values, growth, metrics] = await Promise.all([
+        get("/v1/stats", {}, stop.signal), get("/v1/facets", { space, limit: 200 }, stop.signal),
+        get("/v1/growth", { space, limit: MONTHS }, stop.signal), text("/metrics", stop.signal)]);
+      body.replaceChildren(space ? h("p", { class: "lead" }, `Of the ${space} space, which this server works on.`) : "", ...drawn(stats, values, growth, metrics));
     } catch (error) {
       if (!stop.signal.aborted) body.replaceChildren(failure(error, load));
     } finally {
@@ -116,34 +117,30 @@ export function statsView(main) {
   return { stop: () => stop.abort() };
 }
 
-function drawn(stats, newest) {
+function drawn(stats, values, growth, metrics) {
   const figure = (value, name) => h("div", { class: "figure" }, h("span", { class: "number" }, value), h("span", {}, name));
-  const said = (value) => value.toLocaleString("en");
-  const words = (counts) => Object.entries(counts).map(([name, count]) => [name.replaceAll("_", " "), count]);
+  const shown = (value) => value.toLocaleString("en");
+  const most = (rows) => rows.toSorted((a, b) => b.docs - a.docs).slice(0, TAGS).map(({ value, docs }) => [value, docs]);
   return [
-    h("div", { class: "figures" }, figure(said(stats.docs.active ?? 0), "documents"), figure(said(stats.passages), "passages"), figure(said(stats.vectors), "vectors"), figure(said(stats.entities), "names and links"), figure(bytes(stats.disk_bytes), "on disk")),
+    h("div", { class: "figures" }, figure(shown(stats.docs.active ?? 0), "documents"), figure(shown(stats.passages), "passages"), figure(shown(stats.vectors), "vectors"), figure(shown(stats.entities), "names and links"), figure(bytes(stats.disk_bytes), "on disk")),
     h("div", { class: "plots" },
-      bars("Documents", words(stats.docs)), bars("How far they have come", words(stats.ledger)), bars("Jobs", words(stats.jobs)),
-      bars("Kinds, of the newest", counted(newest.docs.map((doc) => doc.kind))),
-      columns("Changed, by week", weeks(newest.docs)),
-      bars("On disk", [["store", stats.store_bytes, bytes(stats.store_bytes)], ["all", stats.disk_bytes, bytes(stats.disk_bytes)]])),
+      columns("Documents, by month", growth.months.map(({ month, total }) => [month, total])),
+      columns("Added, by month", growth.months.map(({ month, docs }) => [month, docs])),
+      bars("Kinds", most(values.kinds)),
+      values.tags.length ? bars("Tags", most(values.tags)) : "",
+      bars("What waits", [["documents", stats.ledger.pending ?? 0], ["jobs ready", stats.jobs.ready ?? 0], ["running", stats.jobs.running ?? 0], ["failed", stats.jobs.failed ?? 0]]),
+      bars("Answers, by how long they took", times(metrics))),
     h("p", { class: "quiet breaks" }, `Model: ${stats.model}`),
     stats.pages_without_text ? h("p", { class: "warning" }, `${many(stats.pages_without_text, "page")} of PDFs have no text; they are pictures, and cannot be found.`) : "",
   ];
 }
 
-function counted(values) {
-  const counts = new Map();
-  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
-}
-
-function weeks(docs) {
-  const nowMs = Date.now();
-  const counts = Array.from({ length: WEEKS }, (_, i) => [i === WEEKS - 1 ? "now" : `−${WEEKS - 1 - i}`, 0]);
-  for (const doc of docs) {
-    const back = Math.floor((nowMs - doc.updated_ms) / WEEK_MS);
-    if (back >= 0 && back < WEEKS) counts[WEEKS - 1 - back][1] += 1;
-  }
-  return counts;
+/** How many answers took how long since the server started, from its metrics; theirs add up. */
+function times(metrics) {
+  const found = [...metrics.matchAll(/^kb_http_request_seconds_bucket\{le="([^"]+)"\} (\d+)$/gm)];
+  const name = (bound) => (bound < 1 ? `${bound * 1000} ms` : `${bound} s`);
+  return found.map(([, bound, count], i) => [
+    bound === "+Inf" ? `over ${name(Number(found[i - 1][1]))}` : `to ${name(Number(bound))}`,
+    Number(count) - Number(found[i - 1]?.[2] ?? 0),
+  ]);
 }

@@ -10,7 +10,7 @@ from kb.model.clock import SystemClock
 from kb.model.doc import OPERATOR, Doc, PackPart, Scope
 from kb.model.search import Filters
 from kb.model.source import place_of
-from kb.search.facets import FacetValue, facets_of, merge_facets
+from kb.search.facets import FacetValue, count_facets, facets_of
 from kb.search.filters import may_appear
 from kb.store import docs
 from kb.store.memory import MemoryEnvironment
@@ -50,24 +50,29 @@ def seen_by(scope: Scope) -> list[Doc]:
 @pytest.mark.parametrize("scope", [OPERATOR, Scope(user="bob"), Scope(user=None)])
 def test_values_are_counted_over_what_a_scope_sees(store: Store, scope: Scope) -> None:
     with store.read() as txn:
-        found = facets_of(txn, scope, 100)
+        found = facets_of([count_facets(txn, scope)], 100)
     seen = seen_by(scope)
     assert found.kinds == counted(doc.kind for doc in seen)
     assert found.tags == counted(tag for doc in seen for tag in doc.tags)
-    assert found.sources == counted(place_of(doc.source) for doc in seen)
+    places = {place_of(doc.source) for doc in seen}
+    with store.read() as txn:
+        assert {row.value for row in found.sources} == places - {None}
+        for row in found.sources:
+            filters = Filters(sources=(row.value,))
+            assert row.docs == sum(may_appear(doc, filters, scope) for doc in seen), row.value
 
 
 def test_the_most_common_are_kept_and_come_by_name(store: Store) -> None:
     with store.read() as txn:
-        found = facets_of(txn, OPERATOR, 2)
+        found = facets_of([count_facets(txn, OPERATOR)], 2)
     assert found.tags == (FacetValue(value="a", docs=3), FacetValue(value="b", docs=2))
     assert [one.value for one in found.kinds] == ["file", "url"]
 
 
 def test_those_of_two_homes_add_up(store: Store) -> None:
     with store.read() as txn:
-        all_of_it, public = facets_of(txn, OPERATOR, 100), facets_of(txn, Scope(user=None), 100)
-    both = merge_facets((all_of_it, public), 100)
+        counts = [count_facets(txn, scope) for scope in (OPERATOR, Scope(user=None))]
+    all_of_it, both = facets_of(counts[:1], 100), facets_of(counts, 100)
     assert FacetValue(value="a", docs=5) in both.tags
     assert {one.value for one in both.sources} == {one.value for one in all_of_it.sources}
 
