@@ -38,6 +38,8 @@ def give_values(command: click.Command, path: str) -> None:
 
 def _completer(param: click.Parameter, path: str) -> _Completer | None:
     words = re.findall(r"[A-Z_]+", param.metavar or (param.name or "").upper())
+    if words == ["VALUE"]:
+        return _from(_setting_values)
     for word in words:
         if word in _VALUES:
             return _from(_VALUES[word])
@@ -91,6 +93,12 @@ def _settings(_: click.Context) -> Iterable[tuple[str, str]]:
     from kb.operations.settings import setting_names
 
     return ((name, "") for name in setting_names())
+
+
+def _setting_values(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    from kb.operations.settings import allowed_words
+
+    return ((word, "") for word in allowed_words(ctx.params.get("key") or ""))
 
 
 _VALUES: Final[dict[str, _Values]] = {

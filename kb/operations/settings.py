@@ -131,6 +131,18 @@ def setting_names() -> tuple[str, ...]:
     )
 
 
+def allowed_words(key: str) -> tuple[str, ...]:
+    """The values that a setting may have, where these are a few words; else none."""
+    from typing import get_args, get_origin, get_type_hints
+
+    section, _, name = key.partition(".")
+    record = get_type_hints(Settings).get(section)
+    hint = get_type_hints(record).get(name) if record else None
+    if hint is bool:
+        return ("true", "false")
+    return get_args(hint) if get_origin(hint) is Literal else ()
+
+
 def set_value(
     layers: SettingsLayers, env: Mapping[str, str], level: Level, key: str, raw: str
 ) -> SetResult:

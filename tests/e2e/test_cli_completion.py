@@ -133,6 +133,20 @@ def test_topics_and_packs_are_completed_by_name(tmp_path: Path) -> None:
     assert completions("add", "no") == ["file,no"]
 
 
+def test_settings_and_their_values_are_completed() -> None:
+    """Names of settings, and values where they are a few words."""
+    assert completions("config", "set", "search.f") == [
+        "plain,search.fusion",
+        "plain,search.feedback_passages",
+        "plain,search.feedback_weight",
+    ]
+    assert completions("config", "get", "llm.prov") == ["plain,llm.provider"]
+    assert completions("config", "set", "search.fusion", "") == ["plain,spaced", "plain,plain"]
+    assert completions("config", "set", "fetch.robots", "f") == ["plain,false"]
+    assert completions("config", "set", "search.rrf_k", "") == []
+    assert completions("config", "set", "no.such", "") == []
+
+
 def test_a_line_that_cannot_be_completed_shows_nothing(tmp_path: Path) -> None:
     """No error and no question gets between what somebody types."""
     (tmp_path / "kb.toml").write_text("no = [toml")
