@@ -142,8 +142,11 @@ def edit(ctx: click.Context, level: Level) -> None:
     draft = folder / file.name
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
         opened.write(before.encode())
-    is_written = _edit_until_valid(layers, [*words, str(draft)], draft, file, before)
-    shutil.rmtree(folder)
+    try:
+        is_written = _edit_until_valid(layers, [*words, str(draft)], draft, file, before)
+    finally:
+        if settings.read_text(draft) in (before, settings.read_text(file)):
+            shutil.rmtree(folder)
     click.echo(clean(f"{file}: {'written' if is_written else 'as it was'}"))
     if not is_written:
         warn("an editor with windows needs its option to wait, such as `code --wait`")

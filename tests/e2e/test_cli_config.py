@@ -27,7 +27,9 @@ def kb(tmp_path: Path) -> Kb:
     def call(*args: object, **env: str | None) -> Ran:
         folders = {name: str(tmp_path / name.lower()) for name in ("HOME", "XDG_CACHE_HOME")}
         folders |= {f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA")}
-        (tmp_path / "here").mkdir(exist_ok=True)
+        folders["TMPDIR"] = str(tmp_path / "temporary")
+        for name in ("here", "temporary"):
+            (tmp_path / name).mkdir(exist_ok=True)
         return run([KB, *map(str, args)], env=surroundings(**folders, **env), cwd=tmp_path / "here")
 
     return call
@@ -193,6 +195,15 @@ def test_an_edit_is_checked_before_it_is_kept(kb: Kb, config: Path, tmp_path: Pa
     assert kept.read_text() == "[search]\nrrf_k = 9\nrrf_k = [\n"
     assert kb("config", "edit", VISUAL="true").out == f"{config}: as it was\n"
     assert kb("config", "edit", VISUAL=None, EDITOR=None).code == 1
+
+
+def test_an_editor_that_fails_leaves_no_copy_behind(kb: Kb, config: Path, tmp_path: Path) -> None:
+    """The settings may hold a token."""
+    config.parent.mkdir(parents=True)
+    config.write_text('[client]\ntoken = "hidden-word"\n')
+    ran = kb("config", "edit", VISUAL="false")
+    assert (ran.code, ran.err) == (1, "kb: false ended with exit code 1\n")
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_a_file_that_is_wrong_can_be_edited(kb: Kb, config: Path, tmp_path: Path) -> None:

@@ -21,12 +21,12 @@ def with_value(text: str, path: _Path, value: Any) -> str:
     """The text in which a setting has a value. `text` is valid TOML. Raises TextTooComplex."""
     lines = text.split("\n")
     line_end = "\r" if "\r\n" in text else ""
-    known = tuple(statements(text))
-    statement = _statement_of(known, path)
+    parsed = tuple(statements(text))
+    statement = _statement_of(parsed, path)
     if statement is not None:
         lines[statement.start - 1 : statement.end] = [_changed(lines, statement, value)]
     else:
-        _insert(lines, known, path, f"{path[-1]} = {literal(value)}", line_end)
+        _insert(lines, parsed, path, f"{path[-1]} = {literal(value)}", line_end)
     return _checked(text, "\n".join(lines), lambda table: _put(table, path, value))
 
 
@@ -58,9 +58,9 @@ def value_at(table: dict[str, Any], path: _Path) -> Any:
     return value
 
 
-def _statement_of(known: tuple[Statement, ...], path: _Path) -> Statement | None:
+def _statement_of(parsed: tuple[Statement, ...], path: _Path) -> Statement | None:
     """The statement that sets this one key, and nothing else."""
-    for statement in known:
+    for statement in parsed:
         table: Any = statement.table
         names = []
         while isinstance(table, dict) and len(table) == 1:
@@ -95,12 +95,12 @@ def _changed(lines: list[str], statement: Statement, value: Any) -> str:
 
 
 def _insert(
-    lines: list[str], known: tuple[Statement, ...], path: _Path, line: str, line_end: str
+    lines: list[str], parsed: tuple[Statement, ...], path: _Path, line: str, line_end: str
 ) -> None:
     """Put a line behind the last one of its table, which is made at the end where there is none."""
     last = 0
     is_inside = False
-    for statement in known:
+    for statement in parsed:
         if statement.is_header:
             is_inside = _names(statement.table) == path[:-1]
         if is_inside:

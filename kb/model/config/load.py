@@ -221,21 +221,21 @@ class _Layers:
             return f"--cfg {whole}"
 
         _validate(table, place)
-        said = (
+        setting_place = (
             SettingPlace(layer="option", place="--cfg")
             if is_option
             else SettingPlace(layer="environment", place="KB_CFG")
         )
-        self._add_table(table, place, "user", lambda _: said)
+        self._add_table(table, place, "user", lambda _: setting_place)
 
     def _add_table(
         self,
         table: dict[str, Any],
         place: _Place,
         author: TopicAuthor,
-        said: Callable[[_KeyPath], SettingPlace] | None = None,
+        find_place: Callable[[_KeyPath], SettingPlace] | None = None,
     ) -> None:
-        self._tables.append((table, said or (lambda path: _in_file(place, path))))
+        self._tables.append((table, find_place or (lambda path: _in_file(place, path))))
         for name, topic in topics_in(table).items():
             if name not in self._topics:
                 self._topics[name] = place(("kb", "topic", name))
