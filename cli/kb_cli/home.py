@@ -29,6 +29,7 @@ from kb_cli.output import warn
 if TYPE_CHECKING:
     from kb.home.app import App
     from kb.home.spaces.spaces import Spaces, Topics
+    from kb.operations.settings import SettingsLayers
 
 
 def home_of(ctx: click.Context) -> tuple[Path, Settings]:
@@ -155,19 +156,11 @@ def server_named(ctx: click.Context, settings: Settings) -> str:
 def settings_of(ctx: click.Context, home: Path) -> Settings:
     """The settings in force in a home."""
     options: dict[str, Any] = ctx.obj
-    mine = user_config()
-    # On some systems the user's settings and the user's home lie in one folder.
-    files = dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))
-    load_path = [mine.parent / "config.d", home / "config.d"]
-    nearest = home if is_project_home(home) else project_at(here())
-    project = _project_files(nearest, mine) if nearest else None
+    layers = _layers(ctx, home)
 
     def loaded() -> tuple[Settings, list[str]]:
         left_out: list[str] = []
-        read = load(
-            files, options["cfg"], load_path=load_path, project=project, warn=left_out.append
-        )
-        return read, left_out
+        return load(**layers, warn=left_out.append), left_out
 
     settings, left_out = loaded()
     if left_out and sys.stdin.isatty():
@@ -184,6 +177,32 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
         logging.basicConfig(level=level, format="%(name)s: %(message)s")
         logging.getLogger("kb_cli").info("home %s", home)
     return settings
+
+
+def _layers(ctx: click.Context, home: Path) -> dict[str, Any]:
+    """What `load` reads for a home."""
+    mine = user_config()
+    nearest = home if is_project_home(home) else project_at(here())
+    return {
+        # On some systems the user's settings and the user's home lie in one folder.
+        "files": tuple(dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))),
+        "overrides": ctx.obj["cfg"],
+        "load_path": (mine.parent / "config.d", home / "config.d"),
+        "project": _project_files(nearest, mine) if nearest else None,
+    }
+
+
+def settings_layers(ctx: click.Context) -> "SettingsLayers":
+    """Where the settings of the home that is meant come from; nothing of it is read yet.
+
+    Where the user did not name the home, their own stands in for one that does not count.
+    """
+    from kb.operations.settings import SettingsLayers
+
+    home = _home_written(ctx)
+    if not _verdict(ctx, home).folder:
+        home = _stand_in(ctx, home)
+    return SettingsLayers(home=home, server=ctx.obj["server"], **_layers(ctx, home))
 
 
 def _project_files(home: Path, mine: Path) -> ProjectFiles:

@@ -15,6 +15,7 @@ COMMANDS: Final[dict[str, str]] = {
     "similar": "Find passages like a doc or a passage.",
     "ls": "List docs.",
     "show": "Show a doc or a passage.",
+    "open": "Open a doc's file at the line, or its page.",
     "rm": "Remove docs; the same file added again brings them back.",
     "visibility": "Say who may see a doc.",
     "export": "Write a doc's markdown to a file.",
@@ -47,8 +48,13 @@ COMMANDS: Final[dict[str, str]] = {
     "trust": "Let a home count that kb did not make for you.",
     "check": "Check that everything is whole.",
     "doctor": "Look at what surrounds the store, and say what to mend.",
+    "config": "List the settings with where each is set, and change them.",
+    "completion": "Print the script that completes kb in a shell.",
 }
 
+
+COMPLETING: Final = "_KB_COMPLETE"
+"""Set in the environment where a shell asks what it may complete."""
 
 # Those made of the operation of this name.
 DERIVED: Final = frozenset(("facets", "growth"))
@@ -78,7 +84,18 @@ class _Commands(click.Group):
         else:
             command = importlib.import_module(f"kb_cli.{cmd_name.replace('-', '_')}").command
         _show_examples(command, cmd_name)
+        if COMPLETING in os.environ:
+            from kb_cli.completing import give_values
+
+            give_values(command, cmd_name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """What a shell may complete, without a look into any command."""
+        from kb_cli.completing import commands_of
+
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*commands_of(COMMANDS, incomplete), *options]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -184,9 +201,11 @@ def main() -> None:
     """Run the command line; every error becomes a line and an exit code here."""
     _name_every_file()
     _open_streams()
+    if COMPLETING in os.environ:
+        _prepare_completion()
     options: dict[str, Any] = {}
     try:
-        code = kb.main(standalone_mode=False, obj=options)
+        code = kb.main(standalone_mode=False, obj=options, complete_var=COMPLETING)
     except click.exceptions.Exit as ended:
         code = ended.exit_code
     except BaseException as error:  # noqa: BLE001  the one place that turns errors into exit codes
@@ -217,6 +236,17 @@ def _open_streams() -> None:
         # A terminal that cannot show a character gets its number, not an error.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _prepare_completion() -> None:
+    """Keep errors and questions out of the line that somebody is typing."""
+    from kb_cli.completing import give_values
+
+    give_values(kb, "")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 2):
+        os.dup2(nothing, fd)
+    os.close(nothing)
 
 
 def _end(code: int) -> None:

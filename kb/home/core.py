@@ -71,12 +71,18 @@ def open_core(resources: ExitStack, shared: "SharedModels | None", clock: "Clock
     return resources.enter_context(_filled(Path(folder), shared, clock))
 
 
-def _cached_place() -> Path | None:
+def cache_folder() -> Path | None:
+    """The user's folder of what kb can make again; None for a user without a home folder."""
     import platformdirs
 
     caches = Path(platformdirs.user_cache_dir("kb", appauthor=False))
+    return caches if caches.is_absolute() else None
+
+
+def _cached_place() -> Path | None:
+    caches = cache_folder()
     name = f"{_PREFIX}{kb.__version__}-{core_digest()[:_DIGEST_HEX]}"
-    return caches / name if caches.is_absolute() else None
+    return None if caches is None else caches / name
 
 
 def _filled(place: Path, shared: "SharedModels | None", clock: "Clock | None") -> App:

@@ -120,7 +120,7 @@ def build_hit(
         start=start,
         end=end,
         page=first.page,
-        line=first.line + doc.front_lines if doc.mime in _MIMES_WITH_LINES else None,
+        line=source_line(doc, first),
         freshness=freshness_of(txn, doc),
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
         learn=learn(doc) if doc.kind == "topic" else None,
@@ -129,6 +129,11 @@ def build_hit(
         weak=row.is_weak,
         explain=_explanation(row) if request.explain else None,
     )
+
+
+def source_line(doc: Doc, chunk: Chunk) -> int | None:
+    """The 1-based line in its source at which a chunk starts; None where that has no lines."""
+    return chunk.line + doc.front_lines if doc.mime in _MIMES_WITH_LINES else None
 
 
 def _span_text(txn: ReadTxn, content: ContentStore, doc: Doc, first: Chunk, last: Chunk) -> str:

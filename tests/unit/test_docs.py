@@ -86,7 +86,7 @@ def test_the_readme_has_every_option_of_a_command(name: str) -> None:
     assert documented_options(heading[0]) == options_of(command(name)) - {"-h", "--help"}
 
 
-@pytest.mark.parametrize("group_name", ["pack", "backup", "note", "registry", "token"])
+@pytest.mark.parametrize("group_name", ["pack", "backup", "note", "registry", "token", "config"])
 def test_the_readme_has_every_option_of_a_groups_commands(group_name: str) -> None:
     """In the table each command of the group has its row, with all of its options."""
     cells_of = {
@@ -170,6 +170,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         entries,
         jobs,
         remove,
+        settings,
         show,
         signals,
         sources,
@@ -226,6 +227,13 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         "note": note_shapes(),
         "job": [("", jobs.JobList), ("jobs", JobReport)],
         "doctor": [("", doctor.DoctorReport), ("findings", Advice)],
+        "config": [
+            ("list", settings.SettingsReport),
+            ("list.files", settings.SettingsFile),
+            ("list.settings", settings.SettingRow),
+            ("get", settings.SettingRow),
+            ("path", settings.KbFolders),
+        ],
         "visibility": [("", visibility.SetVisibilityResult)],
         "compact": [("", CompactReport)],
         "backup": backup_shapes(),

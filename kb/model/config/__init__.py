@@ -1,6 +1,6 @@
 """What are the settings? Layers of TOML, environment and flags, read once."""
 
-from kb.model.config.load import load, restricted_settings
+from kb.model.config.load import SettingPlace, load, restricted_settings
 from kb.model.config.places import HOME_CONFIGS, user_config
 from kb.model.config.project import BYTES_MAX as SETTINGS_BYTES_MAX
 from kb.model.config.project import ProjectFiles
@@ -33,6 +33,7 @@ __all__ = [
     "ProjectFiles",
     "SearchSettings",
     "ServeSettings",
+    "SettingPlace",
     "Settings",
     "TopicSettings",
     "load",

@@ -6,13 +6,16 @@ Later layers win: defaults, the user's config.toml, the home's kb.toml and confi
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import Struct
 
 from kb.errors import ConfigError
+from kb.model.config.convert import InvalidSettings, suggestion, to_settings, topics_in
 from kb.model.config.project import (
     BYTES_MAX,
     ProjectFiles,
@@ -21,30 +24,11 @@ from kb.model.config.project import (
     escaping_path,
     restricted_values,
 )
-from kb.model.config.sections import (
-    FILLED_IN,
-    TOPIC_KEYS,
-    KbSettings,
-    Settings,
-    TopicAuthor,
-    TopicSettings,
-)
+from kb.model.config.sections import KbSettings, Settings, TopicAuthor, TopicSettings
 
-_T = TypeVar("_T")
 _KeyPath = tuple[str, ...]
 _Place = Callable[[_KeyPath], str]
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
-_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-class _InvalidSettings(Exception):
-    """A table has unknown keys or invalid values."""
-
-    def __init__(self, path: _KeyPath, detail: str, *, is_final: bool = True) -> None:
-        """Keep the key's path; `alone` is false where another layer may yet make it right."""
-        super().__init__(detail)
-        self.path = path
-        self.is_final = is_final
 
 
 def load(
@@ -63,18 +47,61 @@ def load(
     only its harmless keys; `warn` is called for ignored keys. Raises ConfigError, which names the
     layer, the key and, in a file, the line.
     """
+    return _layers(files, overrides, env, load_path, _Layers(project, warn)).settings()
+
+
+class SettingPlace(Struct, frozen=True, kw_only=True):
+    """Where a setting is set."""
+
+    layer: Literal["file", "environment", "option"]
+    place: str
+    """FILE:LINE, or the name of the variable or the option."""
+
+
+class TracedSettings(Struct, frozen=True, kw_only=True):
+    """Settings, and where each that is not at its default is set."""
+
+    settings: Settings
+    places: Mapping[str, SettingPlace]
+    """By the setting's whole name."""
+
+
+def load_traced(
+    files: Iterable[Path],
+    overrides: Iterable[str] = (),
+    env: Mapping[str, str] | None = None,
+    load_path: Sequence[Path] = (),
+    project: ProjectFiles | None = None,
+    warn: Callable[[str], None] | None = None,
+    contents: Mapping[Path, bytes] | None = None,
+) -> TracedSettings:
+    """As `load`, for whoever asks where a setting comes from.
+
+    `contents` stands in for files that are there or not: they are not read.
+    """
+    layers = _layers(files, overrides, env, load_path, _Layers(project, warn, contents or {}))
+    return TracedSettings(settings=layers.settings(), places=layers.places())
+
+
+def _layers(
+    files: Iterable[Path],
+    overrides: Iterable[str],
+    env: Mapping[str, str] | None,
+    load_path: Sequence[Path],
+    layers: "_Layers",
+) -> "_Layers":
     env = os.environ if env is None else env
-    layers = _Layers(project, warn or (lambda _: None))
     for file in files:
-        if file.is_file():
+        if layers.has(file):
             layers.add_file(file)
-    for override in (*filter(None, env.get("KB_CFG", "").split("\n")), *overrides):
+    from_env = [("environment", line) for line in env.get("KB_CFG", "").split("\n") if line]
+    for layer, override in (*from_env, *(("option", override) for override in overrides)):
         match = _ASSIGNMENT.fullmatch(override)
         if match is None:
             layers.add_file(_override_file(override, load_path))
         else:
-            layers.add_assignment(override, *match.groups())
-    return layers.settings()
+            layers.add_assignment(override, *match.groups(), is_option=layer == "option")
+    return layers
 
 
 def _override_file(override: str, load_path: Sequence[Path]) -> Path:
@@ -96,20 +123,37 @@ def _override_file(override: str, load_path: Sequence[Path]) -> Path:
 class _Layers:
     """Merges the layers, and remembers where each topic was defined."""
 
-    def __init__(self, project: ProjectFiles | None, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        project: ProjectFiles | None,
+        warn: Callable[[str], None] | None,
+        contents: Mapping[Path, bytes] = MappingProxyType({}),
+    ) -> None:
         self._project = project
-        self._warn = warn
+        self._warn = warn or (lambda _: None)
+        self._contents = contents
+        self._tables: list[tuple[dict[str, Any], Callable[[_KeyPath], SettingPlace]]] = []
         self._merged: dict[str, Any] = {}
         self._topics: dict[str, str] = {}
         self._subjects: dict[str, str] = {}
         self._authors: dict[str, TopicAuthor] = {}
 
+    def has(self, file: Path) -> bool:
+        """Whether there is such a file."""
+        return file in self._contents or file.is_file()
+
+    def places(self) -> dict[str, SettingPlace]:
+        """Where each setting that a layer sets is set."""
+        return {
+            ".".join(path): place(path) for table, place in self._tables for path in _leaves(table)
+        }
+
     def add_file(self, file: Path) -> None:
         """Merge a file's tables. Raises ConfigError with the line."""
         project = self._project if self._project and self._project.has(file) else None
-        if project:
+        if project and os.path.lexists(file):
             project.check_inside(file)
-        data = _read(file)
+        data = self._contents[file] if file in self._contents else _read(file)
         table, place = _parse_file(file, data)
         if project is None:
             self._add_table(table, place, "user")
@@ -126,17 +170,17 @@ class _Layers:
             self._add_table(allowed, place, "project")
         else:
             allowed, ignored = always_allowed(table)
-            ignored += self._drop_user_topics(allowed)
+            ignored += self._drop_usertopics_in(allowed)
             self._warn_ignored(file, ignored, project.hint(file))
             self._add_table(allowed, place, "stranger")
 
-    def _drop_user_topics(self, table: dict[str, Any]) -> list[str]:
+    def _drop_usertopics_in(self, table: dict[str, Any]) -> list[str]:
         """Remove the user's own topics from a project's table; returns their keys.
 
         Otherwise a project could show them to others, or make them read other folders.
         """
-        topics = _topics(table)
-        merged = _topics(self._merged)
+        topics = topics_in(table)
+        merged = topics_in(self._merged)
         user_topics = [
             name
             for name in topics
@@ -151,7 +195,9 @@ class _Layers:
         if keys:
             self._warn(f"{file}: {', '.join(keys)} {why}")
 
-    def add_assignment(self, whole: str, key: str, operator: str, raw: str) -> None:
+    def add_assignment(
+        self, whole: str, key: str, operator: str, raw: str, *, is_option: bool
+    ) -> None:
         """Merge one KEY=VALUE or KEY+=VALUE. Raises ConfigError with the flag as typed."""
         parts = key.split(".")
         value = _value(raw)
@@ -175,10 +221,22 @@ class _Layers:
             return f"--cfg {whole}"
 
         _validate(table, place)
-        self._add_table(table, place, "user")
+        setting_place = (
+            SettingPlace(layer="option", place="--cfg")
+            if is_option
+            else SettingPlace(layer="environment", place="KB_CFG")
+        )
+        self._add_table(table, place, "user", lambda _: setting_place)
 
-    def _add_table(self, table: dict[str, Any], place: _Place, author: TopicAuthor) -> None:
-        for name, topic in _topics(table).items():
+    def _add_table(
+        self,
+        table: dict[str, Any],
+        place: _Place,
+        author: TopicAuthor,
+        find_place: Callable[[_KeyPath], SettingPlace] | None = None,
+    ) -> None:
+        self._tables.append((table, find_place or (lambda path: _in_file(place, path))))
+        for name, topic in topics_in(table).items():
             if name not in self._topics:
                 self._topics[name] = place(("kb", "topic", name))
             if "subjects" in topic:
@@ -191,8 +249,8 @@ class _Layers:
     def settings(self) -> Settings:
         """The merged settings. Raises ConfigError if the layers contradict each other."""
         try:
-            settings = _to_settings(self._merged)
-        except _InvalidSettings as error:
+            settings = to_settings(self._merged)
+        except InvalidSettings as error:
             raise ConfigError(str(error), place="the settings") from None
         topics = {name: self._with_origin(name, topic) for name, topic in settings.kb.topic.items()}
         return msgspec.structs.replace(settings, kb=KbSettings(topic=topics))
@@ -206,6 +264,27 @@ class _Layers:
         return msgspec.structs.replace(
             topic, defined_at=self._subjects.get(name, ""), defined_by=author
         )
+
+
+def parse_value(raw: str) -> Any:
+    """What KEY=VALUE means by VALUE: a value of TOML, else the text as it is."""
+    return _value(raw)
+
+
+def check_setting(key: str, value: Any) -> None:
+    """Raise ConfigError where a setting is unknown, or may not have a value."""
+    table: dict[str, Any] = {}
+    inner = table
+    *above, name = key.split(".")
+    for part in above:
+        inner = inner.setdefault(part, {})
+    inner[name] = value
+    _validate(table, lambda _: "kb config set")
+
+
+def unknown_setting(key: str) -> ConfigError:
+    """The error of a name that no setting has."""
+    return ConfigError(f"unknown setting {key}{suggestion(key)}", place="kb config")
 
 
 def restricted_settings(file: Path, data: bytes) -> list[str]:
@@ -240,8 +319,8 @@ def _parse_file(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
 
 def _validate(table: dict[str, Any], place: _Place) -> None:
     try:
-        _to_settings(table)
-    except _InvalidSettings as error:
+        to_settings(table)
+    except InvalidSettings as error:
         # Values that contradict each other are no error yet: a later layer may change one.
         if error.is_final:
             raise ConfigError(str(error), place=place(error.path)) from None
@@ -283,52 +362,14 @@ def _merge(into: dict[str, Any], table: dict[str, Any]) -> None:
             into[key] = value
 
 
-def _topics(table: dict[str, Any]) -> dict[str, Any]:
-    inner = table.get("kb")
-    topics = inner.get("topic") if isinstance(inner, dict) else None
-    return topics if isinstance(topics, dict) else {}
+def _in_file(place: _Place, path: _KeyPath) -> SettingPlace:
+    return SettingPlace(layer="file", place=place(path))
 
 
-def _to_settings(table: dict[str, Any]) -> Settings:
-    """A table as Settings. Raises _Wrong."""
-    for name, topic in _topics(table).items():
-        path = ("kb", "topic", name)
-        if not _TOPIC_ID.fullmatch(name):
-            raise _InvalidSettings(
-                path, f"kb.topic.{name}: an id has letters, digits, - and _, at most 64"
-            )
-        for key in FILLED_IN if isinstance(topic, dict) else ():
-            if key in topic:
-                raise _InvalidSettings((*path, key), f"unknown setting kb.topic.{name}.{key}")
-        # Converted separately, because the message for the whole would lack the topic's name.
-        _convert(topic, TopicSettings, path)
-    return _convert(table, Settings)
-
-
-def _convert(table: Any, kind: type[_T], above: _KeyPath = ()) -> _T:
-    try:
-        return msgspec.convert(table, kind, strict=True)
-    except msgspec.ValidationError as error:
-        detail, _, below = str(error).partition(" - at `$")
-        unknown = re.search(r"unknown field `([^`]*)`", detail)
-        names = (*above, *below.rstrip("`").split("."), unknown.group(1) if unknown else "")
-        key = ".".join(filter(None, names))
-        path = tuple(name.partition("[")[0] for name in names if name)
-        raise _InvalidSettings(
-            path,
-            f"unknown setting {key}{_suggestion(key, above)}" if unknown else f"{key}: {detail}",
-            is_final=not isinstance(error.__cause__, ValueError),
-        ) from None
-
-
-def _suggestion(key: str, above: _KeyPath) -> str:
-    import difflib
-
-    setting_names = [
-        f"{section}.{name}"
-        for section, values in msgspec.to_builtins(Settings()).items()
-        for name in values
-    ]
-    setting_names += [".".join((*above, name)) for name in TOPIC_KEYS if above]
-    matches = difflib.get_close_matches(key, setting_names, n=1)
-    return f"; did you mean {matches[0]}?" if matches else ""
+def _leaves(table: dict[str, Any], above: _KeyPath = ()) -> Iterator[_KeyPath]:
+    """The names of all values in a table."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*above, name))
+        else:
+            yield (*above, name)

@@ -42,7 +42,7 @@ class GraphEntry(Struct, frozen=True, kw_only=True):
 
 
 def is_available() -> bool:
-    """Whether hnswlib is installed; it has no wheels for the newest Pythons."""
+    """Whether hnswlib is installed; docs/how-to/install.md says where it is not."""
     return importlib.util.find_spec("hnswlib") is not None
 
 

@@ -1,0 +1,75 @@
+"""Turns a table of TOML into Settings; an error names the key, and a similar one that there is."""
+
+import re
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kb.model.config.sections import FILLED_IN, TOPIC_KEYS, Settings, TopicSettings
+
+_T = TypeVar("_T")
+_KeyPath = tuple[str, ...]
+_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class InvalidSettings(Exception):
+    """A table has unknown keys or invalid values."""
+
+    def __init__(self, path: _KeyPath, detail: str, *, is_final: bool = True) -> None:
+        """Keep the key's path; `is_final` is false where another layer may yet make it right."""
+        super().__init__(detail)
+        self.path = path
+        self.is_final = is_final
+
+
+def topics_in(table: dict[str, Any]) -> dict[str, Any]:
+    """The topics of a table, by id."""
+    inner = table.get("kb")
+    topics = inner.get("topic") if isinstance(inner, dict) else None
+    return topics if isinstance(topics, dict) else {}
+
+
+def to_settings(table: dict[str, Any]) -> Settings:
+    """A table as Settings. Raises InvalidSettings."""
+    for name, topic in topics_in(table).items():
+        path = ("kb", "topic", name)
+        if not _TOPIC_ID.fullmatch(name):
+            raise InvalidSettings(
+                path, f"kb.topic.{name}: an id has letters, digits, - and _, at most 64"
+            )
+        for key in FILLED_IN if isinstance(topic, dict) else ():
+            if key in topic:
+                raise InvalidSettings((*path, key), f"unknown setting kb.topic.{name}.{key}")
+        # Converted separately, because the message for the whole would lack the topic's name.
+        _convert(topic, TopicSettings, path)
+    return _convert(table, Settings)
+
+
+def _convert(table: Any, kind: type[_T], above: _KeyPath = ()) -> _T:
+    try:
+        return msgspec.convert(table, kind, strict=True)
+    except msgspec.ValidationError as error:
+        detail, _, below = str(error).partition(" - at `$")
+        unknown = re.search(r"unknown field `([^`]*)`", detail)
+        names = (*above, *below.rstrip("`").split("."), unknown.group(1) if unknown else "")
+        key = ".".join(filter(None, names))
+        path = tuple(name.partition("[")[0] for name in names if name)
+        raise InvalidSettings(
+            path,
+            f"unknown setting {key}{suggestion(key, above)}" if unknown else f"{key}: {detail}",
+            is_final=not isinstance(error.__cause__, ValueError),
+        ) from None
+
+
+def suggestion(key: str, above: _KeyPath = ()) -> str:
+    """The end of a message about a setting that there is not: a similar name, if there is one."""
+    import difflib
+
+    setting_names = [
+        f"{section}.{name}"
+        for section, values in msgspec.to_builtins(Settings()).items()
+        for name in values
+    ]
+    setting_names += [".".join((*above, name)) for name in TOPIC_KEYS if above]
+    matches = difflib.get_close_matches(key, setting_names, n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""

@@ -1,0 +1,79 @@
+"""Say where the source of a doc or a passage lies, for whoever opens it."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kb.errors import NotFound
+from kb.model.doc import Doc, Scope
+from kb.model.search import Freshness, SpaceName
+from kb.operations.locate import home_with
+from kb.operations.show import PassageInPlace, ShowRequest
+from kb.operations.show import run as show
+from kb.search.freshness import compared_file, freshness_of
+from kb.search.hits import source_line
+from kb.store import chunks
+
+if TYPE_CHECKING:
+    from kb.home.spaces.spaces import Spaces
+
+
+class NoSource(NotFound):
+    """What a doc was read from is no file and no page, or is gone."""
+
+    template = "{detail}; `kb show {id}` shows what kb keeps of it"
+
+
+class SourcePlace(Struct, frozen=True, kw_only=True):
+    """Where the source of a doc or a passage lies."""
+
+    space: SpaceName | None
+    doc_id: str
+    title: str
+    mime: str
+    url: str | None = None
+    """Of a page."""
+    file: str | None = None
+    """The absolute path of a file that is there; without `url` there is one."""
+    line: int | None = None
+    """1-based line of a passage in the file as kb last read it; None for a whole doc."""
+    freshness: Freshness
+    warnings: tuple[str, ...] = ()
+
+
+def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> SourcePlace:
+    """Where the source of what `kb show` shows for an id lies.
+
+    Raises NoSource where the source is gone or was neither a file nor a page, and what
+    `kb.operations.show.run` raises.
+    """
+    result = show(spaces, request, scope)
+    shown = result.shown
+    doc = shown.doc
+    home = home_with(spaces.homes, {result.space: doc.doc_id})
+    with home.store.read() as txn:
+        freshness = freshness_of(txn, doc)
+        chunk = (
+            chunks.by_id(txn, shown.passage.chunk_id) if isinstance(shown, PassageInPlace) else None
+        )
+    is_page = doc.source.startswith(("http://", "https://"))
+    return SourcePlace(
+        space=result.space,
+        doc_id=doc.doc_id,
+        title=doc.title,
+        mime=doc.mime,
+        url=doc.source if is_page else None,
+        file=None if is_page else _file(doc, request.id, freshness),
+        line=None if is_page or chunk is None else source_line(doc, chunk),
+        freshness=freshness,
+        warnings=result.warnings,
+    )
+
+
+def _file(doc: Doc, ident: str, freshness: Freshness) -> str:
+    file = compared_file(doc)
+    if file is None or not file.startswith("/"):
+        raise NoSource("it was read from no file and no page", id=ident)
+    if freshness == "gone":
+        raise NoSource(f"{file} is gone", id=ident)
+    return file
