@@ -16,6 +16,10 @@ def exit_code_of(error: BaseException, *, verbose: bool) -> int:
         case KeyboardInterrupt() | click.Abort():
             _say("interrupted; what was committed is kept")
             return 130
+        case click.exceptions.NoArgsIsHelpError():
+            # A group alone asks what its commands are.
+            click.echo(error.ctx.get_help() if error.ctx else error.format_message())
+            return 0
         case click.UsageError():
             _say(_sentence(error.format_message()))
             path = error.ctx.command_path if error.ctx else "kb"
