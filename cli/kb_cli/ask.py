@@ -16,7 +16,7 @@ _EXTRACTS = "Extracts from the sources, which no language model has read:"
 
 
 @click.command(name="ask")
-@click.argument("question", type=text)
+@click.argument("words", nargs=-1, required=True, metavar="QUESTION...", type=text)
 @request_options(AskRequest, "k", "max_tokens")
 @which_docs
 @click.option("--no-model", is_flag=True, help="Quote the sources; ask no language model.")
@@ -26,14 +26,22 @@ _EXTRACTS = "Extracts from the sources, which no language model has read:"
 def command(
     ctx: click.Context,
     /,
+    words: tuple[str, ...],
     no_model: bool,
     raw: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Answer a question from what is here, each sentence with its sources."""
+    """Answer a question from what is here, each sentence with its sources.
+
+    All words are the question. One that begins with - needs quotes around it all, or -- before.
+    """
     request = request_of(
-        AskRequest, **with_places(options), with_text=True, with_model=not no_model
+        AskRequest,
+        question=" ".join(words),
+        **with_places(options),
+        with_text=True,
+        with_model=not no_model,
     )
     if raw:
         print_json(answer_of(ctx, SOURCES, request)[0])

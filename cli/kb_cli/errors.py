@@ -17,10 +17,7 @@ def exit_code_of(error: BaseException, *, verbose: bool) -> int:
             _say("interrupted; what was committed is kept")
             return 130
         case click.UsageError():
-            _say(_sentence(error.format_message()))
-            path = error.ctx.command_path if error.ctx else "kb"
-            click.echo(f"see {path} --help", err=True)
-            return error.exit_code
+            return _usage_code(error)
         case click.ClickException():
             _say(_sentence(error.format_message()))
             return error.exit_code
@@ -42,6 +39,17 @@ def exit_code_of(error: BaseException, *, verbose: bool) -> int:
 
         traceback.print_exception(error)
     return error.exit_code if isinstance(error, KbError) else 1
+
+
+def _usage_code(error: click.UsageError) -> int:
+    # A group alone asks what its commands are. click before 8.2 has no such error, so by its name.
+    if type(error).__name__ == "NoArgsIsHelpError" and error.ctx is not None:
+        click.echo(error.ctx.get_help())
+        return 0
+    _say(_sentence(error.format_message()))
+    path = error.ctx.command_path if error.ctx else "kb"
+    click.echo(f"see {path} --help", err=True)
+    return error.exit_code
 
 
 def _say(text: str) -> None:

@@ -101,7 +101,13 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise click.UsageError(_unknown(args[0]), ctx)
+            from kb_cli.synonyms import command_words
+
+            args = command_words(args)
+            if args[0].startswith("--"):
+                super().parse_args(ctx, args)  # --help or --version, which end the command
+            elif args[0] not in COMMANDS:
+                raise click.UsageError(_unknown(args[0]), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -132,10 +138,13 @@ def _show_examples(command: click.Command, name: str) -> None:
 def _unknown(name: str) -> str:
     import difflib
 
+    from kb_cli.synonyms import SUGGESTED
+
     near = difflib.get_close_matches(name, COMMANDS, n=2, cutoff=0.5)
-    starts = [command for command in COMMANDS if command.startswith(name)]
-    meant = " or ".join(dict.fromkeys((*starts, *near)))
-    return f"there is no command {name!r}" + (f"; did you mean {meant}?" if meant else "")
+    starts = [known for known in COMMANDS if known.startswith(name)]
+    names = [SUGGESTED[name]] if name in SUGGESTED else list(dict.fromkeys((*starts, *near)))
+    meant = " or ".join(repr(known) for known in names)
+    return f"no command {name!r}" + (f"; did you mean {meant}?" if meant else "")
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -25,7 +25,7 @@ _WEAK = "nothing here fits the query; these passages are merely the nearest"
 
 
 @click.command(name="search")
-@click.argument("query", required=False, type=text)
+@click.argument("words", nargs=-1, metavar="[QUERY]...", type=text)
 @request_options(ShownSearch, "k", "mode")
 @which_docs
 @request_options(
@@ -44,13 +44,16 @@ _WEAK = "nothing here fits the query; these passages are merely the nearest"
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(
-    ctx: click.Context, /, query: str | None, batch: str | None, as_json: bool, **options: Any
+    ctx: click.Context, /, words: tuple[str, ...], batch: str | None, as_json: bool, **options: Any
 ) -> None:
-    """Find passages by words and by meaning."""
-    if (query is None) == (batch is None):
+    """Find passages by words and by meaning.
+
+    All words are the query. One that begins with - needs quotes around the query, or -- before it.
+    """
+    if bool(words) == (batch is not None):
         raise UsageError("give either a QUERY or --batch FILE")
     marks = not as_json and batch is None
-    request = request_of(ShownSearch, query=query or "", marks=marks, **with_places(options))
+    request = request_of(ShownSearch, query=" ".join(words), marks=marks, **with_places(options))
     if batch is not None:
         _run_batch(ctx, request, batch)
         return

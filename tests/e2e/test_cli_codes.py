@@ -46,7 +46,6 @@ def test_what_is_not_there_is_4(home: Home, args: list[str]) -> None:
     [
         ["frobnicate"],
         ["search"],
-        ["search", "a", "b"],
         ["search", "a", "--mode", "magic"],
         ["search", "a", "-k", "0"],
         ["search", "a", "--max-tokens", "0"],
@@ -76,7 +75,7 @@ def test_a_wrong_call_is_2(home: Home, args: list[str]) -> None:
 
 def test_an_unknown_command_suggests_one(home: Home) -> None:
     """A mistyped command is answered with the one that was meant."""
-    assert "did you mean search" in home.run("serch", "x").err
+    assert "did you mean 'search'" in home.run("serch", "x").err
     assert "did you mean visibility?" in home.run("vis").err
 
 
