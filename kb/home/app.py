@@ -257,7 +257,7 @@ class App:
         from kb.intake.sync.add import AddOptions
         from kb.intake.sync.sync_all import Syncer
 
-        asked = AddOptions(
+        add_options = AddOptions(
             recursive=True,
             dry_run=options.dry_run,
             file_bytes_max=self.settings.ingest.file_bytes_max,
@@ -277,7 +277,7 @@ class App:
             topics_root(self.paths.root),
             self.paths,
             lambda options_of_doc: self.adder(parser, options_of_doc),
-            asked,
+            add_options,
             ready or {},
         )
         return Syncer(self.store, sources, options)

@@ -166,7 +166,7 @@ def merged(each: HomeResults, failed: Sequence[FailedSpace], limits: Limits) -> 
     ]
     best = tuple(hit for hit in merged_hits(lists, limits.k) if hit.score >= limits.min_score)
     hits, cut = _fitting(each, best, limits.max_tokens)
-    cuts = merged_warnings([(one.name, filter(None, [each.truncated])) for one, each in each])
+    cuts = merged_warnings([(home.name, filter(None, [answer.truncated])) for home, answer in each])
     warnings = merged_warnings([(home.name, answer.warnings) for home, answer in each])
     return SearchResult(
         query=first.query,

@@ -81,8 +81,8 @@ class HomeModels:
             stored = embedders.in_use(txn)
         if stored is not None:
             return stored
-        asked = self.asked()
-        return EmbedderSet(active=self.described(asked), settings=asked)
+        choice = self.asked()
+        return EmbedderSet(active=self.described(choice), settings=choice)
 
     def active(self) -> "DenseBackend":
         """The model that searches use, with its cache of vectors.

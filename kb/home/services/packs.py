@@ -95,7 +95,7 @@ class HomePacks:
 
     def place(
         self,
-        found: Pack | Signed,
+        pack: Pack | Signed,
         *,
         visibility: Visibility | None = None,
         downgrade: bool = False,
@@ -107,12 +107,12 @@ class HomePacks:
         the one that the id is known by, HeldBack where its version is lower than the registered
         one and `downgrade` does not allow that; StoreBusy, StoreFull.
         """
-        if isinstance(found, Signed):
-            return self._archive(found, visibility, downgrade=downgrade)
-        self._check(found, found.location, "", downgrade=downgrade)
-        ident = self._follow(found.manifest.pack_id)
-        record = register.register(self._store, found, visibility=visibility, downgrade=downgrade)
-        return PlacedPack(record=record, pack=found, origin_id=ident, ready={}, signed=None)
+        if isinstance(pack, Signed):
+            return self._archive(pack, visibility, downgrade=downgrade)
+        self._check(pack, pack.location, "", downgrade=downgrade)
+        ident = self._follow(pack.manifest.pack_id)
+        record = register.register(self._store, pack, visibility=visibility, downgrade=downgrade)
+        return PlacedPack(record=record, pack=pack, origin_id=ident, ready={}, signed=None)
 
     def _bytes(self, location: str, *, is_url: bool) -> bytes:
         if is_url:

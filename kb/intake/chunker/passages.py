@@ -27,8 +27,8 @@ _BATCH_CHARS: Final = 1 << 20
 
 def fingerprint(tokens_max: int, overlap: int, section_level: int | None = None) -> str:
     """Names the rules and their parameters: equal fingerprints cut equal markdown equally."""
-    said = f"chunk-1:tokens={tokens_max},overlap={overlap}"
-    return said if section_level is None else f"{said},level={section_level}"
+    rules = f"chunk-1:tokens={tokens_max},overlap={overlap}"
+    return rules if section_level is None else f"{rules},level={section_level}"
 
 
 FINGERPRINT: Final[str] = fingerprint(TOKENS_MAX, OVERLAP_TOKENS)
@@ -78,7 +78,7 @@ def chunk_many(
     """What `chunk` says of each, with few calls of `spans_of`: many texts in each of them."""
     if tokens_max < _TOKENS_MAX_MIN or not 0 <= overlap_tokens <= tokens_max // 4:
         raise ValueError(f"cannot cut to {tokens_max} tokens with {overlap_tokens} of overlap")
-    found: list[list[ChunkDraft]] = []
+    chunks: list[list[ChunkDraft]] = []
     for first, last in _batches(markdowns):
         texts = list(markdowns[first:last])
         names = list(titles[first:last])
@@ -87,8 +87,8 @@ def chunk_many(
             title_tokens = len(spans[len(texts) + number])
             counter = TokenCounter(text, spans[number])
             rules = (tokens_max, overlap_tokens, section_level)
-            found.append(_passages(counter, names[number], title_tokens, *rules))
-    return found
+            chunks.append(_passages(counter, names[number], title_tokens, *rules))
+    return chunks
 
 
 def _batches(markdowns: Sequence[str]) -> Iterator[tuple[int, int]]:

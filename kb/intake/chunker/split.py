@@ -44,19 +44,19 @@ class Splitter:
 
     def split(self) -> list[Range]:
         """The ranges, each from its first visible line or character on."""
-        found: list[Range] = []
+        ranges: list[Range] = []
         core = start = self._begin(self.start, self.start)
         while core < self.end:
             if self.counter.fits(core, self.end, self.budget):
                 if not self.counter.fits(start, self.end, self.budget):
                     start = core
-                found.append((start, self.end))
+                ranges.append((start, self.end))
                 break
             start, stop = self._next(core, start)
-            found.append((start, stop))
+            ranges.append((start, stop))
             core = self._begin(stop, stop)
             start = self._overlap_start(core, start, stop)
-        return found
+        return ranges
 
     def _begin(self, at: int, floor: int) -> int:
         """The first visible character from `at` on, or its line's start if only indent precedes."""

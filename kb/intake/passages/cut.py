@@ -52,7 +52,7 @@ def build_chunks(doc: Doc, markdown: str, passages: list[ChunkDraft]) -> Chunked
         passages=passages,
         mentions=[extract(passage.text) for passage in passages],
         lines=_line_numbers(markdown, [passage.start for passage in passages]),
-        text_hashes=[text_hash(doc.label, one.heading, one.text) for one in passages],
+        text_hashes=[text_hash(doc.label, draft.heading, draft.text) for draft in passages],
         ids=ids,
     )
 

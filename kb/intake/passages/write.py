@@ -21,9 +21,9 @@ def is_usable(txn: ReadTxn, ready: PrecomputedChunks, markdown: str) -> bool:
 
 def put_vectors(txn: WriteTxn, ready: PrecomputedChunks, cut: ChunkedDoc) -> None:
     """Keep the vectors that came with a cut, where they are of a model that the home keeps."""
-    known = embedders.in_use(txn)
-    kept = {one.fingerprint: one.dim for one in known.retained} if known else {}
-    if kept.get(ready.model) != ready.vectors.shape[1]:
+    embedder_set = embedders.in_use(txn)
+    dims = {spec.fingerprint: spec.dim for spec in embedder_set.retained} if embedder_set else {}
+    if dims.get(ready.model) != ready.vectors.shape[1]:
         return
     for digest, vector in zip(cut.text_hashes, ready.vectors, strict=True):
         # What the home made itself is never replaced.
@@ -42,24 +42,28 @@ def write_chunks(txn: WriteTxn, store: Store, cut: ChunkedDoc, model: str = "") 
     gone = chunks.replace_all(txn, cut.doc.source_no, rows, mentions)
     log.append(txn, [*touched, *(chunk.no for chunk in gone)], words=True, vectors=True)
     doc_id, hashes = cut.doc.doc_id, [row.text_hash for row in rows]
-    known = embedders.in_use(txn)
-    active = known.active.fingerprint if known else model
+    embedder_set = embedders.in_use(txn)
+    active = embedder_set.active.fingerprint if embedder_set else model
     if _lacks_vectors(txn, active, hashes):
         key = queue.dedupe_key("embed", doc_id, active)
         queue.enqueue(txn, store.clock, "embed", doc_id, key=key)
     else:
         set_ledger(txn, store, doc_id, "indexing_complete")
-    if known and known.next and _lacks_vectors(txn, known.next.fingerprint, hashes):
+    if (
+        embedder_set
+        and embedder_set.next
+        and _lacks_vectors(txn, embedder_set.next.fingerprint, hashes)
+    ):
         key = queue.dedupe_key("reembed", doc_id)
         queue.enqueue(txn, store.clock, "reembed", doc_id, key=key)
 
 
 def _row(txn: WriteTxn, cut: ChunkedDoc, ordinal: int) -> Chunk:
     passage, ident = cut.passages[ordinal], cut.ids[ordinal]
-    known = CHUNK_IDS.get(txn, ident.encode())
+    chunk_row = CHUNK_IDS.get(txn, ident.encode())
     return Chunk(
         chunk_id=ident,
-        no=known.no if known else ChunkNo(next_number(txn, "chunk")),
+        no=chunk_row.no if chunk_row else ChunkNo(next_number(txn, "chunk")),
         doc_id=cut.doc.doc_id,
         lsid=cut.doc.lsid,
         source_no=cut.doc.source_no,

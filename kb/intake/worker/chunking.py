@@ -77,8 +77,8 @@ class ChunkHandler:
         return doc if newest is not None and newest.doc_id == claim.job.doc_id else None
 
     def _cut(self, loaded: list[tuple[Claim, Doc, str]]) -> dict[JobId, ChunkedDoc]:
-        entries = [one for one in loaded if one[1].entry is not None]
-        others = [one for one in loaded if one[1].entry is None]
+        entries = [item for item in loaded if item[1].entry is not None]
+        others = [item for item in loaded if item[1].entry is None]
         return {
             **self._cut_alike(others, self._tokens_max, self._overlap_tokens, None),
             **self._cut_alike(

@@ -152,16 +152,16 @@ class DenseIndex:
         """
         import numpy as np
 
-        wanted = np.asarray(nos, dtype=np.uint64)
+        chunk_nos = np.asarray(nos, dtype=np.uint64)
         matrix = np.zeros((len(nos), self.dim), dtype=np.float32)
         present = np.zeros(len(nos), dtype=np.bool_)
         snapshot = self._ensure_open()
         for segment in snapshot.segments if snapshot else ():
-            rows, there = segment.find(wanted)
-            if there.all():
-                return segment.vectors[rows], there
-            matrix[there] = segment.vectors[rows[there]]
-            present |= there
+            rows, is_present = segment.find(chunk_nos)
+            if is_present.all():
+                return segment.vectors[rows], is_present
+            matrix[is_present] = segment.vectors[rows[is_present]]
+            present |= is_present
         return matrix, present
 
     @property

@@ -200,27 +200,29 @@ def replace_rows(
     import numpy as np
 
     unchanged = np.zeros(len(rows.nos), dtype=np.bool_)
-    kept: list[Segment] = []
+    segments: list[Segment] = []
     for part in parts:
-        part_rows, there = part.find(rows.nos)
-        same = there & (part.sources[part_rows] == rows.sources) if len(part.nos) else there
+        part_rows, is_present = part.find(rows.nos)
+        same = (
+            is_present & (part.sources[part_rows] == rows.sources) if len(part.nos) else is_present
+        )
         matched = np.flatnonzero(same)
         same[matched] = (part.vectors[part_rows[matched]] == rows.vectors[matched]).all(axis=1)
         unchanged |= same
         dead = np.zeros(len(part.nos), dtype=np.bool_)
-        dead[part_rows[there & ~same]] = True
+        dead[part_rows[is_present & ~same]] = True
         after = with_dead_rows(folder, part, dead) if dead.any() else part
         if after.live_rows:
-            kept.append(after)
+            segments.append(after)
     new = (rows.sources != 0) & ~unchanged
     if not new.any():
-        return kept
+        return segments
     merged = [memory_segment(rows.nos[new], rows.sources[new], rows.vectors[new])]
     size = merged[0].live_rows
-    while kept and segment_token(kept[-1]) != pinned and kept[-1].live_rows <= 2 * size:
-        size += kept[-1].live_rows
-        merged.append(kept.pop())
-    return [*kept, write_merged(folder, merged, dim)]
+    while segments and segment_token(segments[-1]) != pinned and segments[-1].live_rows <= 2 * size:
+        size += segments[-1].live_rows
+        merged.append(segments.pop())
+    return [*segments, write_merged(folder, merged, dim)]
 
 
 def segment_token(segment: Segment) -> str | None:
