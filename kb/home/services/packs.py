@@ -23,10 +23,10 @@ from kb.model.ids import Lsid
 from kb.model.origin import Origin, origin_id
 from kb.model.pack import PackRecord
 from kb.model.source import member_lsid
-from kb.search.index import file_lock
-from kb.search.index.files import fsync_folder
+from kb.store.content.durable import fsync_folder
 from kb.store.content.inside import read_inside
 from kb.store.content.layout import HomePaths
+from kb.store.content.lock import file_lock
 from kb.store.store import Store
 from kb.upkeep.backup.staging import staged_folder
 

@@ -46,9 +46,9 @@ from kb.model.failpoints import failpoint
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.source import display_name, entry_lsid, path_of
-from kb.search.index import file_lock
 from kb.store import docs
 from kb.store.content.layout import HomePaths
+from kb.store.content.lock import file_lock
 from kb.store.store import Store
 
 if TYPE_CHECKING:

@@ -39,11 +39,11 @@ from kb.search.index.files import (
 )
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.hnsw import Graph, GraphEntry
-from kb.search.index.lock import file_lock
 from kb.search.index.log_follower import CatchUpReport, LogPosition
 from kb.search.index.segments import Segment, SegmentWriter, memory_segment, write_merged
 from kb.search.index.threads import run_async
 from kb.store import chunks
+from kb.store.content.lock import file_lock
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
 

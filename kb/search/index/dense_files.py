@@ -15,14 +15,7 @@ from kb.errors import StoreDamaged
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.text import Chunk
-from kb.search.index.files import (
-    FileMark,
-    content_matches,
-    fsync_folder,
-    read_manifest,
-    seal,
-    write_temporary,
-)
+from kb.search.index.files import FileMark, content_matches
 from kb.search.index.hnsw import GraphEntry
 from kb.search.index.segments import (
     Segment,
@@ -34,6 +27,8 @@ from kb.search.index.segments import (
     write_merged,
 )
 from kb.store import chunks
+from kb.store.content.durable import fsync_folder, write_temporary
+from kb.store.content.sealed_json import read_sealed_json, sealed_json
 from kb.store.kv import ReadTxn
 
 if TYPE_CHECKING:
@@ -90,7 +85,7 @@ def remove_vectors(folder: Path) -> None:
 
 def load_manifest(folder: Path, fingerprint: str, dim: int) -> tuple[str, DenseManifest] | None:
     """The manifest and its hash; None where there is none of this schema, model and dimension."""
-    loaded = read_manifest(folder / _MANIFEST, DenseManifest)
+    loaded = read_sealed_json(folder / _MANIFEST, DenseManifest)
     if loaded is None:
         return None
     manifest = loaded[1]
@@ -131,7 +126,7 @@ def map_segments(
 
 def write_manifest(folder: Path, manifest: DenseManifest) -> str:
     """Write the manifest, durably, and remove files that it does not name; returns its hash."""
-    sealed = seal(manifest)
+    sealed = sealed_json(manifest)
     temporary = write_temporary(folder / _MANIFEST, sealed)
     failpoint("dense.before_rename")
     os.replace(temporary, folder / _MANIFEST)

@@ -14,9 +14,9 @@ from kb.model.doc import Doc
 from kb.model.job import LogEntry
 from kb.model.text import Chunk
 from kb.search.index.files import CacheDamaged
-from kb.search.index.lock import file_lock
 from kb.store import chunks, log
 from kb.store.codec import u64
+from kb.store.content.lock import file_lock
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
