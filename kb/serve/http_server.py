@@ -224,18 +224,18 @@ class _Running:
             h11_max_incomplete_event_size=settings.header_bytes_max,
         )
 
-        class Server(uvicorn.Server):
+        class SignalFreeServer(uvicorn.Server):
             @contextlib.contextmanager
             def capture_signals(self) -> Iterator[None]:
-                # They are taken by `run`: uvicorn would end the process by them, workers and all.
+                # `run` handles signals: uvicorn's handlers would end the process with its workers.
                 yield
 
             async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-                # Else it would wait for them as for any answer.
+                # uvicorn would wait for open streams as it waits for any answer.
                 streams.stop()
                 await super().shutdown(sockets)
 
-        return Server(config)
+        return SignalFreeServer(config)
 
     def run(self, on_ready: OnReady) -> Ended:
         """Answer until a signal comes."""

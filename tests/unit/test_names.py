@@ -37,14 +37,6 @@ GIVEN_UP: Final = (
 )
 """Words that no class, function, module or argument of kb/ and cli/ may have in its name."""
 
-SHARED_CLASSES: Final = frozenset(
-    (
-        "Problem",
-        "Server",
-    )
-)
-"""Classes of kb/ that still share a name; one that does not any more has to leave this list."""
-
 UNIQUE_MODULES: Final = frozenset(("wire.py",))
 """Module names that say too little to be used twice."""
 MODULES_PER_NAME_MAX: Final = 2
@@ -147,14 +139,15 @@ def test_words_that_were_given_up_stay_away() -> None:
 
 
 def test_a_class_name_has_one_meaning() -> None:
-    """No two classes of kb/ have one name, but for those on the list, which shrinks."""
+    """No two classes of kb/ and cli/ have one name."""
     names = Counter(
         node.name
-        for _, tree in trees("kb")
+        for folder in ("kb", "cli")
+        for _, tree in trees(folder)
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
     )
-    assert {name for name, count in names.items() if count > 1} == SHARED_CLASSES
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_a_module_name_is_not_used_too_often() -> None:
