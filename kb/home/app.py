@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from kb.home.services.packs import HomePacks
     from kb.home.services.registries import HomeRegistries
     from kb.intake.canonicalize import Parser
+    from kb.intake.chunks import PrecomputedChunks
     from kb.intake.embed.protocol import Embedder
     from kb.intake.ingest.ingest import Ingestor
-    from kb.intake.passages import PrecomputedChunks
     from kb.intake.sync.add import Adder, AddOptions
     from kb.intake.sync.fetch import Fetcher
     from kb.intake.sync.items import CollectionMember

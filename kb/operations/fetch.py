@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NEIGHBOURS_DEFAULT: Final = 1
 _CHARS_MAX: Final = 1 << 40
 # What has another form is an entry's id, and so a doc's.
-_PASSAGE: Final = re.compile(r"c[0-9a-f]*")
+_CHUNK_ID: Final = re.compile(r"c[0-9a-f]*")
 
 Neighbours = Annotated[
     int,
@@ -65,7 +65,7 @@ class FetchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         """Raise ValueError where fields do not go together."""
         has_range = self.start is not None or self.end is not None
-        if _PASSAGE.fullmatch(self.id):
+        if _CHUNK_ID.fullmatch(self.id):
             if has_range or self.page is not None:
                 name = "page" if self.page is not None else _first_said(self.start)
                 raise ValueError(f"field `{name}` goes with a doc's id, not with a passage's")
@@ -154,7 +154,7 @@ def _text_of(home: OpenHome, request: FetchRequest, scope: Scope) -> FetchedText
         opened = open_text(txn, request.id, scope)
         doc, chunk = opened.doc, opened.chunk
         if chunk is not None:
-            shown = _of_passage(home, txn, doc, chunk, request)
+            shown = _of_chunk(home, txn, doc, chunk, request)
         else:
             shown = _of_doc(home, txn, opened, request)
         freshness = freshness_of(txn, doc)
@@ -192,9 +192,7 @@ def _said(shown: _Text, max_tokens: int | None) -> str | None:
     return f"characters {parts} of the doc left out: over {max_tokens} tokens; `rest` brings them"
 
 
-def _of_passage(
-    home: OpenHome, txn: ReadTxn, doc: Doc, chunk: Chunk, request: FetchRequest
-) -> _Text:
+def _of_chunk(home: OpenHome, txn: ReadTxn, doc: Doc, chunk: Chunk, request: FetchRequest) -> _Text:
     is_current = chunk.doc_id == doc.doc_id
     count = _NEIGHBOURS_DEFAULT if request.neighbours is None else request.neighbours
     row, place = around(txn, chunk, count if is_current else 0)
@@ -336,7 +334,7 @@ def _doc_only(spaces: "Spaces", request: FetchRequest, scope: Scope) -> TextInSp
     return text
 
 
-def _passage_only(spaces: "Spaces", request: FetchRequest, scope: Scope) -> TextInSpace:
+def _chunk_only(spaces: "Spaces", request: FetchRequest, scope: Scope) -> TextInSpace:
     text = _run_address(spaces, request, scope)
     if text.chunk_id is None:
         raise NotFound(id=request.id)
@@ -379,7 +377,7 @@ FETCH: Final = Operation(
             summary="Read a passage and its neighbours.",
             request=FetchRequest,
             result=TextInSpace,
-            run=_passage_only,
+            run=_chunk_only,
             bounds=_BOUNDS,
         ),
     ),

@@ -81,7 +81,7 @@ def doc_of_any_state(ident: str, scope: Scope) -> Finds:  # noqa: ARG001  for an
     return finds
 
 
-def doc_or_passage(ident: str, scope: Scope) -> Finds:
+def doc_or_chunk(ident: str, scope: Scope) -> Finds:
     """Finds the doc or the passage that an id names for a scope."""
 
     def finds(home: OpenHome) -> str:

@@ -32,11 +32,11 @@ def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult
     own error where none can answer.
     """
     from kb.home.spaces.each import ask_each
-    from kb.operations.locate import doc_or_passage, home_with, locate
+    from kb.operations.locate import doc_or_chunk, home_with, locate
     from kb.operations.merge_hits import Limits, merged
 
     failed = list(spaces.failed)
-    located = locate(spaces.homes, request.id, doc_or_passage(request.id, scope), failed)
+    located = locate(spaces.homes, request.id, doc_or_chunk(request.id, scope), failed)
     origin = home_with(spaces.homes, located)
     seed = origin.searcher().seed(located[origin.name], scope)
     elsewhere = msgspec.structs.replace(seed, warnings=())

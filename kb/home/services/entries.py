@@ -6,8 +6,8 @@ from typing import Final
 
 from kb.errors import ReadOnlyHome, SourceError, StoreFull, UsageError
 from kb.intake.canonicalize.decode import clean_text, decode_text
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.ingest.request import IngestOptions
-from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.collection import Collection
 from kb.intake.sync.items import CollectionMember
 from kb.intake.sync.origins import origin_folder

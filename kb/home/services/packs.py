@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import Refused, SourceError, TooLarge, Unreadable, UsageError
-from kb.intake.passages import PrecomputedChunks
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.sync import origins
 from kb.knowledge.packs import register
 from kb.knowledge.packs.keys import key_bytes

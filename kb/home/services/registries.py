@@ -16,9 +16,9 @@ from msgspec import Struct, structs
 from kb.errors import ReadOnlyHome, SourceError, Unparsable
 from kb.home.services.entries import collect, declared, of_entry
 from kb.intake.canonicalize.decode import clean_text, decode_text
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.embed.protocol import Embedder
 from kb.intake.ingest.changes import was_removed
-from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.read import read_file
 from kb.intake.worker.pool import worker_settings
 from kb.knowledge.entries import Entry, parse

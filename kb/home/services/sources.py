@@ -10,8 +10,8 @@ from msgspec import structs
 from kb.errors import ConfigError, HeldBack, NotFound, Refused, SourceError, UsageError
 from kb.home.services import entries as home_entries
 from kb.home.services import notebook as home_notebook
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.ingest.request import IngestOptions
-from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.collection import Collection
 from kb.intake.sync.items import CollectionMember
 from kb.intake.sync.report import AddReport

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from kb.intake.chunks import build_chunks, is_usable, put_vectors, write_chunks
 from kb.intake.ingest.changes import mark_pending, release_hold, request_chunking, was_removed
 from kb.intake.ingest.request import (
     FileStamp,
@@ -12,7 +13,6 @@ from kb.intake.ingest.request import (
     IngestRequest,
     StagedDoc,
 )
-from kb.intake.passages import build_chunks, is_usable, put_vectors, write_chunks
 from kb.model.doc import LOCAL_USER, Doc, SourceStamp
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, Lsid, SourceNo, doc_id, generation_lsid, sha256_hex
@@ -340,6 +340,6 @@ def _store_or_request_chunks(txn: WriteTxn, store: Store, request: IngestRequest
         request_chunking(txn, store, doc)
         return
     mark_pending(txn, store, doc)
-    cut = build_chunks(doc, markdown, list(ready.passages))
+    cut = build_chunks(doc, markdown, list(ready.chunks))
     put_vectors(txn, ready, cut)
     write_chunks(txn, store, cut)

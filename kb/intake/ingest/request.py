@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kb.intake.passages import PrecomputedChunks
+from kb.intake.chunks import PrecomputedChunks
 from kb.model.doc import Kind, PackPart, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid

@@ -5,8 +5,8 @@ from typing import Final
 
 from kb.errors import KbError, StaleToken
 from kb.intake.chunker import OVERLAP_TOKENS, TOKENS_MAX, chunk_many
+from kb.intake.chunks import ChunkedDoc, build_chunks, set_ledger, write_chunks
 from kb.intake.embed.protocol import Embedder
-from kb.intake.passages import ChunkedDoc, build_chunks, set_ledger, write_chunks
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import JobId
@@ -93,7 +93,7 @@ class ChunkHandler:
         overlap_tokens: int,
         section_level: int | None,
     ) -> dict[JobId, ChunkedDoc]:
-        passages = chunk_many(
+        chunk_lists = chunk_many(
             [markdown for _, _, markdown in loaded],
             titles=[doc.label for _, doc, _ in loaded],
             spans_of=self._embedder().token_spans_batch,
@@ -103,7 +103,7 @@ class ChunkHandler:
         )
         return {
             claim.job.job_id: build_chunks(doc, markdown, cut)
-            for (claim, doc, markdown), cut in zip(loaded, passages, strict=True)
+            for (claim, doc, markdown), cut in zip(loaded, chunk_lists, strict=True)
         }
 
     def _commit_one(

@@ -3,7 +3,7 @@
 import msgspec
 
 from kb.errors import UsageError
-from kb.intake.passages import has_current_title
+from kb.intake.chunks import has_current_title
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.ids import DocId
 from kb.model.job import JobKind

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from kb.errors import KbError, StaleToken
+from kb.intake.chunks import has_current_title, set_ledger
 from kb.intake.embed.protocol import Embedder, FloatVector, checked
-from kb.intake.passages import has_current_title, set_ledger
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, JobId
@@ -58,7 +58,7 @@ class EmbedHandler:
         if embedder is None:
             self._finish_all(claims)
             return
-        chunks_of_job = {claim.job.job_id: self._passages(claim) for claim in claims}
+        chunks_of_job = {claim.job.job_id: self._chunks(claim) for claim in claims}
         held, surplus = _fitting(claims, chunks_of_job)
         if surplus:
             with self._store.write() as txn:
@@ -72,7 +72,7 @@ class EmbedHandler:
             self._embed(embedder, block, texts, held, chunks_of_job, finish=False)
         self._embed(embedder, blocks[-1] if blocks else [], texts, held, chunks_of_job, finish=True)
 
-    def _passages(self, claim: Claim) -> list[tuple[Doc, Chunk]]:
+    def _chunks(self, claim: Claim) -> list[tuple[Doc, Chunk]]:
         with self._store.read() as txn:
             doc = docs.get(txn, claim.job.doc_id)
             newest = docs.latest(txn, doc.source_no) if doc else None

@@ -9,7 +9,7 @@ from kb.model.search import Hit
 from kb.search.index.analysis import analyzer, normalize, terms
 
 EXTRACTS_MAX: Final = 5
-_PER_PASSAGE_MAX: Final = 2
+_PER_CHUNK_MAX: Final = 2
 _SENTENCES_MAX: Final = 400
 _CHARS_MAX: Final = 400
 
@@ -36,7 +36,7 @@ def _best(text: str, query_terms: frozenset[str]) -> list[str]:
     order = sorted(range(len(candidates)), key=lambda place: (-len(words[place]), place))
     chosen: list[int] = []
     covered: set[str] = set()
-    for place in order[:_PER_PASSAGE_MAX]:
+    for place in order[:_PER_CHUNK_MAX]:
         # A second one has to say more than the first.
         if words[place] - covered:
             chosen.append(place)

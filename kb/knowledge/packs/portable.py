@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import EmbedError, Refused, TooLarge, Unparsable
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.embed.protocol import checked
-from kb.intake.passages import PrecomputedChunks
 from kb.knowledge.packs.keys import is_signed, public_of
 from kb.knowledge.packs.load import (
     BODY_BYTES_MAX,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ARCHIVE_BYTES_MAX: Final = 1 << 30
-PASSAGES_MAX: Final = 500_000
+CHUNKS_MAX: Final = 500_000
 PASSAGES: Final = "passages.jsonl"
 VECTORS: Final = "vectors.f32"
 SEAL: Final = "seal.json"
@@ -62,7 +62,7 @@ class Portable(Struct, frozen=True, kw_only=True):
     chunker: str
     model: str
     dim: Annotated[int, Meta(ge=1, le=65_536)]
-    passages: Annotated[int, Meta(ge=0, le=PASSAGES_MAX)]
+    passages: Annotated[int, Meta(ge=0, le=CHUNKS_MAX)]
 
 
 class PortableManifest(PackManifest, frozen=True, kw_only=True):
@@ -271,7 +271,7 @@ def _ready(
         ready[cut.doc] = PrecomputedChunks(
             markdown=markdown,
             chunker=portable.chunker,
-            passages=chunks_of(cut, markdown, source),
+            chunks=chunks_of(cut, markdown, source),
             model=portable.model,
             vectors=vectors[first:last],
         )

@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from kb.errors import EmbedError, Unparsable
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize
 from kb.intake.chunker import chunk_many
+from kb.intake.chunks import PrecomputedChunks, text_hash
 from kb.intake.embed.protocol import Embedder, checked
-from kb.intake.passages import PrecomputedChunks, text_hash
 from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL
 from kb.knowledge.entries import Entry
 from kb.knowledge.packs.portable import PortableChunk, PortableDocChunks, chunks_of
@@ -37,7 +37,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 class Embedded(Struct, frozen=True, kw_only=True):
     """An entry cut and embedded."""
 
-    passages: int
+    chunks: int
     data: bytes
     """Its file."""
 
@@ -50,7 +50,7 @@ class _VectorsHeader(Struct, frozen=True, kw_only=True):
     chunker: str
     dim: Annotated[int, Meta(ge=1, le=65_536)]
     text_hashes: Annotated[tuple[str, ...], Meta(max_length=100_000)]
-    """Of each passage, under which its vector is kept."""
+    """Of each chunk, the key of its vector."""
     passages: Annotated[tuple[PortableChunk, ...], Meta(max_length=100_000)]
 
 
@@ -90,7 +90,7 @@ def embedded(entries: list[tuple[Entry, str]], pipeline: Pipeline) -> list[Embed
         vectors = matrix[first : first + len(entry_chunks)]
         first += len(entry_chunks)
         data = _file(entry, markdown, entry_chunks, vectors, pipeline.made_by)
-        done.append(Embedded(passages=len(entry_chunks), data=data))
+        done.append(Embedded(chunks=len(entry_chunks), data=data))
     return done
 
 
@@ -163,7 +163,7 @@ def read_vectors(
     return PrecomputedChunks(
         markdown=markdown,
         chunker=header.chunker,
-        passages=chunks,
+        chunks=chunks,
         model=header.model,
         vectors=vectors,
     )

@@ -87,7 +87,7 @@ def chunk_many(
             title_tokens = len(spans[len(texts) + number])
             counter = TokenCounter(text, spans[number])
             rules = (tokens_max, overlap_tokens, section_level)
-            chunks.append(_passages(counter, names[number], title_tokens, *rules))
+            chunks.append(_chunks(counter, names[number], title_tokens, *rules))
     return chunks
 
 
@@ -102,7 +102,7 @@ def _batches(markdowns: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield first, len(markdowns)
 
 
-def _passages(
+def _chunks(
     counter: TokenCounter,
     title: str,
     title_tokens: int,
@@ -122,7 +122,7 @@ def _passages(
         section_level=section_level,
     )
     marks = _page_marks(markdown)
-    return [_passage(counter, piece, marks) for piece in packer.pieces()]
+    return [_chunk(counter, piece, marks) for piece in packer.pieces()]
 
 
 def _budget(
@@ -153,7 +153,7 @@ def _page_marks(markdown: str) -> list[int]:
     return marks
 
 
-def _passage(counter: TokenCounter, piece: Piece, marks: Sequence[int]) -> ChunkDraft:
+def _chunk(counter: TokenCounter, piece: Piece, marks: Sequence[int]) -> ChunkDraft:
     text = counter.text[piece.start : piece.end].rstrip()
     end = piece.start + len(text)
     page = None
