@@ -247,7 +247,7 @@ class App:
         revive: bool = False,
         visibility: "Visibility | None" = None,
     ) -> "Syncer":
-        """Brings sources level, for one call; of those in `ready` the passages are there already.
+        """Brings sources level, for one call; of those in `ready` the chunks are there already.
 
         With `revive` what a person removed comes back; `visibility` is that of a pack's docs, where
         it is asked for anew.

@@ -1,4 +1,4 @@
-"""Read the text of a doc or a passage, with exact offsets."""
+"""Read the text of a doc or a chunk, with exact offsets."""
 
 import re
 from bisect import bisect_right
@@ -96,7 +96,7 @@ class FetchedText(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...]
     date: str | None
     heading: tuple[str, ...]
-    """Of the passage asked for, or of the one that the text starts in."""
+    """Of the chunk that was asked for, or of the one in which the text starts."""
     page: int | None
     freshness: Freshness
     chars: int
@@ -128,7 +128,7 @@ class _Text(Struct, frozen=True, kw_only=True):
 def run(spaces: "Spaces", request: FetchRequest, scope: Scope) -> FetchedText:
     """The text that an id names for a scope, as much of it as fits `max_tokens`.
 
-    A passage and its neighbours are counted by the tokens that passages have, and the nearest
+    A chunk and its neighbours are counted by the tokens that chunks have, and the nearest
     neighbours come first. A doc's text is estimated by its bytes. An older version's id brings
     the newest one, with a warning; an entry's whole id brings the entry. Of an id that several
     spaces have, the first one's text is given.
@@ -221,7 +221,7 @@ def _stale(chunk: Chunk, text: str) -> tuple[str, ...]:
 
 
 def around(txn: ReadTxn, chunk: Chunk, count: int) -> tuple[list[Chunk], int]:
-    """A passage among up to `count` neighbours on either side, and its place among them."""
+    """A chunk among up to `count` neighbours on either side, and its place among them."""
     before: list[Chunk] = []
     after: list[Chunk] = []
     for row, step in ((before, -1), (after, 1)):
@@ -234,7 +234,7 @@ def around(txn: ReadTxn, chunk: Chunk, count: int) -> tuple[list[Chunk], int]:
 
 
 def nearest(row: list[Chunk], place: int, max_tokens: int | None) -> tuple[int, int, int]:
-    """First and last of the passages that fit, the nearest ones, and their tokens together.
+    """First and last of the chunks that fit, the nearest ones, and their tokens together.
 
     Of two that are as near the later comes first. A side ends with what does not fit.
     """
@@ -304,7 +304,7 @@ def _page_range(markdown: str, doc: Doc, page: int) -> tuple[int, int]:
 
 
 def _heading_at(txn: ReadTxn, doc: Doc, start: int) -> tuple[str, ...]:
-    """The heading path of the passage that a character stands in; empty before the doc is cut."""
+    """The heading path of the chunk that a character stands in; empty before the doc is cut."""
     numbers = chunks.numbers_of(txn, doc.source_no)
 
     def start_of(place: int) -> int:

@@ -144,7 +144,7 @@ def _member(path: Path, text: str, members: dict[Lsid, CollectionMember]) -> Col
 
 
 def of_entry(path: Path, entry: Entry, ready: PrecomputedChunks | None = None) -> CollectionMember:
-    """The file of an entry, as its folder names it; `ready` where its passages came with it."""
+    """The file of an entry, as its folder names it; `ready` where its chunks came with it."""
     ingest_options = IngestOptions(title=entry.title, tags=entry.tags, entry=entry.meta)
     lsid = entry_lsid(entry.meta.zettel_id)
     return CollectionMember(

@@ -87,7 +87,7 @@ class HomeModels:
     def active(self) -> "DenseBackend":
         """The model that searches use, with its cache of vectors.
 
-        Raises ModelMissing where it is not there, or is not the one that embedded the passages.
+        Raises ModelMissing where it is not there, or is not the one that embedded the chunks.
         """
         from kb.search.backends import DenseBackend
         from kb.search.index import DenseIndex

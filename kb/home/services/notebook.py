@@ -263,7 +263,7 @@ class HomeNotebook:
     def take_in(self, arrival: "NotebookChanges") -> dict[str, DocId]:
         """Take in what commits have changed; returns the docs of what was added, by path.
 
-        A moved note keeps its doc, its passages and their vectors. May be repeated.
+        A moved note keeps its doc, its chunks and their vectors. May be repeated.
         """
         root = self.root
         self.settle_in()
@@ -365,7 +365,7 @@ class HomeNotebook:
             tombstone_missing(self._store, hidden)
 
     def nearest(self, text: str) -> list[tuple[str, float]]:
-        """Paths of notes with the cosine of their passage that is most like `text`, best first."""
+        """Paths of notes with the cosine of their chunk that is most like `text`, best first."""
         request = SearchRequest(query=text, k=_LIKE_HITS, kinds=("notebook",))
         hits = self._engine.searcher().search(request, OPERATOR).hits
         if not hits:

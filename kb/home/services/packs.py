@@ -53,7 +53,7 @@ class PlacedPack(Struct, frozen=True, kw_only=True):
     origin_id: str
     """The source as which its docs are kept current."""
     ready: Mapping[Lsid, PrecomputedChunks]
-    """Passages that came with it."""
+    """Chunks that came with it."""
     signed: Signed | None
     """The archive that it came as; None where it is a folder."""
 

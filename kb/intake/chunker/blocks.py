@@ -247,7 +247,7 @@ def _atx_title(body: str) -> str:
 
 
 def _bounded(title: str) -> str:
-    # The path is stored with every passage under it, so it must not grow with the line.
+    # The path is stored with every chunk under it, so it must not grow with the line.
     words = " ".join(title[: 4 * _TITLE_CHARS_MAX].split())
     return words if len(words) <= _TITLE_CHARS_MAX else words[: _TITLE_CHARS_MAX - 1].rstrip() + "…"
 

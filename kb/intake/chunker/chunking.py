@@ -1,4 +1,4 @@
-"""Markdown in, passages out."""
+"""Markdown in, chunks out."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ TOKENS_MAX: Final = 256
 OVERLAP_TOKENS: Final = 32
 _TOKENS_MAX_MIN: Final = 16
 _SPECIAL_TOKENS: Final = 2
-# Of the budget: what title and heading path may take from the passage, however long they are.
+# Of the budget: what title and heading path may take from the chunk, however long they are.
 _PREFIX_SHARE: Final = 3
 # Of the budget: a section shorter than this is packed with the next one.
 _SMALL_SHARE: Final = 4
@@ -43,13 +43,13 @@ def chunk(
     section_level: int | None = None,
     title: str = "",
 ) -> list[ChunkDraft]:
-    """The passages of one markdown, in order of their starts.
+    """The chunks of one markdown, in order of their starts.
 
-    Each passage's text is markdown[start:end], without blank lines or trailing white space at its
+    Each chunk's text is markdown[start:end], without blank lines or trailing white space at its
     edges. Together they hold every character that is not white space; heading lines stand in the
-    passage of their section. Neighbours overlap only inside a section that was cut. Title, path,
-    passage and two special tokens fit `tokens_max`, where the first two take at most a third.
-    With `section_level` no passage goes on past a heading of that level or a higher one, but for
+    chunk of their section. Neighbours overlap only inside a section that was cut. Title, path,
+    chunk and two special tokens fit `tokens_max`, where the first two take at most a third.
+    With `section_level` no chunk goes on past a heading of that level or a higher one, but for
     headings without a body, which lead what stands under them.
     `spans_of` is called once. Time is linear in the markdown's length.
 
@@ -128,7 +128,7 @@ def _chunks(
 def _budget(
     counter: TokenCounter, parsed: Sequence[Block], title: str, title_tokens: int, tokens_max: int
 ) -> Callable[[tuple[str, ...]], int]:
-    """How many tokens a passage under a path may have."""
+    """How many tokens a chunk under a path may have."""
     # The line's mark (its #s) stands for the separator of the path.
     lengths = {
         block.title: counter.tokens(block.start, block.end)

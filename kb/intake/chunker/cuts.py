@@ -31,7 +31,7 @@ class CutRank(IntEnum):
 
 
 class CutPoints(Struct, frozen=True, kw_only=True):
-    """Candidate cuts of one section, in order; a cut at p begins the next passage at p."""
+    """Candidate cuts of one section, in order; a cut at p begins the next chunk at p."""
 
     at: list[int]
     rank: list[CutRank]

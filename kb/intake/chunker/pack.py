@@ -1,4 +1,4 @@
-"""Which sections go into one passage? Small siblings are packed; a long one is cut."""
+"""Which sections go into one chunk? Small siblings are packed; a long one is cut."""
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence

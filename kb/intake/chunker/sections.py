@@ -68,7 +68,7 @@ def subtree_ends(sections: Sequence[Section]) -> list[int]:
 
 
 def segments(sections: Sequence[Section], level: int | None) -> list[tuple[int, int]]:
-    """Ranges of sections that no passage leaves: one begins at each heading up to a level.
+    """Ranges of sections that no chunk leaves: one begins at each heading up to a level.
 
     Headings without a body that stand right above such a heading lead its range. Without a level
     all is one range.

@@ -154,7 +154,7 @@ class Ingestor:
         version = current.version + 1 if current else 1
         now_ms = self._store.clock.now_ms()
         tags_given = ingest_options.tags or ()
-        # A thing that moved keeps its name, and so do its passages.
+        # A thing that moved keeps its name, and so do its chunks.
         lsid = (
             current.lsid
             if current
@@ -198,7 +198,7 @@ class Ingestor:
     ) -> IngestOutcome:
         docs.put_new_version(txn, proposed)
         if current is not None and current.status == "tombstoned":
-            # Passages that the new version keeps are not touched by cutting it.
+            # Chunks that the new version keeps are not touched by cutting it.
             _log_resurrected(txn, proposed)
         _log_audience_change(txn, current, proposed)
         _store_or_request_chunks(txn, self._store, request, proposed)
@@ -323,7 +323,7 @@ def _same_content(current: Doc, proposed: Doc) -> bool:
 
 
 def _log_resurrected(txn: WriteTxn, doc: Doc) -> None:
-    """Tell the caches of passages that can be found again."""
+    """Tell the caches of chunks that can be found again."""
     log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
 
 
@@ -334,7 +334,7 @@ def _log_audience_change(txn: WriteTxn, before: Doc | None, doc: Doc) -> None:
 
 
 def _store_or_request_chunks(txn: WriteTxn, store: Store, request: IngestRequest, doc: Doc) -> None:
-    """Write the passages that came with a doc, or ask for it to be cut."""
+    """Write the chunks that came with a doc, or ask for it to be cut."""
     ready, markdown = request.ready, request.canonical.markdown
     if ready is None or not is_usable(txn, ready, markdown):
         request_chunking(txn, store, doc)

@@ -58,7 +58,7 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     charset: str | None = None
     """As the server that the bytes are from declares it."""
     ready: PrecomputedChunks | None = None
-    """Its passages and their vectors, where they came with it."""
+    """Its chunks and their vectors, where they came with it."""
 
 
 class StagedDoc(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The chunk job: a doc's markdown becomes passages that can be found by words."""
+"""The chunk job: a doc's markdown becomes chunks that can be found by words."""
 
 from collections.abc import Callable
 from typing import Final
@@ -44,9 +44,9 @@ class ChunkHandler:
         self._entry_overlap_tokens = entry_overlap_tokens
 
     def work(self, claims: list[Claim]) -> None:
-        """Do a batch: cut outside any transaction, then write passages and finish jobs in one.
+        """Do a batch: cut outside any transaction, then write chunks and finish jobs in one.
 
-        A doc that cannot be cut fails alone. Running it twice gives the same passages.
+        A doc that cannot be cut fails alone. Running it twice gives the same chunks.
         """
         loaded: list[tuple[Claim, Doc, str]] = []
         failures: list[tuple[Claim, str]] = []

@@ -72,7 +72,7 @@ def roll_back(store: Store) -> EmbedderSet:
 
 
 def switch_if_complete(store: Store) -> bool:
-    """Make the next model the active one where every passage has its vector; whether it did."""
+    """Make the next model the active one where every chunk has its vector; whether it did."""
     with store.read() as txn:
         in_use = embedders.in_use(txn)
         if in_use is None or in_use.next is None or queue.count_of_kind(txn, "reembed"):
@@ -98,7 +98,7 @@ def switch_if_complete(store: Store) -> bool:
 
 
 def _docs_lacking_vectors(txn: ReadTxn, model: str) -> list[DocId]:
-    """Docs of which a passage has no vector, and that are not to be cut anew anyway."""
+    """Docs of which a chunk has no vector, and that are not to be cut anew anyway."""
     doc_ids: dict[DocId, None] = {}
     for _, chunk in CHUNKS.scan(txn):
         if chunks.has_vector(txn, model, chunk.text_hash):

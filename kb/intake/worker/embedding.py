@@ -1,4 +1,4 @@
-"""The embed job: passages that have no vector under a model get one."""
+"""The embed job: chunks that have no vector under a model get one."""
 
 import threading
 from collections.abc import Callable
@@ -161,7 +161,7 @@ class EmbedHandler:
         for claim in live:
             job_chunks = [chunk for _, chunk in chunks_of_job[claim.job.job_id]]
             # At the end all of them: the vector of a text may have come from another doc's job
-            # after this doc was cut, and then the dense cache has not heard of this passage.
+            # after this doc was cut, and then the dense cache has not heard of this chunk.
             logged = (
                 job_chunks if finish else [chunk for chunk in job_chunks if chunk.text_hash in new]
             )
@@ -175,9 +175,9 @@ class EmbedHandler:
                     self._settle(txn, model, claim.job.doc_id)
 
     def _settle(self, txn: WriteTxn, model: str, doc_id: DocId) -> None:
-        """Call a doc indexed, unless its passages are still to be cut or were, meanwhile.
+        """Call a doc indexed, unless its chunks are still to be cut or were, meanwhile.
 
-        Passages cut while this job was at work found it active, and asked for no other.
+        Chunks cut while this job was at work found it active, and asked for no other.
         """
         if queue.by_key(txn, queue.dedupe_key("chunk", doc_id)) is not None:
             return

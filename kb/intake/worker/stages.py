@@ -10,7 +10,7 @@ from kb.store.store import Store
 def follow_stages(store: Store, *, chunker: str, models: EmbedderSet) -> int:
     """Make this chunker the one in use; returns how many docs are to be cut again.
 
-    Passages stay findable as they are until their doc is cut anew. `models` are those of a home
+    Chunks stay findable as they are until their doc is cut anew. `models` are those of a home
     that has none yet; what a home has, only `kb.intake.worker.embedders` changes.
     """
     with store.read() as txn:

@@ -1,6 +1,6 @@
-"""Do passages support a sentence that cites them? Cheap signs of it, and no proof.
+"""Do chunks support a sentence that cites them? Cheap signs of it, and no proof.
 
-The passages must have all of its numbers, quotations and names, letter by letter. Of its other
+The chunks must have all of its numbers, quotations and names, letter by letter. Of its other
 words they must have enough, or fewer where the embedding model finds the two similar. Negation
 and word order are not seen.
 """
@@ -55,7 +55,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 def evidence(text: str) -> Evidence:
-    """What a passage, with its title, gives to compare with."""
+    """What a chunk, with its title, gives to compare with."""
     inner = _INNER_WORD.findall(text)
     capitals = sum(word[0].isupper() for word in inner)
     words = map(str.lower, _WORD.findall(text))

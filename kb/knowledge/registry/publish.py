@@ -63,7 +63,7 @@ class Published(Struct, frozen=True, kw_only=True):
     removed: int
     """Entries that are not in it any more."""
     embedded: int
-    """Passages that vectors were made of."""
+    """Chunks that vectors were made of."""
     signed_by: str
     """The public key; empty where nobody signed."""
     problems: tuple[PublishProblem, ...]
@@ -251,7 +251,7 @@ def _entries(
     clock: Clock,
     files: dict[str, bytes],
 ) -> Iterator[tuple[IndexEntry, int]]:
-    """Each entry as the index will have it, and how many of its passages were embedded.
+    """Each entry as the index will have it, and how many of its chunks were embedded.
 
     Adds the files that are to be written to `files`.
     """

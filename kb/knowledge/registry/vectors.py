@@ -1,4 +1,4 @@
-"""An entry's passages and vectors as one file: a line of JSON, then float32 rows. Pure."""
+"""An entry's chunks and vectors as one file: a line of JSON, then float32 rows. Pure."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
@@ -60,7 +60,7 @@ def markdown_of(data: bytes, name: str) -> str:
 
 
 def label_of(entry: Entry) -> str:
-    """What an entry's passages are hashed and embedded under."""
+    """What an entry's chunks are hashed and embedded under."""
     return f"[{entry.meta.zettel_id}] {entry.title}"
 
 
@@ -128,7 +128,7 @@ def _portable(chunk: ChunkDraft, markdown: str) -> PortableChunk:
 def read_vectors(
     data: bytes, entry: Entry, markdown: str, made_by: VectorSet, source: str
 ) -> PrecomputedChunks | None:
-    """The passages and vectors that a file holds of an entry, each checked against its text.
+    """The chunks and vectors that a file holds of an entry, each checked against its text.
 
     None where they were cut from another reading of the entry. Raises Unparsable where the file is
     not what it claims to be.
