@@ -1,5 +1,6 @@
 """`kb add`: take in files, folders or standard input."""
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from kb.operations.add import VISIBILITIES, AddRequest, SourceAdder
 from kb.operations.work import workers_if
 from kb_cli.answering import server_of
 from kb_cli.home import homes_of, open_app, settings_of
-from kb_cli.output import many, print_json, warn
+from kb_cli.output import confirm, many, print_json, warn
 from kb_cli.words import text
 from kb_cli.work import drain, progress_bar
 
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
     from kb_cli.progress import Progress
 
 _SHOWN_MAX: Final = 20
+_FILES_UNASKED: Final = 1_000
 
 
 @click.command(name="add")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("-r", "--recursive", is_flag=True, help="Take in whole folders.")
+@click.option(
+    *("-y", "--yes", "-r", "--recursive", "unasked"),
+    is_flag=True,
+    help="Do not ask before a large folder.",
+)
 @click.option(
     "--ext", metavar="LIST", help="Extensions to take from folders, as md,txt; * for all."
 )
@@ -38,16 +44,18 @@ _SHOWN_MAX: Final = 20
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> None:
-    """Take in files, folders or standard input (-).
+    """Take in files, folders with all below them, or standard input (-).
 
     What is already there and unchanged costs nothing; what changed becomes a new version.
     """
-    if options["title"] and (len(sources) > 1 or options["recursive"]):
-        raise UsageError("--title is for a single source")
+    if options["title"] and (len(sources) > 1 or _folders(sources)):
+        raise UsageError("--title is for a single source, and no folder")
     if "-" in sources and sys.stdin is not None and sys.stdin.isatty():
         warn("reading from the terminal; end with Ctrl-D")
     client = server_of(ctx)
     request = _request(options)
+    if not options["unasked"]:
+        _ask(ctx, request, sources)
     if client is not None:
         report = _add_by_server(ctx, client, sources, request, wait=options["wait"])
     else:
@@ -61,10 +69,28 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
         raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
 
 
+def _folders(sources: tuple[str, ...]) -> list[str]:
+    return [source for source in sources if os.path.isdir(os.path.expanduser(source))]
+
+
+def _ask(ctx: click.Context, request: AddRequest, sources: tuple[str, ...]) -> None:
+    """Ask on a terminal whether a large folder is meant. Raises HeldBack where it is not."""
+    folders = _folders(sources)
+    if not folders or request.dry_run or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    home = homes_of(ctx)[0].home
+    files = add.count_files(request, settings_of(ctx, home).ingest.extensions, folders, home)
+    if files > _FILES_UNASKED:
+        confirm(
+            f"{files:,} files; add them?",
+            unasked=f"{files:,} files would be added; say --yes to do it",
+            declined="nothing was added",
+        )
+
+
 def _request(options: dict[str, Any]) -> AddRequest:
     tags = tuple(tag.strip() for tag in (options["tags"] or "").split(",") if tag.strip())
     return AddRequest(
-        recursive=options["recursive"],
         extensions=tuple(filter(None, (options["ext"] or "").replace(" ", "").split(","))),
         title=options["title"],
         tags=tags if options["tags"] is not None else None,

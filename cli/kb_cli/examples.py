@@ -4,7 +4,7 @@ from typing import Final
 
 EXAMPLES: Final[dict[str, str]] = {
     "init": "kb init --project",
-    "add": "kb add --recursive ~/notes --tags house",
+    "add": "kb add ~/notes --tags house",
     "search": 'kb search "brown fox" --tag house --since 2025',
     "ask": 'kb ask "When was the boiler serviced?"',
     "similar": "kb similar d3f2a91c0 -k 5",

@@ -1,0 +1,51 @@
+"""The first hour with kb: what somebody types who has read nothing."""
+
+from pathlib import Path
+
+import pytest
+from commands import Home
+from terminal import on_terminal
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home that is not there yet."""
+    return Home(tmp_path / "home")
+
+
+def vault(folder: Path, count: int) -> Path:
+    """A folder with so many notes in a folder below it."""
+    (folder / "below").mkdir(parents=True)
+    for n in range(count):
+        (folder / "below" / f"{n:04}.md").write_text(f"# Note {n}\n\nAbout kettles.\n")
+    return folder
+
+
+def test_a_folder_is_taken_in_as_it_is_named(home: Home, tmp_path: Path) -> None:
+    """Without an option, with all below it, and kept current from then on."""
+    ran = home.run("add", vault(tmp_path / "vault", 3))
+    assert (ran.code, ran.out, ran.err) == (0, "3 added of 3 scanned\n", "")
+    assert str(tmp_path / "vault") in home.run("sources").out
+
+
+def test_a_title_is_not_for_a_folder(home: Home, tmp_path: Path) -> None:
+    """A folder has no one title."""
+    ran = home.run("add", vault(tmp_path / "vault", 1), "--title", "Mine")
+    assert (ran.code, ran.err) == (2, "kb: --title is for a single source, and no folder\n")
+
+
+def test_a_large_folder_is_asked_for_on_a_terminal(home: Home, tmp_path: Path) -> None:
+    """No adds nothing and makes no home; -r, --yes, a pipe and a dry run ask nothing."""
+    folder = vault(tmp_path / "vault", 1_001)
+    code, shown = on_terminal(home.argv("add", folder), typed=b"n\n")
+    assert code == 6
+    assert "1,001 files; add them? [y/N]" in shown
+    assert "nothing was added" in shown
+    assert not home.root.exists()
+    for argv in (("add", "--yes"), ("add", "-r")):
+        code, shown = on_terminal(home.argv(*argv, folder, "--no-wait", "--ext", "html"))
+        assert (code, "add them?" in shown) == (0, False)
+    assert home.run("add", folder, "--no-wait").out == "1,001 added of 1,001 scanned\n"
+    code, shown = on_terminal(home.argv("add", folder, "--no-wait"), typed=b"y\n")
+    assert code == 0
+    assert "1,001 unchanged of 1,001 scanned" in shown
