@@ -1,7 +1,9 @@
 """`kb add`: take in files, folders or standard input."""
 
 import os
+import re
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
     from kb.client.http_client import ServerClient
     from kb.home.app import App
     from kb.operations.add import AddResult
-    from kb_cli.progress import Progress
+    from kb_cli.progress import AddProgress
 
 _SHOWN_MAX: Final = 20
 _FILES_UNASKED: Final = 1_000
+_KINDS_MAX: Final = 6
 
 
 @click.command(name="add")
@@ -64,7 +67,7 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
     if options["as_json"]:
         print_json(report)
     else:
-        _tell(report, dry_run=options["dry_run"])
+        _tell(report, dry_run=request.dry_run, verbose=bool(ctx.obj["verbose"]))
     if report.failed:
         raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
 
@@ -108,6 +111,8 @@ def _add_here(
         progress_bar() as progress,
         workers_if(app, wanted=wait) as workers,
     ):
+        if workers is not None and progress is not None:
+            progress.follow(workers.left)
         report = _add_all(adder, sources, progress)
         if workers is None:
             return report
@@ -116,7 +121,7 @@ def _add_here(
 
 
 def _add_all(
-    adder: SourceAdder, sources: tuple[str, ...], progress: "Progress | None"
+    adder: SourceAdder, sources: tuple[str, ...], progress: "AddProgress | None"
 ) -> "AddResult":
     try:
         return adder.add(sources, on_progress=progress.reading if progress else None)
@@ -154,20 +159,38 @@ def _add_by_server(
         if not wait:
             return report
         try:
-            return adder.wait(progress.working if progress else None)
+            return adder.wait(progress.waiting if progress else None)
         except KeyboardInterrupt:
             warn("every source is in; the server makes the rest findable")
             raise
 
 
-def _tell(report: "AddResult", *, dry_run: bool) -> None:
+def _kinds(reasons: list[str]) -> str:
+    """How many there are of each kind, most first: `12 .png, 3 .jpg, 1 a symbolic link`."""
+    counts = Counter(_kind(reason) for reason in reasons)
+    shown = counts.most_common(_KINDS_MAX)
+    others = counts.total() - sum(count for _, count in shown)
+    parts = [f"{count:,} {kind}" for kind, count in shown]
+    return ", ".join([*parts, f"{others:,} of other kinds"] if others else parts)
+
+
+def _kind(reason: str) -> str:
+    extension = re.match(r"extension (\.\S+)", reason)
+    return extension[1] if extension else reason.partition(";")[0].partition(" (")[0]
+
+
+def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:
     names = ("added", "updated", "unchanged", "resurrected", "skipped", "failed")
     parts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
     prefix = "would be: " if dry_run else ""
     click.echo(f"{prefix}{', '.join(parts) or 'nothing'} of {report.scanned:,} scanned")
     loud = [problem for problem in report.problems if problem.outcome != "skipped"]
     quiet = [problem for problem in report.problems if problem.outcome == "skipped"]
-    for problem in (*loud, *quiet[:_SHOWN_MAX]):
+    if quiet and not verbose and sys.stderr.isatty():
+        kinds = _kinds([problem.reason for problem in quiet])
+        warn(f"{len(quiet):,} skipped: {kinds}; kb -v add lists each")
+        quiet = []
+    for problem in (*loud, *(quiet if verbose else quiet[:_SHOWN_MAX])):
         warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
-    if len(quiet) > _SHOWN_MAX:
+    if len(quiet) > _SHOWN_MAX and not verbose:
         warn(f"... and {len(quiet) - _SHOWN_MAX:,} more skipped; --json lists all")

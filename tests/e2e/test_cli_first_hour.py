@@ -1,9 +1,10 @@
 """The first hour with kb: what somebody types who has read nothing."""
 
+import re
 from pathlib import Path
 
 import pytest
-from commands import Home
+from commands import KB, Home
 from terminal import on_terminal
 
 
@@ -49,3 +50,45 @@ def test_a_large_folder_is_asked_for_on_a_terminal(home: Home, tmp_path: Path) -
     code, shown = on_terminal(home.argv("add", folder, "--no-wait"), typed=b"y\n")
     assert code == 0
     assert "1,001 unchanged of 1,001 scanned" in shown
+
+
+def test_the_first_add_says_how_far_it_is(home: Home, tmp_path: Path) -> None:
+    """Files and passages are counted, with their rates; the time left, once that can be told.
+
+    What can be done meanwhile is said. With the real model, which takes its time.
+    """
+    folder = tmp_path / "vault"
+    folder.mkdir()
+    for n in range(120):
+        words = " ".join(f"kettle{n} leaf{m} water" for m in range(400))
+        (folder / f"{n:03}.md").write_text(f"# Note {n}\n\n{words}\n")
+    code, shown = on_terminal([KB, "--home", str(home.root), "add", str(folder)])
+    assert code == 0
+    assert "120 of 120 files" in shown
+    assert re.search(r"\d+/s", shown)
+    assert "a search by words finds what is in already" in shown
+    counts = re.findall(r"([\d,]+) of ([\d,]+)(\+?) passages", shown)
+    done, totals = ([int(row[place].replace(",", "")) for row in counts] for place in (0, 1))
+    assert done == sorted(done)
+    assert totals[-1] == home.run("stats", "--json").json["passages"]
+    assert re.search(r"\d+ s left", shown)
+    assert "120 added of 120 scanned" in shown
+
+
+def test_what_is_skipped_is_one_line_on_a_terminal(home: Home, tmp_path: Path) -> None:
+    """By kind, with how each is listed; a pipe gets a line for each, as -v does."""
+    folder = vault(tmp_path / "vault", 1)
+    for name in ("a.png", "b.png", "c.PNG", "d.jpg", "Makefile", "empty.md"):
+        (folder / name).write_text("x" if name != "empty.md" else "")
+    (folder / "link.md").symlink_to("below/0000.md")
+    code, shown = on_terminal(home.argv("add", folder))
+    assert code == 0
+    assert (
+        "kb: 7 skipped: 3 .png, 1 no extension, 1 .jpg, 1 it is empty, 1 a symbolic link; "
+        "kb -v add lists each"
+    ) in shown
+    assert "a.png" not in shown
+    argv = home.argv("add", folder)
+    code, shown = on_terminal([argv[0], "-v", *argv[1:]])
+    assert (code, shown.count("kb: skipped: ")) == (0, 7)
+    assert home.run("add", folder).err.count("kb: skipped: ") == 7
