@@ -1,11 +1,18 @@
 """The first hour with kb: what somebody types who has read nothing."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from commands import KB, Home
+from commands import KB, Home, Ran, run, surroundings
 from terminal import on_terminal
+
+from kb.model.job import JobKind
+from kb.store.jobs import queue
+from kb.store.jobs.holder import holder_name
+from kb.store.store import Store
 
 
 @pytest.fixture
@@ -92,3 +99,45 @@ def test_what_is_skipped_is_one_line_on_a_terminal(home: Home, tmp_path: Path) -
     code, shown = on_terminal([argv[0], "-v", *argv[1:]])
     assert (code, shown.count("kb: skipped: ")) == (0, 7)
     assert home.run("add", folder).err.count("kb: skipped: ") == 7
+
+
+_HOLDER = "from kb.store.jobs.holder import holder_name; print(holder_name())"
+
+
+def claim_all(home: Home, kind: JobKind, holder: str) -> None:
+    """Have a holder work on all jobs of a kind, as its lease says."""
+    with Store.open(home.root / "store") as store, store.write() as txn:
+        hour_ms = 3_600_000
+        claims = queue.claim(txn, store.clock, [kind], limit=9, lease_ms=hour_ms, holder=holder)
+    assert claims
+
+
+def test_a_search_beside_a_worker_does_not_ask_for_one(home: Home, tmp_path: Path) -> None:
+    """It says that one is at work, and on how much; where that died, to start one."""
+    home.run("add", vault(tmp_path / "vault", 3), "--no-wait")
+    alone = "kb: 3 docs are not searchable yet; run `kb worker --drain`\n"
+    assert home.run("search", "kettles").err.startswith(alone)
+    claim_all(home, "chunk", holder_name())
+    beside = "kb: 3 docs are not searchable yet; a worker is at work on it\n"
+    assert home.run("search", "kettles").err.startswith(beside)
+
+    other = Home(tmp_path / "other")
+    other.run("add", vault(tmp_path / "more", 1), "--no-wait")
+    died = run([sys.executable, "-c", _HOLDER]).out.strip()
+    claim_all(other, "chunk", died)
+    alone = "kb: 1 doc is not searchable yet; run `kb worker --drain`\n"
+    assert other.run("search", "kettles").err.startswith(alone)
+
+
+def test_a_search_beside_the_first_add_finds_words(home: Home, tmp_path: Path) -> None:
+    """While `kb add` embeds, what it has cut is found, and nobody is sent to `kb worker`."""
+    folder = vault(tmp_path / "vault", 600)
+    env = surroundings()
+    with subprocess.Popen([KB, "--home", str(home.root), "add", str(folder)], env=env) as child:
+        seen = Ran(code=1, out="", err="")
+        while "no vectors yet" not in seen.err and child.poll() is None:
+            seen = run([KB, "--home", str(home.root), "search", "kettles", "--mode", "hybrid"])
+        child.kill()
+    assert "About kettles." in seen.out
+    assert "a worker is at work on it" in seen.err
+    assert "kb worker" not in seen.err
