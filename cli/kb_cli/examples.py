@@ -13,7 +13,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "open": "kb open c81f0a2b7 --print",
     "rm": "kb rm d3f2a91c0",
     "visibility": "kb visibility d3f2a91c0 public",
-    "export": "kb export d3f2a91c0 --to boiler.md",
+    "export": "kb export d3f2a91c0 -o boiler.md",
     "entities": 'kb entities "#house"',
     "learn": "kb learn style writing/*",
     "prompt": "kb prompt --knowledge style/writing",

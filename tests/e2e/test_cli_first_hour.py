@@ -15,6 +15,9 @@ from kb.store.jobs.holder import holder_name
 from kb.store.store import Store
 
 
+PDF = Path(__file__).parents[2] / "examples" / "house" / "energy-survey.pdf"
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     """A home that is not there yet."""
@@ -141,3 +144,22 @@ def test_a_search_beside_the_first_add_finds_words(home: Home, tmp_path: Path) -
     assert "About kettles." in seen.out
     assert "a worker is at work on it" in seen.err
     assert "kb worker" not in seen.err
+
+
+def test_an_export_to_a_terminal_is_text_that_drives_nothing(home: Home, tmp_path: Path) -> None:
+    """What could drive it is escaped, and what is no text is refused; a pipe gets every byte."""
+    note = tmp_path / "note.md"
+    note.write_text("# Tea\n\nA kettle \033]0;owned\a sings.\n")
+    home.run("add", note, PDF)
+    ids = home.ids()
+    code, shown = on_terminal(home.argv("export", ids["note.md"]))
+    assert code == 0
+    assert "A kettle" in shown
+    assert "\033" not in shown
+    code, shown = on_terminal(home.argv("export", ids[PDF.name], "--raw"))
+    assert code == 2
+    assert f"kb: the source of {ids[PDF.name]} is " in shown
+    assert "-o FILE writes it to a file" in shown
+    home.run("export", ids[PDF.name], "--raw", "-o", tmp_path / "copy.pdf")
+    assert (tmp_path / "copy.pdf").read_bytes() == PDF.read_bytes()
+    assert home.run("export", ids["note.md"], "--raw").out == note.read_text()
