@@ -14,7 +14,6 @@ from kb.store.jobs import queue
 from kb.store.jobs.holder import holder_name
 from kb.store.store import Store
 
-
 PDF = Path(__file__).parents[2] / "examples" / "house" / "energy-survey.pdf"
 
 
@@ -163,3 +162,61 @@ def test_an_export_to_a_terminal_is_text_that_drives_nothing(home: Home, tmp_pat
     home.run("export", ids[PDF.name], "--raw", "-o", tmp_path / "copy.pdf")
     assert (tmp_path / "copy.pdf").read_bytes() == PDF.read_bytes()
     assert home.run("export", ids["note.md"], "--raw").out == note.read_text()
+
+
+@pytest.fixture
+def notes(home: Home, tmp_path: Path) -> Path:
+    """A folder with two tagged notes that the home has."""
+    folder = tmp_path / "notes"
+    (folder / "House").mkdir(parents=True)
+    tagged = "---\ntags: [house, heating]\n---\n# Boiler\n\nThe boiler hums.\n"
+    (folder / "House" / "boiler.md").write_text(tagged)
+    (folder / "tea.md").write_text("# Tea\n\nTea is brewed.\n")
+    home.run("add", folder)
+    return folder
+
+
+@pytest.mark.parametrize("command", [("search", "boiler"), ("ls",)])
+def test_a_filter_that_lets_nothing_through_names_the_nearest(
+    home: Home, notes: Path, command: tuple[str, ...]
+) -> None:
+    """Of tags and of places; one that is there but fits nothing else is not named."""
+    near = home.run(*command, "--tag", "huose")
+    assert (near.code, near.out) == (0, "")
+    assert "kb: no doc has the tag 'huose'; did you mean 'house'?\n" in near.err
+    case = home.run(*command, "--tag", "Heating")
+    assert "did you mean 'heating'?" in case.err
+    none = home.run(*command, "--tag", "zzz")
+    assert "no doc has the tag 'zzz'; `kb facets` lists the tags that docs have" in none.err
+    place = home.run(*command, "--source", "nowhere/house")
+    assert f"did you mean '{notes / 'House'}'?" in place.err
+    file = home.run(*command, "--source", "/else/where/boiler.md")
+    assert f"did you mean '{notes / 'House' / 'boiler.md'}'?" in file.err
+    known = home.run(*command, "--tag", "house", "--source", notes / "tea.md")
+    assert "did you mean" not in known.err
+    assert "kb facets" not in known.err
+    assert home.run(*command, "--tag", "house").out != ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("search boiler --jsno", "no option --jsno; did you mean --json?"),
+        ("search boiler -json", "no option -json; did you mean --json?"),
+        (
+            "search -lian",
+            "no option -lian; a word that begins with - goes behind --: kb search -- ",
+        ),
+        ("ask --what", "no option --what; a word that begins with - goes behind --: kb ask -- "),
+        ("search tea --home x", "no option --home of kb search; it goes before the command: kb "),
+        ("ls --taq x", "no option --taq; did you mean --tag?"),
+        ("--jsno ls", "no option --jsno"),
+        ("rm -x", "no option -x"),
+    ],
+)
+def test_an_unknown_option_is_said_to_be_one(home: Home, typed: str, told: str) -> None:
+    """With the nearest that there is, or how a word is written that only looks like one."""
+    ran = run([KB, *typed.split()])
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"kb: {told}")
+    assert "--help" in ran.err.splitlines()[1]
