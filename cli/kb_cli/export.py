@@ -9,12 +9,13 @@ import click
 from kb.errors import UsageError
 from kb.operations import export
 from kb.operations.export import ExportRequest
+from kb_cli.filters import id_or_path
 from kb_cli.home import open_to_read
 from kb_cli.output import clean, size
 
 
 @click.command(name="export")
-@click.argument("ident", metavar="ID")
+@click.argument("ident", metavar="ID|PATH")
 @click.option(
     *("-o", "--to", "target"),
     default="-",
@@ -26,7 +27,7 @@ from kb_cli.output import clean, size
 @click.pass_context
 def command(ctx: click.Context, ident: str, target: str, raw: bool, force: bool) -> None:
     """Write what a doc says, as markdown."""
-    result = export.run(open_to_read(ctx), ExportRequest(ident=ident, raw=raw))
+    result = export.run(open_to_read(ctx), ExportRequest(ident=id_or_path(ident), raw=raw))
     if target == "-":
         _print(result.data, ident)
         return

@@ -63,7 +63,7 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
 
 def _tag_hint(tag: str, tags: Iterable[str]) -> str:
     by_folded = {other.casefold(): other for other in sorted(tags)}
-    near = _nearest(tag.casefold(), by_folded)
+    near = nearest(tag.casefold(), by_folded)
     return f"no doc has the tag {tag!r}" + _listed([by_folded[other] for other in near], "tags")
 
 
@@ -72,7 +72,7 @@ def _place_hint(place: str, sources: Iterable[str]) -> str:
     by_name: dict[str, list[str]] = {}
     for other in sorted(places, key=lambda other: (len(other), other)):
         by_name.setdefault(_name_of(other), []).append(other)
-    near = [other for name in _nearest(_name_of(place), by_name) for other in by_name[name]]
+    near = [other for name in nearest(_name_of(place), by_name) for other in by_name[name]]
     return f"no doc lies at or below {place}" + _listed(near[:_NEAR_MAX], "places")
 
 
@@ -89,7 +89,7 @@ def _name_of(place: str) -> str:
     return place.rstrip("/").rpartition("/")[2].casefold()
 
 
-def _nearest(name: str, names: Iterable[str]) -> list[str]:
+def nearest(name: str, names: Iterable[str]) -> list[str]:
     """The same name, else those that begin with it, else those that are spelt nearly as it is."""
     names = list(names)
     if name in names:

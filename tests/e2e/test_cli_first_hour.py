@@ -220,3 +220,49 @@ def test_an_unknown_option_is_said_to_be_one(home: Home, typed: str, told: str) 
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"kb: {told}")
     assert "--help" in ran.err.splitlines()[1]
+
+
+def test_a_doc_is_named_by_its_path_or_a_part_of_it(home: Home, notes: Path) -> None:
+    """Absolute, from here, its end, its name, or a part of that: the doc of the id."""
+    boiler = notes / "House" / "boiler.md"
+    whole = home.run("show", home.ids()["boiler.md"])
+    for typed in (boiler, "House/boiler.md", "boiler.md", "boiler", "BOIL", f"{boiler}"):
+        ran = home.run("show", typed)
+        assert (ran.code, ran.out, ran.err) == (0, whole.out, ""), typed
+    assert home.run("show", "House/../House/boiler.md", cwd=notes).out == whole.out
+    assert home.run("export", "boiler.md").out.startswith("# Boiler")
+    opened = home.run("open", "--print", "boiler", env=surroundings(EDITOR="vim", VISUAL=None))
+    assert opened.out.strip() == f"vim {boiler}"
+
+
+def test_a_part_of_several_paths_names_them(home: Home, notes: Path) -> None:
+    """Each with its id, so that the next call is right."""
+    (notes / "boiler.md").write_text("# Another\n")
+    home.run("add", notes)
+    ran = home.run("show", "boiler.md")
+    assert ran.code == 2
+    for source in (notes / "boiler.md", notes / "House" / "boiler.md"):
+        assert f" {source}" in ran.err
+    ident = ran.err.partition("several docs: ")[2].split()[0]
+    assert home.run("show", ident).code == 0
+    assert home.run("show", "House/boiler.md").code == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("boyler.md", "nothing here has the id or the path boyler.md; did you mean {}/boiler.md?"),
+        ("nix/zzzzz", "nothing here has the id or the path nix/zzzzz; `kb ls` lists what there is"),
+        ("dead0", "nothing here has the id dead0; `kb ls` lists what there is"),
+    ],
+)
+@pytest.mark.parametrize("command", ["show", "open", "export"])
+def test_a_path_that_no_doc_has(
+    home: Home, notes: Path, command: str, typed: str, told: str
+) -> None:
+    """The nearest is named, and for a folder how its docs are listed."""
+    ran = home.run(command, typed)
+    assert (ran.code, ran.err) == (4, f"kb: {told.format(notes / 'House')}\n")
+    folder = home.run(command, notes)
+    assert folder.code == 4
+    assert f"`kb ls --source {notes}` lists the 2 docs below it" in folder.err
