@@ -18,7 +18,7 @@ COMMANDS: Final[dict[str, str]] = {
     "open": "Open a doc's file at the line, or its page.",
     "rm": "Remove docs; the same file added again brings them back.",
     "visibility": "Say who may see a doc.",
-    "export": "Write a doc's markdown to a file.",
+    "export": "Write a doc's markdown to standard output or a file.",
     "entities": "List who and what is mentioned.",
     "facets": "List what a search can be narrowed to.",
     "growth": "Count docs by month.",

@@ -57,7 +57,7 @@ def test_what_is_not_there_is_4(home: Home, args: list[str]) -> None:
         ["rm", "d0000", "--tag", "a"],
         ["show"],
         ["visibility", "d0000", "secret"],
-        ["export", "d0000"],
+        ["export"],
         ["compact", "--grace-min", "-1"],
         ["--space", "all", "stats"],
         ["--cfg", "nothing", "ls"],
