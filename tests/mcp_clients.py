@@ -64,12 +64,17 @@ def text_of(result: types.CallToolResult) -> str:
     return content.text
 
 
+def answer_of(result: types.CallToolResult) -> dict[str, Any]:
+    """What a tool answered, once: as a text that is JSON."""
+    assert result.structured_content is None
+    return dict(json.loads(text_of(result)))
+
+
 async def failed(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
     """The error that a call comes back with."""
     result = await client.call_tool(name, arguments)
     assert result.is_error is True
-    assert result.structured_content == json.loads(text_of(result))
-    return dict(json.loads(text_of(result))["error"])
+    return dict(answer_of(result)["error"])
 
 
 async def every_page(client: Client) -> list[types.Resource]:

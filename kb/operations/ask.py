@@ -101,7 +101,7 @@ ASK: Final = Operation(
         bounds={
             **FILTER_BOUNDS,
             "question": Bounds(meta=Meta(max_length=8_192)),
-            "k": Bounds(meta=Meta(ge=1, le=50)),
+            "k": Bounds(meta=Meta(ge=1, le=50), name="limit"),
             "max_tokens": Bounds(meta=TOKENS),
         },
     ),

@@ -118,5 +118,6 @@ def _missing(place: str, by_source: Mapping[str, DocId]) -> NotFound:
         by_name.setdefault(_stem(source), source)
     near = [by_name[name] for name in nearest(_stem(place), by_name)]
     if near:
-        return NoDocAt(id=place, detail=f"did you mean {' or '.join(near)}?")
+        names = " or ".join(near)
+        return NoDocAt(id=place, near=names, detail=f"did you mean {names}?")
     return NoDocAt(id=place, detail="`kb ls` lists what there is")

@@ -64,6 +64,18 @@ def run(spaces: "Spaces", request: EntitiesRequest, scope: Scope) -> EntitiesPag
     )
 
 
+def has_any(spaces: "Spaces", scope: Scope) -> bool:
+    """Whether the scope sees a doc that mentions something."""
+    from kb.home.spaces.each import ask_each
+    from kb.search.entities import list_entities
+
+    def first(home: "OpenHome") -> bool:
+        with home.store.read() as txn:
+            return bool(list_entities(txn, "", scope, 1))
+
+    return any(has for _, has in ask_each(spaces.homes, first, list(spaces.failed)))
+
+
 _BOUNDS: Final = {
     "prefix": Bounds(meta=Meta(max_length=512)),
     "limit": ROWS,
@@ -88,6 +100,7 @@ ENTITIES: Final = Operation(
         output=EntitiesPage,
         run=run,
         bounds=_BOUNDS,
+        has_answers=has_any,
     ),
     addresses=(
         Address(

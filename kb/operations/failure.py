@@ -57,7 +57,9 @@ def failed_by(error: KbError, scope: Scope) -> Failed:
     """What a scope is told of an error: only an operator hears of causes and places."""
     code = _code_of(error)
     if code == "not_found":
-        return failed(code, f"nothing here has the id {error.fields['id']}")
+        near = error.fields.get("near")
+        meant = f"; did you mean {near}?" if near else ""
+        return failed(code, f"nothing here has the id {error.fields['id']}{meant}")
     if code in _FIXED and not scope.operator:
         return failed(code, _FIXED[code])
     return failed(code, str(error))

@@ -52,8 +52,9 @@ class FetchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         str,
         Meta(
             min_length=1,
-            max_length=128,
-            description="A doc's or a passage's id, whole or its start; or an entry's zettel_id.",
+            max_length=4_096,
+            description="A doc's or a passage's id, whole or its start; a doc's `source`, or the "
+            "end of its path; or an entry's zettel_id.",
         ),
     ]
     neighbours: Neighbours | None = None
@@ -141,7 +142,14 @@ def run(spaces: "Spaces", request: FetchRequest, scope: Scope) -> FetchedText:
 
 def _fetched(spaces: "Spaces", request: FetchRequest, scope: Scope) -> tuple[OpenHome, FetchedText]:
     failed = list(spaces.failed)
-    located = locate(spaces.homes, request.id, text_named(request.id, scope), failed)
+    try:
+        located = locate(spaces.homes, request.id, text_named(request.id, scope), failed)
+    except NotFound:
+        from kb.operations.doc_at import doc_at
+
+        ident = doc_at(spaces.homes, request.id, scope, failed)
+        request = msgspec.structs.replace(request, id=ident)
+        located = locate(spaces.homes, ident, text_named(ident, scope), failed)
     home = home_with(spaces.homes, located)
     text = _text_of(home, request, scope)
     if warnings := warnings_of(failed, scope):

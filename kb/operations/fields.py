@@ -39,6 +39,7 @@ FILTER_BOUNDS: Final = {
     "sources": Bounds(meta=Meta(max_length=16), items=Meta(min_length=1, max_length=4_096)),
 }
 HITS: Final = Bounds(meta=Meta(ge=1, le=100))
+TOOL_HITS: Final = Bounds(meta=HITS.meta, name="limit")
 ROWS: Final = Bounds(meta=Meta(ge=1, le=ROWS_MAX))
 IDENT: Final = Bounds(meta=_IDENT)
 BUDGET: Final = Bounds(meta=TOKENS, default=TOKENS_MAX_DEFAULT)

@@ -33,6 +33,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
     """Of each item, of a field that holds several."""
     default: Any = ...
     """Where it is not that of the request."""
+    name: str | None = None
+    """What such callers call it, where that is not what the request says."""
 
 
 class Tool(Struct, frozen=True, kw_only=True):
@@ -48,6 +50,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     schema: bytes | None = None
     """What its arguments look like to an agent, where that is not what `input` says."""
     reads_only: bool = True
+    has_answers: Callable[["Spaces", Scope], bool] | None = None
+    """Whether it has anything to say, where it may have nothing: else it is not listed."""
 
     @property
     def input(self) -> type[Struct]:
@@ -139,6 +143,7 @@ def narrowed(record: type[Struct], suffix: str, bounds: Mapping[str, Bounds]) ->
         f"{record.__name__}{suffix}",
         [field if field[2] is not msgspec.NODEFAULT else field[:2] for field in fields],
         bases=(record,),
+        rename={name: bound.name for name, bound in bounds.items() if bound.name},
         namespace={"__doc__": record.__doc__},
         frozen=True,
         kw_only=True,

@@ -10,6 +10,7 @@ from kb.model.doc import Scope
 from kb.operations.fields import WORD_CHARS_MAX
 
 if TYPE_CHECKING:
+    from kb.home.open_home import OpenHome
     from kb.home.spaces.spaces import Spaces
     from kb.knowledge.packs.load import Pack
 
@@ -32,6 +33,18 @@ Prefix = Annotated[str, Meta(max_length=512, description="Only docs whose select
 Target = Annotated[str, Meta(max_length=1_000, description="Only docs that link to this doc.")]
 
 Result = TypeVar("Result", bound=Struct)
+
+
+def has_packs(spaces: "Spaces", scope: Scope) -> bool:
+    """Whether a pack is registered that the scope sees."""
+    from kb.home.spaces.each import ask_each
+    from kb.knowledge.packs.register import listed
+
+    def any_listed(home: "OpenHome") -> bool:
+        with home.store.read() as txn:
+            return bool(listed(txn, scope))
+
+    return any(has for _, has in ask_each(spaces.homes, any_listed, list(spaces.failed)))
 
 
 def of_pack(

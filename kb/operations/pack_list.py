@@ -13,7 +13,7 @@ from kb.model.pack import PackRecord
 from kb.operations.budget import rows_fitting
 from kb.operations.fields import BUDGET, ROWS, MaxTokens, Tags
 from kb.operations.operation import Address, Operation, Tool
-from kb.operations.pack import PackKind, PackName, Prefix, Target, of_pack
+from kb.operations.pack import PackKind, PackName, Prefix, Target, has_packs, of_pack
 
 if TYPE_CHECKING:
     from kb.home.open_home import OpenHome
@@ -155,6 +155,7 @@ PACK_LIST: Final = Operation(
         output=PackDocsPage,
         run=run,
         bounds=_BOUNDS,
+        has_answers=has_packs,
     ),
     addresses=(
         Address(

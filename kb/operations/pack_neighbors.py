@@ -10,7 +10,7 @@ from kb.model.doc import Scope
 from kb.operations.budget import rows_fitting
 from kb.operations.fields import BUDGET, MaxTokens
 from kb.operations.operation import Operation, Tool
-from kb.operations.pack import DocName, PackName, of_pack
+from kb.operations.pack import DocName, PackName, has_packs, of_pack
 
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
@@ -79,5 +79,6 @@ PACK_NEIGHBORS: Final = Operation(
         output=PackLinks,
         run=run,
         bounds={"max_tokens": BUDGET},
+        has_answers=has_packs,
     ),
 )

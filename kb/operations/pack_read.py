@@ -10,7 +10,7 @@ from kb.model.doc import Scope
 from kb.operations.budget import cut_to
 from kb.operations.fields import BUDGET, MaxTokens
 from kb.operations.operation import Operation, Tool
-from kb.operations.pack import DocName, PackName, of_pack
+from kb.operations.pack import DocName, PackName, has_packs, of_pack
 
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
@@ -90,5 +90,6 @@ PACK_READ: Final = Operation(
         output=PackText,
         run=run,
         bounds={"max_tokens": BUDGET},
+        has_answers=has_packs,
     ),
 )

@@ -10,7 +10,7 @@ from kb.model.doc import Scope
 from kb.operations.budget import rows_fitting
 from kb.operations.fields import BUDGET, ROWS, MaxTokens, Tags
 from kb.operations.operation import Operation, Tool
-from kb.operations.pack import PackKind, PackName, Prefix, Target, of_pack
+from kb.operations.pack import PackKind, PackName, Prefix, Target, has_packs, of_pack
 
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
@@ -101,5 +101,6 @@ PACK_SEARCH: Final = Operation(
         output=PackMatches,
         run=run,
         bounds={"limit": ROWS, "max_tokens": BUDGET},
+        has_answers=has_packs,
     ),
 )

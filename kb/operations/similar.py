@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from kb.model.doc import Scope
 from kb.model.search import NO_FILTERS, SearchResult
-from kb.operations.fields import BUDGET, HITS, IDENT, MaxTokens
+from kb.operations.fields import BUDGET, HITS, IDENT, TOOL_HITS, MaxTokens
 from kb.operations.operation import Address, Operation, Tool
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ SIMILAR: Final = Operation(
         request=SimilarRequest,
         output=SearchResult,
         run=run,
-        bounds=_BOUNDS,
+        bounds={**_BOUNDS, "k": TOOL_HITS},
     ),
     addresses=(
         Address(

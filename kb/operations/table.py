@@ -80,14 +80,25 @@ _BY_NAME: Final[Mapping[str, Tool]] = {tool.name: tool for tool in TOOLS}
 def tools_of(spaces: "Spaces", scope: Scope) -> tuple[Tool, ...]:
     """The tools that homes have for a scope.
 
-    TOOLS, `help` where there is a guide, and `learn` where there is something for the scope to
-    learn. Raises ConfigError where a topic's folder is not there.
+    Those of TOOLS that have something to say, `help` where there is a guide, and `learn` where
+    there is something for the scope to learn. Raises ConfigError where a topic's folder is not
+    there.
     """
     description = learn.description(spaces.topics(scope))
-    tools = TOOLS if spaces.guide is None else (*TOOLS, HELP)
+    tools = tuple(tool for tool in TOOLS if _has_answers(tool, spaces, scope))
+    if spaces.guide is not None:
+        tools = (*tools, HELP)
     if not description:
         return tools
     return (*tools, msgspec.structs.replace(LEARN, description=description))
+
+
+def _has_answers(tool: Tool, spaces: "Spaces", scope: Scope) -> bool:
+    try:
+        return tool.has_answers is None or tool.has_answers(spaces, scope)
+    except KbError:
+        # What cannot be read now is told by a call.
+        return True
 
 
 def listing(tools: Iterable[Tool] = TOOLS) -> bytes:
@@ -140,6 +151,19 @@ def answer_by(
     return result
 
 
+def _known_fields(tool: Tool, text: bytes, error: str) -> str:
+    """The field that was meant by an unknown one, and those that there are."""
+    import difflib
+
+    if "contains unknown field" not in error or " at `$" in error:
+        return ""
+    known = [field.encode_name for field in msgspec.structs.fields(tool.input)]
+    unknown = next(name for name in msgspec.json.decode(text) if name not in known)
+    near = difflib.get_close_matches(unknown, known, n=1)
+    meant = f"; did you mean `{near[0]}`?" if near else ""
+    return f"{meant} The fields are {', '.join(known)}"
+
+
 def _decoded(tool: Tool, arguments: Mapping[str, object] | bytes) -> Struct:
     """The typed input; `Failed`, naming the field, where the arguments are not one."""
     try:
@@ -149,6 +173,6 @@ def _decoded(tool: Tool, arguments: Mapping[str, object] | bytes) -> Struct:
             return failed("invalid_input", f"the arguments are over {_ARGUMENTS_BYTES_MAX} bytes")
         return msgspec.json.decode(text, type=tool.input)
     except msgspec.ValidationError as error:
-        return failed("invalid_input", str(error))
+        return failed("invalid_input", f"{error}{_known_fields(tool, text, str(error))}")
     except (msgspec.MsgspecError, UnicodeError, TypeError, RecursionError):
         return failed("invalid_input", "the arguments are not a JSON object in UTF-8")

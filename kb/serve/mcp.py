@@ -4,8 +4,6 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import msgspec
-
 from kb import __version__
 from kb.errors import ConfigError, KbError, install_command
 from kb.home.spaces.spaces import Spaces
@@ -16,6 +14,7 @@ from kb.operations.operation import Tool
 from kb.operations.table import answer, answer_by, tools_of
 from kb.serve import resources
 from kb.serve.executor import Calls
+from kb.serve.mcp_tools import answer_text, described
 
 if TYPE_CHECKING:
     from mcp import types
@@ -107,7 +106,7 @@ class _Handlers:
         from mcp import types
 
         tools = await self._done(self._tools)
-        return types.ListToolsResult(tools=[_described(tool) for tool in tools])
+        return types.ListToolsResult(tools=described(tools))
 
     async def call_tool(
         self, _: Any, params: "types.CallToolRequestParams"
@@ -116,21 +115,17 @@ class _Handlers:
 
         arguments = params.arguments or {}
 
-        def work() -> tuple[bytes, bool]:
+        def work() -> tuple[str, bool]:
             tool = self._writers.get(params.name)
             if tool is not None:
                 result = answer_by(tool, arguments, self._spaces, self._scope)
             else:
                 result = answer(params.name, arguments, self._spaces, self._scope)
-            # The bytes of kb.operations.table.call: equal calls on an equal store give equal ones.
-            text = msgspec.json.encode(result, order="deterministic")
-            return text, isinstance(result, Failed)
+            return answer_text(result), isinstance(result, Failed)
 
         text, is_error = await self._done(work)
         return types.CallToolResult(
-            content=[types.TextContent(type="text", text=text.decode())],
-            structured_content=msgspec.json.decode(text),
-            is_error=is_error,
+            content=[types.TextContent(type="text", text=text)], is_error=is_error
         )
 
     async def list_resources(
@@ -248,15 +243,3 @@ def _whole(result: "T | Failed") -> T:
     if isinstance(result, Failed):
         raise _Refused(result)
     return result
-
-
-def _described(tool: Tool) -> "types.Tool":
-    from mcp import types
-
-    return types.Tool(
-        name=tool.name,
-        description=tool.description,
-        input_schema=msgspec.json.decode(tool.input_schema),
-        output_schema=msgspec.json.decode(tool.output_schema),
-        annotations=types.ToolAnnotations(read_only_hint=tool.reads_only, destructive_hint=False),
-    )

@@ -59,12 +59,12 @@ def requests(ids: list[str], passages: list[str]) -> Iterator[tuple[str, str, An
     modes = ("hybrid", "lexical", "dense")
     for query, mode in itertools.product(_QUERIES, modes):
         yield "GET", f"/v1/search?q={quote(query)}&mode={mode}", None
-        yield "POST", "/v1/tools/kb_search", {"query": query, "mode": mode, "explain": True, "k": 5}
+        yield "POST", "/v1/tools/kb_search", {"query": query, "mode": mode, "explain": True}
     for query in _QUERIES:
         yield "GET", f"/v1/search?q={quote(query)}&marks=true&k=3", None
         yield "GET", f"/v1/search?q={quote(query)}&kind=file&min_score=0.3", None
         yield "POST", "/v1/tools/kb_search", {"query": query, "max_tokens": 200, "tags": ["house"]}
-        yield "POST", "/v1/tools/kb_ask", {"question": query, "k": 3, "with_text": True}
+        yield "POST", "/v1/tools/kb_ask", {"question": query, "with_text": True}
         yield "GET", f"/v1/guide?q={quote(query)}", None
         yield "GET", f"/content?query={quote(query)}&mode=raw", None
     for ident in ids[:20]:

@@ -50,11 +50,11 @@ def passage_id(server: Running, query: str) -> str:
 
 # The body that each tool is asked with over HTTP, `D` for a doc's id; and whether it has an answer.
 TOOL_BODIES: dict[str, dict[str, Any]] = {
-    "kb_search": {"query": "oak", "k": 2},
+    "kb_search": {"query": "oak", "limit": 2},
     "kb_ask": {"question": "What is the keel made of?"},
     "kb_fetch": {"id": "D"},
     "kb_list_docs": {"limit": 1},
-    "kb_similar": {"id": "D", "k": 1},
+    "kb_similar": {"id": "D", "limit": 1},
     "kb_search_entities": {"prefix": "#"},
     "kb_pack_list": {},
     "kb_pack_read": {"pack": "none", "doc": "none"},

@@ -14,7 +14,7 @@ from http_server import ConfiguredHome, Running, serving, settings, until
 from loopback import HOST, Answer, Handler, reply
 from loopback import serving as pages
 from mcp import Client, MCPError
-from mcp_clients import by_http, by_stdio, connected, every_page, failed, text_of
+from mcp_clients import answer_of, by_http, by_stdio, connected, every_page, failed, text_of
 from msgspec import Struct
 from test_mcp import FILES, MISSING, write
 
@@ -130,7 +130,7 @@ def test_each_token_sees_what_its_user_sees(asked: Asked) -> None:
 
     async def of_owner(client: Client) -> None:
         found = await client.call_tool("kb_fetch", {"id": diary})
-        assert found.structured_content["title"] == "Diary"
+        assert answer_of(found)["title"] == "Diary"
         assert f"kb://doc/{diary}" in {row.uri for row in await every_page(client)}
 
     async def of_other(client: Client) -> None:
@@ -158,24 +158,24 @@ def test_a_writer_writes_and_a_reader_does_not(asked: Asked) -> None:
             assert hints is not None
             assert (hints.read_only_hint, hints.destructive_hint) == (False, False)
         done = await client.call_tool("kb_add", {"text": "My heron.", "title": "Bird"})
-        assert done.structured_content["status"] == "added"
+        assert answer_of(done)["status"] == "added"
         with anyio.fail_after(20):
-            while not (await client.call_tool("kb_search", query)).structured_content["hits"]:
+            while not answer_of(await client.call_tool("kb_search", query))["hits"]:
                 await anyio.sleep(0.05)
         note = await client.call_tool("note_add", {"text": "Soup needs salt."})
-        assert note.structured_content["status"] in ("queued", "processing")
+        assert answer_of(note)["status"] in ("queued", "processing")
         assert (await failed(client, "kb_add", text=" \n"))["code"] == "invalid_input"
         assert (await failed(client, "kb_add", url="file:///etc/passwd"))["field"] == "url"
         assert (await failed(client, "kb_add", text="x", owner="eve"))["field"] == "owner"
         left = {"action": "escalate", "reason": "the heron is gone"}
-        assert (await client.call_tool("help", left)).structured_content["signal_id"]
+        assert answer_of(await client.call_tool("help", left))["signal_id"]
 
     async def also_writes(client: Client) -> None:
         done = await client.call_tool("kb_add", {"text": "Another heron.", "title": "Bird"})
-        assert done.structured_content["status"] == "added"
+        assert answer_of(done)["status"] == "added"
 
     async def still_there(client: Client) -> None:
-        hits = (await client.call_tool("kb_search", query)).structured_content["hits"]
+        hits = answer_of(await client.call_tool("kb_search", query))["hits"]
         assert [hit["text"] for hit in hits] == ["My heron."]
 
     async def reads(client: Client) -> None:
@@ -186,7 +186,7 @@ def test_a_writer_writes_and_a_reader_does_not(asked: Asked) -> None:
         for action in ("stuck", "escalate", "checkpoint"):
             refused = await failed(client, "help", action=action, reason="because")
             assert refused["code"] == "forbidden"
-        assert (await client.call_tool("kb_search", query)).structured_content["hits"] == []
+        assert answer_of(await client.call_tool("kb_search", query))["hits"] == []
 
     by_http(port, writes, token=tokens["bob"])
     by_http(port, also_writes, token=tokens["eve"])
@@ -266,8 +266,8 @@ def test_fifty_clients_at_once(asked: Asked) -> None:
             Client(transport) as client,
         ):
             found = await client.call_tool("kb_fetch", {"id": tea, "start": number % 9})
-            assert found.structured_content["start"] == number % 9
-            listed = (await client.call_tool("kb_list_docs", {})).structured_content
+            assert answer_of(found)["start"] == number % 9
+            listed = answer_of(await client.call_tool("kb_list_docs", {}))
             assert ("Diary" in str(listed)) == (who == "local")
 
     async def main() -> None:

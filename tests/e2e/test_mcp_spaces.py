@@ -9,7 +9,7 @@ import pytest
 from commands import HASHING, KB, Home
 from http_server import serving
 from mcp import Client
-from mcp_clients import Story, by_stdio, every_page, failed
+from mcp_clients import Story, answer_of, by_stdio, every_page, failed
 from person import Person
 
 ENTRY = """\
@@ -52,7 +52,7 @@ def tool(client: Client, name: str) -> Callable[..., Any]:
     async def call(**arguments: Any) -> Any:
         result = await client.call_tool(name, arguments)
         assert result.is_error is False, result
-        return result.structured_content
+        return answer_of(result)
 
     return call
 
@@ -63,7 +63,7 @@ def test_both_stores_answer(person: Person) -> None:
     listed = person.kb("ls", "--json").json["docs"]
 
     async def story(client: Client) -> None:
-        found = await tool(client, "kb_search")(query="harbour", k=10)
+        found = await tool(client, "kb_search")(query="harbour", limit=10)
         for field in ("doc_id", "source_space", "rank", "score"):
             theirs = [hit[field] for hit in searched["hits"]]
             assert [hit[field] for hit in found["hits"]] == theirs
@@ -91,7 +91,7 @@ def test_an_entry_is_read_by_its_own_id(person: Person) -> None:
         by_name = await fetch(id="mooring-a-boat")
         assert by_name["title"] == "Mooring"
         assert await fetch(id=by_name["doc_id"]) == by_name
-        assert (await failed(client, "kb_fetch", id="mooring"))["code"] == "not_found"
+        assert (await failed(client, "kb_fetch", id="unmooring"))["code"] == "not_found"
 
     talk(person, story)
 

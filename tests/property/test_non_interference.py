@@ -152,14 +152,14 @@ def tool_calls(idents: Sequence[str], own: str) -> dict[str, list[dict[str, Any]
         "kb_search": [
             *(said for said in QUERIES if "max_tokens" not in said),
             {"query": "green tea kettle project", "max_tokens": 60},
-            {"query": "tea", "mode": "dense", "k": 100},
+            {"query": "tea", "mode": "dense", "limit": 100},
             {"query": "tea", "mode": "lexical", "max_tokens": 1},
             *({"query": "tea", "doc_ids": [ident]} for ident in idents),
         ],
         "kb_ask": [
             {"question": "green tea kettle"},
             {"question": "secretword tea", "with_text": True, "max_tokens": 60},
-            {"question": "milk 伊利 奶", "k": 1, "tags": ["drink"], "kinds": ["file"]},
+            {"question": "milk 伊利 奶", "limit": 1, "tags": ["drink"], "kinds": ["file"]},
             *({"question": "tea", "doc_ids": [ident]} for ident in idents),
             *({"question": "tea", "packs": [pack]} for pack in PACKS),
         ],
@@ -168,6 +168,7 @@ def tool_calls(idents: Sequence[str], own: str) -> dict[str, list[dict[str, Any]
             *({"id": ident, "max_tokens": 5} for ident in idents),
             {"id": own, "start": 3, "end": 20},
             {"id": own, "page": 1},
+            *({"id": place} for place in ("own.md", "/notes/secret.md", "hush", "no-such.md")),
         ],
         "kb_list_docs": [
             {},
@@ -179,8 +180,8 @@ def tool_calls(idents: Sequence[str], own: str) -> dict[str, list[dict[str, Any]
             {"kinds": ["url"]},
         ],
         "kb_similar": [
-            *({"id": ident, "k": 5} for ident in idents),
-            {"id": own, "k": 100, "max_tokens": 60},
+            *({"id": ident, "limit": 5} for ident in idents),
+            {"id": own, "limit": 100, "max_tokens": 60},
         ],
         "kb_search_entities": [
             *({"prefix": prefix} for prefix in PREFIXES),

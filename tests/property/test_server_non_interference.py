@@ -53,7 +53,7 @@ def arguments_of(tool: str, known: Known) -> list[dict[str, Any]]:
     pairs = [{"pack": pack, "doc": "tea"} for pack in known.packs]
     table: dict[str, list[dict[str, Any]]] = {
         "kb_search": [
-            {"query": SAID, "k": 50},
+            {"query": SAID, "limit": 50},
             {"query": "secret mallory private", "explain": True},
             *({"query": "harbour", "doc_ids": [one]} for one in known.docs),
             *({"query": "tea", "packs": [one]} for one in known.packs),
@@ -61,9 +61,11 @@ def arguments_of(tool: str, known: Known) -> list[dict[str, Any]]:
             {"query": "harbour", "require_entities": ["#mallory"]},
         ],
         "kb_ask": [{"question": "What is in the secret harbour?", "with_text": True}],
-        "kb_fetch": [{"id": one} for one in idents],
+        "kb_fetch": [
+            {"id": one} for one in (*idents, "secret.md", "own.md", "mallory/mine.md", "secrte.md")
+        ],
         "kb_list_docs": [{}, {"limit": 2}, {"kinds": ["topic"]}, {"kinds": ["notebook"]}],
-        "kb_similar": [{"id": one, "k": 20} for one in idents],
+        "kb_similar": [{"id": one} for one in idents],
         "kb_search_entities": [{"prefix": ""}, {"prefix": "#m"}],
         "kb_pack_list": [{}, *({"pack": one} for one in known.packs)],
         "kb_pack_read": pairs,

@@ -1,5 +1,6 @@
 """What the help of each command says, and that its example is one."""
 
+import inspect
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,4 +56,10 @@ def test_an_example_is_understood(name: str) -> None:
     words = shlex.split(example.partition(" > ")[0])
     assert words[: 1 + len(name.split())] == ["kb", *name.split()]
     command = dict(commands())[name]
-    command.make_context(name, words[1 + len(name.split()) :], obj={}, resilient_parsing=False)
+    context = command.make_context(
+        name, words[1 + len(name.split()) :], obj={}, resilient_parsing=False
+    )
+    assert command.callback is not None
+    called = inspect.unwrap(command.callback)
+    passed = [context] if called is not command.callback else []
+    inspect.signature(called).bind(*passed, **context.params)

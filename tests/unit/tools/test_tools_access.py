@@ -43,9 +43,9 @@ def test_each_tool_shows_what_the_scope_sees(home: ToolsHome, who: str) -> None:
     listed = home.ask("kb_list_docs", scope)
     assert ({row["title"] for row in listed["docs"]}, listed["total"]) == (names, len(names))
     for mode in ("hybrid", "lexical", "dense"):
-        found = home.ask("kb_search", scope, query="green tea #uji", mode=mode, k=50)
+        found = home.ask("kb_search", scope, query="green tea #uji", mode=mode, limit=50)
         assert {hit["title"] for hit in found["hits"]} == names
-    like = home.ask("kb_similar", scope, id=docs["public-ann"].doc_id, k=50)
+    like = home.ask("kb_similar", scope, id=docs["public-ann"].doc_id, limit=50)
     assert {hit["title"] for hit in like["hits"]} == names - {"public-ann"}
     (uji,) = home.ask("kb_search_entities", scope, prefix="#uji")["entities"]
     assert (uji["docs"], uji["passages"]) == (len(names), len(names))

@@ -248,13 +248,13 @@ def test_lists_are_held_to_their_budget(home: ToolsHome) -> None:
 def test_similar_finds_its_like_within_the_budget(home: ToolsHome) -> None:
     """Passages of other docs, best first, of a doc's or a passage's id, whole or short."""
     docs = [home.give(f"{n}.md", long_text(2, title=f"Doc {n}")) for n in range(4)]
-    said = home.ask("kb_similar", id=docs[0].doc_id[:9], k=5)
+    said = home.ask("kb_similar", id=docs[0].doc_id[:9], limit=5)
     assert len(said["hits"]) == 5
     assert docs[0].doc_id not in {hit["doc_id"] for hit in said["hits"]}
     chunk = home.passages(docs[0])[0]
-    assert home.ask("kb_similar", id=chunk.chunk_id, k=2)["hits"]
+    assert home.ask("kb_similar", id=chunk.chunk_id, limit=2)["hits"]
     tokens = max(chunk.tokens for doc in docs for chunk in home.passages(doc))
-    cut = home.ask("kb_similar", id=docs[0].doc_id, k=5, max_tokens=2 * tokens)
+    cut = home.ask("kb_similar", id=docs[0].doc_id, limit=5, max_tokens=2 * tokens)
     assert cut["hits"] == said["hits"][: len(cut["hits"])]
     assert 2 <= len(cut["hits"]) < 5
     assert "left out" in cut["truncated"]

@@ -80,9 +80,9 @@ def test_five_to_a_hit_none_twice_and_none_above_a_hit(home: ToolsHome) -> None:
 def test_a_count_counts_hits(home: ToolsHome) -> None:
     """Neighbours come on top of `k`, and only where they are asked for."""
     boats(home)
-    assert len(ask(home, "oak", k=1)["hits"]) > 1
-    assert names(ask(home, "oak beam", k=1, with_neighbors=False)) == ["keel"]
-    found = [hit for hit in ask(home, "oak beam", k=1)["hits"] if hit["via"] is None]
+    assert len(ask(home, "oak", limit=1)["hits"]) > 1
+    assert names(ask(home, "oak beam", limit=1, with_neighbors=False)) == ["keel"]
+    found = [hit for hit in ask(home, "oak beam", limit=1)["hits"] if hit["via"] is None]
     assert len(found) == 1
 
 
