@@ -144,7 +144,7 @@ def test_a_rebuild_takes_in_what_raw_holds(rig: Rig, lose: Callable[[Path], None
     lose(rig.home)
     held = rig.call("check", "--rebuild")
     assert held.code == 6
-    assert "4 files of raw/ would be taken in" in held.err
+    assert "4 files of raw/ would be added" in held.err
     assert rig.call("ls").code == 5
     done = rig.call("check", "--rebuild", "--yes", "--json")
     assert (done.code, done.json["salvaged"]["recovered"]) == (0, 4), done

@@ -208,7 +208,7 @@ def test_one_id_is_one_pack(home: Home, boats: Path, notes: Path) -> None:
     assert "ships now" in home.run("pack", "show", "boats").err
     (boats / "manifest.yaml").unlink()
     ran = home.run("pack", "show", "boats")
-    assert (ran.code, "not there any more" in ran.err) == (1, True)
+    assert (ran.code, "does not exist any more" in ran.err) == (1, True)
 
 
 def test_where_a_built_manifest_goes(home: Home, notes: Path) -> None:

@@ -268,7 +268,7 @@ def test_a_topic_lies_in_its_project(tmp_path: Path, subjects: str) -> None:
         ran = run([KB, *HASHING, *args], env=env, cwd=clone.root)
         assert (ran.code, ran.out) == (2, "")
         assert "kb.toml:2: kb.topic.team.subjects" in ran.err
-        assert "is no folder of the project" in ran.err
+        assert "is not a folder of the project" in ran.err
         assert SECRET not in ran.err
 
 

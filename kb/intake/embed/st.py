@@ -142,8 +142,8 @@ def _load(name_or_path: str, device: str | None) -> "SentenceTransformer":
         raise ModelMissing("sentence-transformers needs a model; give its name or folder")
     if _is_shadowed(name_or_path):
         raise ModelMissing(
-            f"{name_or_path} is a model's name and a folder here; start elsewhere for the model,"
-            f" or say ./{name_or_path} for the folder"
+            f"{name_or_path} is a model's name and a folder here; start kb elsewhere for the model,"
+            f" or give ./{name_or_path} for the folder"
         )
     try:
         # A model is data. Code that comes with one is never run.
@@ -177,7 +177,9 @@ def _dim(model: "SentenceTransformer", name: str) -> int:
     ask = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
     dim = ask()
     if not dim:
-        raise ModelMissing(f"the model {name} does not say the length of its vectors")
+        raise ModelMissing(
+            f"the model {name} does not say how long its vectors are; choose another model"
+        )
     return int(dim)
 
 

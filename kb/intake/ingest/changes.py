@@ -84,7 +84,7 @@ def _tombstone(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
 def set_visibility(store: Store, doc_id: DocId, visibility: Visibility) -> Doc | None:
     """Say who may see a doc; returns it as it is now, None where there is no active doc.
 
-    Raises UsageError for a subject of a topic: who may see those say the settings.
+    Raises UsageError for a subject of a topic: the settings say who may see those.
     """
     with store.write() as txn:
         doc = _newest(txn, doc_id)
@@ -92,7 +92,9 @@ def set_visibility(store: Store, doc_id: DocId, visibility: Visibility) -> Doc |
             return None
         if doc.kind == "topic":
             name, _ = member_of(doc.place)
-            raise UsageError(f"its topic says who sees it; set kb.topic.{name}.visibility")
+            raise UsageError(
+                f"{doc_id}: its topic decides who sees it; set kb.topic.{name}.visibility"
+            )
         changed = msgspec.structs.replace(doc, visibility=visibility)
         docs.replace(txn, changed)
         # The words of each audience lie in an index of their own: both look again.

@@ -236,7 +236,7 @@ class Adder:
         from kb.intake.sync.url import PageChanged, PageUnchanged
 
         if self._urls is None:
-            raise Refused("nothing is fetched here", source=url)
+            raise Refused("kb fetches no pages for this call", source=url)
         ingest_options = self._options.ingest_options
         lsid = owned_lsid(ingest_options.owner, f"url:{url}")
         if self._stays_out(item, lsid):
@@ -386,5 +386,5 @@ class Adder:
             if not self._overtaken:
                 return
         for item in self._overtaken:
-            reason = "it keeps changing while others take it in; add it again"
+            reason = "it keeps changing while other processes add it; add it again"
             self._tally.left(item.name, "failed", reason)

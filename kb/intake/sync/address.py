@@ -134,6 +134,6 @@ def _parse_entry(entry: str) -> _AllowEntry:
     except ValueError as error:
         last = text.rpartition(".")[2]
         if _HOST.fullmatch(text) is None or last.isdigit():
-            detail = f"{entry} is no host, address or network such as 10.0.0.0/8"
+            detail = f"{entry} is not a host, an address or a network such as 10.0.0.0/8"
             raise ConfigError(detail, place="fetch.allow") from error
         return _AllowEntry(text, None, port)

@@ -24,7 +24,9 @@ def read_body(parts: Iterable[bytes], encoding: str | None, bytes_max: int, sour
         case "gzip" | "x-gzip":
             return b"".join(_bounded(_gunzip(counted, source), bytes_max, source))
         case _:
-            raise Permanent("the server packed it in a way not asked for", source=source)
+            raise Permanent(
+                "the server compressed it in a way that kb did not ask for", source=source
+            )
 
 
 class OverLimit(Refused):
@@ -63,7 +65,7 @@ def _gunzip(parts: Iterable[bytes], source: str) -> Iterator[bytes]:
                 yield from _decompress(member, left)
                 left = member.unused_data
     except zlib.error as error:
-        raise Transient("what the server sent is damaged", source=source) from error
+        raise Transient("the server sent damaged data", source=source) from error
     if has_begun and not member.eof:
         raise Transient("the server sent less than it announced", source=source)
 

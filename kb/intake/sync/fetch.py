@@ -200,16 +200,16 @@ class Fetcher:
                 wait_s = retry_after_s(answer.headers.get("retry-after"), self._clock.now_ms())
                 wait = "" if wait_s is None else f" for {wait_s} s"
                 raise RateLimited(
-                    f"the server wants us to wait{wait} (429)", retry_after_s=wait_s, source=source
+                    f"the server asks kb to wait{wait} (429)", retry_after_s=wait_s, source=source
                 )
             case 404 | 410 as status:
                 raise Gone(f"the server has no such page ({status})", source=source)
             case status if status >= 500:
                 raise Transient(f"the server failed ({status}); try again later", source=source)
             case status if status >= 400:
-                raise Permanent(f"the server will not give it ({status})", source=source)
+                raise Permanent(f"the server refuses it ({status})", source=source)
             case status:
-                raise Permanent(f"the server gave no page ({status})", source=source)
+                raise Permanent(f"the server answered without a page ({status})", source=source)
 
     def _headers(self, call: _FetchCall, is_first: bool) -> dict[str, str]:
         headers = {

@@ -102,9 +102,9 @@ def diff_folder(
 def unavailable_reason(root: Path) -> str | None:
     """Why a folder cannot be read; None where it can."""
     if not os.path.isdir(root):
-        return f"{display_name(root)} is not there; is it mounted?"
+        return f"{display_name(root)} does not exist; is it mounted?"
     if os.path.realpath(root) != os.fspath(root):
-        return f"{display_name(root)} is reached by a link now; add the folder it leads to"
+        return f"{display_name(root)} is behind a link now; add the folder that the link leads to"
     return None
 
 

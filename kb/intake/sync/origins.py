@@ -35,7 +35,7 @@ _SYNC_FIELDS: Final = (
 class UnknownSource(NotFound):
     """Nothing that is kept current has this id or place."""
 
-    template = "no source {id}; `kb sources` lists those that are kept current"
+    template = "there is no source {id}; `kb sources` lists them"
 
 
 def origin_folder(origin: Origin) -> Path:

@@ -90,5 +90,5 @@ def _has_changed(before: os.stat_result, after: os.stat_result) -> bool:
 
 def _too_large(name: str, size: int | None, bytes_max: int) -> SourceError:
     has = f"{size:,} bytes" if size is not None else "more"
-    detail = f"{has}, over the limit of {bytes_max:,}; raise ingest.file_bytes_max to take it in"
+    detail = f"{has}, over the limit of {bytes_max:,}; raise ingest.file_bytes_max to add it"
     return TooLarge(detail, source=name)

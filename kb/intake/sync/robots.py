@@ -45,9 +45,9 @@ class Robots:
         """
         cached = self._of(url, get)
         if cached.rules is None:
-            raise Transient("its robots.txt cannot be had for now", source=source)
+            raise Transient("its robots.txt cannot be read now; try again later", source=source)
         if not cached.rules.can_fetch(self._user_agent, url.text):
-            raise Refused("its robots.txt asks not to fetch it", source=source)
+            raise Refused("its robots.txt forbids programs to fetch it", source=source)
 
     def _of(self, url: WebUrl, get: Callable[[str], bytes]) -> _CachedRules:
         now_ms = self._clock.lease_ms()

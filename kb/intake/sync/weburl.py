@@ -79,11 +79,11 @@ def parse_url(url: str) -> WebUrl:
         raise Refused(_not_web_reason(url), source=source)
     authority = shape.group(1)
     if "@" in authority:
-        raise Refused("an address with a user or password in it is not fetched", source=source)
+        raise Refused("kb fetches no address with a user or password in it", source=source)
     try:
         read = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise Refused("not an address that can be read", source=source) from error
+        raise Refused("not a valid address", source=source) from error
     scheme = read.scheme
     return WebUrl(
         scheme=scheme,
@@ -101,7 +101,7 @@ def join_url(base: WebUrl, location: str) -> WebUrl:
     try:
         return parse_url(str(httpx.URL(base.text).join(location)))
     except httpx.InvalidURL as error:
-        raise Refused("not an address that can be read", source=printable_url(location)) from error
+        raise Refused("not a valid address", source=printable_url(location)) from error
 
 
 def normalize_url(url: WebUrl) -> str:
@@ -122,9 +122,9 @@ def _check_text(url: str, source: str) -> None:
     if len(url) > URL_CHARS_MAX:
         raise Refused(f"the address is over {URL_CHARS_MAX:,} characters", source=source)
     if "\\" in url:
-        raise Refused("an address with a backslash is read differently by each", source=source)
+        raise Refused("the address has a backslash, which programs read differently", source=source)
     if " " in url or not url.isprintable():
-        raise Refused("white space or control characters in the address", source=source)
+        raise Refused("the address has white space or control characters", source=source)
 
 
 def _not_web_reason(url: str) -> str:
@@ -133,7 +133,7 @@ def _not_web_reason(url: str) -> str:
         return "not an address; it should begin with http:// or https://"
     if scheme.group(1).lower() in _DEFAULT_PORTS:
         return "an address has two slashes and a host after its scheme"
-    return "only http and https are fetched"
+    return "kb fetches only http and https"
 
 
 def _host(host: str, source: str) -> str:
@@ -144,14 +144,14 @@ def _host(host: str, source: str) -> str:
     if ":" in host:
         # A zone (`%eth0`) names one of this machine's own networks.
         if "%" in host:
-            raise Refused("an address with a network zone is not fetched", source=source)
+            raise Refused("kb fetches no address with a network zone", source=source)
         return ipaddress.IPv6Address(host).compressed
     host = host.removesuffix(".")
     if not host:
-        raise Refused("no host in the address", source=source)
+        raise Refused("the address has no host", source=source)
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise Refused("the host is not a name that can be looked up", source=source)
+        raise Refused("the host is not a valid name", source=source)
     if _NUMBER.fullmatch(labels[-1]):
         try:
             return str(ipaddress.IPv4Address(host))

@@ -65,7 +65,7 @@ def roll_back(store: Store) -> EmbedderSet:
             _enqueue(txn, store, "embed", _docs_lacking_vectors(txn, model), model)
         else:
             raise UsageError(
-                "there is no model to go back to: none was in use before, or its vectors were freed"
+                "there is no model to go back to: none came before, or its vectors were removed"
             )
         embedders.put(txn, chosen)
     return chosen

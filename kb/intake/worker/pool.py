@@ -206,7 +206,7 @@ class WorkerPool:
         before, self._trouble = self._trouble, error
         if type(before) is not type(error):
             logger.warning(
-                "a worker cannot go on (%s), and tries again, after a minute at the latest",
+                "a worker failed (%s); it tries again within a minute",
                 type(error).__name__,
             )
 
@@ -220,7 +220,7 @@ class WorkerPool:
             if counts.ready or counts.running:
                 return
         self._trouble = None
-        logger.warning("the workers go on")
+        logger.warning("the workers work again")
 
     def _give_back_left(self) -> None:
         """Have what trouble kept from its end done again at once, not when its lease ends."""
@@ -268,7 +268,7 @@ class WorkerPool:
                 self._left += claims
             raise
         except Exception as error:  # noqa: BLE001  one job's surprise must not end the pool
-            logger.warning("a job failed unexpectedly: %s", type(error).__name__)
+            logger.warning("a job failed with an unexpected error: %s", type(error).__name__)
             self._fail(claims, f"{type(error).__name__}: {error}")
         finally:
             with self._held_lock:

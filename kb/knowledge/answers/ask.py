@@ -70,7 +70,7 @@ def ask(
             reason = str(error) if scope.operator else "it is not available at the moment"
             warnings = (
                 *warnings,
-                f"these are extracts, for the language model gave no answer: {reason}",
+                f"these are extracts, because the language model gave no answer: {reason}",
             )
     if checked is None:
         return _extracted(question, result.hits, sources, warnings)

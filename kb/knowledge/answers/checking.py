@@ -72,7 +72,7 @@ class CitationChecker:
         warnings: list[str] = []
         if self._unknown:
             named = ", ".join(f"[{n}]" for n in sorted(self._unknown))
-            warnings.append(f"the answer cites what is no source: {named}")
+            warnings.append(f"the answer cites numbers that no source has: {named}")
         if is_cut:
             warnings.append(f"the answer was cut to its first {ANSWER_CHARS_MAX:,} characters")
         return CheckedAnswer(

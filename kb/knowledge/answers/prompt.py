@@ -60,7 +60,7 @@ def prompt_of(
         None,
     )
     if token is None:
-        raise RuntimeError("what should be random repeats what the passages say")
+        raise RuntimeError("the passages contain the random token of their delimiters")
     parts = [
         f"<<<{token} passage {n}\n{body}\n{token} end of passage {n}>>>"
         for n, body in enumerate(bodies, 1)

@@ -40,7 +40,7 @@ def _key(text: str) -> _Key:
     words = build.split(".") if plus else []
     is_core = len(numbers) == 3 and all(_NUMBER.fullmatch(number) for number in numbers)
     if not is_core or not all(_WORD.fullmatch(word) for word in words):
-        raise ValueError(f"{text!r} is no semantic version")
+        raise ValueError(f"{text!r} is not a semantic version")
     identifiers = pre.split(".") if dash else []
     released = not identifiers
     return (
@@ -55,5 +55,5 @@ def _identifier(text: str, word: str) -> _Identifier:
     if _NUMBER.fullmatch(word):
         return 0, int(word), ""
     if not _WORD.fullmatch(word) or (word.isascii() and word.isdigit()):
-        raise ValueError(f"{text!r} is no semantic version")
+        raise ValueError(f"{text!r} is not a semantic version")
     return 1, 0, word

@@ -35,7 +35,9 @@ def check_room(txn: ReadTxn, kind: SignalKind, scope: Scope) -> None:
     of_kind = sum(signal.kind == "checkpoint" for signal in mine)
     if len(mine) >= OPEN_MAX or (kind == "checkpoint" and of_kind >= CHECKPOINTS_OPEN_MAX):
         what = f"{len(mine)} signals" if len(mine) >= OPEN_MAX else f"{of_kind} checkpoints"
-        raise UsageError(f"{what} of yours are open; a person closes them by `kb signals done`")
+        raise UsageError(
+            f"you already have {what} open; a person closes them with `kb signals done`"
+        )
 
 
 def leave(

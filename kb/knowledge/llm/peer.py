@@ -69,7 +69,7 @@ class Peer:
 
     def cut_short(self, advice: str) -> BadAnswer:
         """The error for an answer that reached the longest length before its end."""
-        return self.bad(f"the answer was cut short, as it grew too long; {advice}")
+        return self.bad(f"the answer was cut short because it is too long; {advice}")
 
     def failed(self, kind: str, message: str) -> ModelUnavailable | ModelRejected:
         """The error for a failure that the server tells of inside a stream."""
@@ -81,7 +81,7 @@ class Peer:
         try:
             return msgspec.json.decode(data, type=kind)
         except msgspec.ValidationError as error:
-            detail = f"the answer lacks what it should have: {error}"
+            detail = f"the answer is not of the expected form: {error}"
         except (ValueError, RecursionError):
             detail = "the answer is not JSON"
         raise self.bad(detail)

@@ -93,7 +93,7 @@ def ask(
     try:
         decision = msgspec.convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)
     except msgspec.ValidationError as error:
-        detail = f"the answer is not of the form that was asked for: {error}"
+        detail = f"the answer does not have the form that kb asked for: {error}"
         raise BadAnswer(detail, place="the language model") from error
     index = decision.updated_index.rstrip("\n") + "\n"
     return msgspec.structs.replace(decision, updated_index=index)

@@ -78,7 +78,7 @@ def _unpacked(path: Path) -> Iterator[bytes]:
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ValueError("an object that is no plain file")
+            raise ValueError("an object that is not a regular file")
         decompressor, size, is_empty = zlib.decompressobj(), 0, True
         while data := decompressor.unconsumed_tail or file.read(_PIECE):
             is_empty = False
@@ -192,7 +192,7 @@ def _named_by(
     obj = store[sha]
     kind = obj.type_name.decode()
     if named.kind not in ("object", kind):
-        raise _Misformed(f"{named.named_by} names a {kind} where a {named.kind} has to be")
+        raise _Misformed(f"{named.named_by} names a {kind} instead of a {named.kind}")
     try:
         obj.check()
     except ObjectFormatException as error:

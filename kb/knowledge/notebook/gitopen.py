@@ -49,7 +49,7 @@ def check_bounds(git: Path, root: Path) -> None:
             raise NotebookUnfit(why, place=root)
     odd = next(_odd(git), None)
     if odd is not None:
-        detail = f"in its .git {odd} is a link, or neither a file nor a folder"
+        detail = f"{odd} in its .git is a link, or neither a file nor a folder"
         raise NotebookUnfit(detail, place=root)
 
 
@@ -152,7 +152,7 @@ def loose_object(git: Path, name: str) -> "ShaFile | None":
     with os.fdopen(fd, "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError("a loose object is no plain file")
+            raise ValueError("a loose object is not a regular file")
         if status.st_size > OBJECT_BYTES_MAX:
             raise ValueError("a loose object is too large")
         return ShaFile.from_file(file, ObjectID(name.encode()), max_size=OBJECT_BYTES_MAX)

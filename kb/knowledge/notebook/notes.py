@@ -125,7 +125,7 @@ def retry(txn: WriteTxn, ident: str) -> JobReport:
     """
     job = report(txn, ident)
     if not queue.retry_failed(txn, ident):
-        raise UsageError(f"job {ident} is {job.status}; only a failed one is tried again")
+        raise UsageError(f"job {ident} is {job.status}; only a failed job can be retried")
     return report(txn, ident)
 
 

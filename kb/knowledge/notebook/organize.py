@@ -290,9 +290,9 @@ def _free_path(folder: str, title: str, places: OccupiedPaths, key: str, top: st
 def _unmovable(repository: Repository, draft: Draft, path: str) -> str | None:
     entry = draft.files.get(path)
     if entry is None or not entry.is_file or not path.endswith(_SUFFIX):
-        return "it is no note that is there"
+        return "there is no such note"
     if is_of_others(path):
-        return "it is somebody else's"
+        return "it belongs to somebody else"
     if not repository.is_clean(path, entry):
         return "it has changes that are not committed"
     return None
@@ -337,6 +337,6 @@ def _settled(note: Note, docs: Mapping[str, DocId], left: Sequence[str]) -> Note
     remarks = [note.reason] if note.reason else []
     if left:
         shown = ", ".join(left[:3])
-        remarks.append(f"left as they are in the work tree, for they have changes: {shown}")
+        remarks.append(f"left as they are in the work tree, because they have changes: {shown}")
     doc_id = docs.get(note.path or "")
     return msgspec.structs.replace(note, doc_id=doc_id, reason="; ".join(remarks) or None)

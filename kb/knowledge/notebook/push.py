@@ -196,7 +196,7 @@ class Sender:
                 return None
             process = self._process = _started(request)
         output, seconds = b"", request.seconds_max
-        detail = "what it sent cannot be read"
+        detail = "its answer cannot be read"
         try:
             output, _ = process.communicate(
                 msgspec.json.encode(request), timeout=seconds + _GRACE_S

@@ -43,7 +43,7 @@ def parsed(address: str) -> Remote:
     if not address.strip() or len(address) > _CHARS_MAX or not address.isprintable():
         raise BadRemote("its address is empty, too long, or has control characters")
     if _HELPER.match(address):
-        raise BadRemote("helper programs (`name::…`) are not started")
+        raise BadRemote("kb starts no helper programs (`name::…`)")
     if "://" in address:
         return _of_url(address)
     scp = _SCP.fullmatch(address)
@@ -85,28 +85,28 @@ def _of_url(address: str) -> Remote:
         case "https" | "http":
             return _http(url, port)
         case _:
-            raise BadRemote(f"its address is none that is pushed to ({_SCHEMES})")
+            raise BadRemote(f"kb does not push to such an address; use {_SCHEMES}")
 
 
 def _ssh(host: str, port: int | None, user: str | None, path: str) -> Remote:
     if not _HOST.fullmatch(host) or (user is not None and not _USER.fullmatch(user)):
-        raise BadRemote("its host or user is no name")
+        raise BadRemote("its host or user is not a valid name")
     # In a URL git marks paths below a home so.
     path = path[1:] if path.startswith("/~") else path
     if not path or path.startswith("-"):
-        raise BadRemote("its path is empty, or reads as an option")
+        raise BadRemote("its path is empty, or begins like an option")
     return Remote(kind="ssh", host=host, port=port, user=user, path=path)
 
 
 def _http(url: SplitResult, port: int | None) -> Remote:
     host = url.hostname or ""
     if not _HOST.fullmatch(host):
-        raise BadRemote("its host is no name")
+        raise BadRemote("its host is not a valid name")
     if url.query or url.fragment:
         raise BadRemote("its address has a query or a fragment")
     scheme = url.scheme.lower()
     if scheme == "http" and not _is_loopback(host):
-        raise BadRemote("http:// is for this machine alone; use https://")
+        raise BadRemote("http:// works only to this machine; use https://")
     place = f"[{host}]" if ":" in host else host
     base = f"{scheme}://{place}{f':{port}' if port else ''}{url.path}"
     return Remote(kind="http", host=host, port=port, user=url.username, path=base)

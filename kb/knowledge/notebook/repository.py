@@ -179,7 +179,7 @@ class Repository:
 
         obj = self._repo.object_store[sha]
         if not isinstance(obj, Blob):
-            raise NotebookUnfit("a file is something else", place=self.root)
+            raise NotebookUnfit("a folder or a link is in place of a note", place=self.root)
         return obj.data
 
     def log(self) -> Iterator[Logged]:
@@ -209,9 +209,11 @@ class Repository:
         if len(addresses) > 1:
             raise BadRemote("it has several addresses")
         if _values(config, section, b"pushurl"):
-            raise BadRemote("remote.origin.pushurl is not followed; have one address for both")
+            raise BadRemote(
+                "kb does not follow remote.origin.pushurl; use one address to fetch and to push"
+            )
         if any(section_name[0].lower() == b"url" for section_name in config.sections()):
-            raise BadRemote("url.*.insteadOf is not followed; write the address out")
+            raise BadRemote("kb does not follow url.*.insteadOf; write the address in full")
         return address
 
     def packed(
@@ -313,7 +315,7 @@ class Repository:
         index = GitIndex(self.git.path / "index")
         under_way = [name for name in _UNDER_WAY if (self.git.path / name).exists()]
         if under_way or index.is_merging:
-            detail = "a merge, a rebase or the like is under way in it; end it, then try again"
+            detail = "a merge, a rebase or the like is under way in it; finish it, then try again"
             raise NotebookUnfit(detail, place=self.root)
         return index
 
@@ -322,7 +324,7 @@ class Repository:
 
         sha = self._repo.refs.read_ref(Ref(branch))
         if sha is not None and not re.fullmatch(rb"[0-9a-f]{40}", sha):
-            raise NotebookUnfit("its branch is no commit", place=self.root)
+            raise NotebookUnfit("its branch does not point to a commit", place=self.root)
         return self._commit(sha).id if sha else None
 
     def _commit(self, sha: "bytes") -> "Commit":
@@ -330,7 +332,7 @@ class Repository:
 
         commit = self._repo.object_store[ObjectID(sha)]
         if not isinstance(commit, Commit):
-            raise NotebookUnfit("its branch is no commit", place=self.root)
+            raise NotebookUnfit("its branch does not point to a commit", place=self.root)
         return commit
 
     def _check_form(self) -> None:
@@ -343,7 +345,7 @@ class Repository:
             raise NotebookUnfit("its files lie elsewhere (core.worktree)", place=self.root)
         is_known = isinstance(self._repo.refs, DiskRefsContainer)
         if not is_known or self._repo.object_format.oid_length != 20:
-            detail = "it is in one of git's newer forms (reftable, SHA-256)"
+            detail = "it uses a newer format of git that kb does not read (reftable, SHA-256)"
             raise NotebookUnfit(detail, place=self.root)
 
 

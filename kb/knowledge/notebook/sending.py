@@ -107,7 +107,7 @@ def attempt(request: SendRequest) -> Outcome:
         return PushRejected(detail="there is no git repository")
     except FileLocked as error:
         lock = os.fsdecode(error.lockfilename)
-        return PushFailed(detail=plain(f"{lock} is held, or was left behind"))
+        return PushFailed(detail=plain(f"{lock} is held by git, or is stale"))
     except (GitProtocolError, HTTPError, NotebookUnfit, OSError, SendPackError) as error:
         detail = plain(str(error)) or type(error).__name__
         return PushRejected(detail=detail) if _LASTING.search(detail) else PushFailed(detail=detail)

@@ -197,7 +197,7 @@ class _OneHost:
         from dulwich.errors import GitProtocolError
 
         if urlsplit(url)[:2] != self._origin:
-            raise RemoteUnusable("it leads to another host")
+            raise RemoteUnusable("it redirects to another host")
         body = options.get("body")
         if self._login.token and not (self._shown or body is None or isinstance(body, bytes)):
             # What can be sent once only: ask first whether a login is wanted, as git does.
@@ -209,12 +209,12 @@ class _OneHost:
         if 300 <= answer.status < 400:
             location = shown(answer.headers.get("location", "nowhere"))
             raise RemoteUnusable(
-                f"it redirects to {location}; if that is right, make it origin's address"
+                f"it redirects to {location}; if that is right, set it as origin's address"
             )
         if answer.status in (401, 403):
-            raise RemoteUnusable(f"it wants a login ({answer.status}); {self._how}")
+            raise RemoteUnusable(f"it needs a login ({answer.status}); {self._how}")
         if answer.status == 404:
-            detail = f"it knows no such repository (404), or not without a login; {self._how}"
+            detail = f"it has no such repository (404), or needs a login for it; {self._how}"
             raise RemoteUnusable(detail)
         raise GitProtocolError(f"it answers with status {answer.status}")
 

@@ -65,7 +65,7 @@ def _arrival(logged: Logged, changes: Sequence[Change]) -> NotebookChanges:
 def _commit_of(repository: Repository, ident: str) -> Logged:
     for logged in repository.log():
         if logged.job_id == ident and logged.verb == "undo":
-            raise CannotUndo(f"{logged.commit[:10]} has undone it already", id=ident)
+            raise CannotUndo(f"commit {logged.commit[:10]} has undone it already", id=ident)
         if logged.job_id == ident:
             return logged
     raise NoJob(id=ident)

@@ -192,7 +192,7 @@ class GitIndex:
         raw = path.read_bytes()
         body, seal = raw[:-_SEAL_BYTES], raw[-_SEAL_BYTES:]
         if seal not in (_seal(body), bytes(_SEAL_BYTES)):
-            raise NotebookUnfit("its index is damaged; `rm` it and run `git reset`", place=path)
+            raise NotebookUnfit("its index is damaged; remove it and run `git reset`", place=path)
         file = io.BytesIO(raw)
         entries, self._version, _ = read_index_dict_with_version(file)
         self._entries = dict(entries)

@@ -82,7 +82,7 @@ def variables(pack: Pack) -> Variables:
     for doc in pack.manifest.docs:
         name = variable_name(prefix, doc.selector)
         if name in summaries:
-            warnings.append(f"{doc.selector} has no variable, as another doc's is {name}, too")
+            warnings.append(f"{doc.selector} has no variable, because another doc has {name}, too")
         summaries.setdefault(name, _in_a_line(doc))
     return Variables(variables=dict(sorted(summaries.items())), warnings=tuple(warnings))
 

@@ -217,7 +217,9 @@ def _authored(note: _Note, targets: _LinkTargets) -> Iterator[PackEdge]:
             or len(target) > _PATH_CHARS_MAX
         ):
             shown = one_line(str(row), chars_max=_ROW_CHARS_MAX)
-            targets.warnings.append(f"{note.path}: no link, as its type or target is none: {shown}")
+            targets.warnings.append(
+                f"{note.path}: left out a link whose type or target is not valid: {shown}"
+            )
             continue
         path = None
         if target not in targets.all_selectors:
@@ -243,7 +245,7 @@ def _linked(note: _Note, targets: _LinkTargets) -> Iterator[PackEdge]:
 
 
 def _broken_link(note: _Note, target: str) -> str:
-    return f"{note.path}: its link leads to {target}, which is not there"
+    return f"{note.path}: it links to {target}, which does not exist"
 
 
 def _content_hash(notes: list[_Note]) -> str:

@@ -34,7 +34,7 @@ def new_key(path: Path) -> str:
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError as error:
-        raise UsageError(f"{display_name(path)} is there already; name a new file") from error
+        raise UsageError(f"{display_name(path)} already exists; name a new file") from error
     except OSError as error:
         raise UsageError(f"{display_name(path)}: {error.strerror}") from error
     with os.fdopen(fd, "wb") as file:

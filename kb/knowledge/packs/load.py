@@ -43,13 +43,13 @@ _FORMS: Final[dict[str, PackForm]] = {
 class UnknownPack(NotFound):
     """No pack is registered under this name, and none lies at this path."""
 
-    template = "no pack {id}; `kb pack ls` lists those that are registered"
+    template = "there is no pack {id}; `kb pack ls` lists the packs"
 
 
 class UnknownPackDoc(NotFound):
     """The pack has no doc with this id, selector or source path."""
 
-    template = "no doc {id} in the pack {pack}; `kb pack list` lists those that there are"
+    template = "the pack {pack} has no doc {id}; `kb pack list {pack}` lists its docs"
 
 
 class PackBody(Struct, frozen=True, kw_only=True):
@@ -142,7 +142,9 @@ def load_pack(place: Path) -> Pack:
     name = display_name(path)
     form = _FORMS.get(path.suffix.lower())
     if form is None:
-        raise UsageError(f"{name} is no manifest; its name ends in .json, .yaml or .yml")
+        raise UsageError(
+            f"{name} is not a manifest; a manifest's name ends in .json, .yaml or .yml"
+        )
     try:
         data = read_inside(path.parent, path.name, MANIFEST_BYTES_MAX)
     except SourceError as error:
@@ -164,7 +166,7 @@ def parsed(path: Path, data: bytes) -> Pack:
         raise Unparsable(f"{field}: {detail}" if field else detail, source=name) from error
     except (ValueError, RecursionError) as error:
         detail = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Unparsable(f"no manifest of a pack: {detail}", source=name) from error
+        raise Unparsable(f"not the manifest of a pack: {detail}", source=name) from error
 
 
 def _manifest_path(place: Path) -> Path:
@@ -179,7 +181,7 @@ def _manifest_path(place: Path) -> Path:
         raise UnknownPack(id=f"in {display_name(place)}, which has none of {all_names}")
     if len(names) > 1:
         found_names = " and ".join(names)
-        raise UsageError(f"{display_name(place)} has {found_names}; name the one that is meant")
+        raise UsageError(f"{display_name(place)} has {found_names}; name one of them")
     return Path(os.path.realpath(place), names[0])
 
 

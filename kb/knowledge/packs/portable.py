@@ -175,15 +175,15 @@ def read_archive(data: bytes, source: str) -> Archive:
             raise TooLarge(detail, source=source)
     names = [member.name for member in members]
     if names[:1] != [MANIFEST_JSON] or names[-3:] != [*_CACHES, SEAL]:
-        raise Unparsable("it is no portable pack, or files are missing", source=source)
+        raise Unparsable("it is not a portable pack, or files are missing", source=source)
     manifest = bytes(members[0].data)
     seal = _seal(bytes(members[-1].data), manifest, source)
     pack, portable = _manifest(manifest, source)
     if pack.manifest.content_hash != _content_hash(members[1:-1]):
-        raise Unparsable("its content is not what its hash says", source=source)
+        raise Unparsable("its content does not match its hash", source=source)
     paths = [doc.source_path for doc in pack.manifest.docs]
     if paths != names[1:-3]:
-        raise Unparsable("its docs are not those of its manifest", source=source)
+        raise Unparsable("its docs do not match its manifest", source=source)
     docs = {member.name: bytes(member.data) for member in members[1:-3]}
     ready = _ready(docs, portable, members[-3].data, members[-2].data, source)
     return Archive(
@@ -210,11 +210,12 @@ def _seal(data: bytes, manifest: bytes, source: str) -> Seal:
     except (ValueError, RecursionError) as error:
         raise Unparsable("its seal is damaged", source=source) from error
     if msgspec.json.encode(seal) != data or seal.manifest != sha256_hex(manifest):
-        raise Unparsable("its manifest is not what its seal says", source=source)
+        raise Unparsable("its manifest does not match its seal", source=source)
     message = _SIGNED_FOR + seal.manifest.encode()
     if (seal.key or seal.signature) and not is_signed(seal.key, seal.signature, message):
         raise Refused(
-            "its signature is wrong: it was changed, or not made by that key", source=source
+            "its signature is wrong: somebody changed the archive, or another key signed it",
+            source=source,
         )
     return seal
 
@@ -223,9 +224,11 @@ def _manifest(data: bytes, source: str) -> tuple[Pack, Portable]:
     try:
         portable = msgspec.json.decode(data, type=_PortableHeader).portable
     except (ValueError, RecursionError) as error:
-        raise Unparsable(f"its manifest is of no portable pack: {error}", source=source) from error
+        raise Unparsable(
+            f"its manifest is not that of a portable pack: {error}", source=source
+        ) from error
     if portable.format != _FORMAT:
-        detail = f"it has the form {portable.format}, and this program reads form {_FORMAT}"
+        detail = f"it has format {portable.format}, but this kb reads format {_FORMAT}"
         raise Unparsable(detail, source=source)
     try:
         pack = parsed(Path(MANIFEST_JSON), data)
@@ -235,7 +238,7 @@ def _manifest(data: bytes, source: str) -> tuple[Pack, Portable]:
         raise Refused("its pack id cannot name a folder", source=source)
     for doc in pack.manifest.docs:
         if not (is_plain(doc.source_path) and doc.source_path.startswith(DOCS)):
-            raise Refused(f"{doc.source_path!r} is no plain path in {DOCS}", source=source)
+            raise Refused(f"{doc.source_path!r} is not a plain path in {DOCS}", source=source)
     return pack, portable
 
 
@@ -255,14 +258,14 @@ def _ready(
         raise Unparsable(f"{PASSAGES} cannot be read: {error}", source=source) from error
     total = sum(len(cut.passages) for cut in cuts)
     if [cut.doc for cut in cuts] != list(docs) or total != portable.passages:
-        raise Unparsable("its passages are not those of its docs", source=source)
+        raise Unparsable("its passages do not match its docs", source=source)
     if len(rows) != total * portable.dim * 4:
-        raise Unparsable("it has not one vector to a passage", source=source)
+        raise Unparsable("it does not have one vector for each passage", source=source)
     try:
         matrix = np.frombuffer(rows, dtype="<f4").reshape(total, portable.dim)
         vectors = checked(matrix, total, portable.dim)
     except EmbedError as error:
-        raise Unparsable("its vectors are no unit vectors", source=source) from error
+        raise Unparsable("its vectors do not have length 1", source=source) from error
     ready: dict[str, PrecomputedChunks] = {}
     first = 0
     for cut in cuts:

@@ -26,7 +26,7 @@ _ELSEWHERE: Final = ("://", "git@")
 class SharedSelector(AmbiguousId):
     """Several packs give themselves one selector."""
 
-    template = "{id} is the selector of several packs ({candidates}); say the id of one"
+    template = "several packs have the selector {id} ({candidates}); give the id of one"
 
 
 def pack_at(location: str) -> Pack:
@@ -35,7 +35,7 @@ def pack_at(location: str) -> Pack:
     Raises what `load_pack` raises, and UsageError for what lies on no disk of this machine.
     """
     if any(mark in location[:12] for mark in _ELSEWHERE) and not location.startswith("file://"):
-        raise UsageError(f"{location} is no folder and no manifest on this machine")
+        raise UsageError(f"{location} is neither a folder nor a manifest on this machine")
     return load_pack(_path(location))
 
 
@@ -144,10 +144,10 @@ def open_registered(record: PackRecord, home: Path) -> Pack:
     try:
         pack = load_pack(place)
     except UnknownPack as error:
-        detail = f"{record.location} is not there any more; {mend}"
+        detail = f"{record.location} does not exist any more; {mend}"
         raise Unreadable(detail, source=record.pack_id) from error
     if pack.manifest.pack_id != record.pack_id:
-        detail = f"{record.location} is the manifest of {pack.manifest.pack_id} now; {mend}"
+        detail = f"{record.location} is now the manifest of {pack.manifest.pack_id}; {mend}"
         raise Unreadable(detail, source=record.pack_id)
     if record.signed_by and _signer(place.parent, record.pack_id) != record.signed_by:
         detail = f"{record.location} is not signed by {record.signed_by} any more; {mend}"

@@ -24,7 +24,7 @@ def check_succession(
         whose = f"is signed by {signed_by}" if signed_by else "is not signed"
         detail = (
             f"{registered.pack_id} is registered as signed by {registered.signed_by}, "
-            f"and this one {whose}; "
+            f"but this one {whose}; "
             f"if that is right, `kb pack rm {registered.pack_id}` makes room for it"
         )
         raise Refused(detail, source=registered.pack_id)

@@ -106,7 +106,9 @@ def parse_index(data: bytes, source: str) -> Index:
     try:
         head = msgspec.json.decode(data, type=_IndexVersion)
         if head.schema_version != _SCHEMA:
-            detail = f"its index is of form {head.schema_version}, and this program reads {_SCHEMA}"
+            detail = (
+                f"its index has format {head.schema_version}, but this kb reads format {_SCHEMA}"
+            )
             raise Unparsable(detail, source=source)
         index = msgspec.json.decode(data, type=Index)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -122,16 +124,16 @@ def parse_index(data: bytes, source: str) -> Index:
 def _wrong(index: Index, entry: IndexEntry, seen: set[str]) -> str | None:
     ident = entry.zettel_id
     if not is_id(ident):
-        return f"{ident[:40]!r} is no id"
+        return f"{ident[:40]!r} is not a valid id"
     if ident in seen:
-        return f"{ident} stands in it twice"
+        return f"it has {ident} twice"
     if not is_version(entry.version):
         return f"{ident} has no semantic version"
     if entry.path != entry_path(ident):
-        return f"{ident} is not where entries are"
+        return f"the path of {ident} is not in the folder of entries"
     for key, file in entry.vectors.items():
         if key not in index.fingerprints or not _SET.fullmatch(key):
-            return f"{ident} has vectors of a set that is not named"
+            return f"{ident} has vectors of a set that the index does not name"
         if file.path != vector_path(key, ident):
-            return f"the vectors of {ident} are not where vectors are"
+            return f"the vectors of {ident} are not in the folder of vectors"
     return None

@@ -100,7 +100,7 @@ def _never_pulled(offer: Offer, here: LocalEntry, *, take_theirs: bool) -> PullS
         return PullStep(outcome="new", takes=True)
     if take_theirs:
         return PullStep(outcome="new", takes=True, aside=True)
-    return _kept("a file of your own is in its place; --theirs puts that aside")
+    return _kept("a file of yours has its place; --theirs moves that aside")
 
 
 def _pulled(
@@ -119,7 +119,7 @@ def _pulled(
     if take_theirs:
         return PullStep(outcome="updated", takes=True, aside=True)
     newer = f", and {offer.entry.version} is there" if is_newer else ""
-    return _kept(f"changed here since {pulled.version}{newer}; --theirs puts that aside")
+    return _kept(f"changed here since {pulled.version}{newer}; --theirs moves that aside")
 
 
 def withdrawn(

@@ -77,7 +77,7 @@ class NotPublished(HeldBack):
     def __init__(self, problems: tuple[PublishProblem, ...]) -> None:
         """Keep the problems beside the message."""
         count = "a problem was" if len(problems) == 1 else f"{len(problems):,} problems were"
-        super().__init__(f"{count} found, and nothing was published; --skip-bad leaves those out")
+        super().__init__(f"{count} found, so nothing was published; --skip-bad publishes the rest")
         self.problems = problems
 
 
@@ -175,7 +175,7 @@ def _read_existing(target: RegistryTarget, to: str) -> _Existing:
 def _read(folder: Path) -> tuple[list[_EntryFile], tuple[PublishProblem, ...]]:
     """The entries of a folder by id, and what is wrong with its other files."""
     if not folder.is_dir():
-        raise UsageError(f"{display_name(folder)} is no folder")
+        raise UsageError(f"{display_name(folder)} is not a folder")
     entry_files: dict[str, _EntryFile] = {}
     problems: list[PublishProblem] = []
     for item in walk(folder, _EXTENSIONS):
@@ -188,7 +188,7 @@ def _read(folder: Path) -> tuple[list[_EntryFile], tuple[PublishProblem, ...]]:
         if isinstance(parsed, _EntryFile):
             first = entry_files.setdefault(parsed.ident, parsed)
             if first is not parsed:
-                detail = f"{parsed.ident} is the id of {first.file} already"
+                detail = f"{first.file} already has the id {parsed.ident}"
                 problems.append(PublishProblem(file=name, line=id_line(parsed.text), detail=detail))
         else:
             problems += [
@@ -237,9 +237,9 @@ def _problem(file: _EntryFile, before: IndexEntry | None, text: str | None) -> s
     version = file.entry.meta.version
     step = compare(version, before.version)
     if step < 0:
-        return f"{file.ident} {version} comes before {before.version}, which is published"
+        return f"{file.ident} {version} is lower than {before.version}, which is published"
     if step == 0 and text is not None and without_embedding(text) != without_embedding(file.text):
-        return f"the text of {file.ident} has changed, and its version is still {version}"
+        return f"the text of {file.ident} has changed, but its version is still {version}"
     return None
 
 

@@ -69,7 +69,7 @@ def _check_signature(record: RegistryRecord, source: RegistrySource, data: bytes
         detail = f"its index is not signed, or its signature cannot be read: {error}"
         raise Refused(detail, source=record.name) from error
     if not is_signed(record.trust, signature.decode("ascii", "replace").strip(), data):
-        detail = "its index is not signed by the key that it is trusted by; nothing of it was taken"
+        detail = "its index is not signed by the trusted key; nothing was pulled from it"
         raise Refused(detail, source=record.name)
 
 

@@ -27,7 +27,7 @@ _WEB: Final = ("http://", "https://")
 class UnknownRegistry(NotFound):
     """No registry has this name."""
 
-    template = "no registry is called {id}; `kb registry ls` lists those there are"
+    template = "no registry is called {id}; `kb registry ls` lists them"
 
 
 def is_web(location: str) -> bool:
@@ -54,7 +54,7 @@ def located(location: str) -> str:
     try:
         parse_index(read_inside(folder, INDEX, INDEX_BYTES_MAX), display_name(folder))
     except SourceError as error:
-        raise UsageError(f"{display_name(folder)} is no registry: {error.reason}") from error
+        raise UsageError(f"{display_name(folder)} is not a registry: {error.reason}") from error
     return display_name(folder)
 
 
@@ -78,7 +78,7 @@ def add(store: Store, name: str, location: str, trust: str | None) -> RegistryRe
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no name (a to z, 0 to 9, '.', '_' and '-', at most 64 characters)"
+            f"{name!r} is not a name (a to z, 0 to 9, '.', '_' and '-', at most 64 characters)"
         )
     if trust is not None:
         _check_key(trust)
@@ -110,7 +110,7 @@ def _check_key(trust: str) -> None:
     try:
         key_bytes(trust)
     except ValueError as error:
-        raise UsageError(f"--trust is no public key: {error}; see `kb pack keygen`") from error
+        raise UsageError(f"--trust is not a public key: {error}; see `kb pack keygen`") from error
 
 
 def remove(store: Store, name: str) -> tuple[RegistryRecord, int]:

@@ -17,7 +17,7 @@ from kb.model.source import display_name
 class RegistriesUnread(KbError):
     """None of the registries could be read."""
 
-    template = "no registry could be read ({detail}); what is here can be used as before"
+    template = "no registry could be read ({detail}); the entries that are here stay as they are"
 
 
 class NotOffered(NotFound):
@@ -167,7 +167,7 @@ def gone_lines(here: dict[str, LocalEntry], lost: dict[str, str]) -> list[Pulled
                 version="",
                 before=pulled.version,
                 outcome="kept",
-                reason=f"not in {registry} any more; what is here stays",
+                reason=f"not in {registry} any more; the entry here stays",
             )
             lines.append(line)
     return lines

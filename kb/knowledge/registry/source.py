@@ -90,12 +90,10 @@ def whole_file(source: RegistrySource, path: str, size: int, sha256: str) -> byt
     """
     data = source.file(path, size)
     if len(data) != size or sha256_hex(data) != sha256:
-        raise Refused("its bytes are not those that the index says", source=path)
+        raise Refused("its content does not match the index", source=path)
     return data
 
 
 def _too_long(path: str, bytes_max: int) -> Refused:
-    detail = (
-        f"it has more than the {bytes_max:,} bytes that it is to have, or fetch.bytes_max allows"
-    )
+    detail = f"it is over {bytes_max:,} bytes, the size in the index or fetch.bytes_max"
     return Refused(detail, source=path)

@@ -54,7 +54,9 @@ class FolderTarget:
         self._folder = folder
         taken = folder.is_dir() and any(folder.iterdir()) and not (folder / INDEX).exists()
         if taken or (os.path.lexists(folder) and not folder.is_dir()):
-            raise UsageError(f"{display_name(folder)} is there and no registry; name a new folder")
+            raise UsageError(
+                f"{display_name(folder)} exists and is not a registry; name a new folder"
+            )
 
     def read(self, path: str, bytes_max: int) -> bytes | None:
         """Read it from inside the folder."""
@@ -111,7 +113,7 @@ class TarTarget:
         all_files = {**self._members, **files}
         files_left = {path: data for path, data in all_files.items() if path not in gone}
         if wrong := next((path for path in files_left if not is_plain(path)), None):
-            raise UsageError(f"{wrong} is too long a name for a tar; publish to a folder")
+            raise UsageError(f"the name {wrong} is too long for a tar archive; publish to a folder")
         last_names = (INDEX, SIGNATURE)
         names = [
             *sorted(files_left.keys() - set(last_names)),

@@ -146,7 +146,7 @@ def read_vectors(
         made_by.chunker,
         made_by.dim,
     ):
-        raise Unparsable("its vectors are not what the index says", source=source)
+        raise Unparsable("its vectors do not match the index", source=source)
     if header.markdown_sha256 != sha256_hex(markdown):
         return None
     doc_chunks = PortableDocChunks(doc=entry.meta.zettel_id, passages=header.passages)
@@ -154,12 +154,12 @@ def read_vectors(
     label = label_of(entry)
     hashes = tuple(text_hash(label, chunk.heading, chunk.text) for chunk in chunks)
     if hashes != header.text_hashes or len(rows) != len(chunks) * header.dim * 4:
-        raise Unparsable("its vectors are not those of its text", source=source)
+        raise Unparsable("its vectors do not match its text", source=source)
     try:
         matrix = np.frombuffer(rows, dtype="<f4").reshape(len(chunks), header.dim)
         vectors = checked(matrix, len(chunks), header.dim)
     except EmbedError as error:
-        raise Unparsable("its vectors are no unit vectors", source=source) from error
+        raise Unparsable("its vectors do not have length 1", source=source) from error
     return PrecomputedChunks(
         markdown=markdown,
         chunker=header.chunker,

@@ -31,7 +31,9 @@ def with_learned(topics: Sequence[Topic], additions: Iterable[str]) -> tuple[Top
     for addition in additions:
         name, slash, pattern = addition.partition("/")
         if not (name and slash and pattern):
-            raise UsageError(f"{addition!r} is not TOPIC/GLOB, as project/maintainers/*")
+            raise UsageError(
+                f"{addition!r} is not of the form TOPIC/GLOB, such as project/maintainers/*"
+            )
         if all(topic.id != name for topic in topics):
             raise UsageError(
                 f"{addition!r}: there is no topic {name!r}; there are: {named(topics)}"

@@ -88,7 +88,7 @@ def _read(topic: Topic, subject: Subject, bytes_max: int) -> tuple[str, bool]:
     """The text, and whether all of it was UTF-8. Raises SourceError."""
     data = read_inside(topic.folder, subject.path, bytes_max)
     if b"\0" in data[:_BINARY_LOOK_BYTES]:
-        raise Unsupported("skipped, for it is binary", source=subject.slug)
+        raise Unsupported("skipped, because it is binary", source=subject.slug)
     try:
         return data.decode("utf-8-sig"), True
     except UnicodeDecodeError:

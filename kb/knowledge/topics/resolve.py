@@ -34,7 +34,7 @@ def _topic(name: str, settings: TopicSettings, root: Path) -> Topic:
             f"{key}: {settings.subjects} names no user's folder", place=place
         ) from error
     except Refused as error:
-        detail = f"{key}: {settings.subjects} is no folder of the project ({error.reason})"
+        detail = f"{key}: {settings.subjects} is not a folder of the project ({error.reason})"
         raise ConfigError(detail, place=place) from error
     if not os.path.isdir(folder):
         raise ConfigError(f"{key}: there is no folder {folder}", place=place)

@@ -214,7 +214,9 @@ class _Layers:
         client = table.get("client")
         if isinstance(client, dict) and "token" in client:
             # Other users of the machine can see the arguments of a command.
-            detail = "a token is not for the command line; set KB_TOKEN, or say it in a file"
+            detail = (
+                "other users can see the command line; set KB_TOKEN, or write the token to a file"
+            )
             raise ConfigError(detail, place="--cfg client.token")
 
         def place(_: _KeyPath) -> str:
@@ -258,7 +260,9 @@ class _Layers:
     def _with_origin(self, name: str, topic: TopicSettings) -> TopicSettings:
         # A disabled topic may be incomplete: a layer may disable a topic that it does not define.
         if topic.enable and not topic.subjects:
-            detail = f"kb.topic.{name}.subjects: say the folder in which its subjects lie"
+            detail = (
+                f"kb.topic.{name}.subjects is missing; set it to the folder of the topic's subjects"
+            )
             raise ConfigError(detail, place=self._topics[name])
         author = self._authors.get(name, "user")
         return msgspec.structs.replace(
