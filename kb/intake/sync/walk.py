@@ -1,4 +1,4 @@
-"""Walks a folder in name order, never outside of its root, and skips ignored files."""
+"""Walks a folder in name order, never leaves its root, and skips ignored files."""
 
 import os
 from collections.abc import Iterable, Iterator

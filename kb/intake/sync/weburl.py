@@ -1,7 +1,7 @@
-"""A web address, read once: what is checked is what is connected to.
+"""A web address, parsed once: kb connects to exactly what it has checked.
 
-Only the fields of `WebUrl` go on from here. Nobody downstream reads the text a second time, so no
-second parser can see another host in it.
+Only the fields of `WebUrl` are passed on. No other parser reads the text again, so none can see
+another host in it.
 """
 
 import re
@@ -18,7 +18,7 @@ _SHAPE: Final = re.compile(r"(?:https?)://([^/?#]*).*", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PORT: Final = re.compile(r"(?:.*\]|[^:\]]*)(?::([0-9]*))?")
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-# The rule of browsers: a host whose last part is a number, also hexadecimal, is an IPv4 address.
+# As in browsers: a host whose last part is a number, also a hexadecimal one, is an IPv4 address.
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _USERINFO: Final = re.compile(r"//[^/?#]*@")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})?")
@@ -33,11 +33,11 @@ class WebUrl(Struct, frozen=True, kw_only=True):
     """Lower-case ASCII: a name (IDNA-encoded), an IPv4 or, without brackets, an IPv6 address."""
     port: int
     target: str
-    """Path and query as they go over the wire; begins with `/`."""
+    """Path and query as they are sent; begins with `/`."""
 
     @property
     def netloc(self) -> str:
-        """Host and, unless it is the scheme's own, port: what the Host header says."""
+        """Host and port, as the Host header has them; without the scheme's default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -53,7 +53,7 @@ class WebUrl(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The last part of the path as a person reads it; empty where the path ends in `/`."""
+        """The last part of the path, decoded; empty if the path ends in `/`."""
         import urllib.parse
 
         part = self.target.partition("?")[0].rpartition("/")[2]
@@ -62,7 +62,7 @@ class WebUrl(Struct, frozen=True, kw_only=True):
 
 
 def printable_url(url: str) -> str:
-    """The address as messages may carry it: as given, but in one line, bounded, no password."""
+    """The address for messages: as given, but on one line, of limited length, without password."""
     line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in url)
     line = _USERINFO.sub("//...@", line, count=1)
     return line if len(line) <= _SHOWN_CHARS_MAX else f"{line[:_SHOWN_CHARS_MAX]}..."
@@ -94,7 +94,7 @@ def parse_url(url: str) -> WebUrl:
 
 
 def join_url(base: WebUrl, location: str) -> WebUrl:
-    """The address that a reference on the page `base` names. Raises Refused as `parse` does."""
+    """The address of a reference on the page `base`. Raises Refused as `parse_url` does."""
     import httpx
 
     _check_text(location, printable_url(location))
@@ -105,7 +105,7 @@ def join_url(base: WebUrl, location: str) -> WebUrl:
 
 
 def normalize_url(url: WebUrl) -> str:
-    """The one spelling of all spellings that RFC 3986 calls equivalent; the query is kept."""
+    """The normal form of all spellings that RFC 3986 calls equivalent; the query stays as it is."""
     return url.origin + _ESCAPE.sub(_normal_escape, url.target)
 
 
@@ -137,7 +137,7 @@ def _not_web_reason(url: str) -> str:
 
 
 def _host(host: str, source: str) -> str:
-    """The host in its one spelling; numbers that are no full IPv4 address are refused."""
+    """The host in its normal form; incomplete numeric IPv4 addresses are refused."""
     import ipaddress
 
     host = host.lower()

@@ -88,7 +88,7 @@ def test_a_problem_has_its_exit_code(site: LoopbackServer, code: str, expected: 
 
 
 def test_a_redirect_takes_the_token_nowhere(site: LoopbackServer) -> None:
-    """kb does not follow it, on the same server or to another."""
+    """A redirect is not followed, on the same server or to another."""
     with loopback.serving() as other:
         for status in (301, 302, 307, 308):
             site.routes[SEARCH] = moved(other.url(SEARCH), status)
