@@ -85,7 +85,7 @@ def demonstrate(folder: str) -> list[str]:
     # Neither the user's settings nor the user's home have a say here.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KB_")}
     environment |= {"KB_HOME": f"{folder}/home", "XDG_CONFIG_HOME": folder, "COLUMNS": "96"}
-    run(environment, "add", "--recursive", "examples")
+    run(environment, "add", "examples")
     missed: list[str] = []
     for question in QUESTIONS:
         print(f"# {question.shows}")

@@ -65,9 +65,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(ROOT / "examples", Path(folder, "examples"), ignore=NOT_SHOWN)
         environment = {**os.environ, "KB_HOME": str(Path(folder, "home"))}
-        subprocess.run(
-            [kb, "add", "--recursive", "examples"], cwd=folder, env=environment, check=True
-        )
+        subprocess.run([kb, "add", "examples"], cwd=folder, env=environment, check=True)
         server = subprocess.Popen(
             [kb, "serve", "--port", "0", "--no-token"],
             env=environment,

@@ -1,5 +1,6 @@
 """What every test has: a data folder of its own, and children that signals end."""
 
+import gc
 import signal
 from collections.abc import Iterator
 from types import FrameType
@@ -30,6 +31,12 @@ def pytest_configure() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, _stay)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+
+
+def pytest_collection_finish() -> None:
+    """Take what pytest has collected out of the collector's rounds, each of which would walk it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

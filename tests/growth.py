@@ -53,7 +53,6 @@ def _seconds(work: Callable[[_T], object], one: _T, count: int) -> float:
 def _undisturbed() -> Iterator[None]:
     """Without the collector, whose full rounds come when they like."""
     was_on = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         yield

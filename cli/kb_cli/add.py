@@ -1,6 +1,9 @@
 """`kb add`: take in files, folders or standard input."""
 
+import os
+import re
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,7 +14,7 @@ from kb.operations.add import VISIBILITIES, AddRequest, SourceAdder
 from kb.operations.work import workers_if
 from kb_cli.answering import server_of
 from kb_cli.home import homes_of, open_app, settings_of
-from kb_cli.output import many, print_json, warn
+from kb_cli.output import confirm, many, print_json, warn
 from kb_cli.words import text
 from kb_cli.work import drain, progress_bar
 
@@ -19,14 +22,20 @@ if TYPE_CHECKING:
     from kb.client.http_client import ServerClient
     from kb.home.app import App
     from kb.operations.add import AddResult
-    from kb_cli.progress import Progress
+    from kb_cli.progress import AddProgress
 
 _SHOWN_MAX: Final = 20
+_FILES_UNASKED: Final = 1_000
+_KINDS_MAX: Final = 6
 
 
 @click.command(name="add")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("-r", "--recursive", is_flag=True, help="Take in whole folders.")
+@click.option(
+    *("-y", "--yes", "-r", "--recursive", "unasked"),
+    is_flag=True,
+    help="Do not ask before a large folder.",
+)
 @click.option(
     "--ext", metavar="LIST", help="Extensions to take from folders, as md,txt; * for all."
 )
@@ -38,16 +47,18 @@ _SHOWN_MAX: Final = 20
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> None:
-    """Take in files, folders or standard input (-).
+    """Take in files, folders with all below them, or standard input (-).
 
     What is already there and unchanged costs nothing; what changed becomes a new version.
     """
-    if options["title"] and (len(sources) > 1 or options["recursive"]):
-        raise UsageError("--title is for a single source")
+    if options["title"] and (len(sources) > 1 or _folders(sources)):
+        raise UsageError("--title is for a single source, and no folder")
     if "-" in sources and sys.stdin is not None and sys.stdin.isatty():
         warn("reading from the terminal; end with Ctrl-D")
     client = server_of(ctx)
     request = _request(options)
+    if not options["unasked"]:
+        _ask(ctx, request, sources)
     if client is not None:
         report = _add_by_server(ctx, client, sources, request, wait=options["wait"])
     else:
@@ -56,15 +67,33 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
     if options["as_json"]:
         print_json(report)
     else:
-        _tell(report, dry_run=options["dry_run"])
+        _tell(report, dry_run=request.dry_run, verbose=bool(ctx.obj["verbose"]))
     if report.failed:
         raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
+
+
+def _folders(sources: tuple[str, ...]) -> list[str]:
+    return [source for source in sources if os.path.isdir(os.path.expanduser(source))]
+
+
+def _ask(ctx: click.Context, request: AddRequest, sources: tuple[str, ...]) -> None:
+    """Ask on a terminal whether a large folder is meant. Raises HeldBack where it is not."""
+    folders = _folders(sources)
+    if not folders or request.dry_run or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    home = homes_of(ctx)[0].home
+    files = add.count_files(request, settings_of(ctx, home).ingest.extensions, folders, home)
+    if files > _FILES_UNASKED:
+        confirm(
+            f"{files:,} files; add them?",
+            unasked=f"{files:,} files would be added; say --yes to do it",
+            declined="nothing was added",
+        )
 
 
 def _request(options: dict[str, Any]) -> AddRequest:
     tags = tuple(tag.strip() for tag in (options["tags"] or "").split(",") if tag.strip())
     return AddRequest(
-        recursive=options["recursive"],
         extensions=tuple(filter(None, (options["ext"] or "").replace(" ", "").split(","))),
         title=options["title"],
         tags=tags if options["tags"] is not None else None,
@@ -82,6 +111,8 @@ def _add_here(
         progress_bar() as progress,
         workers_if(app, wanted=wait) as workers,
     ):
+        if workers is not None and progress is not None:
+            progress.follow(workers.left)
         report = _add_all(adder, sources, progress)
         if workers is None:
             return report
@@ -90,7 +121,7 @@ def _add_here(
 
 
 def _add_all(
-    adder: SourceAdder, sources: tuple[str, ...], progress: "Progress | None"
+    adder: SourceAdder, sources: tuple[str, ...], progress: "AddProgress | None"
 ) -> "AddResult":
     try:
         return adder.add(sources, on_progress=progress.reading if progress else None)
@@ -128,20 +159,38 @@ def _add_by_server(
         if not wait:
             return report
         try:
-            return adder.wait(progress.working if progress else None)
+            return adder.wait(progress.waiting if progress else None)
         except KeyboardInterrupt:
             warn("every source is in; the server makes the rest findable")
             raise
 
 
-def _tell(report: "AddResult", *, dry_run: bool) -> None:
+def _kinds(reasons: list[str]) -> str:
+    """How many there are of each kind, most first: `12 .png, 3 .jpg, 1 a symbolic link`."""
+    counts = Counter(_kind(reason) for reason in reasons)
+    shown = counts.most_common(_KINDS_MAX)
+    others = counts.total() - sum(count for _, count in shown)
+    parts = [f"{count:,} {kind}" for kind, count in shown]
+    return ", ".join([*parts, f"{others:,} of other kinds"] if others else parts)
+
+
+def _kind(reason: str) -> str:
+    extension = re.match(r"extension (\.\S+)", reason)
+    return extension[1] if extension else reason.partition(";")[0].partition(" (")[0]
+
+
+def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:
     names = ("added", "updated", "unchanged", "resurrected", "skipped", "failed")
     parts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
     prefix = "would be: " if dry_run else ""
     click.echo(f"{prefix}{', '.join(parts) or 'nothing'} of {report.scanned:,} scanned")
     loud = [problem for problem in report.problems if problem.outcome != "skipped"]
     quiet = [problem for problem in report.problems if problem.outcome == "skipped"]
-    for problem in (*loud, *quiet[:_SHOWN_MAX]):
+    if quiet and not verbose and sys.stderr.isatty():
+        kinds = _kinds([problem.reason for problem in quiet])
+        warn(f"{len(quiet):,} skipped: {kinds}; kb -v add lists each")
+        quiet = []
+    for problem in (*loud, *(quiet if verbose else quiet[:_SHOWN_MAX])):
         warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
-    if len(quiet) > _SHOWN_MAX:
+    if len(quiet) > _SHOWN_MAX and not verbose:
         warn(f"... and {len(quiet) - _SHOWN_MAX:,} more skipped; --json lists all")

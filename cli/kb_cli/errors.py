@@ -46,7 +46,12 @@ def _usage_code(error: click.UsageError) -> int:
     if type(error).__name__ == "NoArgsIsHelpError" and error.ctx is not None:
         click.echo(error.ctx.get_help())
         return 0
-    _say(_sentence(error.format_message()))
+    if isinstance(error, click.NoSuchOption):
+        from kb_cli.wrong_option import sentence_of
+
+        _say(sentence_of(error))
+    else:
+        _say(_sentence(error.format_message()))
     path = error.ctx.command_path if error.ctx else "kb"
     click.echo(f"see {path} --help", err=True)
     return error.exit_code

@@ -4,7 +4,7 @@ from typing import Final
 
 EXAMPLES: Final[dict[str, str]] = {
     "init": "kb init --project",
-    "add": "kb add --recursive ~/notes --tags house",
+    "add": "kb add ~/notes --tags house",
     "search": 'kb search "brown fox" --tag house --since 2025',
     "ask": 'kb ask "When was the boiler serviced?"',
     "similar": "kb similar d3f2a91c0 -k 5",
@@ -13,7 +13,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "open": "kb open c81f0a2b7 --print",
     "rm": "kb rm d3f2a91c0",
     "visibility": "kb visibility d3f2a91c0 public",
-    "export": "kb export d3f2a91c0 --to boiler.md",
+    "export": "kb export d3f2a91c0 -o boiler.md",
     "entities": 'kb entities "#house"',
     "learn": "kb learn style writing/*",
     "prompt": "kb prompt --knowledge style/writing",

@@ -1,4 +1,4 @@
-"""`kb export`: write a doc's markdown to a file."""
+"""`kb export`: a doc's markdown, to standard output or a file."""
 
 import os
 import sys
@@ -9,28 +9,53 @@ import click
 from kb.errors import UsageError
 from kb.operations import export
 from kb.operations.export import ExportRequest
+from kb_cli.filters import id_or_path
 from kb_cli.home import open_to_read
-from kb_cli.output import clean
+from kb_cli.output import clean, size
 
 
 @click.command(name="export")
-@click.argument("ident", metavar="ID")
-@click.option("--to", "target", required=True, metavar="PATH", help="A file, a folder, or -.")
+@click.argument("ident", metavar="ID|PATH")
+@click.option(
+    *("-o", "--to", "target"),
+    default="-",
+    metavar="PATH",
+    help="A file or a folder instead of standard output.",
+)
 @click.option("--raw", is_flag=True, help="The source's own bytes instead of the markdown.")
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
 @click.pass_context
 def command(ctx: click.Context, ident: str, target: str, raw: bool, force: bool) -> None:
-    """Write what a doc says, as markdown, to a file."""
-    result = export.run(open_to_read(ctx), ExportRequest(ident=ident, raw=raw))
+    """Write what a doc says, as markdown."""
+    result = export.run(open_to_read(ctx), ExportRequest(ident=id_or_path(ident), raw=raw))
     if target == "-":
-        sys.stdout.buffer.write(result.data)
-        sys.stdout.buffer.flush()
+        _print(result.data, ident)
         return
     path = Path(target)
     if path.is_dir():
         path = path / result.file_name
     _write(path, result.data, force=force)
     click.echo(clean(str(path)))
+
+
+def _print(data: bytes, ident: str) -> None:
+    """As they are, but for a terminal: that gets text alone, and none that could drive it."""
+    if not sys.stdout.isatty():
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise UsageError(
+            f"the source of {ident} is {size(len(data))} of no text, and not for a terminal; "
+            "-o FILE writes it to a file"
+        )
+    from kb_cli.learn import print_text
+
+    print_text(text)
 
 
 def _write(path: Path, data: bytes, *, force: bool) -> None:

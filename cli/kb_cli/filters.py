@@ -23,6 +23,14 @@ def with_places(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "sources": tuple(_place(source) for source in options["sources"])}
 
 
+def id_or_path(typed: str) -> str:
+    """What names a doc; the path of a file that is there is taken from here."""
+    is_path = "/" in typed or "." in typed or typed.startswith("~")
+    if is_path and os.path.exists(os.path.expanduser(typed)):
+        return _place(typed)
+    return typed
+
+
 def _place(source: str) -> str:
     if "://" in source:
         return source

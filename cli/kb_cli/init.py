@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kb.operations.init import InstallResult
 
 _NEXT: Final = (
-    "kb add --recursive FOLDER   takes a folder in",
+    "kb add FOLDER               takes a folder in",
     'kb search "a question"      finds passages',
     'kb guide "how do I ..."     says how things are done',
 )

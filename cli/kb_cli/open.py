@@ -9,21 +9,23 @@ from kb.operations import source_place
 from kb.operations.operation import LOCAL
 from kb.operations.show import ShowRequest
 from kb_cli.editor import command_for, run_program
+from kb_cli.filters import id_or_path
 from kb_cli.home import open_spaces
 from kb_cli.output import clean, warn
 
 
 @click.command(name="open")
-@click.argument("ident", metavar="ID")
+@click.argument("ident", metavar="ID|PATH")
 @click.option("--print", "only_print", is_flag=True, help="Print the command, and run nothing.")
 @click.pass_context
 def command(ctx: click.Context, ident: str, only_print: bool) -> None:
     """Open the file of a doc or a passage in your editor, at the line; a page in the browser.
 
-    The editor is VISUAL, else EDITOR. Without one, and for what is no text, the program that your
+    A part of the file's path will do where no other doc has it. The editor is VISUAL, else EDITOR.
+    Without one, and for what is no text, the program that your
     desktop has for it.
     """
-    place = source_place.run(open_spaces(ctx), ShowRequest(id=ident), LOCAL)
+    place = source_place.run(open_spaces(ctx), ShowRequest(id=id_or_path(ident)), LOCAL)
     for warning in place.warnings:
         warn(warning)
     if place.line is not None and place.freshness == "changed":

@@ -7,7 +7,7 @@ import click
 from kb.operations import pack_add, pack_registered
 from kb.operations.pack_add import VISIBILITIES, Visibility
 from kb.operations.work import workers_if
-from kb_cli.home import open_app, open_to_read
+from kb_cli.home import open_app, open_spaces, open_to_read
 from kb_cli.output import clean, many, print_json, warn
 from kb_cli.sync_all import judge
 from kb_cli.sync_all import tell as tell_source
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 
 def opened(ctx: click.Context, name: str) -> "OpenPack":
-    """The pack that a command names."""
-    return pack_registered.open_pack(open_to_read(ctx), name)
+    """The pack that a command names, of the first space that has it."""
+    pack, warnings = pack_registered.open_pack(open_spaces(ctx), name)
+    tell(warnings)
+    return pack
 
 
 def tell(warnings: tuple[str, ...]) -> None:

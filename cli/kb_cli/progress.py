@@ -1,60 +1,130 @@
-"""A bar with rate and time to go, on standard error, where that is a terminal."""
+"""Bars with rate and time to go, on standard error, where that is a terminal."""
 
-from typing import Self
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, Self
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as RichProgress
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
+from kb_cli.pace import Pace, time_left
 
-class _Rate(ProgressColumn):
-    """Items a second."""
+if TYPE_CHECKING:
+    from kb.operations.work import WorkLeft
 
-    def render(self, task: Task) -> Text:
-        """The rate as known so far."""
-        speed = task.finished_speed or task.speed
-        return Text(f"{speed:.0f}/s" if speed else "")
+# To look at the store takes of the time that the workers have; this is how much at most.
+_LOOK_EVERY_S: Final = 0.5
+_LOOK_SHARE: Final = 0.05
+_BY_WORDS: Final = "a search by words finds what is in already; by meaning, once it is embedded"
 
 
-class Progress:
-    """Two bars in turn: sources read, then jobs worked off."""
+class _Bars(Progress):
+    """The bars, and a line below them."""
+
+    line = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bars, and the line where there is one."""
+        yield self.make_tasks_table(self.tasks)
+        if self.line:
+            yield Text(self.line, style="dim", no_wrap=True, overflow="ellipsis")
+
+
+class AddProgress:
+    """Files read, passages embedded, and when that ends."""
 
     def __init__(self) -> None:
-        self._rich = RichProgress(
+        self._bars = _Bars(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
-            _Rate(),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[count]}"),
+            TextColumn("{task.fields[rate]}"),
+            TextColumn("{task.fields[left]}"),
             console=Console(stderr=True),
             transient=True,
         )
-        self._reading = self._rich.add_task("reading", total=None)
-        self._working = self._rich.add_task("indexing", total=None, visible=False)
-        self._jobs_max = 0
+        self._files = self._task("reading")
+        self._work = self._task("indexing", visible=False)
+        self._look: Callable[[], WorkLeft] | None = None
+        self._next_look_s = 0.0
+        self._file_pace = Pace()
+        self._pace = Pace()
+        self._is_growing = False
+        self._total = self._done = 0
+
+    def _task(self, name: str, *, visible: bool = True) -> TaskID:
+        return self._bars.add_task(name, total=None, visible=visible, count="", rate="", left="")
+
+    def follow(self, look: "Callable[[], WorkLeft]") -> None:
+        """Show the work of workers, too; `look` says what is left."""
+        self._look = look
 
     def reading(self, done: int, total: int) -> None:
-        """So many sources of so many are read."""
-        self._rich.update(self._reading, completed=done, total=total)
+        """So many files of so many are read."""
+        self._file_pace.note(time.monotonic(), done)
+        self._show(self._files, done, total, "file", self._file_pace)
+        self._look_now(is_reading=done < total)
 
-    def working(self, left: int) -> None:
-        """So many jobs are left."""
-        self._jobs_max = max(self._jobs_max, left)
-        self._rich.update(
-            self._working, completed=self._jobs_max - left, total=self._jobs_max, visible=True
+    def waiting(self, docs: int) -> None:
+        """So many docs are still to be indexed elsewhere."""
+        self._tell(docs, "doc", is_growing=False)
+
+    def working(self) -> None:
+        """Nothing is left to read, and the workers go on."""
+        self._look_now(is_reading=False)
+
+    def _look_now(self, *, is_reading: bool) -> None:
+        began_s = time.monotonic()
+        if self._look is None or began_s < self._next_look_s:
+            return
+        left = self._look()
+        ended_s = time.monotonic()
+        self._next_look_s = ended_s + max(_LOOK_EVERY_S, (ended_s - began_s) / _LOOK_SHARE)
+        if left.passages or self._total:
+            self._bars.update(self._work, description="embedding")
+            self._tell(left.passages, "passage", is_growing=is_reading or not left.is_cut)
+            self._bars.line = _BY_WORDS
+        elif left.jobs and not is_reading:
+            self._bars.update(self._work, visible=True, count=f"{left.jobs:,} to do")
+
+    def _tell(self, left: int, noun: str, *, is_growing: bool) -> None:
+        self._total = max(self._total, self._done + left)
+        self._done = max(self._done, self._total - left)
+        if self._is_growing and not is_growing:
+            # What it took beside the reading says little of what it takes now.
+            self._pace = Pace()
+        self._is_growing = is_growing
+        self._pace.note(time.monotonic(), self._done)
+        left_s = None if is_growing else self._pace.left_s(left)
+        self._show(self._work, self._done, self._total, noun, self._pace, is_growing=is_growing)
+        self._bars.update(self._work, left=time_left(left_s) if left_s else "")
+
+    def _show(
+        self,
+        task: TaskID,
+        done: int,
+        total: int,
+        noun: str,
+        pace: Pace,
+        *,
+        is_growing: bool = False,
+    ) -> None:
+        more = "+" if is_growing else ""
+        plural = "" if total == 1 and not more else "s"
+        rate = pace.rate()
+        self._bars.update(
+            task,
+            completed=done,
+            total=total,
+            visible=True,
+            count=f"{done:,} of {total:,}{more} {noun}{plural}",
+            rate=f"{rate:,.0f}/s" if rate else "",
         )
 
     def __enter__(self) -> Self:
-        self._rich.start()
+        self._bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._rich.stop()
+        self._bars.stop()

@@ -19,7 +19,7 @@ from kb_cli.options import request_of, request_options
 from kb_cli.output import many, print_json, warn
 from kb_cli.words import text
 
-_EMPTY = f"{NOTHING_HERE}; add some with: kb add --recursive FOLDER"
+_EMPTY = f"{NOTHING_HERE}; add some with: kb add FOLDER"
 
 _WEAK = "nothing here fits the query; these passages are merely the nearest"
 

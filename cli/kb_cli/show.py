@@ -6,21 +6,23 @@ import click
 
 from kb.operations.show import SHOW, PassageInPlace, Reference, ShowRequest, WholeDoc
 from kb_cli.answering import answer
+from kb_cli.filters import id_or_path
 from kb_cli.output import cells, clean, fitted, print_json, warn
 
 _ID_SHOWN = 9
 
 
 @click.command(name="show")
-@click.argument("ident", metavar="ID")
+@click.argument("ident", metavar="ID|PATH")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, ident: str, as_json: bool) -> None:
     """Show a doc with its passages, or a passage with its neighbours.
 
-    Of an entry, whose own id will do, also what it refers to and what refers to it.
+    A part of the path of its file will do where no other doc has it. Of an entry, whose own id will
+    do, also what it refers to and what refers to it.
     """
-    result, has_several = answer(ctx, SHOW, ShowRequest(id=ident))
+    result, has_several = answer(ctx, SHOW, ShowRequest(id=id_or_path(ident)))
     for warning in result.warnings:
         warn(warning)
     shown = result.shown

@@ -26,7 +26,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         click.echo(f"{click.style(source.origin_id[:9], fg='cyan')}  {clean(source.location)}")
         click.echo(f"           {source.kind}, {clean(state)}")
     if not result.sources:
-        warn("no sources yet; kb add --recursive FOLDER and kb add URL register them")
+        warn("no sources yet; kb add FOLDER and kb add URL register them")
 
 
 @command.command(name="rm")

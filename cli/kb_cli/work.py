@@ -9,11 +9,13 @@ from kb_cli.output import many, warn
 
 if TYPE_CHECKING:
     from kb.operations.work import Workers
-    from kb_cli.progress import Progress
+    from kb_cli.progress import AddProgress
 
 
-def drain(workers: "Workers", progress: "Progress | None") -> None:
+def drain(workers: "Workers", progress: "AddProgress | None") -> None:
     """Wait until all of it is done, and bring the caches level."""
+    if progress is not None:
+        progress.follow(workers.left)
     try:
         workers.drain(progress.working if progress else None)
     except KeyboardInterrupt:
@@ -28,12 +30,12 @@ def drain(workers: "Workers", progress: "Progress | None") -> None:
 
 
 @contextlib.contextmanager
-def progress_bar() -> "Iterator[Progress | None]":
+def progress_bar() -> "Iterator[AddProgress | None]":
     """A bar on standard error where that is a terminal; None elsewhere."""
     if not sys.stderr.isatty():
         yield None
         return
-    from kb_cli.progress import Progress
+    from kb_cli.progress import AddProgress
 
-    with Progress() as progress:
+    with AddProgress() as progress:
         yield progress

@@ -25,8 +25,6 @@ AddResult = AddReport
 class AddRequest(Struct, frozen=True, kw_only=True):
     """How sources are taken in, and what is said of them; None leaves what was said before."""
 
-    recursive: bool = False
-    """Take in whole folders."""
     extensions: tuple[str, ...] = ()
     """What is taken from folders; none leaves that to the settings."""
     title: str | None = None
@@ -62,7 +60,7 @@ def adder(app: "App", request: AddRequest) -> Iterator[SourceAdder]:
 
     settings = app.settings.ingest
     options = AddOptions(
-        recursive=request.recursive,
+        recursive=True,
         extensions=request.extensions or settings.extensions,
         ingest_options=ingest_options_of(request),
         dry_run=request.dry_run,
@@ -90,8 +88,25 @@ def ingest_options_of(request: AddRequest) -> "IngestOptions":
     return IngestOptions(title=request.title, tags=request.tags, visibility=request.visibility)
 
 
-def naming_of(request: AddRequest, extensions: tuple[str, ...]) -> "SourceExpander":
-    """Makes sources of what is named; of folders `extensions`, where the request names none."""
+def naming_of(
+    request: AddRequest, extensions: tuple[str, ...], home: Path | None = None
+) -> "SourceExpander":
+    """Makes sources of what is named; of folders `extensions`, where the request names none.
+
+    `home` is not entered.
+    """
     from kb.intake.sync.expand import SourceExpander
 
-    return SourceExpander(recursive=request.recursive, extensions=request.extensions or extensions)
+    extensions = request.extensions or extensions
+    return SourceExpander(recursive=True, extensions=extensions, home=home)
+
+
+def count_files(
+    request: AddRequest, extensions: tuple[str, ...], folders: Iterable[str], home: Path
+) -> int:
+    """How many files of these folders would be looked at."""
+    from kb.intake.sync.items import SourceItem
+
+    naming = naming_of(request, extensions, Path(os.path.realpath(home)))
+    items = naming.items(folders)
+    return sum(isinstance(item, SourceItem) for item in items)

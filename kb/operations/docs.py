@@ -55,6 +55,7 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
     """
     from kb.home.spaces.each import ask_each, warnings_of
     from kb.operations.locate import doc_named, doc_of_any_state, locate_filters
+    from kb.operations.near_filters import filter_hints
 
     if request.status != "active" and not scope.operator:
         raise UsageError("only the person at the machine may list older versions and removed docs")
@@ -75,10 +76,11 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
     each = ask_each(homes, rows_of, failed) if homes else []
     rows = [row for _, (rows, _) in each for row in rows]
     rows.sort(key=lambda row: (-row.updated_ms, row.source))
+    hints = () if rows else filter_hints(homes, request.filters, scope)
     return Docs(
         docs=tuple(rows[: request.limit or None]),
         total=sum(total for _, (_, total) in each),
-        warnings=warnings_of(failed, scope),
+        warnings=(*warnings_of(failed, scope), *hints),
     )
 
 

@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kb.errors import NotFound
+
 if TYPE_CHECKING:
     from kb.home.app import App
+    from kb.model.doc import Doc
+    from kb.store.kv import ReadTxn
 
 
 class ExportRequest(Struct, frozen=True, kw_only=True):
-    """The doc that is meant, by an id, whole or short, or an entry's."""
+    """The doc that is meant, by an id, whole or short, or an entry's, or by its path."""
 
     ident: str
     raw: bool = False
@@ -26,13 +30,24 @@ class ExportResult(Struct, frozen=True, kw_only=True):
 
 def run(app: "App", request: ExportRequest) -> ExportResult:
     """Read what a doc says. Raises NotFound, AmbiguousId, StoreDamaged."""
-    from kb.operations.entries import doc_named
     from kb.store.content.layout import slug
 
     with app.store.read() as txn:
-        doc = doc_named(txn, request.ident)
+        doc = _doc(txn, request.ident)
     if request.raw:
         data, suffix = app.content.read(doc.raw_path, doc.raw_sha256), Path(doc.raw_path).suffix
     else:
         data, suffix = app.content.read(doc.md_path, doc.md_sha256), ".md"
     return ExportResult(data=data, file_name=f"{slug(doc.title)}{suffix}")
+
+
+def _doc(txn: "ReadTxn", ident: str) -> "Doc":
+    from kb.operations.entries import doc_named
+
+    try:
+        return doc_named(txn, ident)
+    except NotFound:
+        from kb.model.doc import OPERATOR
+        from kb.operations.doc_at import doc_of, docs_by_source
+
+        return doc_named(txn, doc_of(ident, docs_by_source(txn, OPERATOR)))

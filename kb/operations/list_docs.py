@@ -15,6 +15,7 @@ from kb.model.search import Filters, SpaceName
 from kb.operations.budget import rows_fitting
 from kb.operations.fields import BUDGET, FILTER_BOUNDS, ROWS, MaxTokens
 from kb.operations.locate import locate_filters
+from kb.operations.near_filters import filter_hints
 from kb.operations.operation import Address, Operation, Tool
 from kb.search.filters import allowed_sources, may_appear
 from kb.store import docs
@@ -139,11 +140,12 @@ def _page(spaces: "Spaces", request: ListDocsRequest, scope: Scope) -> _Page:
     page = heapq.nsmallest(request.limit + 1, later, key=lambda pair: _place(pair[1]))
     rows = [(home, _row(home, doc)) for home, doc in page[: request.limit]]
     rows = rows[: rows_fitting([row for _, row in rows], request.max_tokens)]
+    hints = () if all_docs else filter_hints(spaces.homes, request.filters, scope)
     return _Page(
         rows=tuple(rows),
         total=len(all_docs),
         more=len(rows) < len(page),
-        warnings=warnings_of(failed, scope),
+        warnings=(*warnings_of(failed, scope), *hints),
     )
 
 

@@ -10,7 +10,6 @@ from kb.model.doc import Scope
 from kb.operations.fields import WORD_CHARS_MAX
 
 if TYPE_CHECKING:
-    from kb.home.open_home import OpenHome
     from kb.home.spaces.spaces import Spaces
     from kb.knowledge.packs.load import Pack
 
@@ -43,23 +42,26 @@ def of_pack(
     Its warnings begin with those of spaces that could not be asked. Raises UnknownPack and
     SharedSelector, and what reading the pack raises.
     """
-    from kb.home.spaces.each import warnings_of
-    from kb.operations.locate import home_with, locate_pack
-
-    failed = list(spaces.failed)
-    located = locate_pack(spaces.homes, name, scope, failed)
-    home = home_with(spaces.homes, located)
-    result = answer(_opened(home, located[home.name], scope))
-    warnings = warnings_of(failed, scope)
+    pack, warnings = registered_pack(spaces, name, scope)
+    result = answer(pack)
     if not warnings:
         return result
     own: tuple[str, ...] = getattr(result, "warnings", ())
     return msgspec.structs.replace(result, warnings=(*warnings, *own))
 
 
-def _opened(home: "OpenHome", pack_id: str, scope: Scope) -> "Pack":
-    from kb.knowledge.packs.register import open_registered, resolve
+def registered_pack(spaces: "Spaces", name: str, scope: Scope) -> "tuple[Pack, tuple[str, ...]]":
+    """A pack of the first space that has it, and warnings of spaces that could not be asked.
 
+    Raises UnknownPack and SharedSelector, and what reading the pack raises.
+    """
+    from kb.home.spaces.each import warnings_of
+    from kb.knowledge.packs.register import open_registered, resolve
+    from kb.operations.locate import home_with, locate_pack
+
+    failed = list(spaces.failed)
+    located = locate_pack(spaces.homes, name, scope, failed)
+    home = home_with(spaces.homes, located)
     with home.store.read() as txn:
-        record = resolve(txn, pack_id, scope)
-    return open_registered(record, home.content.paths.root)
+        record = resolve(txn, located[home.name], scope)
+    return open_registered(record, home.content.paths.root), warnings_of(failed, scope)

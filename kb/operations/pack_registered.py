@@ -10,6 +10,7 @@ from kb.model.pack import PackForm, PackRecord
 
 if TYPE_CHECKING:
     from kb.home.app import App
+    from kb.home.spaces.spaces import Spaces
     from kb.knowledge.packs.load import Pack
 
     OpenPack = Pack
@@ -54,14 +55,22 @@ def list_packs(app: "App") -> PackList:
         return PackList(packs=register.listed(txn, OPERATOR))
 
 
-def open_pack(app: "App", name: str) -> "OpenPack":
-    """The pack that a name means: by its id, its selector, or its place where it is none of these.
+def open_pack(spaces: "Spaces", name: str) -> "tuple[OpenPack, tuple[str, ...]]":
+    """The pack that a name means, and warnings of spaces that could not be asked.
 
-    Raises UnknownPack, SharedSelector, UsageError and SourceError's children.
+    A name is a pack's id or selector, in the first space that has it, or the place of a pack that
+    is not registered. Raises UnknownPack, SharedSelector, UsageError and SourceError's children.
     """
-    from kb.knowledge.packs import register
+    from kb.knowledge.packs.load import UnknownPack
+    from kb.knowledge.packs.register import is_place, pack_at
+    from kb.operations.pack import registered_pack
 
-    return register.open_pack(app.store, name, app.paths.root)
+    try:
+        return registered_pack(spaces, name, OPERATOR)
+    except UnknownPack:
+        if not is_place(name):
+            raise
+        return pack_at(name), ()
 
 
 def describe(pack: "OpenPack") -> PackDescription:

@@ -87,9 +87,20 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
         in_home = functools.partial(_search_home, request=request, located=located, scope=scope)
         each = ask_each(homes, in_home, failed)
         result = _merged_by_rank(each, request, located, scope, failed)
+    if not result.hits and NOTHING_HERE not in result.warnings:
+        result = _hinted(homes, result, request, scope)
     if request.with_neighbors:
         result = _with_neighbors(homes, result, request.max_tokens, located.of_all, scope)
     return _marked(result) if isinstance(request, ShownSearch) and request.marks else result
+
+
+def _hinted(
+    homes: Sequence["OpenHome"], result: SearchResult, request: SearchRequest, scope: Scope
+) -> SearchResult:
+    from kb.operations.near_filters import filter_hints
+
+    hints = filter_hints(homes, request.filters, scope)
+    return msgspec.structs.replace(result, warnings=(*result.warnings, *hints))
 
 
 def _merged_by_rank(

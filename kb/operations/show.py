@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from kb.errors import NotFound
 from kb.model.doc import Doc, Scope
 from kb.model.ids import SourceNo
 from kb.model.search import SpaceName
@@ -34,9 +35,9 @@ __all__ = [
 
 
 class ShowRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to be shown: an id, whole or short."""
+    """What is to be shown: an id, whole or short, or the path of a doc's source."""
 
-    id: Annotated[str, Meta(min_length=1, max_length=200)]
+    id: Annotated[str, Meta(min_length=1, max_length=4_096)]
 
 
 class Passage(Struct, frozen=True, kw_only=True):
@@ -90,11 +91,21 @@ class ShownPassage(Struct, frozen=True, kw_only=True):
 
 
 def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> ShownDoc | ShownPassage:
-    """What an entry's whole id names, or else an id, in the first space that has it.
+    """What an entry's whole id names, or else an id, or a path, in the first space that has it.
 
-    A scope that is no operator's gets the newest version of a doc that it sees. Raises NotFound,
-    AmbiguousId, and a space's own error where none can be read.
+    A path is that of `doc_at`. A scope that is no operator's gets the newest version of a doc that
+    it sees. Raises NotFound, AmbiguousId, and a space's own error where none can be read.
     """
+    try:
+        return _run_by_id(spaces, request, scope)
+    except NotFound:
+        from kb.operations.doc_at import doc_at
+
+        ident = doc_at(spaces.homes, request.id, scope, list(spaces.failed))
+    return _run_by_id(spaces, ShowRequest(id=ident), scope)
+
+
+def _run_by_id(spaces: "Spaces", request: ShowRequest, scope: Scope) -> ShownDoc | ShownPassage:
     from kb.home.spaces.each import warnings_of
     from kb.operations.locate import locate
 

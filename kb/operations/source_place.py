@@ -42,7 +42,7 @@ class SourcePlace(Struct, frozen=True, kw_only=True):
 
 
 def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> SourcePlace:
-    """Where the source of what `kb show` shows for an id lies.
+    """Where the source of what `kb show` shows for an id or a path lies.
 
     Raises NoSource where the source is gone or was neither a file nor a page, and what
     `kb.operations.show.run` raises.
@@ -63,7 +63,7 @@ def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> SourcePlace:
         title=doc.title,
         mime=doc.mime,
         url=doc.source if is_page else None,
-        file=None if is_page else _file(doc, request.id, freshness),
+        file=None if is_page else _file(doc, request.id if chunk else doc.doc_id, freshness),
         line=None if is_page or chunk is None else source_line(doc, chunk),
         freshness=freshness,
         warnings=result.warnings,

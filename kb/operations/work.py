@@ -24,6 +24,16 @@ class CaughtUp(Struct, frozen=True, kw_only=True):
     """Jobs that failed and wait for another try."""
 
 
+class WorkLeft(Struct, frozen=True, kw_only=True):
+    """What is still to do in a home, whoever does it."""
+
+    jobs: int
+    is_cut: bool
+    """Whether every doc is cut into chunks, so that their number is known."""
+    passages: int
+    """Chunks that wait for vectors, as far as they are cut."""
+
+
 class Workers:
     """Workers of one home, at work inside a `with` block.
 
@@ -47,18 +57,32 @@ class Workers:
         else:
             self.are_idle = self._pool.shutdown()
 
-    def drain(self, on_left: Callable[[int], None] | None = None) -> None:
-        """Return when nothing is ready and nobody is at work; `on_left` hears the jobs left.
+    def drain(self, on_tick: Callable[[], None] | None = None) -> None:
+        """Return when nothing is ready and nobody is at work; `on_tick` is called all the while.
 
         Jobs that wait for another try are left for later. Raises what stopped a worker for good:
         a full disk, a damaged store.
         """
-        from kb.operations.jobs import jobs_left
+        self._pool.drain(on_tick)
 
-        if on_left is None:
-            self._pool.drain()
-        else:
-            self._pool.drain(on_tick=lambda: on_left(jobs_left(self._app)))
+    def left(self) -> WorkLeft:
+        """What is left now; what these workers have embedded and not yet committed is not."""
+        from kb.store import chunks, docs
+        from kb.store.jobs import queue
+
+        with self._app.store.read() as txn:
+            counts = queue.counts(txn)
+            is_cut = not queue.pending_of_kind(txn, "chunk", 1)
+            waiting = (*queue.pending(txn, "embed"), *queue.pending(txn, "reembed"))
+            sources = (docs.get(txn, job.doc_id) for job in waiting)
+            passages = sum(
+                chunks.count_of_source(txn, doc.source_no) for doc in sources if doc is not None
+            )
+        return WorkLeft(
+            jobs=counts.ready + counts.running,
+            is_cut=is_cut,
+            passages=max(0, passages - self._pool.texts_in_hand),
+        )
 
     def serve(self, stop: threading.Event) -> None:
         """Work until `stop` is set, and push the notebook when that is due, if settings say so.

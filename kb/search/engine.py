@@ -28,7 +28,7 @@ from kb.search.hits import ScoredChunk, build_hits
 from kb.search.index import DenseIndex
 from kb.search.legs import HomeLegs, PreparedQuery, clean_query
 from kb.search.order import Ordering
-from kb.search.pending import pending_warnings
+from kb.search.pending import pending_warnings, what_next
 from kb.search.resolve import resolve_id
 from kb.store import chunks
 from kb.store.content.files import ContentStore
@@ -101,7 +101,7 @@ class Searcher:
             hits, truncated = build_hits(txn, self._content, ranked, request, self._learn)
             nos = [row.chunk.no for row in ranked]
             alignment, entity_warnings = align(txn, query.text, nos, scope)
-            query.warnings.extend(pending_warnings(txn, request.mode, scope))
+            query.warnings.extend(pending_warnings(txn, self._store.clock, request.mode, scope))
         return SearchResult(
             query=request.query,
             mode=request.mode,
@@ -136,7 +136,9 @@ class Searcher:
         mean = vectors.sum(axis=0)
         length = float(np.linalg.norm(mean))
         if not length:
-            query.warnings.append("it has no vectors yet; run `kb worker --drain`")
+            with self._store.read() as txn:
+                advice = what_next(txn, self._store.clock, scope)
+            query.warnings.append(f"it has no vectors yet; {advice}")
         return SimilaritySeed(
             ident=ident,
             place=resolved.doc.place,

@@ -133,7 +133,8 @@ def _result(
     hits, truncated = fill_hits(ranked, first.request.max_tokens, build, chunk_at)
     alignment, warnings = align_mentions(first.text, [row.chunk.no for row in ranked], mentions_of)
     for part, txn in zip(parts, txns, strict=True):
-        part.query.warnings.extend(pending_warnings(txn, first.request.mode, scope))
+        clock = part.legs.store.clock
+        part.query.warnings.extend(pending_warnings(txn, clock, first.request.mode, scope))
     return FederatedResult(
         result=SearchResult(
             query=first.request.query,

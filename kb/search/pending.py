@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, Literal
 
+from kb.model.clock import Clock
 from kb.model.doc import Doc, Scope
 from kb.model.job import JobKind
 from kb.model.search import SearchMode
 from kb.search.index.log_follower import CatchUpReport
 from kb.store import chunks, docs, log
 from kb.store.jobs import queue
+from kb.store.jobs.holder import is_gone
 from kb.store.kv import ReadTxn
 
 _COUNT_MAX: Final = 10_000
@@ -17,17 +19,30 @@ _COUNT_MAX: Final = 10_000
 LegName = Literal["lexical", "dense"]
 
 
-def pending_warnings(txn: ReadTxn, mode: SearchMode, scope: Scope) -> Iterator[str]:
+def pending_warnings(txn: ReadTxn, clock: Clock, mode: SearchMode, scope: Scope) -> Iterator[str]:
     """A warning for the docs that wait for chunking, and one for those that wait for embedding."""
     unchunked = _count_waiting(txn, "chunk", scope)
     if unchunked:
-        yield f"{unchunked} doc(s) are not searchable yet; run `kb worker --drain`"
+        are = "1 doc is" if unchunked == 1 else f"{unchunked:,} docs are"
+        yield f"{are} not searchable yet; {what_next(txn, clock, scope)}"
     unembedded = 0 if mode == "lexical" else _count_waiting(txn, "embed", scope)
     if unembedded:
-        yield (
-            f"{unembedded} doc(s) have no vectors yet and are found by words alone; "
-            "run `kb worker --drain`"
-        )
+        have = "1 doc has" if unembedded == 1 else f"{unembedded:,} docs have"
+        alone = "is found by words alone" if unembedded == 1 else "are found by words alone"
+        yield f"{have} no vectors yet and {alone}; {what_next(txn, clock, scope)}"
+
+
+def what_next(txn: ReadTxn, clock: Clock, scope: Scope) -> str:
+    """What to do about pending work: nothing while a worker has some of it in hand.
+
+    A scope that does not see everything is told of a worker only by the docs that it may see.
+    """
+    now_ms = clock.lease_ms()
+    for job in queue.running(txn):
+        is_live = job.deadline_ms > now_ms and not is_gone(job.holder)
+        if is_live and (scope.operator or _is_visible(txn, job.doc_id, scope)):
+            return "a worker is at work on it"
+    return "run `kb worker --drain`"
 
 
 def _count_waiting(txn: ReadTxn, kind: JobKind, scope: Scope) -> int:

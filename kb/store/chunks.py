@@ -50,6 +50,12 @@ def numbers_of(txn: ReadTxn, source_no: int) -> list[ChunkNo]:
     return [ref.no for _, ref in SOURCE_CHUNKS.scan(txn, u64(source_no))]
 
 
+def count_of_source(txn: ReadTxn, source_no: int) -> int:
+    """How many chunks a source has."""
+    prefix = u64(source_no)
+    return sum(1 for _ in txn.scan("source_chunks", prefix, prefix_stop(prefix)))
+
+
 def at(txn: ReadTxn, source_no: int, ordinal: int) -> Chunk | None:
     """The chunk of a source at this position, from 0; None if there is none."""
     if ordinal < 0:

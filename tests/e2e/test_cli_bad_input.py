@@ -109,15 +109,6 @@ def test_a_missing_path_fails_alone(home: Home, tmp_path: Path, name: str) -> No
     assert (ran.json["added"], ran.json["failed"]) == (1, 1)
 
 
-def test_a_folder_without_recursive(home: Home, tmp_path: Path) -> None:
-    """A folder needs --recursive, and the line says so."""
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    ran = home.run("add", folder)
-    assert ran.code == 3
-    assert "--recursive" in ran.err
-
-
 def test_inside_a_folder_rules_skip_and_defects_fail(home: Home, tmp_path: Path) -> None:
     """In a folder what a rule leaves out is skipped, what should have worked has failed."""
     folder = tmp_path / "n"

@@ -251,9 +251,10 @@ def test_export_writes_markdown_and_raw(home: Home, tmp_path: Path) -> None:
     """Export writes the markdown or the bytes taken in, into a file, a folder or a pipe."""
     ident = home.ids()["tea.md"]
     piped = home.run("export", ident, "--to", "-")
+    assert piped == home.run("export", ident)
     assert piped.out.startswith("# Tea")
     target = tmp_path / "out.md"
-    assert home.run("export", ident, "--to", target, "--raw").code == 0
+    assert home.run("export", ident, "-o", target, "--raw").code == 0
     assert target.read_text() == NOTES["tea.md"]
     again = home.run("export", ident, "--to", target)
     assert again.code == 2

@@ -106,6 +106,22 @@ def test_the_other_commands_that_read(filled: Person) -> None:
     assert filled.kb("show", "dffffff").code == 4
 
 
+def test_a_pack_of_either_space_is_read(person: Person) -> None:
+    """The nearest one that has it counts, as for agents; a pack's folder counts where none has."""
+    for space in ("user", "project"):
+        folder = person.project / f"{space}-folder"
+        folder.mkdir()
+        (folder / "leave.md").write_text(f"# Leave of {space}\n\nThirty days.")
+        assert person.kb("pack", "build", str(folder), "--id", f"{space}-pack").code == 0
+        assert person.kb("--space", space, "pack", "add", str(folder)).code == 0
+    for space in ("user", "project"):
+        read = person.kb("pack", "read", f"{space}-pack", "leave", "--json")
+        assert read.json["content"].startswith(f"# Leave of {space}")
+        assert person.kb("pack", "search", f"{space}-pack", "leave", "--json").json["hits"]
+    assert person.kb("--space", "project", "pack", "show", "user-pack").code == 4
+    assert person.kb("--space", "project", "pack", "show", "user-folder").code == 0
+
+
 @pytest.mark.parametrize("gone", ["user", "project"])
 def test_a_space_that_is_not_there(person: Person, gone: str) -> None:
     """The other one answers as if it were alone, and nothing is said or made."""

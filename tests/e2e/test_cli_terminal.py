@@ -1,17 +1,16 @@
 """On a terminal and off it: colours, links, bars, questions, Ctrl-C and readers that leave."""
 
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from commands import KB, TIMEOUT_S, Home, run, surroundings
+from commands import KB, Home, run, surroundings
 from http_server import serving
+from terminal import on_terminal
 
 from kb.errors import KbError
 from kb.store.store import Store
@@ -33,30 +32,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home = Home(folder / "home")
     home.run("add", "-r", notes)
     return home
-
-
-def on_terminal(argv: list[str], typed: bytes = b"", **env: str | None) -> tuple[int, str]:
-    """Run with every standard stream on one terminal; the exit code and all that it showed."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.execve(argv[0], argv, surroundings(**env))
-    if typed:
-        os.write(fd, typed)
-    shown = b""
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
-        if not select.select([fd], [], [], 1)[0]:
-            continue
-        try:
-            block = os.read(fd, 65536)
-        except OSError:
-            break
-        if not block:
-            break
-        shown += block
-    os.close(fd)
-    _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status), shown.decode()
 
 
 def test_a_terminal_gets_marks_and_links(home: Home) -> None:

@@ -23,7 +23,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     for name, text in TEXTS.items():
         (folder / "src" / name).write_text(text)
     made = Home(folder / "home")
-    assert made.run("add", "--recursive", folder / "src").code == 0
+    assert made.run("add", folder / "src").code == 0
     (folder / "src" / "gone.md").write_text("# Gone")
     assert made.run("add", folder / "src" / "gone.md").code == 0
     assert made.run("rm", made.ids()["gone.md"], "--yes").code == 0

@@ -100,13 +100,12 @@ def test_each_failure_is_its_own(server: Running, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     ran = there(
         server,
-        *("add", tmp_path / "good.md", tmp_path / "none.md", tmp_path / "pipe.md", tmp_path),
+        *("add", tmp_path / "good.md", tmp_path / "none.md", tmp_path / "pipe.md"),
         *("http://127.0.0.1:1/", "--json"),
     )
-    assert (ran.code, ran.json["added"], ran.json["failed"]) == (3, 1, 4)
+    assert (ran.code, ran.json["added"], ran.json["failed"]) == (3, 1, 3)
     reasons = {one["source"]: one["reason"] for one in ran.json["problems"]}
     assert reasons[str(tmp_path / "none.md")] == "no such file"
-    assert reasons[str(tmp_path)] == "a folder; add it with --recursive"
     assert "not a public address" in reasons["http://127.0.0.1:1/"]
 
 

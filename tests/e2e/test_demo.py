@@ -37,7 +37,7 @@ def test_every_question_finds_its_file_first(tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.returncode == 0
-    assert "$ kb add --recursive examples\n12 added of 12 scanned" in done.stdout
+    assert "$ kb add examples\n12 added of 12 scanned" in done.stdout
     assert "6 of 6 found" in done.stdout
     assert not (tmp_path / "not-this").exists()
 

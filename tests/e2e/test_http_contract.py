@@ -57,7 +57,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
         (folder / name).write_text(text)
     made = Home(folder / "home")
     for args in (
-        ("add", "--recursive", folder / "docs"),
+        ("add", folder / "docs"),
         ("pack", "build", folder / "handbook"),
         ("pack", "add", folder / "handbook"),
         ("note", "add", "The spare key is with Ada."),

@@ -29,7 +29,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     }.items():
         (folder / "src" / name).write_text(text)
     made = Home(folder / "home")
-    assert made.run("add", "--recursive", folder / "src").code == 0
+    assert made.run("add", folder / "src").code == 0
     return made
 
 

@@ -65,7 +65,7 @@ class SourceExpander:
         if not os.path.isdir(path):
             return SourceItem(display_name(path), path, is_explicit=True)
         if not self._recursive:
-            return SkippedItem(display_name(path), "a folder; add it with --recursive", failed=True)
+            return SkippedItem(display_name(path), "a folder, where a file is meant", failed=True)
         return path
 
 

@@ -43,6 +43,13 @@ class EmbedHandler:
         self._stop = stop
         self._is_next = is_next
         self._one_at_a_time = threading.Lock()
+        self._in_hand: dict[int, int] = {}
+        """By thread: the texts that are embedded, while their jobs are not done."""
+
+    @property
+    def texts_in_hand(self) -> int:
+        """How many texts are embedded whose jobs are not done yet."""
+        return sum(tuple(self._in_hand.values()))
 
     def work(self, claims: list[Claim]) -> None:
         """Do a batch across docs: each text once, the longest first.
@@ -50,6 +57,12 @@ class EmbedHandler:
         A vector is committed together with the jobs that it completes. At shutdown what is
         embedded so far is kept and the jobs go back.
         """
+        try:
+            self._work(claims)
+        finally:
+            self._in_hand.pop(threading.get_ident(), None)
+
+    def _work(self, claims: list[Claim]) -> None:
         try:
             embedder = self._embedder()
         except KbError as error:
@@ -136,6 +149,8 @@ class EmbedHandler:
             some = longest_first[first : first + TEXTS_PER_LOOK]
             rows = embedder.embed_documents([texts[digest] for digest in some])
             vectors |= zip(some, checked(rows, len(some), embedder.dim), strict=True)
+            thread = threading.get_ident()
+            self._in_hand[thread] = self._in_hand.get(thread, 0) + len(some)
         return vectors
 
     def _commit(

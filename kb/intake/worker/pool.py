@@ -101,6 +101,7 @@ class WorkerPool:
         )
         embedding = EmbedHandler(store, models.active, self._stop)
         reembedding = EmbedHandler(store, models.next, self._stop, is_next=True)
+        self._embedding = (embedding, reembedding)
         self._handlers: dict[JobKind, Callable[[list[Claim]], None]] = {
             "chunk": chunking.work,
             "embed": embedding.work,
@@ -121,6 +122,11 @@ class WorkerPool:
     def trouble(self) -> Trouble | None:
         """What keeps the workers from going on, for good or until the next try; else None."""
         return self._fatal or self._trouble
+
+    @property
+    def texts_in_hand(self) -> int:
+        """How many texts are embedded whose jobs are not done yet."""
+        return sum(handler.texts_in_hand for handler in self._embedding)
 
     def start(self, *, recovers: bool = False) -> None:
         """Start the threads and the keeper that renews their leases.

@@ -39,6 +39,11 @@ def pack_at(location: str) -> Pack:
     return load_pack(_path(location))
 
 
+def is_place(location: str) -> bool:
+    """Whether something lies at a place as a person writes it."""
+    return os.path.exists(_path(location))
+
+
 def _path(location: str) -> Path:
     return path_of(Lsid(location)) or Path(os.path.expanduser(location))
 
@@ -185,18 +190,3 @@ def follow_version(store: Store, record: PackRecord, pack: Pack, *, dry_run: boo
         if PACKS.get(txn, key) == record:
             changes = {"version": manifest.version, "content_hash": manifest.content_hash}
             PACKS.put(txn, key, structs.replace(record, **changes))
-
-
-def open_pack(store: Store, name: str, home: Path) -> Pack:
-    """The pack that the person at the machine names: by id, by selector, or by its place.
-
-    Raises what `resolve` and `load_pack` raise.
-    """
-    try:
-        with store.read() as txn:
-            record = resolve(txn, name, OPERATOR)
-    except UnknownPack:
-        if not os.path.exists(_path(name)):
-            raise
-        return pack_at(name)
-    return open_registered(record, home)

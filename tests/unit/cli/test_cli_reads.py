@@ -166,4 +166,4 @@ def test_a_home_of_removed_docs_has_none_to_search(tmp_path: Path) -> None:
     home.run("rm", home.ids()["note.md"], "--yes")
     ran = home.run("search", "tea")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "kb: there are no docs to search; add some with: kb add --recursive FOLDER\n"
+    assert ran.err == "kb: there are no docs to search; add some with: kb add FOLDER\n"

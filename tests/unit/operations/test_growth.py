@@ -22,7 +22,7 @@ def test_docs_by_month_are_those_there_are(tmp_path: Path) -> None:
         (folder / f"{number}.md").write_text(
             f"---\ntags: [{tag}]\ndate: {date}\n---\nNote {number}."
         )
-    assert home.run("add", "--recursive", folder).code == 0
+    assert home.run("add", folder).code == 0
     for tag in ("oak", "elm", None):
         wanted = [date for date, of in dates if tag in (of, None)]
         expected = Counter(date[:7] for date in wanted if len(date) >= 7)

@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 def app(tmp_path: Path, folder: Path) -> Iterator[App]:
     """A home that has the notes of the folder, and has done its work."""
     with App.open(tmp_path / "home", load([], HASHING[1:])) as app:
-        request = add.AddRequest(recursive=True, tags=("drink",))
+        request = add.AddRequest(tags=("drink",))
         with add.adder(app, request) as adder, Workers(app) as workers:
             assert adder.add([str(folder)]).added == 2
             workers.drain()
@@ -83,7 +83,7 @@ def test_a_doc_is_shown_to_others_and_exported(app: App) -> None:
 def test_a_dry_run_takes_nothing_in(app: App, folder: Path) -> None:
     """It says what would be, and no worker is needed for it."""
     (folder / "new.md").write_text("New.\n")
-    with add.adder(app, add.AddRequest(recursive=True, dry_run=True)) as adder:
+    with add.adder(app, add.AddRequest(dry_run=True)) as adder:
         assert adder.add([str(folder)]).added == 1
     assert len(remove.chosen(app, tag="drink")) == 2
 

@@ -166,13 +166,13 @@ def test_pending_work_is_said(home: SearchHome) -> None:
     home.give("a.md", "# A\n\ntea", work=False)
     early = home.search("tea")
     assert early.hits == ()
-    assert early.warnings == ("1 doc(s) are not searchable yet; run `kb worker --drain`",)
+    assert early.warnings == ("1 doc is not searchable yet; run `kb worker --drain`",)
     home.work("chunk")
     by_words = home.search("tea")
     assert titles(by_words) == ["A"]
     assert by_words.hits[0].legs.dense is None
     assert by_words.warnings == (
-        "1 doc(s) have no vectors yet and are found by words alone; run `kb worker --drain`",
+        "1 doc has no vectors yet and is found by words alone; run `kb worker --drain`",
     )
     assert home.search("tea", mode="lexical").warnings == ()
     home.work()

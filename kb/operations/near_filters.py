@@ -1,0 +1,105 @@
+"""What filters that let nothing through probably meant: the nearest tags and places there are."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kb.home.open_home import OpenHome
+from kb.home.spaces.each import ask_each
+from kb.model.doc import Scope
+from kb.model.search import NO_FILTERS, Filters
+from kb.model.source import is_within
+from kb.search.filters import allowed_sources
+from kb.store import docs
+
+_NEAR_MAX: Final = 3
+_NEAR: Final = 0.6
+
+
+class _Values(Struct, frozen=True, kw_only=True):
+    """What a scope can filter the docs of a home by."""
+
+    tags: frozenset[str]
+    sources: frozenset[str]
+
+
+def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> tuple[str, ...]:
+    """A sentence for each tag and each place that no doc has which the scope sees.
+
+    For an answer without docs: every value is read, 2 us each.
+    """
+    if not homes or not (filters.tags or filters.sources):
+        return ()
+
+    def values(home: OpenHome) -> _Values:
+        with home.store.read() as txn:
+            allowed = allowed_sources(txn, NO_FILTERS, scope)
+            tags, sources = (
+                frozenset(
+                    value
+                    for value, source_no in docs.facet_values(txn, name)
+                    if allowed is None or source_no in allowed
+                )
+                for name in ("tag", "source")
+            )
+            return _Values(tags=tags, sources=sources)
+
+    each = [home_values for _, home_values in ask_each(homes, values, [])]
+    tags = frozenset().union(*(home_values.tags for home_values in each))
+    sources = frozenset().union(*(home_values.sources for home_values in each))
+    if not sources:
+        return ()
+    return (
+        *(_tag_hint(tag, tags) for tag in filters.tags if tag not in tags),
+        *(
+            _place_hint(place, sources)
+            for place in filters.sources
+            if not any(is_within(source, place) for source in sources)
+        ),
+    )
+
+
+def _tag_hint(tag: str, tags: Iterable[str]) -> str:
+    by_folded = {other.casefold(): other for other in sorted(tags)}
+    near = nearest(tag.casefold(), by_folded)
+    return f"no doc has the tag {tag!r}" + _listed([by_folded[other] for other in near], "tags")
+
+
+def _place_hint(place: str, sources: Iterable[str]) -> str:
+    places = {above for source in sources for above in _with_those_above(source)}
+    by_name: dict[str, list[str]] = {}
+    for other in sorted(places, key=lambda other: (len(other), other)):
+        by_name.setdefault(_name_of(other), []).append(other)
+    near = [other for name in nearest(_name_of(place), by_name) for other in by_name[name]]
+    return f"no doc lies at or below {place}" + _listed(near[:_NEAR_MAX], "places")
+
+
+def _with_those_above(source: str) -> Iterable[str]:
+    """A source, and the folders or addresses above it."""
+    yield source
+    while "/" in source.strip("/") and not source.endswith("//"):
+        source = source.rpartition("/")[0]
+        if source.rstrip(":/"):
+            yield source
+
+
+def _name_of(place: str) -> str:
+    return place.rstrip("/").rpartition("/")[2].casefold()
+
+
+def nearest(name: str, names: Iterable[str]) -> list[str]:
+    """The same name, else those that begin with it, else those that are spelt nearly as it is."""
+    names = list(names)
+    if name in names:
+        return [name]
+    starts = [other for other in names if name and other.startswith(name)]
+    near = difflib.get_close_matches(name, names, n=_NEAR_MAX, cutoff=_NEAR)
+    return list(dict.fromkeys((*starts[:_NEAR_MAX], *near)))[:_NEAR_MAX]
+
+
+def _listed(near: Sequence[str], noun: str) -> str:
+    if near:
+        return "; did you mean " + " or ".join(repr(value) for value in near) + "?"
+    return f"; `kb facets` lists the {noun} that docs have"
