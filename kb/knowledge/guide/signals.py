@@ -30,7 +30,7 @@ def listed(txn: ReadTxn, *, with_done: bool = False) -> list[Signal]:
 
 
 def check_room(txn: ReadTxn, kind: SignalKind, scope: Scope) -> None:
-    """Raise UsageError where a caller has too many open signals for one more of a kind."""
+    """Raise UsageError if a caller has too many open signals of a kind for another one."""
     mine = [signal for signal in listed(txn) if signal.user == scope.user]
     of_kind = sum(signal.kind == "checkpoint" for signal in mine)
     if len(mine) >= OPEN_MAX or (kind == "checkpoint" and of_kind >= CHECKPOINTS_OPEN_MAX):
@@ -48,10 +48,10 @@ def leave(
     scope: Scope,
     backup: str | None = None,
 ) -> Signal:
-    """Keep a signal by one transaction; it is there when this returns.
+    """Store a signal in one transaction; it is durable on return.
 
-    Raises UsageError where reason or context is too long, the reason is blank, or the caller has
-    too many open ones; ReadOnlyHome, StoreFull.
+    Raises UsageError if reason or context is too long, the reason is blank, or the caller has too
+    many open signals; ReadOnlyHome, StoreFull.
     """
     if not reason.strip() or len(reason) > REASON_CHARS_MAX:
         raise UsageError(f"a reason has 1 to {REASON_CHARS_MAX:,} characters")

@@ -92,7 +92,7 @@ def _checked_url(url: str, place: str, *, has_key: bool) -> str:
     import httpx
 
     if "@" in url:
-        # Not shown: what stands before the @ may be a password.
+        # The URL is not shown: the part before the @ may be a password.
         raise ConfigError("kb uses no URL with a user or password in it", place=place)
     if _URL.fullmatch(url) is None or "?" in url or "#" in url or "\\" in url:
         detail = f"{one_line(url)} is not an http:// or https:// URL without query and fragment"
@@ -125,6 +125,6 @@ def _ollama_url(host: str) -> str:
     if "://" in text:
         return text
     name, _, port = text.rpartition(":") if re.search(r":[0-9]*\Z", text) else (text, "", "")
-    # What a server listens on as "every address" is not one to ask.
+    # A client cannot connect to "every address", on which a server may listen.
     name = name if name not in {"", "0.0.0.0", "[::]"} else "127.0.0.1"  # noqa: S104
     return f"http://{name}:{port or _OLLAMA_PORT}"

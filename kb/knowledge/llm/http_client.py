@@ -1,4 +1,4 @@
-"""One HTTP request to a model's server: a bounded body comes back, errors come in words."""
+"""Sends one HTTP request to a model's server; limits the body and words the errors."""
 
 import contextlib
 import functools
@@ -120,7 +120,7 @@ class LlmHttpClient:
                 yield part
 
     def _check(self, response: "httpx.Response", mimes: frozenset[str]) -> None:
-        """Raise unless a body of one of these types follows; a missing type is accepted."""
+        """Raise unless a body of one of these types follows; the type may be missing."""
         if response.status_code != 200:
             raise self._refusal(response)
         mime = response.headers.get("content-type", "").partition(";")[0].strip().lower()
