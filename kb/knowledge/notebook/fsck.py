@@ -38,7 +38,7 @@ _NOTES_MAX: Final = 100_000
 _WALL_S: Final = 900
 _DATA_BYTES: Final = 2 << 30
 _LOCK_WAIT_S: Final = 30.0
-# A git that is at work holds a lock for seconds.
+# git holds a lock for a few seconds while it works.
 _LOCK_S: Final = 600
 _ENV_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH")
 _NAMED_MAX: Final = 3
@@ -68,7 +68,7 @@ class Damage(Struct, frozen=True, kw_only=True):
     problem: str
     advice: str
     mend: Mendable = ""
-    """What kb can do: make the index anew, or put files back."""
+    """What kb can repair: rebuild the index, or put files back."""
     paths: tuple[str, ...] = ()
 
 
@@ -76,11 +76,11 @@ class Examination(Struct, frozen=True, kw_only=True):
     """The result of a check of a notebook."""
 
     damages: tuple[Damage, ...] = ()
-    """What stands in the way, or is lost."""
+    """Damage that stops the notebook, or lost data."""
     remarks: tuple[Damage, ...] = ()
-    """What a person may have meant: edits that are not committed, a history cut short."""
+    """States that a person may intend: uncommitted edits, a shallow history."""
     notes: tuple[str, ...] = ()
-    """Paths of the notes that lie in the folder as the newest commit has them."""
+    """Paths of the notes whose files are as in the newest commit."""
 
 
 def examine_in_child(root: Path) -> Examination:
@@ -107,16 +107,16 @@ def _unreadable(problem: str) -> Examination:
 
 
 def examine(root: Path, *, deep: bool = True, now_s: float | None = None) -> Examination:
-    """Check a notebook that exists; without `deep`, not its objects.
+    """Check a notebook that exists; without `deep` its objects are not checked.
 
-    Raises StoreBusy where one of us is at work in it for long.
+    Raises StoreBusy if another kb process works in it for long.
     """
     with file_lock(root, _LOCK_WAIT_S):
         return _Examiner(root, deep=deep, now_s=time.time() if now_s is None else now_s).taken()
 
 
 class _Examiner:
-    """One check, step by step; a step that fails is a finding, and the other steps go on."""
+    """Runs one check step by step; a failed step becomes a finding, and the others go on."""
 
     def __init__(self, root: Path, *, deep: bool, now_s: float) -> None:
         self._root = root
@@ -137,7 +137,7 @@ class _Examiner:
             self._step(self._refs)
             if self._deep:
                 self._step(self._objects)
-            # Until a change that a kill cut short is ended, the folder is behind its commit.
+            # Until a change that was cut short is finished, the folder is behind its commit.
             if self._has_commits and not (self._git / "kb/intent").exists():
                 self._step(self._contents)
         return Examination(
@@ -157,12 +157,12 @@ class _Examiner:
         self._remarks.append(Damage(place=place, problem=problem, advice=advice))
 
     def _step(self, step: Callable[[], bool | None]) -> bool:
-        """Whether the next step can be taken."""
+        """Whether the next step can run."""
         try:
             with whole(self._root):
                 return step() is not False
         except NotebookUnfit as error:
-            # What an earlier step has said is said once.
+            # Findings of an earlier step are not repeated.
             if not self._damages:
                 self._add(".git", str(error.fields["detail"]))
             return False
@@ -180,7 +180,7 @@ class _Examiner:
         refs = refs_of(self._git)
         branch = self._branch(refs)
         self._has_commits = branch in refs
-        # The first commit writes git's index last: without one it was cut short.
+        # The first commit writes git's index last: if it is missing, that commit was cut short.
         is_new = not refs and not (self._git / "index").exists()
         if branch is not None and branch not in refs and not is_new:
             advice = f"`git update-ref {branch} COMMIT`; `git fsck --lost-found` names commits"
@@ -239,7 +239,7 @@ class _Examiner:
                 self._add(fault.place, fault.problem)
 
     def _contents(self) -> None:
-        """The newest commit against git's index and the folder."""
+        """Compare the newest commit with git's index and the folder."""
         tree = WorkTree(self._root)
         with closing(Repository(self._root)) as repository:
             head = repository.head()

@@ -1,4 +1,4 @@
-"""Parse the address of the remote `origin`. Nothing is connected or started."""
+"""Parses the address of the remote `origin`. Connects to nothing."""
 
 import re
 from ipaddress import ip_address
@@ -18,22 +18,22 @@ _SCHEMES: Final = "a path, file://, ssh://, https://, or http:// to this machine
 
 
 class BadRemote(Exception):
-    """An address that nothing is pushed to; `str()` says why."""
+    """An address that kb does not push to; `str()` says why."""
 
 
 class Remote(Struct, frozen=True, kw_only=True):
-    """An address in its parts. What it names has been checked: nothing of it reads as an option."""
+    """An address in its parts. They are checked: none can be read as an option."""
 
     kind: Literal["local", "ssh", "http"]
     path: str
-    """Of `http` the whole address, without user and password."""
+    """For `http` the whole address, without user and password."""
     host: str = ""
     port: int | None = None
     user: str | None = None
 
 
 def shown(address: str) -> str:
-    """An address as it may be kept and printed: on one line, without user and password."""
+    """An address for storage and messages: on one line, without user and password."""
     bare = re.sub(r"//[^/\s]*@", "//", address)
     return "".join(sign if sign.isprintable() else "?" for sign in bare)[:_CHARS_MAX]
 
@@ -54,14 +54,14 @@ def parsed(address: str) -> Remote:
 
 
 def host_of(remote: Remote) -> str:
-    """Who would be shown a token: the host, with its port where that is not the usual one."""
+    """The host that would get a token, with its port unless that is the default."""
     name = f"[{remote.host}]" if ":" in remote.host else remote.host
     usual = 443 if remote.path.startswith("https:") else 80
     return name if remote.port in (None, usual) else f"{name}:{remote.port}"
 
 
 def may_have_token(remote: Remote, token_host: str) -> bool:
-    """Whether a remote is the host that the user has named for the token."""
+    """Whether a remote is on the host that the user has set for the token."""
     if remote.kind != "http" or not token_host:
         return False
     usual = ":443" if remote.path.startswith("https:") else ":80"
@@ -91,7 +91,7 @@ def _of_url(address: str) -> Remote:
 def _ssh(host: str, port: int | None, user: str | None, path: str) -> Remote:
     if not _HOST.fullmatch(host) or (user is not None and not _USER.fullmatch(user)):
         raise BadRemote("its host or user is not a valid name")
-    # In a URL git marks paths below a home so.
+    # git marks paths below a home like this in URLs.
     path = path[1:] if path.startswith("/~") else path
     if not path or path.startswith("-"):
         raise BadRemote("its path is empty, or begins like an option")
