@@ -1,4 +1,4 @@
-"""Check a pack: the findings that its author would want to fix."""
+"""Checks a pack: the findings that its author would want to fix."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

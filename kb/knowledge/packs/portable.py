@@ -42,12 +42,12 @@ SEAL: Final = "seal.json"
 SEAL_BYTES_MAX: Final = 4_096
 DOCS: Final = "docs/"
 
-# Stands before a text that would otherwise lose its beginning as front matter.
+# Precedes a text whose beginning would otherwise be read as front matter.
 GUARD: Final = "---\n---\n"
 
 _FORMAT: Final = 1
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# Neighbours overlap; this is more than any chunker lets them.
+# Neighbours overlap, but never as much as this.
 _OVERLAP_FACTOR_MAX: Final = 8
 _SIGNED_FOR: Final = b"kb portable pack 1\n"
 _MEMBER_BYTES_MAX: Final = {MANIFEST_JSON: MANIFEST_BYTES_MAX, SEAL: SEAL_BYTES_MAX}
@@ -72,7 +72,7 @@ class PortableManifest(PackManifest, frozen=True, kw_only=True):
 
 
 class PortableChunk(Struct, frozen=True, kw_only=True):
-    """A chunk by its place in its doc, in characters; its text is what stands there."""
+    """A chunk by its place in its doc, in characters; the doc has its text."""
 
     start: Annotated[int, Meta(ge=0)]
     end: Annotated[int, Meta(ge=1)]
@@ -84,7 +84,7 @@ class PortableChunk(Struct, frozen=True, kw_only=True):
 
 
 class PortableDocChunks(Struct, frozen=True, kw_only=True):
-    """The chunks of a doc: a line of the chunks' file."""
+    """The chunks of a doc: one line of passages.jsonl."""
 
     doc: str
     """Its source path."""
@@ -92,17 +92,17 @@ class PortableDocChunks(Struct, frozen=True, kw_only=True):
 
 
 class Seal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What holds the rest together."""
+    """The seal of an archive: the manifest's hash, and perhaps a signature."""
 
     manifest: str
     """SHA-256 of the manifest's bytes."""
     key: str = ""
     signature: str = ""
-    """Ed25519, over a line of its own and `manifest`; empty where nobody signed."""
+    """Ed25519, over a fixed line and `manifest`; empty if unsigned."""
 
 
 class Archive(Struct, frozen=True, kw_only=True):
-    """A portable pack that was found whole."""
+    """A portable pack that passed all checks."""
 
     pack: Pack
     manifest: bytes
@@ -112,11 +112,11 @@ class Archive(Struct, frozen=True, kw_only=True):
     ready: dict[str, PrecomputedChunks]
     """The same."""
     key: str
-    """Who signed it; empty where nobody did."""
+    """The key that signed it; empty if unsigned."""
 
     @property
     def content_hash(self) -> str:
-        """Of everything in it, as 64 hex digits."""
+        """The hash of all its content, as 64 hex digits."""
         return self.pack.manifest.content_hash.removeprefix("sha256:")
 
 
@@ -125,7 +125,7 @@ class _PortableHeader(Struct, frozen=True, kw_only=True):
 
 
 def is_pack_id(pack_id: str) -> bool:
-    """Whether a portable pack may have this id: it names a folder where it is unpacked."""
+    """Whether a portable pack may have this id, which names the folder where it is unpacked."""
     return _ID.fullmatch(pack_id) is not None
 
 
@@ -136,7 +136,7 @@ def members_of(
     vectors: "NDArray[np.float32]",
     key: "Ed25519PrivateKey | None",
 ) -> Iterator[TarMember]:
-    """The archive's members in order; what the manifest says of its content hash is set here."""
+    """The archive's members in order; sets the content hash in the manifest."""
     lines = b"".join(msgspec.json.encode(cut) + b"\n" for cut in cuts)
     rest = [TarMember(doc.source_path, docs[doc.source_path]) for doc in manifest.docs]
     rest += [TarMember(PASSAGES, lines), TarMember(VECTORS, vectors.astype("<f4").tobytes())]
@@ -161,9 +161,9 @@ def _content_hash(members: Iterable[TarMember]) -> str:
 
 
 def read_archive(data: bytes, source: str) -> Archive:
-    """What an archive holds, once all of it is known to be whole; `source` names it in errors.
+    """The content of an archive, after all of it was checked; `source` names it in errors.
 
-    Raises Refused, TooLarge or Unparsable; whatever is wrong, nothing of it is given out.
+    Raises Refused, TooLarge or Unparsable; then nothing of it is returned.
     """
     if len(data) > ARCHIVE_BYTES_MAX:
         raise TooLarge(f"over the limit of {ARCHIVE_BYTES_MAX:,} bytes", source=source)
@@ -197,9 +197,9 @@ def read_archive(data: bytes, source: str) -> Archive:
 
 
 def signer_of(data: bytes, manifest: bytes, source: str) -> str:
-    """Who signed a manifest by this seal; empty where nobody did.
+    """The key that signed a manifest by this seal; empty if unsigned.
 
-    Raises Unparsable where the seal is of another manifest, Refused where the signature is wrong.
+    Raises Unparsable if the seal belongs to another manifest, Refused if the signature is wrong.
     """
     return _seal(data, manifest, source).key
 
@@ -291,7 +291,7 @@ def _text(data: bytes, name: str, source: str) -> str:
 
 
 def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[ChunkDraft, ...]:
-    """The chunks of a text by their places in it. Raises Unparsable where they are not in it."""
+    """The chunks of a text by their places in it. Raises Unparsable if they are not in it."""
     previous_start = 0
     for chunk in cut.passages:
         if not previous_start <= chunk.start < chunk.end <= len(markdown):

@@ -1,8 +1,8 @@
 """A minimal tar: regular files only, each header exactly as this module writes it. Pure.
 
-Reading compares every byte that is not content with what writing would have made of it. So there is
-one archive to a list of members, and nothing in it that another program might read otherwise: no
-links, devices, extended headers, holes or trailing data.
+Reading compares every byte that is not content with what writing would have produced. So each list
+of members has exactly one archive, and no other program can read it differently: it has no links,
+devices, extended headers, holes or trailing data.
 """
 
 import re
@@ -37,7 +37,7 @@ class TarMember(Struct, frozen=True):
 
 
 def is_plain(name: str) -> bool:
-    """Whether a member may have this name: relative, of plain letters, nothing hidden in it."""
+    """Whether a member may have this name: relative, with plain characters, not hidden."""
     return len(name) <= NAME_CHARS_MAX and _PLAIN_NAME.fullmatch(name) is not None
 
 
@@ -59,10 +59,10 @@ def _header(name: str, size: int) -> bytes:
 
 
 def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> list[TarMember]:
-    """The members in order, none copied.
+    """The members in order, without copies.
 
-    `bytes_max` is what one member may have. Raises Refused for what has no place in an archive,
-    TooLarge, and Unparsable where it is cut short or not as written.
+    `bytes_max` returns the limit of a member. Raises Refused for an entry that an archive may not
+    have, TooLarge, and Unparsable if it is cut short or not as written.
     """
     view = memoryview(data)
     members: list[TarMember] = []

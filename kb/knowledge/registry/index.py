@@ -65,7 +65,7 @@ class IndexEntry(Struct, frozen=True, kw_only=True):
 
 
 class Index(Struct, frozen=True, kw_only=True):
-    """What a registry has, by id."""
+    """The entries of a registry, by id."""
 
     schema_version: int = _SCHEMA
     generated: _Line
@@ -80,26 +80,26 @@ class _IndexVersion(Struct, frozen=True, kw_only=True):
 
 
 def entry_path(zettel_id: str) -> str:
-    """Where an entry's file lies in a registry."""
+    """The path of an entry's file in a registry."""
     return f"{ENTRIES}{zettel_id}.md"
 
 
 def vector_path(key: str, zettel_id: str) -> str:
-    """Where an entry's chunks and vectors of one set lie."""
+    """The path of an entry's chunks and vectors of one set."""
     return f"{VECTORS}{key}/{zettel_id}.bin"
 
 
 def encoded(index: Index) -> bytes:
-    """The file of an index; equal ones give equal bytes."""
+    """The bytes of an index; equal indexes give equal bytes."""
     raw = msgspec.json.encode(index, order="deterministic")
     return msgspec.json.format(raw, indent=1) + b"\n"
 
 
 def parse_index(data: bytes, source: str) -> Index:
-    """The index that a file is; `source` names it in errors.
+    """The index in a file; `source` names it in errors.
 
-    Its paths are those that this program would have chosen, so none leads elsewhere. Raises
-    TooLarge or Unparsable.
+    Its paths must be those that this module would choose, so none leads elsewhere. Raises TooLarge
+    or Unparsable.
     """
     if len(data) > INDEX_BYTES_MAX:
         raise TooLarge(f"its index is over {INDEX_BYTES_MAX:,} bytes", source=source)

@@ -1,4 +1,4 @@
-"""An entry's chunks and vectors as one file: a line of JSON, then float32 rows. Pure."""
+"""An entry's chunks and vectors as one file: a line of JSON, then rows of float32. Pure."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
@@ -60,12 +60,12 @@ def markdown_of(data: bytes, name: str) -> str:
 
 
 def label_of(entry: Entry) -> str:
-    """What an entry's chunks are hashed and embedded under."""
+    """The label under which an entry's chunks are hashed and embedded."""
     return f"[{entry.meta.zettel_id}] {entry.title}"
 
 
 def embedded(entries: list[tuple[Entry, str]], pipeline: Pipeline) -> list[Embedded]:
-    """Each entry, with its markdown, cut and embedded. Raises ModelMissing or EmbedError."""
+    """Cut and embed each entry with its markdown. Raises ModelMissing or EmbedError."""
     if not entries:
         return []
     embedder = pipeline.embedder()
@@ -128,10 +128,10 @@ def _portable(chunk: ChunkDraft, markdown: str) -> PortableChunk:
 def read_vectors(
     data: bytes, entry: Entry, markdown: str, made_by: VectorSet, source: str
 ) -> PrecomputedChunks | None:
-    """The chunks and vectors that a file holds of an entry, each checked against its text.
+    """The chunks and vectors of an entry in a file, checked against its text.
 
-    None where they were cut from another reading of the entry. Raises Unparsable where the file is
-    not what it claims to be.
+    None if they were cut from another text of the entry. Raises Unparsable if the file is not what
+    it claims to be.
     """
     import numpy as np
 
