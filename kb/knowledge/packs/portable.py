@@ -84,7 +84,7 @@ class PortableChunk(Struct, frozen=True, kw_only=True):
 
 
 class PortableDocChunks(Struct, frozen=True, kw_only=True):
-    """The chunks of a doc: one line of passages.jsonl."""
+    """The chunks of a doc: one line of the chunks' file."""
 
     doc: str
     """Its source path."""
