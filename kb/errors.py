@@ -99,7 +99,7 @@ class ItemsFailed(KbError):
 class NotFound(KbError):
     """Nothing has this id, tag or path."""
 
-    template = "nothing here has the id {id}; `kb ls` lists what there is"
+    template = "nothing here has the id {id}; `kb ls` lists the docs"
     exit_code = 4
 
 
@@ -112,7 +112,7 @@ class NothingToLearn(NotFound):
 class NoBackup(NotFound):
     """No backup has this name, and none is at this path."""
 
-    template = "no backup is called {id}; `kb backup list` shows those there are"
+    template = "no backup is called {id}; `kb backup list` lists them"
 
 
 class NoSignal(NotFound):
@@ -124,7 +124,7 @@ class NoSignal(NotFound):
 class NoNote(NotFound):
     """The notebook has no such file."""
 
-    template = "the notebook has no note {id}; INDEX.md lists those there are"
+    template = "the notebook has no note {id}; INDEX.md lists its notes"
 
 
 class NoJob(NotFound):
@@ -144,9 +144,9 @@ class StoreMissing(StoreDamaged):
     """A home's store is not there, and what it named is; nothing is made in its place."""
 
     template = (
-        "{place}: the store is missing, and {detail} beside it, so this home was made before; "
-        "bring the file back, make a home of a backup (`kb backup list` shows them), or run "
-        "`kb check --rebuild` to take in again what raw/ holds"
+        "{place}: the store is missing, but {detail} beside it, so this home had one; "
+        "bring the file back, restore a backup (`kb backup list` shows them), or run "
+        "`kb check --rebuild` to add the files in raw/ again"
     )
 
 

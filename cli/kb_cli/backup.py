@@ -55,8 +55,8 @@ def create(
     if backup.problems:
         remark = "; no older backup was removed" if keep else ""
         raise ItemsFailed(
-            f"backed up, but for {many(len(backup.problems), 'file')} of the home{remark}; "
-            "`kb check` says what is amiss"
+            f"backed up without {many(len(backup.problems), 'file')} of the home{remark}; "
+            "`kb check` says what is wrong"
         )
 
 
@@ -93,7 +93,7 @@ def verify(ctx: click.Context, ident: str | None, as_json: bool) -> None:
     _tell(_lines(result.damaged))
     if not result.sound:
         unsound = sum(not verified.sound for verified in result.backups) + len(result.damaged)
-        raise BackupDamaged("not as it should be", place=many(unsound, "backup"))
+        raise BackupDamaged("damaged", place=many(unsound, "backup"))
 
 
 @command.command(name="restore")
@@ -113,14 +113,14 @@ def restore(ctx: click.Context, ident: str, to: str, as_json: bool) -> None:
         click.echo(clean(f"{restored.home}: {held}; use it by kb --home, or move it in place"))
     if not result.is_own:
         warn(
-            f"this user's kb did not make {restored.backup.name}, so what is restored of it counts "
+            f"this user's kb did not make {restored.backup.name}, so the restored home counts "
             f"only after `kb trust {restored.home}`"
         )
     _tell(_lines(restored.flaws))
     if restored.flaws:
         raise ItemsFailed(
-            f"restored as it was, which was not whole; kb --home {restored.home} check --repair "
-            "mends what it can"
+            f"restored, but the backup was not whole; kb --home {restored.home} check --repair "
+            "repairs what it can"
         )
 
 

@@ -71,12 +71,12 @@ def _ask_to_rebuild(home: Path, *, yes: bool) -> None:
     if yes:
         return
     what = (
-        f"{many(files, 'file')} of raw/ would be taken in, each as a private doc with the tag "
-        "`recovered`, without the place it had, and also what had been removed or replaced"
+        f"{many(files, 'file')} of raw/ would be added, each as a private doc with the tag "
+        "`recovered` and without its old place, even those that were removed or replaced"
     )
     confirm(
         "Make the store anew?",
-        unasked=f"{what}; a backup holds more (`kb backup list`); say --yes to do it",
+        unasked=f"{what}; a backup holds more (`kb backup list`); add --yes to do it",
         declined="nothing was changed",
         preface=clean(f"{what}. A backup holds more (`kb backup list`)."),
     )
@@ -84,7 +84,9 @@ def _ask_to_rebuild(home: Path, *, yes: bool) -> None:
 
 def _left(report: "CheckResult", *, repair: bool) -> str:
     left = sum(not finding.repaired for finding in report.findings) + report.findings_left_out
-    advice = "restore the home from a backup" if repair else "`kb check --repair` mends what it can"
+    advice = (
+        "restore the home from a backup" if repair else "`kb check --repair` repairs what it can"
+    )
     return f"{many(left, 'finding')}; {advice}"
 
 
@@ -100,11 +102,13 @@ def _tell(report: "CheckResult") -> None:
     if not report.findings:
         click.echo("all is well")
     elif report.sound:
-        click.echo(f"{many(len(report.findings), 'finding')}, all mended")
+        click.echo(f"{many(len(report.findings), 'finding')}, all repaired")
 
 
 def _line(finding: "CheckFinding") -> str:
-    return f"{finding.place}: {finding.problem} ({'mended' if finding.repaired else finding.mend})"
+    return (
+        f"{finding.place}: {finding.problem} ({'repaired' if finding.repaired else finding.mend})"
+    )
 
 
 def _tell_salvaged(done: "SalvageResult") -> None:

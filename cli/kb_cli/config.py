@@ -37,7 +37,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand is None:
         _list(ctx, as_json=as_json)
     elif as_json:
-        raise UsageError("--json goes behind the command: kb config list --json")
+        raise UsageError("put --json after the command: kb config list --json")
 
 
 @command.command(name="list")
@@ -85,7 +85,7 @@ def get(ctx: click.Context, key: str, as_json: bool) -> None:
     row = settings.setting(settings_layers(ctx), os.environ, key)
     if row.secret:
         place = "not set" if row.place is None else f"set by {row.place}"
-        raise HeldBack(f"{key} is a secret, which is never shown; it is {place}")
+        raise HeldBack(f"{key} is a secret, which kb never shows; it is {place}")
     if as_json:
         print_json(row)
     else:
@@ -136,7 +136,7 @@ def edit(ctx: click.Context, level: Level) -> None:
     file = settings.file_of(layers, level)
     words = editor_words(os.environ)
     if not words:
-        raise NoEditor(f"no editor is set: say VISUAL or EDITOR, or edit {file} yourself")
+        raise NoEditor(f"no editor is set; set VISUAL or EDITOR, or edit {file} yourself")
     before = settings.read_text(file)
     folder = Path(tempfile.mkdtemp(prefix="kb-config-"))
     draft = folder / file.name

@@ -30,7 +30,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         if health.well:
             click.echo("all is well")
     if health.findings:
-        raise NeedsAttention(f"{many(len(health.findings), 'finding')}; each says what mends it")
+        raise NeedsAttention(f"{many(len(health.findings), 'finding')}; each says how to fix it")
 
 
 def _health(ctx: click.Context) -> DoctorReport:

@@ -32,7 +32,7 @@ def editor_words(env: Mapping[str, str]) -> list[str]:
         try:
             words = shlex.split(env.get(name, ""))
         except ValueError as error:
-            raise NoEditor(f"{name} has a quote without its end: {env[name]}") from error
+            raise NoEditor(f"{name} has an unclosed quote: {env[name]}") from error
         if words:
             return words
     return []
@@ -46,7 +46,7 @@ def command_for(place: SourcePlace, env: Mapping[str, str]) -> list[str]:
     assert target is not None
     opener = "open" if sys.platform == "darwin" else "xdg-open"
     if shutil.which(opener, path=env.get("PATH")) is None:
-        raise NoEditor(f"nothing here opens {target}: set EDITOR for files, or install {opener}")
+        raise NoEditor(f"no program here opens {target}; set EDITOR for files, or install {opener}")
     return [opener, target]
 
 

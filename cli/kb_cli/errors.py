@@ -27,7 +27,7 @@ def exit_code_of(error: BaseException, *, verbose: bool) -> int:
             _say("the disk is full; what was committed is kept")
         case OSError() if error.errno == errno.EFBIG:
             named = error.filename or "a file that was written to"
-            _say(f"{named} may not grow any more: the size of files is limited (ulimit -f)")
+            _say(f"{named} cannot grow: the size of files is limited (ulimit -f)")
         case OSError():
             named = f"{error.filename}: " if error.filename else ""
             _say(f"{named}{error.strerror or error}")

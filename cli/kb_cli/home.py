@@ -134,8 +134,8 @@ def _settings_here(ctx: click.Context, home: Path) -> Settings:
     settings = settings_of(ctx, home)
     if server_named(ctx, settings):
         raise UsageError(
-            f"{ctx.command_path} works on a home at this machine, and a server is named; "
-            "say --home, --space or --server ''"
+            f"{ctx.command_path} works on a home of this machine, but a server is set; "
+            "give --home, --space or --server ''"
         )
     return settings
 

@@ -33,7 +33,7 @@ def command(ctx: click.Context, project: bool) -> None:
     Run again it brings newer entries, leaves alone what was edited, and changes nothing else.
     """
     if ctx.obj["space"] is not None or (project and ctx.obj["home"] is not None):
-        raise UsageError("--project says which home is made, in this folder; give no other")
+        raise UsageError("--project makes the home in this folder; leave out --home and --space")
     mine = user_space(ctx)
     home = init.project_home(here()) if project else mine
     was_there = init.is_made(home)

@@ -35,7 +35,7 @@ def command(ctx: click.Context, ident: str, again: str | None, limit: int, as_js
     With retry, have one that failed for good tried once more.
     """
     if (again is not None) != (ident == "retry"):
-        raise UsageError("say `kb job ID`, `kb job ls` or `kb job retry ID`")
+        raise UsageError("give `kb job ID`, `kb job ls` or `kb job retry ID`")
     client = server_of(ctx)
     if client is not None:
         rows = _asked_of_server(client, ident, again, limit)

@@ -145,7 +145,7 @@ def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, words, n=2, cutoff=0.6)
     names = dict.fromkeys(SUGGESTED.get(word, word) for word in (*starts, *near))
     meant = " or ".join(repr(known) for known in names)
-    return f"no command {name!r}" + (f"; did you mean {meant}?" if meant else "")
+    return f"there is no command {name!r}" + (f"; did you mean {meant}?" if meant else "")
 
 
 def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
@@ -201,10 +201,12 @@ def _check_server(ctx: click.Context) -> None:
     """Pass where a server can be asked for the command. Raises UsageError."""
     options, name = ctx.obj, ctx.invoked_subcommand
     if options["home"] is not None or options["space"] is not None:
-        raise click.UsageError("--server is another place than --home or --space; say one", ctx)
+        raise click.UsageError("--server excludes --home and --space; give only one", ctx)
     if name is not None and name not in ASKED_OF_SERVERS:
         able = ", ".join(sorted(ASKED_OF_SERVERS))
-        raise click.UsageError(f"kb {name} asks no server; these do: {able}", ctx)
+        raise click.UsageError(
+            f"kb {name} does not work with a server; these commands do: {able}", ctx
+        )
 
 
 def main() -> None:

@@ -30,9 +30,9 @@ _INTERRUPTED: Final = 130
 def command(ctx: click.Context, write: bool, user: str | None) -> None:
     """Answer an agent's program by MCP on standard input and output, until the input ends."""
     if write and user is not None:
-        raise UsageError("--write is for the person at the machine; leave out --user")
+        raise UsageError("only the person at the machine may use --write; leave out --user")
     if user is not None and not user.strip():
-        raise UsageError("--user wants a name")
+        raise UsageError("--user needs a name")
     from kb.serve.executor import CallExecutor
     from kb.serve.mcp import check_installed, make_server
     from kb.serve.stdio import StdioServer

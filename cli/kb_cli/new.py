@@ -65,4 +65,4 @@ def _take_in(app: "App", path: Path, *, wait: bool) -> None:
     for problem in report.problems:
         warn(f"{problem.source}: {problem.reason}")
     if report.failed:
-        raise ItemsFailed("the entry was written, and could not be taken in")
+        raise ItemsFailed("the entry was written but not indexed; `kb sync-all` tries again")

@@ -153,7 +153,7 @@ def push(ctx: click.Context, yes: bool, as_json: bool) -> None:
         what = clean(f"{remote} may have come with the project")
         confirm(
             f"{what}. Push the notes there?",
-            unasked=f"{what}; if you mean it, say --yes",
+            unasked=f"{what}; if that is right, add --yes",
             declined="nothing was pushed",
         )
     report = notes.push(app)
@@ -201,7 +201,7 @@ def tidy(ctx: click.Context, apply: bool, as_json: bool) -> None:
         print_tidy(report, applied=apply)
     count = findings_of(report)
     if count and not apply:
-        raise Untidy(f"{many(count, 'finding')}; `kb note tidy --apply` mends what it can")
+        raise Untidy(f"{many(count, 'finding')}; `kb note tidy --apply` fixes what it can")
 
 
 def _catch_up(app: "App") -> None:

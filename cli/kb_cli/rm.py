@@ -47,6 +47,6 @@ def _ask(docs: tuple[RemovableDoc, ...]) -> None:
     count = many(len(docs), "doc")
     confirm(
         f"Remove {count}?",
-        unasked=f"{count} would be removed; say --yes to do it",
+        unasked=f"{count} would be removed; add --yes to do it",
         declined="nothing was removed",
     )

@@ -85,7 +85,7 @@ def judge(report: "SyncResult") -> None:
     failed = [line for line in report.sources if line.outcome == "failed"]
     if held:
         what = many(len(held), "source")
-        raise HeldBack(f"{what} held back; --accept-deletions goes on where that is meant")
+        raise HeldBack(f"{what} held back; if the deletions are right, add --accept-deletions")
     if failed or report.failed:
         raise ItemsFailed(f"{_failures(len(failed), report.failed)} failed")
 

@@ -65,9 +65,9 @@ def _list(*, as_json: bool) -> None:
 def _trust(home: Path, *, ask: bool) -> None:
     link = trust.escaping_link(home)
     if link is not None:
-        raise HeldBack(f"this cannot be trusted: {link}")
+        raise HeldBack(f"kb cannot trust this folder: {link}")
     if not home.is_dir():
-        raise NotTrusted(id=f"{home} is no folder")
+        raise NotTrusted(id=f"{home} is not a folder")
     click.echo(clean(str(home)))
     settings = trust.settings_in(home)
     for line in what_it_says(home, settings):

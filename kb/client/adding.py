@@ -28,7 +28,7 @@ _TAKE_S: Final = 300.0
 # So long, and no longer, while others are before us.
 _BUSY_TRIES: Final = 60
 _BUSY_S: Final = 1.0
-_NOT_FINDABLE: Final = "taken in, but the work on it failed; the server's `kb job ls` says why"
+_NOT_FINDABLE: Final = "added, but indexing it failed; `kb job ls` on the server says why"
 
 
 class _PageAsked(Struct, frozen=True, kw_only=True):

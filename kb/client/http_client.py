@@ -76,12 +76,12 @@ def server_at(address: str, token: str, *, is_insecure: bool = False) -> Server:
     is_tls = parts.scheme == "https"
     plain = not (parts.query or parts.fragment or parts.username or parts.password)
     if parts.scheme not in ("http", "https") or not host or not plain or not address.isprintable():
-        raise UsageError("a server is named as http://HOST:PORT or https://HOST")
+        raise UsageError("a server's address looks like http://HOST:PORT or https://HOST")
     if token and not (token.isascii() and token.isprintable() and " " not in token):
-        raise UsageError("the token has characters that none has; look at KB_TOKEN")
+        raise UsageError("the token has characters that no token of kb has; check KB_TOKEN")
     if token and not is_tls and not is_insecure and not _is_loopback(host):
         raise UsageError(
-            f"the token would go to {host} for all on the way to read; use https, or set "
+            f"the token would travel to {host} unencrypted; use https, or set "
             "client.insecure to true"
         )
     return Server(
@@ -153,7 +153,7 @@ class ServerClient:
 
     def unreadable(self) -> ServerError:
         """That an answer is none that this kb knows."""
-        detail = "what it answered cannot be read; is it a kb server, of this version?"
+        detail = "its answer cannot be read; is it a kb server of this version?"
         return ServerError(detail, place=self.server.url)
 
     def answer(
@@ -246,8 +246,8 @@ class ServerClient:
 
     def _refused(self, response: http.client.HTTPResponse) -> Exception:
         if 300 <= response.status < 400:
-            detail = f"it points elsewhere ({response.status}), which is not followed"
-            return ServerError(f"{detail}; name the server where it is", place=self.server.url)
+            detail = f"it redirects ({response.status}), and kb does not follow"
+            return ServerError(f"{detail}; give the server's own address", place=self.server.url)
         data = b""
         if _media(response) == "application/problem+json":
             data = self._read(response, _PROBLEM_BYTES_MAX)
@@ -270,16 +270,16 @@ class ServerClient:
         match error:
             case _ if alarm.rang:
                 detail = (
-                    f"no whole answer within {round(total_s, 1):g} s; client.timeout_s can be more"
+                    f"no complete answer within {round(total_s, 1):g} s; raise client.timeout_s"
                 )
             case TimeoutError():
                 detail = "it does not answer in time"
             case ConnectionRefusedError() | socket.gaierror():
-                detail = "it cannot be reached; look whether `kb serve` runs there"
+                detail = "it cannot be reached; check that `kb serve` runs there"
             case ssl.SSLCertVerificationError():
-                detail = f"its certificate does not hold ({error.verify_message})"
+                detail = f"its certificate is not valid ({error.verify_message})"
             case http.client.HTTPException() | ValueError():
-                detail = "what it sent is not proper HTTP, or ends early"
+                detail = "its answer is not valid HTTP, or ends early"
             case _:
                 detail = f"the connection broke off ({getattr(error, 'strerror', None) or 'reset'})"
         return ServerError(detail, place=self.server.url)

@@ -46,12 +46,12 @@ _KINDS: Final[Mapping[str, type[KbError]]] = {
     "too_large": TooMuch,
     "busy": ServerBusy,
 }
-_OTHER_KB: Final = "it is of another version of kb, and cannot do this"
+_OTHER_KB: Final = "it runs another version of kb, which cannot do this"
 # What a person can do about it here.
 _SAID: Final[Mapping[str, str]] = {
     "no_such_route": _OTHER_KB,
     "method_not_allowed": _OTHER_KB,
-    "unauthorized": "it wants a token; set KB_TOKEN to one that it knows",
+    "unauthorized": "it needs a token; set KB_TOKEN to one of its tokens",
 }
 
 
@@ -65,7 +65,7 @@ def error_of(status: int, data: bytes, url: str) -> KbError:
     try:
         problem = msgspec.json.decode(data, type=_Problem)
     except (ValueError, RecursionError):
-        detail = f"it answered {status}, and not as kb does; is it a kb server?"
+        detail = f"it answered {status}, but not as kb does; is it a kb server?"
         return ServerError(detail, place=url)
     advice = _SAID.get(problem.code, problem.detail[:_DETAIL_CHARS_MAX])
     return _KINDS.get(problem.code, ServerError)(advice, place=url)

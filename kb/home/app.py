@@ -354,7 +354,7 @@ class App:
         if most >= asked_max:
             return None
         return (
-            f"passages of entries have at most {most} tokens, for the model reads no more; "
+            f"passages of entries have at most {most} tokens, because the model reads no more; "
             f"entry.tokens_max says {asked_max}"
         )
 

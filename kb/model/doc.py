@@ -40,7 +40,7 @@ def _private(owner: str) -> Audience:
 
 
 def audience_of(visibility: Visibility, owner: str) -> Audience:
-    """Who may see what has this visibility and owner, in one word."""
+    """The audience of a visibility and an owner, as one word."""
     match visibility:
         case "public":
             return _PUBLIC
@@ -80,12 +80,12 @@ class Doc(Struct, frozen=True, kw_only=True):
     """From 1, without gaps, per lsid."""
     title: str
     source: str
-    """Where it came from, as a person would name it: an absolute path, a URL, `-`."""
+    """Where it came from, as a person names it: an absolute path, a URL, `-`."""
     kind: Kind
     mime: str
     tags: tuple[str, ...]
     date: str | None
-    """What the source says of its own date, ISO 8601."""
+    """The date that the source gives itself, ISO 8601."""
     visibility: Visibility
     owner: str
     status: DocStatus
@@ -102,21 +102,21 @@ class Doc(Struct, frozen=True, kw_only=True):
     added_ms: int
     updated_ms: int
     front_lines: int = 0
-    """Lines of the source that stand before the markdown's first: its front matter."""
+    """How many lines of the source come before the markdown: its front matter."""
     tags_given: tuple[str, ...] = ()
-    """The tags that the caller named, besides those that the source names itself."""
+    """The tags that the caller gave, besides those in the source."""
     title_given: str | None = None
-    """The title that the caller named, so that a re-read does not take it back."""
+    """The title that the caller gave; reading the source again keeps it."""
     moved_to: Lsid | None = None
-    """Where its source is now, after a move. `lsid` stays: it is the same thing."""
+    """The place of its source after a move. `lsid` stays, because it is the same source."""
     charset: str | None = None
-    """The encoding that a server declared of the bytes, without which they may read otherwise."""
+    """The encoding that the server declared; without it the bytes may decode differently."""
     entry: EntryMeta | None = None
-    """What it says of itself as an entry; None where it is none."""
+    """Its metadata as an entry; None if it is not one."""
     pack: PackPart | None = None
-    """None where it is of no pack."""
+    """None if it belongs to no pack."""
     hidden_run: int = 0
-    """Of a tombstone: how many compactions had come to their end when it was hidden."""
+    """For a tombstone: how many compactions had finished when the doc was hidden."""
 
     @property
     def label(self) -> str:
@@ -125,23 +125,23 @@ class Doc(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> Lsid:
-        """The logical source id that its source has now."""
+        """The lsid of the place where its source is now."""
         return self.moved_to or self.lsid
 
     @property
     def is_private(self) -> bool:
-        """Whether it is for its owner alone: nothing that is handed on may hold it unasked."""
+        """Whether only its owner may see it; nothing that is passed on may contain it unasked."""
         return self.visibility == "private"
 
     @property
     def audience(self) -> Audience:
-        """Who may see it, in one word; whoever reads that audience reads the doc."""
+        """Who may see it, as one word; a scope that reads this audience reads the doc."""
         return audience_of(self.visibility, self.owner)
 
     def visible_to(self, scope: Scope) -> bool:
-        """The only door: may this scope know that the doc exists?
+        """Whether this scope may know that the doc exists; the only check.
 
-        Public docs are open to all, shared ones to any named user, private ones to their owner.
+        Everybody may see public docs, named users shared ones, and only their owner private ones.
         """
         if scope.operator or self.visibility == "public":
             return True

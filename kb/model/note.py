@@ -1,4 +1,4 @@
-"""Notes: what a person hands in for the notebook, and what became of it."""
+"""Notes that people add to the notebook, and the results."""
 
 from typing import Final, Literal
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from kb.model.ids import DocId, JobId
 
 NOTE_BYTES_MAX: Final = 1 << 20
-"""A text that has more is no note."""
+"""The most bytes that a note may have."""
 
 NoteStatus = Literal["queued", "processing", "done", "failed"]
 

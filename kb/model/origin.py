@@ -27,13 +27,13 @@ class Origin(Struct, frozen=True, kw_only=True):
     visibility: Visibility | None = None
     owner: str | None = None
     cursor: str = ""
-    """What the server said of the page last time: etag:, lastmod: or contenthash:."""
+    """The server's validator for the page: etag:, lastmod: or contenthash:."""
     added_ms: int
     tried_ms: int | None = None
     synced_ms: int | None = None
-    """When it was last brought level without a failure."""
+    """When it was last synced without a failure."""
     next_try_ms: int = 0
-    """Wall clock; after a failure it is not tried before."""
+    """Wall clock; after a failure kb tries it again no earlier."""
     failures: int = 0
     last_error: str | None = None
     gone_since_ms: int | None = None
@@ -44,5 +44,5 @@ class Origin(Struct, frozen=True, kw_only=True):
 
 
 def origin_id(kind: OriginKind, location: str, owner: str | None = None) -> str:
-    """The same for the same place and owner, so that adding it twice registers it once."""
+    """Equal for the same place and owner, so that adding it twice registers it once."""
     return "s" + sha256_hex(owned_lsid(owner, f"{kind}:{location}"))[:16]

@@ -1,4 +1,4 @@
-"""What is asked and what is answered."""
+"""Search requests and their results."""
 
 from typing import Annotated, Final, Literal
 

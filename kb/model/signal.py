@@ -17,7 +17,7 @@ class Signal(Struct, frozen=True, kw_only=True):
     """More details: a text, or a JSON object as text."""
     added_ms: int
     user: str | None
-    """Who left it, according to the runtime; None for an anonymous caller."""
+    """Who left it, by the runtime's account; None for an anonymous caller."""
     backup: str | None = None
     """Of a checkpoint: the name of its backup."""
     done_ms: int | None = None

@@ -1,4 +1,4 @@
-"""How far the work on docs has come, as whoever waits for it asks."""
+"""How far has the work on docs come? For callers that wait for it."""
 
 from typing import Annotated, Final, Literal
 

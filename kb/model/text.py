@@ -23,7 +23,7 @@ class Canonical(Struct, frozen=True, kw_only=True):
     date: str | None = None
     coverage: Coverage | None = None
     front_lines: int = 0
-    """Lines of the source that stand before the markdown's first: its front matter."""
+    """How many lines of the source come before the markdown: its front matter."""
     warnings: tuple[str, ...] = ()
 
 

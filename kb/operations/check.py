@@ -96,8 +96,8 @@ def files_to_rebuild(home: Path) -> int:
 
     paths = HomePaths(home)
     if paths.has_store:
-        raise UsageError("the home has a store; `kb check --repair` mends what can be mended")
+        raise UsageError("the home has a store; `kb check --repair` repairs it")
     files = sum(path.is_file() for path in paths.root.glob("raw/*/*"))
     if not files:
-        raise UsageError(f"nothing lies in {paths.root / 'raw'} that could be taken in again")
+        raise UsageError(f"{paths.root / 'raw'} has no files that could be added again")
     return files

@@ -27,9 +27,9 @@ def refused(error: ConfigError | HeldBack) -> DoctorReport:
 
     if isinstance(error, ConfigError):
         # Without its settings a home is not to be opened.
-        place, mend = "settings", "mend that line, and ask again"
+        place, mend = "settings", "correct that line, then run `kb doctor` again"
     else:
-        place, mend = "home", "until then nothing here opens it"
+        place, mend = "home", "until then kb does not open it"
     return DoctorReport(well=False, findings=(Advice(place=place, problem=str(error), mend=mend),))
 
 
@@ -63,7 +63,7 @@ def _of_notebook(app: "App") -> "Iterator[Advice]":
         if not advice:
             yield from push_advice(app.notebook.push_report())
     except (NotebookUnfit, StoreBusy) as error:
-        yield Advice(place="notebook", problem=str(error), mend="mend it, or name another folder")
+        yield Advice(place="notebook", problem=str(error), mend="repair it, or name another folder")
 
 
 def _nested(home: "Path") -> "Iterator[Advice]":
@@ -73,5 +73,5 @@ def _nested(home: "Path") -> "Iterator[Advice]":
     outer = enclosing_project(home)
     if outer is not None:
         problem = f"it lies in another project, whose docs are not searched here: {outer}"
-        mend = "say --home to search that one, or remove the one that is not wanted"
+        mend = "give --home to search that one, or remove the one that you do not need"
         yield Advice(place=str(home), problem=problem, mend=mend)

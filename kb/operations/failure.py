@@ -25,7 +25,7 @@ _FIELD: Final = re.compile(r"(?:at `\$\.?|field `)([^`\[\].]*)")
 # Causes and places are for the person at the machine: they may tell of what a caller may not see.
 _FIXED: Final[dict[ErrorCode, str]] = {
     "busy": "the store is in use; try again in a moment",
-    "damaged": "what is kept here cannot be read whole; ask for it to be checked",
+    "damaged": "the store is damaged; ask its owner to run `kb check`",
     "unavailable": "no answer can be given at the moment",
 }
 

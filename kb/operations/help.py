@@ -63,12 +63,12 @@ def run(spaces: "Spaces", request: HelpRequest, scope: Scope) -> HelpAnswer | Fa
     if request.action == "guidance":
         question = ": ".join(part for part in (request.topic, request.query) if part)
         if not question.strip():
-            return failed("invalid_input", "guidance wants a query or a topic - at `$.query`")
+            return failed("invalid_input", "guidance needs a query or a topic - at `$.query`")
         return HelpAnswer(**msgspec.structs.asdict(guide.guidance(question, scope)))
     if not spaces.takes_signals:
-        return failed("forbidden", "a token of a reader leaves no signals")
+        return failed("forbidden", "a token with the role reader cannot leave signals")
     if not (request.reason or "").strip():
-        return failed("invalid_input", f"{request.action} wants a reason - at `$.reason`")
+        return failed("invalid_input", f"{request.action} needs a reason - at `$.reason`")
     context = request.context or ""
     text = context if isinstance(context, str) else msgspec.json.encode(context).decode()
     if len(text) > CONTEXT_CHARS_MAX:

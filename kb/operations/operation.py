@@ -121,7 +121,7 @@ class Operation(Struct, frozen=True, kw_only=True):
         for kind in self.results:
             with contextlib.suppress(msgspec.ValidationError):
                 return msgspec.json.decode(answer, type=kind)
-        raise ValueError("no result of this operation")
+        raise ValueError("not a result of this operation")
 
 
 _Key = tuple[type[Struct], str]

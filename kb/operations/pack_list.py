@@ -42,7 +42,7 @@ class PackListRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self.edge_type and self.related_to is None:
             raise ValueError("field `edge_type` goes with `related_to`")
         if self.pack is None and (self.tags or self.kind or self.prefix or self.related_to):
-            raise ValueError("field `pack` must be said where docs are chosen")
+            raise ValueError("field `pack` is required to choose docs")
 
 
 class ListedPack(Struct, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ def publish_request(folder: str, target: str, *, skip_bad: bool = False) -> Publ
     """A request for places as they were typed; UsageError where the target is in the folder."""
     source, to = Path(os.path.realpath(folder)), Path(os.path.realpath(target))
     if to.is_relative_to(source):
-        raise UsageError("--to lies in the folder that is published; name another place")
+        raise UsageError("--to is inside the folder that you publish; name another place")
     return PublishRequest(folder=source, target=to, skip_bad=skip_bad)
 
 

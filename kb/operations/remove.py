@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class NoSuchTag(NotFound):
     """No doc has this tag."""
 
-    template = "no doc has the tag {id}; `kb ls` lists what there is"
+    template = "no doc has the tag {id}; `kb ls` lists the docs"
 
 
 class RemovableDoc(Struct, frozen=True, kw_only=True):

@@ -157,7 +157,7 @@ def set_value(
         raise unknown_setting(key)
     if key in _SECRETS:
         raise UsageError(
-            f"{key} is not for the command line, which other users can see; "
+            f"{key} does not belong on the command line, which other users can see; "
             "set KB_TOKEN, or use `kb config edit`"
         )
     value = parse_value(raw)
@@ -226,7 +226,7 @@ def write_text(file: Path, text: str, *, before: str) -> None:
             os.fchmod(opened.fileno(), mode)
             os.fsync(opened.fileno())
         if read_text(file) != before:
-            raise UsageError(f"{file} changed meanwhile; nothing was written, try again")
+            raise UsageError(f"{file} changed meanwhile, so nothing was written; try again")
         os.replace(beside, target)
     finally:
         beside.unlink(missing_ok=True)

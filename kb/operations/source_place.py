@@ -73,7 +73,7 @@ def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> SourcePlace:
 def _file(doc: Doc, ident: str, freshness: Freshness) -> str:
     file = compared_file(doc)
     if file is None or not file.startswith("/"):
-        raise NoSource("it was read from no file and no page", id=ident)
+        raise NoSource("it has no file and no page", id=ident)
     if freshness == "gone":
         raise NoSource(f"{file} is gone", id=ident)
     return file

@@ -30,7 +30,7 @@ _WATCHED: Final = (*FOLDERS, "entries")
 class NothingToWatch(NotFound):
     """No folder is registered, or none of them is there."""
 
-    template = "no registered folder is there to watch; kb add FOLDER registers one"
+    template = "there is no registered folder to watch; `kb add FOLDER` registers one"
 
 
 class WatchListener(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ class DenseBackend(Struct, frozen=True, kw_only=True):
     embedder: Embedder
     index: DenseIndex
     warning: str | None = None
-    """Why it may not be the model that is wanted."""
+    """Why it may not be the model that the settings name."""
 
 
 def _embed_query(embedder: Embedder, text: str) -> "FloatVector":

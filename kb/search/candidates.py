@@ -43,7 +43,10 @@ class ChunkVectors(Protocol):
 
 
 class CandidateFilter:
-    """Admits the chunks whose doc may appear, by the store, which an index may be behind of."""
+    """Admits the chunks whose doc may appear.
+
+    It reads the store, because an index may be behind.
+    """
 
     def __init__(
         self, txn: ReadTxn, request: SearchRequest, scope: Scope, learn: LearnCalls
@@ -108,9 +111,9 @@ class OtherSourcesFilter(CandidateFilter):
 
 
 def gather(fetch: FetchHits, post_filter: ChunkFilter | None, count: int) -> IndexHits:
-    """Fetch more hits of a leg until `wanted` are admitted or it has no more; keeps their order.
+    """Fetch more hits of a leg until `count` are admitted or it has no more; keeps their order.
 
-    Without a filter the first `wanted` hits are taken as they are: the leg has filtered them.
+    Without a filter the first `count` hits are taken as they are: the leg has filtered them.
     """
     if post_filter is None:
         return fetch(count)

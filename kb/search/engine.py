@@ -51,9 +51,9 @@ class SimilaritySeed(Struct, frozen=True, kw_only=True):
 
     ident: str
     place: Lsid
-    """Of its source, whose chunks are never hits."""
+    """The number of its source, whose chunks are never hits."""
     fingerprint: str = ""
-    """Of the model that made the vector."""
+    """The fingerprint of the model that made the vector."""
     vector: "FloatVector | None" = None
     """(dim,) float32 of length 1; None without one, and then the warnings say why."""
     warnings: tuple[str, ...]

@@ -52,7 +52,7 @@ class CallExecutor:
         until then. Raises KbError where too many wait already.
         """
         if self.is_full:
-            raise KbError("too many calls wait for an answer; try again in a moment")
+            raise KbError("too many calls are waiting; try again in a moment")
         call = self._pool.submit(work)
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)

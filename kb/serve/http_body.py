@@ -64,7 +64,7 @@ class Bodies:
         body = bytearray()
         await self._small(receive, body)
         if bytes(body).strip() not in (b"", b"{}"):
-            raise Refusal(422, "invalid_input", "nothing is said in the body of this")
+            raise Refusal(422, "invalid_input", "this request takes no body")
 
     @contextlib.asynccontextmanager
     async def file(self, header: Header, receive: Receive) -> AsyncIterator[IO[bytes]]:
@@ -110,7 +110,7 @@ class Bodies:
         if len(self._files) >= _FILES_MAX:
             slow = next((file for file in self._files if file.gives_way(now_s)), None)
             if slow is None:
-                detail = "too many files are handed in at once; try again"
+                detail = "too many uploads at once; try again"
                 raise Refusal(503, "busy", detail, headers=(RETRY_AFTER, _CLOSE))
             self._files.remove(slow)
             slow.deadline.reschedule(now_s)
@@ -166,7 +166,7 @@ def _check_type(header: Header, media_type: str) -> None:
         detail = f"the body must be {media_type}"
         raise Refusal(415, "unsupported_media", detail, headers=(_CLOSE,))
     if header("content-encoding"):
-        detail = "the body must not be packed"
+        detail = "the body must not be compressed"
         raise Refusal(415, "unsupported_media", detail, headers=(_CLOSE,))
 
 

@@ -22,7 +22,7 @@ from kb.store import docs
 
 _PATH_CHARS_MAX: Final = 4_096
 _SOURCES: Final = 5
-_NOT_PLACED: Final = "the note could not be placed; ask for the job to be looked at"
+_NOT_PLACED: Final = "the note could not be placed; ask the operator to look at the job"
 
 
 class ContentInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,7 +64,7 @@ class ContentQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         """Raise ValueError where not one of the two is asked for."""
         if (self.path is None) == (self.query is None):
-            raise ValueError("field `path` or else `query` is wanted")
+            raise ValueError("give either field `path` or field `query`")
 
 
 class Content(Struct, frozen=True, kw_only=True):

@@ -99,7 +99,7 @@ def queue_state(txn: ReadTxn) -> QueueState:
 def _events(served: Served, request: EventsQuery, caller: Caller) -> Reply:
     role: Role = "writer" if request.job else "reader" if request.doc else "admin"
     if not role_allows(caller.role, role):
-        raise Refusal(403, "forbidden", f"this wants a token of a {role}")
+        raise Refusal(403, "forbidden", f"this needs a token with the role {role}")
     with served.app.store.read() as txn:
         for ident in request.doc:
             resolve_doc(txn, ident, caller.scope)

@@ -173,7 +173,7 @@ class Gate:
         caller = anybody or self._caller(request)
         route, ids = self._route(request)
         if route.role is not None and not role_allows(caller.role, route.role):
-            raise Refusal(403, "forbidden", f"this wants a token of a {route.role}")
+            raise Refusal(403, "forbidden", f"this needs a token with the role {route.role}")
         takes_file = route.method == "POST" and route.takes == "file"
         bytes_max = self._settings.upload_bytes_max if takes_file else self._settings.body_bytes_max
         check_length(request.header, bytes_max)
@@ -228,7 +228,9 @@ class Gate:
     def _check_origin(self, request: _Request) -> None:
         hosts = request.headers.get("host", ())
         if len(hosts) != 1 or not self._options.serves(hosts[0]):
-            detail = "this host is not served here; the setting serve.hosts names those that are"
+            detail = (
+                "this host is not served here; the setting serve.hosts lists the hosts that are"
+            )
             raise Refusal(421, "foreign_host", detail)
         origin = request.header("origin")
         is_known = origin in self._settings.origins
@@ -239,7 +241,7 @@ class Gate:
             is_link = request.header("sec-fetch-dest") == "document"
             is_foreign_page = not (is_link and request.path == PAGE)
         if is_foreign_page and not is_known:
-            raise Refusal(403, "foreign_origin", "pages of other sites may not ask here")
+            raise Refusal(403, "foreign_origin", "pages of other sites may not send requests here")
 
     def _preflight(self, request: _Request) -> Reply | None:
         """What a browser wants to know before it asks for a page of another site."""
@@ -286,7 +288,7 @@ class Gate:
         )
         if token is None:
             challenge = ("www-authenticate", 'Bearer realm="kb"')
-            detail = "this wants a token: `kb token own` prints yours, `kb token add` makes others"
+            detail = "this needs a token: `kb token own` prints yours, `kb token add` makes others"
             raise Refusal(401, "unauthorized", detail, headers=(challenge,))
         request.user = token.user
         scope = Scope(user=token.user)
@@ -330,8 +332,17 @@ class Gate:
             others.append(route.method)
         if others:
             allow = ("allow", ", ".join([*others, *(["HEAD"] if "GET" in others else [])]))
-            raise Refusal(405, "method_not_allowed", "not by this method", headers=(allow,))
-        raise Refusal(404, "no_such_route", "there is nothing here; /openapi.json says what is")
+            raise Refusal(
+                405,
+                "method_not_allowed",
+                "this address does not take this method",
+                headers=(allow,),
+            )
+        raise Refusal(
+            404,
+            "no_such_route",
+            "there is nothing at this address; /openapi.json lists what there is",
+        )
 
 
 def _finished(request: _Request, reply: Reply) -> Reply:
@@ -358,8 +369,8 @@ def _read(scope: Mapping[str, Any], request_id: str) -> _Request:
 
 
 def _too_busy() -> Refusal:
-    return Refusal(503, "busy", "too many ask at once; try again", headers=(RETRY_AFTER,))
+    return Refusal(503, "busy", "too many requests at once; try again", headers=(RETRY_AFTER,))
 
 
 def _unavailable() -> Refusal:
-    return Refusal(503, "unavailable", "no answer can be given now", headers=(RETRY_AFTER,))
+    return Refusal(503, "unavailable", "the server cannot answer now", headers=(RETRY_AFTER,))

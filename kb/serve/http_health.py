@@ -9,7 +9,7 @@ from kb.errors import KbError, StoreBusy, StoreDamaged, StoreFull
 from kb.serve.http_reply import RETRY_AFTER, Refusal, Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served
 
-_NOT_READY: Final = "not ready: {}; the workers try again, and the log of the server says more"
+_NOT_READY: Final = "not ready: {}; the workers try again, and the server's log says more"
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 

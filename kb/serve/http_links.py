@@ -49,7 +49,7 @@ def link_routes() -> tuple[Route, ...]:
 def _opened(served: Served, request: OpenInput, _: Caller) -> Reply:
     cookie = served.sessions.opened(request.link)
     if cookie is None:
-        detail = "this link was used or is too old; `kb token link` prints another"
+        detail = "this link was used already or is too old; `kb token link` prints another"
         raise Refusal(404, "link_used", detail)
     header = f"{served.cookie}={cookie}; Path=/; HttpOnly; SameSite=Strict"
     headers = (("location", PAGE), ("set-cookie", header), *PAGE_HEADERS)
@@ -58,5 +58,5 @@ def _opened(served: Served, request: OpenInput, _: Caller) -> Reply:
 
 def _link(served: Served, _: Any, caller: Caller) -> Reply:
     if not caller.scope.operator:
-        raise Refusal(403, "forbidden", "a link is for the person at the machine")
+        raise Refusal(403, "forbidden", "only the person at the machine may make a link")
     return json_of(PageLink(path=f"/open/{served.sessions.link()}"))

@@ -60,7 +60,7 @@ class TimedProtocol(H11Protocol):
                 return
             self.app_state = {**self.app_state, OWN: True}
         if len(self.connections) > self._deadlines.connections_max:
-            self._turn_away(503, "busy", "too many are connected; try again")
+            self._turn_away(503, "busy", "there are too many connections; try again")
         else:
             self._watch_head()
 
@@ -104,7 +104,7 @@ class TimedProtocol(H11Protocol):
         if hint == 431:
             self._turn_away(431, "headers_too_large", "the headers are too long")
         else:
-            self._turn_away(hint if hint in _HINTED else 400, "malformed", "this is no HTTP")
+            self._turn_away(hint if hint in _HINTED else 400, "malformed", "this is not HTTP")
 
     def _is_waiting(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

@@ -58,7 +58,9 @@ class Served(Struct, frozen=True, kw_only=True):
         mine = self.every if caller.scope.operator else self.spaces
         readable = mine if space == "all" else mine.only(space)
         if readable is None:
-            detail = f"you read no {space} space here; without `space` all that you read is meant"
+            detail = (
+                f"you can read no {space} space here; leave out `space` to read all that you can"
+            )
             raise Refusal(400, "no_such_space", detail, field="space")
         return readable
 
@@ -204,12 +206,14 @@ def _from_query(
     allowed = (set(properties_of(record)) - renamed) | set(fields)
     for name, values in query.items():
         if name not in allowed or name in ids:
-            raise Refusal(422, "invalid_input", f"no parameter {name[:64]!r} here", field=name[:64])
+            raise Refusal(
+                422, "invalid_input", f"there is no parameter {name[:64]!r} here", field=name[:64]
+            )
         field = fields.get(name, name)
         if field in many_of(record):
             parameters[field] = values
         elif len(values) > 1:
-            raise Refusal(422, "invalid_input", f"{name} is said more than once", field=name)
+            raise Refusal(422, "invalid_input", f"{name} is given more than once", field=name)
         else:
             parameters[field] = values[0]
     try:

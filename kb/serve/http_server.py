@@ -95,7 +95,7 @@ def bound(settings: ServeSettings, *, has_tokens: bool) -> tuple[socket.socket, 
         is_loopback = ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback
         if not is_loopback and not has_tokens:
             raise UsageError(
-                f"{host} is reached from other machines, and there is no token; "
+                f"other machines can reach {host}, and there is no token; "
                 "`kb token add NAME` makes one"
             )
         with contextlib.ExitStack() as held:

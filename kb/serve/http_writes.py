@@ -62,12 +62,12 @@ class FileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         """Raise ValueError for a name that no single file could have."""
         if self.place and (self.name is None or not self.place.isprintable()):
-            raise ValueError("field `place`: one line, beside a name, is wanted")
+            raise ValueError("field `place` takes one line, and only together with `name`")
         if self.name is None:
             return
         is_long = len(self.name.encode()) > _NAME_BYTES_MAX
         if is_long or _UNFIT.search(self.name) or self.name in (".", ".."):
-            raise ValueError("field `name`: the plain name of a file is wanted")
+            raise ValueError("field `name` takes the plain name of a file")
 
 
 class DocQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -169,7 +169,7 @@ def _remove(served: Served, request: DocQuery, caller: Caller) -> Reply:
     with served.app.store.read() as txn:
         doc = resolve_doc(txn, request.id, scope)
     if doc.owner != scope.user and not role_allows(caller.role, "admin"):
-        raise Refusal(403, "forbidden", "this is somebody else's doc")
+        raise Refusal(403, "forbidden", "this doc belongs to somebody else")
     return json_of(Removed(removed=tuple(tombstone(served.app.store, [doc.doc_id]))))
 
 

@@ -33,7 +33,9 @@ def own_socket(path: Path) -> Iterator[socket.socket | None]:
     has it. What a killed server left is replaced.
     """
     if len(os.fsencode(path)) > _PATH_BYTES_MAX:
-        logger.warning("the home's path is too long for a socket in it; kb search does without")
+        logger.warning(
+            "the home's path is too long for a socket in it; kb search works without one"
+        )
         yield None
         return
     with contextlib.ExitStack() as held:
@@ -43,7 +45,7 @@ def own_socket(path: Path) -> Iterator[socket.socket | None]:
             listener = None
         except OSError as error:
             logger.warning(
-                "no socket in the home (%s); kb search does without", type(error).__name__
+                "no socket in the home (%s); kb search works without one", type(error).__name__
             )
             listener = None
         yield listener

@@ -193,7 +193,7 @@ def _taken_in(
         done = adder.add([source], stdin_fd=file.fileno())
     if not done.docs:
         reasons = (problem.reason for problem in done.problems)
-        raise adder.error or EmptySource(next(reasons, "nothing was taken in"), source=source)
+        raise adder.error or EmptySource(next(reasons, "nothing was added"), source=source)
     (doc,) = done.docs
     return AddOutput(
         doc_id=doc.doc_id,

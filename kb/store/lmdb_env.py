@@ -251,7 +251,7 @@ def _open_lmdb(folder: Path, *, read_only: bool, locked: bool) -> "lmdb.Environm
             )
         except (lmdb.MemoryError, MemoryError) as error:
             last = error
-    raise StoreFull(f"no address space for the map ({last})", place=folder)
+    raise StoreFull(f"no address space to map the store ({last})", place=folder)
 
 
 @contextmanager

@@ -80,7 +80,7 @@ class Store:
             return
         check_not_newer(stored_format, self._place)
         if stored_format or has_docs:
-            raise StoreDamaged("its format is not known", place=self._place)
+            raise StoreDamaged("its format is unknown", place=self._place)
         if not self.read_only:
             with self.write() as txn:
                 set_word(txn, "format", FORMAT)

@@ -41,9 +41,11 @@ def add(
     secret = _PREFIX + base64.urlsafe_b64encode(random_bytes(_SECRET_BYTES)).decode().rstrip("=")
     with store.write() as txn:
         if TOKENS.get(txn, name.encode()) is not None:
-            raise UsageError(f"there is a token {name} already; `kb token rm {name}` removes it")
+            raise UsageError(f"the token {name} already exists; `kb token rm {name}` removes it")
         if len(list_tokens(txn)) >= TOKENS_MAX:
-            raise UsageError(f"there are {TOKENS_MAX} tokens already; `kb token rm` removes one")
+            raise UsageError(
+                f"there are {TOKENS_MAX} tokens, which is the limit; `kb token rm` removes one"
+            )
         token = Token(
             name=name,
             user=user,

@@ -102,7 +102,7 @@ def test_sentences_without_support_are_marked(
     assert ran.code == 0
     marked = " ".join(f"{sentence} [unsupported]" for sentence in bad)
     assert ran.out.splitlines()[0] == f"{good} {marked}"
-    assert "the answer cites what is no source: [9]" in ran.err
+    assert "the answer cites numbers that no source has: [9]" in ran.err
     said = asked(home, server, "--json").json
     assert [one["supported"] for one in said["sentences"]] == [True, False, False, False]
 
@@ -187,7 +187,7 @@ def test_where_the_model_fails_there_are_extracts(home: Home, server: LlmServer,
     assert (said["kind"], said["found"]) == ("extracts", True)
     assert "Green tea is brewed at 70 degrees for two minutes." in said["answer"]
     (warning,) = said["warnings"]
-    assert warning.startswith("these are extracts, for the language model gave no answer: ")
+    assert warning.startswith("these are extracts, because the language model gave no answer: ")
 
 
 def test_without_a_model_the_sources_are_quoted(home: Home, server: LlmServer) -> None:

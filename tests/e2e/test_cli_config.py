@@ -136,7 +136,10 @@ def test_a_change_keeps_comments_order_mode_and_links(kb: Kb, config: Path) -> N
         (("search.rrf_k", "many"), "search.rrf_k: Expected `int`, got `str`"),
         (("search.rrf_k", "0"), "search.rrf_k: Expected `int` >= 1"),
         (("chunk.tokens_max", "64"), "chunk: overlap_tokens is over a quarter of tokens_max"),
-        (("kb.topic.style.index", "true"), "kb.topic.style.subjects: say the folder"),
+        (
+            ("kb.topic.style.index", "true"),
+            "kb.topic.style.subjects is missing; set it to the folder",
+        ),
     ],
 )
 def test_what_kb_would_refuse_is_not_written(

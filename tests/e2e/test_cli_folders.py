@@ -58,7 +58,7 @@ def test_extensions(home: Home, folder: Path) -> None:
     only = home.run("add", "-r", folder, "--ext", ".org, txt", "--json", "--dry-run").json
     assert names(only, folder) == {"b.org", "c.ORG"}
     assert {p["reason"] for p in only["problems"]} == {
-        "extension .md is not asked for",
+        "extension .md is left out; see --ext",
         "no extension; see --ext",
     }
     every = home.run("add", "-r", folder, "--ext", "*", "--json").json

@@ -74,7 +74,7 @@ def test_learn_says_by_its_code_how_it_went(project: Project) -> None:
     assert "'nope/*'" in nothing.err
     binary = project.kb("learn", "skills", "logo")
     assert (binary.code, binary.out) == (3, "")
-    assert "kb: logo: skipped, for it is binary" in binary.err
+    assert "kb: logo: skipped, because it is binary" in binary.err
     swept = project.kb("learn", "skills", "*")
     assert (swept.code, swept.out) == (0, '<subject "ast-grep">\n# ast-grep\n</subject>\n')
     assert "kb: logo: skipped" in swept.err
@@ -133,7 +133,7 @@ def test_prompt_is_empty_where_there_is_nothing(project: Project) -> None:
     ("wish", "said"),
     [
         ("nope/*", "there are: project (How we work), skills"),
-        ("project", "is not TOPIC/GLOB"),
+        ("project", "is not of the form TOPIC/GLOB"),
     ],
 )
 def test_a_wish_that_is_none_is_a_usage_error(project: Project, wish: str, said: str) -> None:

@@ -70,7 +70,7 @@ def test_a_lost_store_is_not_taken_for_a_new_home(rig: Rig, lose: Callable[[Path
     for command in (*COMMANDS, ("add", "-r", rig.sources)):
         said = rig.call(*command)
         assert said.code == 5, (command, said)
-        assert "the store is missing, and raw/ and md/ and backups/ lie beside it" in said.err
+        assert "the store is missing, but raw/ and md/ and backups/ lie beside it" in said.err
         assert "kb check --rebuild" in said.err
     assert rig.content_files() == before
     assert sorted(path.name for path in (rig.home / "backups").iterdir()) == backups
@@ -88,7 +88,7 @@ def test_each_of_what_a_store_names_tells_of_it(tmp_path: Path, kept: str) -> No
     assert rig.call("ls").code == 0
     (rig.home / kept / "something").mkdir()
     said = rig.call("ls")
-    assert (said.code, f"and {kept}/ lies beside it" in said.err) == (5, True)
+    assert (said.code, f"but {kept}/ lies beside it" in said.err) == (5, True)
 
 
 def test_a_home_is_not_missed_before_it_is_made(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_rebuild_takes_in_what_raw_holds(rig: Rig, lose: Callable[[Path], None
     lose(rig.home)
     held = rig.call("check", "--rebuild")
     assert held.code == 6
-    assert "4 files of raw/ would be taken in" in held.err
+    assert "4 files of raw/ would be added" in held.err
     assert rig.call("ls").code == 5
     done = rig.call("check", "--rebuild", "--yes", "--json")
     assert (done.code, done.json["salvaged"]["recovered"]) == (0, 4), done

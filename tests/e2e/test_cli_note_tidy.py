@@ -52,7 +52,7 @@ def test_a_notebook_is_put_in_order(rig: Rig) -> None:
         "  --apply keeps boats/keel.md, and adds to it 1 of its parts",
         "  + It has a phoenix.",
     ]
-    assert "1 finding; `kb note tidy --apply` mends what it can" in dry.err
+    assert "1 finding; `kb note tidy --apply` fixes what it can" in dry.err
     assert git(root, "rev-parse", "HEAD") == before
     done = rig.call("note", "tidy", "--apply", "--json")
     assert done.code == 0, done

@@ -75,7 +75,7 @@ def test_visual_goes_before_editor_and_is_run(home: Home, tmp_path: Path) -> Non
     [
         ("false", "kb: false ended with exit code 1\n"),
         ("no-such-program", "kb: no-such-program cannot be run (No such file or directory); "),
-        ("'vim", "kb: EDITOR has a quote without its end: 'vim\n"),
+        ("'vim", "kb: EDITOR has an unclosed quote: 'vim\n"),
     ],
 )
 def test_an_editor_that_fails_is_named(home: Home, editor: str, message: str) -> None:
@@ -93,7 +93,7 @@ def test_without_an_editor_the_desktop_opens_the_file(home: Home, tmp_path: Path
     none = opened(home, ident, PATH=str(tmp_path / "bin"))
     assert none.code == 1
     assert none.err == (
-        f"kb: nothing here opens {file}: set EDITOR for files, or install xdg-open\n"
+        f"kb: no program here opens {file}; set EDITOR for files, or install xdg-open\n"
     )
     script(tmp_path / "bin" / "xdg-open", "exit 0")
     ran = opened(home, ident, "--print", PATH=str(tmp_path / "bin"))
@@ -140,7 +140,7 @@ def test_a_source_that_is_gone_is_named_and_what_is_kept_is_offered(home: Home) 
     piped = home.ids()["-"]
     ran = opened(home, piped, EDITOR="vim")
     assert ran.code == 4
-    assert ran.err.startswith("kb: it was read from no file and no page; ")
+    assert ran.err.startswith("kb: it has no file and no page; ")
 
 
 def test_a_file_that_changed_is_opened_with_a_warning(home: Home) -> None:

@@ -124,7 +124,7 @@ def test_a_changed_file_is_kept_until_theirs_is_wanted(
     report = reader.sync()
     assert reader.counts(report) == {"unchanged": 2, "kept": 1}
     assert line_of(report, "boats")["reason"] == (
-        "changed here since 1.0.0, and 2.0.0 is there; --theirs puts that aside"
+        "changed here since 1.0.0, and 2.0.0 is there; --theirs moves that aside"
     )
     assert "zebra" in path.read_text()
     assert reader.counts(reader.said("pull", "boats")) == {"kept": 1}
@@ -200,7 +200,7 @@ def test_without_a_network_the_home_goes_on(tmp_path: Path, publisher: Publisher
         reader.follow("team", publisher.served_by(server))
         reader.sync()
     ran = reader.run("sync-knowledge")
-    assert (ran.code, "what is here can be used as before" in ran.err) == (1, True)
+    assert (ran.code, "the entries that are here stay as they are" in ran.err) == (1, True)
     assert "the server cannot be reached" in ran.err
     assert reader.hits("boats") == ["boats"]
 

@@ -34,6 +34,6 @@ def test_notes_are_placed_once_there_is_space(tmp_path: Path) -> None:
         until(lambda: server.get("/health/ready").status == 200)
         code, err = server.stop()
     assert code == 0
-    assert "a worker cannot go on" in err
-    assert "the workers go on" in err
+    assert "a worker failed" in err
+    assert "the workers work again" in err
     assert home.run("check").code == 0

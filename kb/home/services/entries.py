@@ -103,12 +103,12 @@ def write_new(store: Store, folder: Path, entry: Entry) -> Path:
     path = Path(os.path.realpath(folder)) / f"{zettel_id}.md"
     holder = holder_of(store, zettel_id)
     if holder is not None:
-        raise UsageError(f"{holder} is the entry {zettel_id} already; choose another --id")
+        raise UsageError(f"{holder} already has the id {zettel_id}; choose another --id")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError as error:
-        raise UsageError(f"{path} is there already; choose another --id") from error
+        raise UsageError(f"{path} already exists; choose another --id") from error
     except OSError as error:
         raise ReadOnlyHome(error.strerror or "", place=path) from error
     try:
@@ -140,7 +140,7 @@ def _member(path: Path, text: str, members: dict[Lsid, CollectionMember]) -> Col
     if first is None:
         return member
     owner = display_name(first.path)
-    return _text(path, f"line {id_line(text)}: {entry.meta.zettel_id} is the id of {owner} already")
+    return _text(path, f"line {id_line(text)}: {owner} already has the id {entry.meta.zettel_id}")
 
 
 def of_entry(path: Path, entry: Entry, ready: PrecomputedChunks | None = None) -> CollectionMember:
@@ -153,7 +153,7 @@ def of_entry(path: Path, entry: Entry, ready: PrecomputedChunks | None = None) -
 
 
 def _text(path: Path, wrong: str | None = None) -> CollectionMember:
-    remark = f"{wrong}; taken in as text until that is mended" if wrong else None
+    remark = f"{wrong}; kb reads it as plain text until that is fixed" if wrong else None
     return CollectionMember(
         lsid=file_lsid(path), kind="file", path=path, ingest_options=IngestOptions(), remark=remark
     )

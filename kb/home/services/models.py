@@ -159,8 +159,8 @@ class HomeModels:
         embedder = self._made(spec.choice)
         if embedder.fingerprint != spec.fingerprint:
             raise ModelMissing(
-                f"the passages were embedded by {spec.fingerprint}, and {_name(spec.choice)} is "
-                f"{embedder.fingerprint} now; bring the old one back, or `kb embedder set` this one"
+                f"the passages were embedded by {spec.fingerprint}, but {_name(spec.choice)} is "
+                f"{embedder.fingerprint} now; put the old model back, or run `kb embedder set`"
             )
         return embedder
 
@@ -172,7 +172,7 @@ class HomeModels:
         if choice in (stored.settings, *(retained.choice for retained in stored.retained)):
             return None
         return (
-            f"the settings ask for the model {_name(choice)}, and this home is embedded by "
+            f"the settings ask for the model {_name(choice)}, but this home is embedded by "
             f"{_name(stored.active.choice)}; `kb embedder set` changes it"
         )
 

@@ -63,7 +63,7 @@ def folder_of(paths: HomePaths, settings: NotebookSettings) -> Path:
     is_bound = paths.root.name == PROJECT_FOLDER and not os.path.isabs(named)
     if is_bound and Path(os.path.realpath(paths.root)) not in real.parents:
         detail = (
-            f"it leads out of the project, to {real}; if that is right, have your own settings say "
+            f"it leads out of the project, to {real}; if that is right, set your own settings "
             "so (notebook.path)"
         )
         raise NotebookUnfit(detail, place=paths.root / named)

@@ -82,14 +82,14 @@ class HomePacks:
         is_url = location.startswith(("https://", "http://"))
         if not is_url and not location.endswith(ARCHIVE_SUFFIX):
             if trust is not None:
-                raise UsageError("--trust is for an archive: a folder is not signed")
+                raise UsageError("--trust works only with an archive: a folder has no signature")
             return register.pack_at(location)
         if trust is not None:
             _require_key(trust)
         archive = read_archive(self._bytes(location, is_url=is_url), location)
         if trust is not None and archive.key != trust:
             whose = f"signed by {archive.key}" if archive.key else "not signed"
-            raise Refused(f"it is {whose}, and --trust asks for {trust}", source=location)
+            raise Refused(f"it is {whose}, but --trust asks for {trust}", source=location)
         is_trusted = bool(archive.key) and archive.key in (*self._trusted, trust)
         return Signed(archive=archive, is_trusted=is_trusted)
 
@@ -204,7 +204,7 @@ def _require_key(trust: str) -> None:
     try:
         key_bytes(trust)
     except ValueError as error:
-        raise UsageError(f"--trust is no public key: {error}; see `kb pack keygen`") from error
+        raise UsageError(f"--trust is not a public key: {error}; see `kb pack keygen`") from error
 
 
 def _is_whole(folder: Path, files: Mapping[str, bytes]) -> bool:

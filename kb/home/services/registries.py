@@ -280,7 +280,9 @@ class Taking:
         names = (index_entry.zettel_id, index_entry.version)
         is_its = isinstance(entry, Entry) and (entry.meta.zettel_id, entry.meta.version) == names
         if not isinstance(entry, Entry) or not is_its:
-            raise Unparsable("it is not the entry that the index names", source=index_entry.path)
+            raise Unparsable(
+                "it is not the entry that the registry's index names", source=index_entry.path
+            )
         ready = None
         vectors = index_entry.vectors.get(self._made_by.key)
         if vectors is not None:
@@ -324,7 +326,7 @@ class Taking:
                 self.ready += fetched.ready is not None
                 lines.append(line_of(fetched.task, aside=aside))
             else:
-                failure = SourceError(wrong.get(name, "it was not taken in"), source=name)
+                failure = SourceError(wrong.get(name, "it was not added"), source=name)
                 lines.append(line_of(fetched.task, failure=failure, aside=aside))
         return lines
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kb.knowledge.topics import Topic
 
 _ENTRIES_MAX: Final = 20_000
-_NO_BODY: Final = "there is no such file in the pack's folder, so nothing of it was changed"
+_NO_BODY: Final = "the pack's folder has no such file; its doc stays as it was"
 
 
 def learn_call(settings: Settings, doc: Doc) -> LearnCall | None:

@@ -41,7 +41,7 @@ def homes_read(
     nearest = next(_projects(cwd), None)
     if space == "project" and nearest is None:
         raise UsageError(
-            f"no {PROJECT_FOLDER}/ folder here or above; make one, or use --space user"
+            f"there is no {PROJECT_FOLDER}/ folder here or above; make one, or use --space user"
         )
     if space != "user" and nearest is not None:
         homes.append(SpaceHome(name="project", home=nearest))
@@ -49,7 +49,7 @@ def homes_read(
     if mine is not None and not any(_is_same(other.home, mine) for other in homes):
         homes.append(SpaceHome(name="user", home=mine))
     if not homes:
-        raise UsageError("this user has no home folder; say --home DIR, or set KB_HOME")
+        raise UsageError("this user has no home folder; give --home DIR, or set KB_HOME")
     return tuple(homes)
 
 
@@ -61,7 +61,7 @@ def home_written(
     Raises UsageError as `homes_read` does, and where several are asked for.
     """
     if space == "all":
-        raise UsageError("this command works on one space; say --space user or --space project")
+        raise UsageError("this command works on one space; give --space user or --space project")
     return homes_read(home, space, cwd, env)[0].home
 
 

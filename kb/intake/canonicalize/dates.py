@@ -35,36 +35,36 @@ def iso_date(text: str) -> str | None:
     """
     text = " ".join(text[:_CHARS_MAX].split())
     try:
-        if found := _COMPACT.fullmatch(text):
-            return _day(found) + _time(found["rest"])
-        if found := _NUMERIC.fullmatch(text):
-            if found["d"] is not None:
-                return _day(found) + _time(found["rest"])
-            year = int(found["y"])
-            month = found["m"]
+        if match := _COMPACT.fullmatch(text):
+            return _day(match) + _time(match["rest"])
+        if match := _NUMERIC.fullmatch(text):
+            if match["d"] is not None:
+                return _day(match) + _time(match["rest"])
+            year = int(match["y"])
+            month = match["m"]
             return date(year, int(month), 1).isoformat()[:7] if month else f"{year:04d}"
-        if found := _DAY_FIRST.match(text) or _MONTH_FIRST.match(text):
-            month_no = _MONTHS[found["mon"][:3].lower()]
-            return date(int(found["y"]), month_no, int(found["d"])).isoformat()
+        if match := _DAY_FIRST.match(text) or _MONTH_FIRST.match(text):
+            month_no = _MONTHS[match["mon"][:3].lower()]
+            return date(int(match["y"]), month_no, int(match["d"])).isoformat()
     except (ValueError, KeyError):
         return None
     return None
 
 
-def _day(found: re.Match[str]) -> str:
-    return date(int(found["y"]), int(found["m"]), int(found["d"])).isoformat()
+def _day(match: re.Match[str]) -> str:
+    return date(int(match["y"]), int(match["m"]), int(match["d"])).isoformat()
 
 
 def _time(rest: str | None) -> str:
     """The time part of ISO 8601; empty without one. Raises ValueError for what is no time."""
     if not rest or not rest.strip():
         return ""
-    found = _TIME.fullmatch(rest)
-    if found is None:
+    match = _TIME.fullmatch(rest)
+    if match is None:
         raise ValueError(rest)
-    zone = (found["zone"] or "").upper()
+    zone = (match["zone"] or "").upper()
     if zone and zone != "Z":
         zone = zone[:3] + ":" + (zone[3:].lstrip(":") or "00")
-    clock = f"{int(found['h']):02d}:{found['min']}:{found['s'] or '00'}"
+    clock = f"{int(match['h']):02d}:{match['min']}:{match['s'] or '00'}"
     datetime.fromisoformat(f"2000-01-01T{clock}{zone}")
     return f"T{clock}{zone}"

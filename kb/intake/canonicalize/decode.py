@@ -53,8 +53,8 @@ def decode_text(data: bytes, declared: Sequence[str] = ()) -> tuple[str, str | N
         text = data.decode(codec, "replace")
         return text, _replaced_warning(text, data, codec.removesuffix("-sig"))
     for name in declared:
-        if (found := _as_declared(data, name)) is not None:
-            return found
+        if (as_declared := _as_declared(data, name)) is not None:
+            return as_declared
     if _SHIFT in data and data.isascii() and (shifted := _shifted(data)) is not None:
         return shifted
     try:

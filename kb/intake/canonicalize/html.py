@@ -90,8 +90,8 @@ def page_text(data: bytes, charset: str | None = None) -> tuple[str, str | None]
 
     A declaration often outlives a change of encoding: see `decode_text` for what goes before it.
     """
-    found = _CHARSET.search(data[:_DECLARATION_BYTES])
-    declared = (charset, found[1].decode("ascii", "replace") if found else None)
+    declaration = _CHARSET.search(data[:_DECLARATION_BYTES])
+    declared = (charset, declaration[1].decode("ascii", "replace") if declaration else None)
     return decode_text(data, tuple(filter(None, declared)))
 
 
@@ -148,7 +148,7 @@ def _article(tree: "HtmlElement") -> str:
     try:
         if _is_laid_out(tree):
             return ""
-        found = trafilatura.extract(
+        markdown = trafilatura.extract(
             tree,
             output_format="markdown",
             include_comments=False,
@@ -163,7 +163,7 @@ def _article(tree: "HtmlElement") -> str:
         raise
     except Exception:  # noqa: BLE001  whatever it trips over, the visible text is still there
         return ""
-    return found or ""
+    return markdown or ""
 
 
 def _title(tree: "HtmlElement") -> str:

@@ -43,21 +43,21 @@ def visible_text(page: str) -> str:
         opening = page.find("<", at)
         opening = len(page) if opening < 0 else opening
         words.append(page[at:opening])
-        found = _TAG.match(page, opening)
-        if found is None:
+        match = _TAG.match(page, opening)
+        if match is None:
             at = _after_other(page, opening, words)
             continue
-        tag = found[2].lower()
-        if tag in _HIDDEN and not found[1]:
-            at = _after_hidden(page, found.end(), tag)
+        tag = match[2].lower()
+        if tag in _HIDDEN and not match[1]:
+            at = _after_hidden(page, match.end(), tag)
             continue
         is_heading = len(tag) == 2 and tag[0] == "h" and tag[1] in "123456"
         if is_heading or tag in _BLOCKS:
             end_line()
-            mark = "" if found[1] else _mark(tag, is_heading)
+            mark = "" if match[1] else _mark(tag, is_heading)
         elif tag == "br":
             words.append("\v")
-        at = _after_tag(page, found.end())
+        at = _after_tag(page, match.end())
     end_line()
     return "\n\n".join(lines)
 

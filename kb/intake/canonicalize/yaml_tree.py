@@ -44,7 +44,7 @@ def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
     """
     import yaml
 
-    found: dict[tuple[str, ...], int] = {}
+    lines: dict[tuple[str, ...], int] = {}
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     waiting: list[tuple[tuple[str, ...], Any]] = [((), yaml.compose(text, Loader=loader))]
     while waiting:
@@ -55,9 +55,9 @@ def yaml_lines(text: str) -> dict[tuple[str, ...], int]:
         elif isinstance(node, yaml.SequenceNode):
             parts = [(str(place), item, item) for place, item in enumerate(node.value)]
         for name, marked, value in parts:
-            found[*path, name] = marked.start_mark.line + 1
+            lines[*path, name] = marked.start_mark.line + 1
             waiting.append(((*path, name), value))
-    return found
+    return lines
 
 
 def _build_tree(events: Iterable[Any]) -> Tree:

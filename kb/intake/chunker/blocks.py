@@ -10,7 +10,7 @@ from kb.intake.chunker import lines as line
 
 BlockKind = Literal["heading", "fence", "code", "table", "list", "quote", "html", "rule", "para"]
 
-# A longer paragraph over a row of dashes is more often a paragraph over a rule.
+# Under a longer paragraph, a row of dashes is more often a rule than a heading's underline.
 _SETEXT_LINES_MAX = 2
 _SETEXT_CHARS_MAX = 200
 _FRONT_MATTER_LINES_MAX = 200
@@ -37,9 +37,9 @@ class Block(Struct, frozen=True, kw_only=True, gc=False):
     """1 to 6 for a heading, else 0."""
     title: str = ""
     items: tuple[ListItem, ...] = ()
-    """Of a list: its items of every depth, in order."""
+    """For a list: its items of every depth, in order."""
     fences: tuple[tuple[int, int], ...] = ()
-    """Of a list: the fenced blocks inside its items."""
+    """For a list: the fenced blocks inside its items."""
 
 
 class _Scanner:
@@ -247,7 +247,7 @@ def _atx_title(body: str) -> str:
 
 
 def _bounded(title: str) -> str:
-    # The path is stored with every chunk under it, so it must not grow with the line.
+    # Every chunk under a heading stores its path, so the path must not grow with the line.
     words = " ".join(title[: 4 * _TITLE_CHARS_MAX].split())
     return words if len(words) <= _TITLE_CHARS_MAX else words[: _TITLE_CHARS_MAX - 1].rstrip() + "…"
 

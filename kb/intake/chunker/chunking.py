@@ -10,23 +10,23 @@ from kb.intake.chunker.token_counter import TokenCounter
 from kb.model.text import ChunkDraft
 
 SpansOf = Callable[[list[str]], list[list[tuple[int, int]]]]
-"""Texts to the character spans of their tokens, without special ones."""
+"""Returns the character spans of the tokens of each text, without special tokens."""
 
 TOKENS_MAX: Final = 256
 OVERLAP_TOKENS: Final = 32
 _TOKENS_MAX_MIN: Final = 16
 _SPECIAL_TOKENS: Final = 2
-# Of the budget: what title and heading path may take from the chunk, however long they are.
+# The share of the budget that title and heading path take at most.
 _PREFIX_SHARE: Final = 3
-# Of the budget: a section shorter than this is packed with the next one.
+# A section shorter than this share of the budget is packed with the next one.
 _SMALL_SHARE: Final = 4
-# What one call of the tokenizer is given at most, so that its answer stays small in memory.
+# The most that one call of the tokenizer gets, so that its result stays small in memory.
 _BATCH_DOCS: Final = 256
 _BATCH_CHARS: Final = 1 << 20
 
 
 def fingerprint(tokens_max: int, overlap: int, section_level: int | None = None) -> str:
-    """Names the rules and their parameters: equal fingerprints cut equal markdown equally."""
+    """Names the rules and their parameters: equal fingerprints cut equal markdown alike."""
     rules = f"chunk-1:tokens={tokens_max},overlap={overlap}"
     return rules if section_level is None else f"{rules},level={section_level}"
 
@@ -46,15 +46,14 @@ def chunk(
     """The chunks of one markdown, in order of their starts.
 
     Each chunk's text is markdown[start:end], without blank lines or trailing white space at its
-    edges. Together they hold every character that is not white space; heading lines stand in the
-    chunk of their section. Neighbours overlap only inside a section that was cut. Title, path,
-    chunk and two special tokens fit `tokens_max`, where the first two take at most a third.
-    With `section_level` no chunk goes on past a heading of that level or a higher one, but for
-    headings without a body, which lead what stands under them.
-    `spans_of` is called once. Time is linear in the markdown's length.
+    edges. Together the chunks hold every character that is not white space; a heading line is in
+    the chunk of its section. Neighbours overlap only inside a section that was cut. Title, path,
+    chunk and two special tokens fit `tokens_max`; title and path take at most a third of it. With
+    `section_level` a chunk ends before the next heading of that level or a higher one; headings
+    without a body stay with the text under them. `spans_of` is called once. Time is linear in the
+    markdown's length.
 
-    Raises:
-        ValueError: `tokens_max` is under 16, or the overlap is not under a quarter of it.
+    Raises ValueError if `tokens_max` is under 16, or the overlap is over a quarter of it.
     """
     return chunk_many(
         [markdown],
@@ -75,7 +74,7 @@ def chunk_many(
     overlap_tokens: int = OVERLAP_TOKENS,
     section_level: int | None = None,
 ) -> list[list[ChunkDraft]]:
-    """What `chunk` says of each, with few calls of `spans_of`: many texts in each of them."""
+    """The result of `chunk` for each markdown, with few calls of `spans_of` for many texts each."""
     if tokens_max < _TOKENS_MAX_MIN or not 0 <= overlap_tokens <= tokens_max // 4:
         raise ValueError(f"cannot cut to {tokens_max} tokens with {overlap_tokens} of overlap")
     chunks: list[list[ChunkDraft]] = []
@@ -128,8 +127,8 @@ def _chunks(
 def _budget(
     counter: TokenCounter, parsed: Sequence[Block], title: str, title_tokens: int, tokens_max: int
 ) -> Callable[[tuple[str, ...]], int]:
-    """How many tokens a chunk under a path may have."""
-    # The line's mark (its #s) stands for the separator of the path.
+    """How many tokens a chunk may have, by its heading path."""
+    # The tokens of the line's mark (its #s) count for the separator of the path.
     lengths = {
         block.title: counter.tokens(block.start, block.end)
         for block in parsed

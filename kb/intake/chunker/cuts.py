@@ -1,4 +1,4 @@
-"""Where may a long section be cut? Its candidate cuts, each with how good it is."""
+"""Where may a long section be cut? Finds candidate cuts, and ranks how good each one is."""
 
 import re
 from bisect import bisect_left
@@ -27,7 +27,7 @@ class CutRank(IntEnum):
     INNER = 4
     """At a line of code, or inside an item that does not fit."""
     LAST_RESORT = 9
-    """Behind a heading or a table's head: only to keep whole what follows."""
+    """After a heading or a table's head: only to keep the rest whole."""
 
 
 class CutPoints(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class CutPoints(Struct, frozen=True, kw_only=True):
     at: list[int]
     rank: list[CutRank]
     prose: list[tuple[int, int]]
-    """Ranges in which words may be cut apart from each other for an overlap."""
+    """Ranges of prose, in which an overlap may begin at any word."""
 
 
 _SENTENCE_END: Final = re.compile(r"[.!?…][)\]\"'’”»*_]{0,3}(?=\s)|[。！？；][」』”’）》\"]{0,3}")
@@ -49,7 +49,7 @@ _TERMINAL = frozenset('.!?…。！？；)"”’」』）')
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[int]:
-    """Starts of the sentences in text[start:end] but the first."""
+    """Starts of the sentences in text[start:end], except the first."""
     for match in _SENTENCE_END.finditer(text, start, end):
         if text[match.start()] == ".":
             before = _WORD_BEFORE.search(text, max(start, match.start() - 9), match.start())
@@ -65,7 +65,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _line_starts(text: str, start: int, end: int) -> Iterator[int]:
-    """Starts of the lines in text[start:end] but the first; blank lines have none."""
+    """Starts of the lines in text[start:end], except the first and blank lines."""
     at = text.find("\n", start, end) + 1
     while at:
         stop = text.find("\n", at, end)
@@ -113,7 +113,7 @@ class _CutFinder:
         if self.fits(start, end):
             return
         for number, at in enumerate(_line_starts(self.text, start, end)):
-            # A head says what the columns are: it stays with the first row.
+            # A table's head names its columns, so it stays with the first row.
             self.add(at, CutRank.ROW if number >= 2 else CutRank.LAST_RESORT)
 
     def _list(self, block: Block) -> None:
@@ -133,7 +133,7 @@ class _CutFinder:
             open_.append(index)
 
     def _item(self, block: Block, start: int, end: int) -> None:
-        """Cuts in the text of an item itself, where that does not fit; fences in it are kept."""
+        """Add cuts in the text of an item that does not fit; fences in it stay whole."""
         if self.fits(start, end):
             return
         at = start
@@ -159,13 +159,13 @@ def _item_ends(items: Sequence[ListItem], end: int) -> list[int]:
 
 
 def _between(text: str, before: Block, after: Block) -> CutRank | None:
-    """How good the cut between two neighbouring blocks is; None where it is none."""
+    """The rank of the cut between two neighbouring blocks; None if there may be no cut."""
     if before.kind == "heading":
         return None if after.kind == "para" else CutRank.LAST_RESORT
     if before.kind == "para":
         last = text[before.end - 1]
         if after.kind == "para":
-            # A sentence that runs over a page mark.
+            # The sentence may go on after a page mark.
             over = PAGE_MARK in text[before.end : after.start] and last not in _TERMINAL
             return CutRank.LINE if over else CutRank.BLOCK
         if last in ":：":
@@ -174,7 +174,7 @@ def _between(text: str, before: Block, after: Block) -> CutRank | None:
 
 
 def find_cut_points(text: str, blocks: Sequence[Block], fits: Fits) -> CutPoints:
-    """The candidate cuts of the section that these blocks make; `fits` says what stays whole."""
+    """The candidate cuts of the section with these blocks; `fits` tells what stays whole."""
     finder = _CutFinder(text, fits)
     before: Block | None = None
     for block in blocks:

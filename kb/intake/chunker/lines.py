@@ -22,7 +22,7 @@ hr html iframe legend li link main menu menuitem nav noframes ol optgroup option
 section summary table tbody td tfoot th thead title tr track ul
 """
 _BLOCK_TAGS = frozenset(_BLOCK_TAG_NAMES.split())
-# A paragraph line that begins with none of these goes on being the paragraph.
+# A line that begins with none of these continues a paragraph.
 MAY_INTERRUPT: Final = frozenset("#`~>|<-*+_=:0123456789")
 
 

@@ -24,7 +24,7 @@ LinkKind = Literal["path", "wiki"]
 
 
 class Link(Struct, frozen=True):
-    """A name that a file gives another one: a path from its own folder, or a wiki name."""
+    """The target of a link: a path from the file's own folder, or a wiki name."""
 
     kind: LinkKind
     target: str
@@ -39,12 +39,12 @@ class LinkSpan(Struct, frozen=True, kw_only=True):
 
 
 def links(markdown: str) -> list[Link]:
-    """Every link that may lead to another file, each once, in the order of reading."""
+    """All links that may lead to another file, each once, in reading order."""
     return list(dict.fromkeys(span.link for span in link_spans(markdown)))
 
 
 def link_spans(markdown: str) -> Iterator[LinkSpan]:
-    """Every link that may lead to another file, as often as it stands there."""
+    """All links that may lead to another file, with repetitions."""
     for at, text in _prose(markdown):
         plain = _CODE.sub(lambda code: " " * len(code[0]), text)
         for match in _LINK.finditer(plain):
@@ -61,7 +61,7 @@ def link_spans(markdown: str) -> Iterator[LinkSpan]:
 
 
 def _prose(markdown: str) -> Iterator[tuple[int, str]]:
-    """The parts that may have links, each with its offset."""
+    """The parts of a text that may have links, each with its offset."""
     for block in parse_blocks(markdown):
         if block.kind in _VERBATIM:
             continue
@@ -73,7 +73,7 @@ def _prose(markdown: str) -> Iterator[tuple[int, str]]:
 
 
 class FileNames:
-    """The files that links can lead to, by their paths and by the names people write."""
+    """The files that links can lead to, by path, stem and title."""
 
     def __init__(self, titles: dict[str, str]) -> None:
         """Take titles by path; paths are relative to one folder, with slashes."""
@@ -85,10 +85,10 @@ class FileNames:
                 self._by_name.setdefault(name, []).append(path)
 
     def resolve(self, source: str, link: Link) -> str | None:
-        """The path that a link in `source` leads to; None where there is none, or are several.
+        """The path that a link in `source` leads to; None if there is none, or several.
 
-        A wiki name is a path from the top or from the file's folder, else the stem or title of
-        one file; of several files of a name the one in the same folder is meant.
+        A wiki name is a path from the top or from the file's folder, or else the stem or title of
+        one file. If several files have the name, the one in the same folder counts.
         """
         folder = posixpath.dirname(source)
         path = self._at(folder, link.target)
@@ -108,5 +108,5 @@ class FileNames:
 
 
 def is_markdown(path: str) -> bool:
-    """Whether a link to this is one to a file that a pack would hold."""
+    """Whether a link leads to a file that a pack can hold."""
     return path.lower().endswith(_ENDINGS[1:])

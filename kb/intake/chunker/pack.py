@@ -11,14 +11,14 @@ from kb.intake.chunker.sections import Section, common_path, sections, segments,
 from kb.intake.chunker.split import Splitter
 from kb.intake.chunker.token_counter import TokenCounter
 
-# Packing starts afresh before a sibling whose title's hash is the least among this many on
-# either side: a change in one section cannot move the borders beyond the next such sibling.
+# Packing starts again before a sibling whose title has the least hash among this many on either
+# side. So a change in one section moves no border beyond the next such sibling.
 _ANCHOR_REACH = 4
 _ENCODING = ("utf-8", "surrogatepass")
 
 
 class Piece(Struct, frozen=True):
-    """A range of the markdown and the headings it stands under."""
+    """A range of the markdown, and the headings above it."""
 
     start: int
     end: int
@@ -36,10 +36,9 @@ class _Unit(Struct, frozen=True, gc=False):
 class Packer:
     """Packs and cuts one markdown.
 
-    A subtree that fits is one piece. Of one that does not, each child is looked at in turn, and a
-    run of children shorter than `small` tokens joins the next one if together they fit. What lies
-    in one piece has a common parent. With `section_level` no piece leaves its segment, as
-    `segments` has them.
+    A subtree that fits is one piece. If it does not fit, its children are packed in turn, and a run
+    of children shorter than `small` tokens joins the next child if both fit together. All sections
+    of a piece have a common parent. With `section_level` no piece leaves its range of `segments`.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class Packer:
 
     def _fit(self, first: int, last: int) -> bool:
         start, end = self.sections[first].start, self.sections[last - 1].end
-        # What fits under the longest path needs no look at its own.
+        # A piece that fits under the longest path fits under its own, too.
         return (
             self.counter.fits(start, end, self.budget_min) or self._fitting(first, last) is not None
         )
@@ -88,7 +87,7 @@ class Packer:
     def _fitting(self, first: int, last: int) -> Piece | None:
         """Sections [first, last) as one piece, if they fit."""
         start, end = self.sections[first].start, self.sections[last - 1].end
-        # The path costs more to find than this does to rule out.
+        # This check costs less than finding the path.
         if not self.counter.fits(start, end, self.budget_of(())):
             return None
         path = common_path(self.sections[first:last])
@@ -135,10 +134,10 @@ class Packer:
                 yield from self._unpacked(unit)
 
     def _grouped(self, units: Sequence[_Unit]) -> list[_Unit]:
-        """Siblings with the small ones joined; what does not fit stays one unit of its own."""
+        """Siblings, with small ones joined; a sibling that does not fit stays alone."""
         anchors = self._anchors(units)
         groups: list[_Unit] = []
-        # Groups before this index are behind an anchor and closed for good.
+        # Groups before this index end at an anchor, and stay as they are.
         floor = 0
         for index, unit in enumerate(units):
             here = unit

@@ -1,4 +1,4 @@
-"""Which sections does a markdown have, and what stands above each?"""
+"""Which sections does a markdown have, and which headings are above each?"""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ class Section(Struct, frozen=True, kw_only=True, gc=False):
     level: int
     path: tuple[str, ...]
     first: int
-    """Index of its first block, the heading where it has one."""
+    """The index of its first block: its heading, if it has one."""
     last: int
     """One past the index of its last block."""
     has_body: bool
@@ -59,7 +59,7 @@ def subtree_ends(sections: Sequence[Section]) -> list[int]:
     for index, section in enumerate(sections):
         while open_ and sections[open_[-1]].level >= section.level:
             ends[open_.pop()] = index
-        # What precedes the first heading is nobody's parent.
+        # The text before the first heading has no children.
         if section.level:
             open_.append(index)
         else:
@@ -68,10 +68,10 @@ def subtree_ends(sections: Sequence[Section]) -> list[int]:
 
 
 def segments(sections: Sequence[Section], level: int | None) -> list[tuple[int, int]]:
-    """Ranges of sections that no chunk leaves: one begins at each heading up to a level.
+    """Ranges of sections that no chunk crosses: one begins at each heading up to a level.
 
-    Headings without a body that stand right above such a heading lead its range. Without a level
-    all is one range.
+    Headings without a body directly above such a heading belong to its range. Without a level there
+    is one range.
     """
     if level is None or not sections:
         return [(0, len(sections))] if sections else []
@@ -87,9 +87,9 @@ def segments(sections: Sequence[Section], level: int | None) -> list[tuple[int, 
 
 
 def common_path(sections: Sequence[Section]) -> tuple[str, ...]:
-    """The headings that all of these stand under.
+    """The headings that are above all of these sections.
 
-    A heading without a body only leads to what follows, so it narrows nothing unless alone.
+    A heading without a body counts only if there are no others: it only leads to the next one.
     """
     paths = [section.path for section in sections if section.has_body]
     paths = paths or [section.path for section in sections]

@@ -9,7 +9,7 @@ from kb.intake.chunker.blocks import Block
 from kb.intake.chunker.cuts import CutPoints, CutRank, find_cut_points
 from kb.intake.chunker.token_counter import TokenCounter
 
-# Of the budget: a cut between blocks is taken from here on, another only nearer to the end.
+# A cut between blocks may come after this share of the budget; other cuts only later.
 _FILL_BLOCK = 0.7
 _FILL_OTHER = 0.8
 _HASHED_CHARS = 24
@@ -23,10 +23,10 @@ Range = tuple[int, int]
 
 
 class Splitter:
-    """Cuts one section; `split` gives ranges that fit, in order, covering all that is visible.
+    """Cuts one section; `split` returns ranges that fit, in order, and cover all visible text.
 
-    Among equally good cuts the one with the least hash of what follows is taken: two runs over
-    texts that differ in one place then agree again a few chunks later.
+    Among equally good cuts it takes the one with the least hash of the text after it. So two texts
+    that differ in one place have the same cuts again a few chunks later.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Splitter:
         )
 
     def split(self) -> list[Range]:
-        """The ranges, each from its first visible line or character on."""
+        """The ranges, each beginning at its first visible line or character."""
         ranges: list[Range] = []
         core = start = self._begin(self.start, self.start)
         while core < self.end:
@@ -59,7 +59,7 @@ class Splitter:
         return ranges
 
     def _begin(self, at: int, floor: int) -> int:
-        """The first visible character from `at` on, or its line's start if only indent precedes."""
+        """The first visible character from `at` on, or the start of its line before an indent."""
         first = self.counter.visible(at, self.end)
         line = self.text.rfind("\n", max(floor, first - _INDENT_KEPT_MAX), first) + 1
         if line == 0 and (first - at > _INDENT_KEPT_MAX or (at and self.text[at - 1] != "\n")):
@@ -67,7 +67,7 @@ class Splitter:
         return max(line, at)
 
     def _next(self, core: int, start: int) -> Range:
-        """The next range from `start`, or from `core` where the overlap leaves too little room."""
+        """The next range, from `start`, or from `core` if the overlap leaves too little room."""
         stop = self._choose(core, start)
         if start < core and (stop is None or stop < self._filled(start, _FILL_BLOCK)):
             bare = self._choose(core, core)
@@ -79,9 +79,9 @@ class Splitter:
         return self.counter.reach(start, int(self.budget * share))
 
     def _choose(self, core: int, start: int) -> int | None:
-        """The best candidate cut behind `core` for a range from `start`; None where none is."""
+        """The best candidate cut after `core` for a range from `start`; None if there is none."""
         room = self.budget
-        # Leave no scrap for the last chunk.
+        # Cut earlier, so that the last chunk is not tiny.
         left = self.counter.tokens(start, self.end) - room
         if 0 < left < room // 4:
             shorter = self._choose_within(core, start, room * 3 // 4 + left)
@@ -112,7 +112,7 @@ class Splitter:
         return zlib.crc32(self.text[at : at + _HASHED_CHARS].encode("utf-8", "surrogatepass"))
 
     def _hard(self, core: int, start: int) -> int:
-        """A cut where no candidate is: behind a space, else a comma, a word, or a token."""
+        """A cut without a candidate: after a space, else after a comma, a word or a token."""
         high = self.counter.reach(start, self.budget)
         low = max(core + 1, (core + high) // 2)
         for marks in (_SPACES, _CJK_COMMAS):
@@ -133,7 +133,7 @@ class Splitter:
         return before.isalnum() and after.isalnum() and before < "\u2e80" and after < "\u2e80"
 
     def _joined(self, at: int) -> bool:
-        """Whether the characters around `at` make one sign."""
+        """Whether the characters around `at` form one sign."""
         before, after = self.text[at - 1], self.text[at]
         return (
             unicodedata.combining(after) > 0
@@ -146,8 +146,9 @@ class Splitter:
     def _overlap_start(self, core: int, start: int, stop: int) -> int:
         """Where the next chunk starts: about `overlap` tokens before `core`, or at it.
 
-        At a sentence or a row where one starts there, else at a line of prose, else at a word of
-        prose. Never inside code, a row or an item, and always behind the start of the last range.
+        It starts at a sentence or a row if one begins there, else at a line of prose, else at a
+        word of prose. It never starts inside code, a row or an item, and always after the start of
+        the last range.
         """
         if not self.overlap:
             return core

@@ -1,12 +1,12 @@
-"""Counts the model's tokens in ranges of a text, which is tokenised once."""
+"""Counts the model's tokens in ranges of a text that is tokenised once."""
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-# A token can be long (a word the model does not know is one): no chunk may have more characters
-# than this for each token of its budget.
+# A token can be long, such as a word that the model does not know. So a chunk may have at most this
+# many characters for each token of its budget.
 CHARS_PER_TOKEN_MAX: Final = 12
 
 _VISIBLE = re.compile(r"\S")
@@ -15,7 +15,7 @@ _VISIBLE = re.compile(r"\S")
 class TokenCounter:
     """Token counts of one text; a token belongs to the range with its last character.
 
-    So a token with a leading space, as in some tokenizers, belongs to its word.
+    A token with a leading space, as some tokenizers make, therefore belongs to its word.
     """
 
     __slots__ = ("ends", "text")
@@ -51,7 +51,7 @@ class TokenCounter:
         return max(self.ends[before] if before >= 0 else 0, end - tokens * CHARS_PER_TOKEN_MAX)
 
     def boundary(self, low: int, high: int) -> int:
-        """The last end of a token in (low, high], or `high` where there is none."""
+        """The last end of a token in (low, high], or `high` if there is none."""
         index = bisect_right(self.ends, high) - 1
         return self.ends[index] if index >= 0 and self.ends[index] > low else high
 

@@ -1,1 +1,1 @@
-"""How does a text become a vector? By a model: near in meaning is near in angle."""
+"""How does a text become a vector? A model computes it; texts of near meaning have near vectors."""

@@ -1,4 +1,4 @@
-"""Which model is asked for? The one place that knows the implementations by name."""
+"""Which model do the settings name? The only module that knows the implementations by name."""
 
 from pathlib import Path
 from typing import assert_never

@@ -19,12 +19,15 @@ _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff\uf900-\ufaff
 _TOKEN: Final = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]")
 _TOKENS_MAX: Final = 256
 _TRIGRAM_WEIGHT: Final = 0.25
-# Stands in for a text without tokens.
+# The one token of a text without tokens.
 _NOTHING: Final = "\0"
 
 
 class HashingEmbedder:
-    """Texts that share words, or parts of words, lie near. Signed feature hashing by CRC-32."""
+    """Texts that share words, or parts of words, have near vectors.
+
+    Uses signed feature hashing by CRC-32.
+    """
 
     def __init__(self, dim: int = 1024) -> None:
         self._dim = dim
@@ -41,7 +44,7 @@ class HashingEmbedder:
 
     @property
     def tokens_max(self) -> int:
-        """Tokens of a text that are read."""
+        """How many tokens of a text it reads."""
         return _TOKENS_MAX
 
     @property

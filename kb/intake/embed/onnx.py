@@ -1,8 +1,8 @@
 """A model as an ONNX file: the built-in one, or another of the same shape.
 
-The graph takes one text (`input_ids`, int64 (tokens,)) and gives its unit vector. Texts are never
-padded into batches: rows of a batch would share a quantisation step, and so change each other's
-vectors; one text to a thread is faster too.
+The graph takes one text (`input_ids`, int64 (tokens,)) and returns its unit vector. Texts are never
+padded into batches: the rows of a batch would share a quantisation step, and so change each other's
+vectors. One text per thread is also faster.
 """
 
 import hashlib
@@ -34,14 +34,14 @@ BUILTIN_MODEL: Final = "all-MiniLM-L6-v2-int8"
 _CARD: Final = "model.json"
 _GRAPH: Final = "model.onnx"
 _TOKENIZER: Final = "tokenizer.json"
-# What lies beyond cannot matter to the tokens that are read, unless a text is mostly blank.
+# The text beyond this has no influence on the tokens that are read, unless a text is mostly blank.
 _CHARS_READ_PER_TOKEN: Final = 64
 _TEXTS_AT_ONCE: Final = 64
 _REMEDY: Final = "install kb again, or set the model to a folder that holds one"
 
 
 class _Card(msgspec.Struct, frozen=True, kw_only=True):
-    """model.json: what the folder says of itself. Other fields are for people."""
+    """model.json, which describes the folder. Its other fields are for people."""
 
     name: str
     dim: int
@@ -143,7 +143,8 @@ class OnnxEmbedder:
         if not texts:
             return np.empty((0, self.dim), np.float32)
         if self._session is None:
-            # Both loads take about as long, and the graph's does not hold the interpreter.
+            # Both loads take about the same time, and loading the graph releases the interpreter
+            # lock.
             with ThreadPoolExecutor(1) as pool:
                 loading = pool.submit(self._loaded_session)
                 rows = self._token_rows(texts, prefix)
@@ -156,14 +157,14 @@ class OnnxEmbedder:
         def fill(place: int) -> None:
             vectors[place] = _vector(session, np.array(rows[place], np.int64), self.dim)
 
-        # Longest first, so that no thread is left alone with a long text at the end.
+        # The longest come first, so that no thread is left with a long text at the end.
         order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
         workers = min(self._threads, len(rows))
         if workers == 1:
             for place in order:
                 fill(place)
         else:
-            # A pool of its own for each call: none is left to deadlock after a fork.
+            # Each call has a pool of its own, so that none can deadlock after a fork.
             with ThreadPoolExecutor(workers) as pool:
                 for _ in pool.map(fill, order):
                     pass
@@ -172,7 +173,7 @@ class OnnxEmbedder:
     def _token_rows(self, texts: Sequence[str], prefix: str) -> list[list[int]]:
         chars_max = self.tokens_max * _CHARS_READ_PER_TOKEN
         encodings = self._encoded([(prefix + text)[:chars_max] for text in texts], special=True)
-        # The last token closes the text, and is kept when the middle is cut.
+        # The last token closes the text, so it stays when the text is cut.
         cut = self.tokens_max - 1
         return [
             ids if len(ids) <= self.tokens_max else [*ids[:cut], ids[-1]]
@@ -180,7 +181,10 @@ class OnnxEmbedder:
         ]
 
     def _encoded(self, texts: Sequence[str], *, special: bool = False) -> Iterator[Any]:
-        """The encoding of each text; few exist at a time, for each is far larger than its text."""
+        """The encoding of each text.
+
+        Only few exist at a time, because each is far larger than its text.
+        """
         tokenizer = self._loaded_tokenizer()
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
             clean = [without_surrogates(text) for text in texts[first : first + _TEXTS_AT_ONCE]]
@@ -226,14 +230,14 @@ def _load_tokenizer(model_dir: Path, card: _Card) -> "Tokenizer":
         ) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # A text that quotes "[SEP]" says these five characters, it does not end there.
+    # A text that quotes "[SEP]" contains these five characters; it does not end there.
     tokenizer.encode_special_tokens = True
     return tokenizer
 
 
 def _load_session(model_dir: Path, card: _Card) -> "InferenceSession":
     path = model_dir / _GRAPH
-    # Hashing and loading read the same file at the same time: neither waits for the other.
+    # Hashing and loading read the same file at the same time, and neither waits for the other.
     with ThreadPoolExecutor(1) as pool:
         hashing = pool.submit(_sha256_of, path)
         try:
@@ -273,7 +277,7 @@ def _vector(session: "InferenceSession", input_ids: Any, dim: int) -> FloatVecto
 
 
 def _cores() -> int:
-    """Processors that this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""What every model promises: texts in, checked unit vectors and token offsets out."""
+"""What does every model promise? Texts in, checked unit vectors and token offsets out."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,10 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Names the model, its weights and prefixes; vectors of unequal ones do not compare."""
+        """Names the model, its weights and prefixes.
+
+        Vectors of different fingerprints do not compare.
+        """
         ...
 
     @property
@@ -39,7 +42,7 @@ class Embedder(Protocol):
 
     @property
     def tokens_max(self) -> int:
-        """Tokens of a text that are read, special ones included; what follows is cut off."""
+        """How many tokens of a text it reads, special ones included; the rest is cut off."""
         ...
 
     @property
@@ -93,7 +96,7 @@ def checked(vectors: object, n: int, dim: int) -> FloatMatrix:
 
 
 def without_surrogates(text: str) -> str:
-    """The text with U+FFFD for each lone surrogate, which no UTF-8 can carry; offsets stay."""
+    """The text with U+FFFD for each lone surrogate, which UTF-8 cannot encode; offsets stay."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 

@@ -1,4 +1,4 @@
-"""The runtime of ONNX graphs, set up the same for whoever runs one."""
+"""The runtime of ONNX graphs, with the same options for all callers."""
 
 import os
 from typing import TYPE_CHECKING
@@ -12,13 +12,12 @@ def session_of(graph: str | bytes) -> "InferenceSession":
 
     Any number of threads may run it at once. Raises the runtime's own errors.
     """
-    # It would count uses for its makers, with an id of this machine in the user's cache folder.
-    # Read by the library as it loads: the call that turns it off comes too late.
+    # Telemetry is off: it would count uses under an id of this machine in the user's cache folder.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    # One thread for each run: texts run side by side, and no thread waits for another's share.
+    # One thread for each run: texts run side by side, and no thread waits for another.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     # The graphs are written as they should run; looking for more only makes loading slower. So

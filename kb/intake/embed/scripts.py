@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Final
 
 OTHER: Final = "Other"
-# Coarse: whole blocks, as (first code point, last, script), ascending. Only letters are counted.
+# Coarse: whole Unicode blocks as (first code point, last, script), ascending. Only letters count.
 _BLOCKS: Final = (
     (0x0041, 0x024F, "Latin"),
     (0x0250, 0x02AF, "Latin"),
@@ -49,12 +49,12 @@ _BLOCKS: Final = (
 )
 _FIRSTS: Final = tuple(first for first, _, _ in _BLOCKS)
 SCRIPTS: Final = frozenset({*(script for _, _, script in _BLOCKS), OTHER})
-# One of these characters says a syllable or a word, where an alphabet needs several.
+# One of these characters writes a syllable or a word, for which an alphabet needs several.
 _LETTERS_PER_CHARACTER: Final = {"Han": 2, "Hiragana": 2, "Katakana": 2, "Hangul": 2}
 
 
 def scripts_of(text: str) -> dict[str, int]:
-    """Letters by script, only scripts that occur, in the order of their first letter."""
+    """The number of letters by script, for scripts that occur, in order of their first letter."""
     letters: dict[str, int] = {}
     for character, count in Counter(text).items():
         if character.isalpha():

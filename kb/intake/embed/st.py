@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 _TOKENS_MAX_DEFAULT: Final = 512
 _CHARS_READ_PER_TOKEN: Final = 64
 _WEIGHTS_SAMPLED: Final = 16
-# Change with the place or the library, not with the model.
+# These fields change with the place or the library, not with the model.
 _CONFIG_IGNORED: Final = ("_name_or_path", "transformers_version")
 
 
 class SentenceTransformersEmbedder:
-    """Loads the model at once. `device` None leaves the choice to torch.
+    """Loads the model at once. With `device` None torch chooses the device.
 
-    Raises:
-        ModelMissing: the extra is not installed, or there is no such model.
+    Raises ModelMissing if the extra is not installed, or there is no such model.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class SentenceTransformersEmbedder:
 
     @property
     def scripts(self) -> frozenset[str]:
-        """Scripts that the model reads well, as its owner says."""
+        """Scripts that the model reads well, as the settings say."""
         return self._scripts
 
     def embed_documents(self, texts: Sequence[str]) -> FloatMatrix:
@@ -142,11 +141,11 @@ def _load(name_or_path: str, device: str | None) -> "SentenceTransformer":
         raise ModelMissing("sentence-transformers needs a model; give its name or folder")
     if _is_shadowed(name_or_path):
         raise ModelMissing(
-            f"{name_or_path} is a model's name and a folder here; start elsewhere for the model,"
-            f" or say ./{name_or_path} for the folder"
+            f"{name_or_path} is a model's name and a folder here; start kb elsewhere for the model,"
+            f" or give ./{name_or_path} for the folder"
         )
     try:
-        # A model is data. Code that comes with one is never run.
+        # A model is data. kb never runs code that comes with one.
         return SentenceTransformer(
             os.path.expanduser(name_or_path), device=device, trust_remote_code=False
         )
@@ -158,9 +157,9 @@ def _load(name_or_path: str, device: str | None) -> "SentenceTransformer":
 
 
 def _is_shadowed(name: str) -> bool:
-    """Whether a folder in the working directory, which may be a stranger's, would be taken for it.
+    """Whether a folder in the working directory, perhaps a stranger's, would be taken for it.
 
-    A folder that is meant is named from `/`, from `~` or from `.`.
+    A path to a folder begins with `/`, `~` or `.`.
     """
     return not name.startswith(("/", "~", ".")) and os.path.exists(name)
 
@@ -177,7 +176,9 @@ def _dim(model: "SentenceTransformer", name: str) -> int:
     ask = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
     dim = ask()
     if not dim:
-        raise ModelMissing(f"the model {name} does not say the length of its vectors")
+        raise ModelMissing(
+            f"the model {name} does not say how long its vectors are; choose another model"
+        )
     return int(dim)
 
 

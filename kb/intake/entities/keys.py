@@ -1,4 +1,4 @@
-"""When are two entities the same? The folded key under which they meet."""
+"""When are two entities the same? If their folded keys are equal."""
 
 import unicodedata
 from typing import assert_never
@@ -8,10 +8,10 @@ from kb.model.text import EntityKind
 
 
 def fold_key(kind: EntityKind, surface: str) -> str:
-    """`kind:folded`, equal for what a reader takes for the same entity.
+    """`kind:folded`, equal for names that a reader takes for the same entity.
 
-    Names and addresses lose case, compatibility forms and their mark (# or @). Of a link only
-    scheme and host lose their case, and a slash at its end goes; query and fragment stay.
+    Names and addresses lose their case, compatibility forms and mark (# or @). Links lose the case
+    of scheme and host, and a slash at the end; query and fragment stay.
     """
     match kind:
         case "url":
@@ -27,9 +27,9 @@ def fold_key(kind: EntityKind, surface: str) -> str:
 
 
 def parse_entity_argument(arg: str) -> tuple[str, ...]:
-    """Keys of the entities a person may mean; empty for nothing.
+    """The keys of the entities that a person may mean; empty if there are none.
 
-    A mark or a shape decides the kind; a bare word may be a hashtag or a mention.
+    A mark or the form decides the kind; a bare word may be a hashtag or a mention.
     """
     word = arg.strip()
     if URL.match(word):
@@ -46,9 +46,10 @@ def parse_entity_argument(arg: str) -> tuple[str, ...]:
 
 
 def parse_entity_prefix(arg: str) -> tuple[str, ...]:
-    """Starts of the keys of the entities whose name starts with `arg`, sorted.
+    """The beginnings of the keys of all entities whose name starts with `arg`, sorted.
 
-    A mark or a scheme decides the kind; a bare start may be of any kind, and nothing is of all.
+    A mark or a scheme decides the kind; without one, any kind is possible, and an empty `arg` means
+    all.
     """
     start = arg.strip()
     if "://" in start:
@@ -62,7 +63,7 @@ def parse_entity_prefix(arg: str) -> tuple[str, ...]:
 
 
 def _fold(name: str) -> str:
-    # Folding case can undo the normal form, so normalise again.
+    # Case folding can undo the normal form, so normalise again.
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", folded)
 

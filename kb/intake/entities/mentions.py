@@ -1,4 +1,4 @@
-"""Which entities stand in a text?"""
+"""Which entities does a text mention?"""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ from kb.intake.entities.patterns import (
 from kb.model.text import EntityKind, Mention
 
 MENTIONS_MAX: Final = 1000
-"""A text with more distinct entities is a list of them; the rest is left out."""
+"""A text with more distinct entities is a list of them, so the rest is left out."""
 
 _Hit = tuple[EntityKind | None, int, int]
 
@@ -29,7 +29,7 @@ _LABEL_CHARS_MAX: Final = 63
 def extract(text: str) -> list[Mention]:
     """Each distinct entity once, in order of its first appearance; at most MENTIONS_MAX.
 
-    Links are http or https; nothing inside a link is looked at again. Time is linear in the
+    Links are http or https; the text inside a link has no other entities. Time is linear in the
     length of the text.
     """
     by_key: dict[str, Mention] = {}
@@ -55,7 +55,7 @@ def extract(text: str) -> list[Mention]:
 
 
 def _url(text: str, here: int) -> _Hit:
-    """A link up to a character that ends one, a bracket not opened in it, or its length's limit."""
+    """A link, up to a character that ends it, an unopened bracket, or its maximum length."""
     match = URL.match(text, here)
     if match is None:
         return None, here, here
@@ -77,7 +77,7 @@ def _url(text: str, here: int) -> _Hit:
 
 
 def _in_word(text: str, here: int, joining: str) -> bool:
-    """Whether the mark at `here` belongs to what is before it; CJK has no spaces to tell by."""
+    """Whether the mark at `here` is inside a word; CJK text has no spaces to show it."""
     if not here:
         return False
     before = text[here - 1]
@@ -97,7 +97,7 @@ def _hashtag(text: str, here: int) -> _Hit:
 
 
 def _at_sign(text: str, here: int, floor: int) -> _Hit:
-    """An address where a name stands before the sign, else a mention."""
+    """An e-mail address if a name is before the sign, else a mention."""
     before = text[max(floor, here - _LOCAL_CHARS_MAX) : here]
     name = before[len(before.rstrip(EMAIL_LOCAL_CHARS)) :].lstrip(".-%+")
     if name:

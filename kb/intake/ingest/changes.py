@@ -1,4 +1,4 @@
-"""Changes to docs that are already in: gone, shown to others, and back."""
+"""Changes docs that are in the store: hides them, moves them, changes who may see them."""
 
 import msgspec
 
@@ -18,8 +18,8 @@ from kb.store.store import Store
 def tombstone(store: Store, doc_ids: list[DocId]) -> list[DocId]:
     """Hide docs from every reader, in one transaction; compaction removes them after a while.
 
-    Of each logical source the newest version is meant, whichever version's id was given.
-    Returns the ids that were hidden now.
+    Any version's id stands for its source, whose newest version is hidden. Returns the ids of the
+    docs that this call has hidden.
     """
     with store.write() as txn:
         return [doc.doc_id for doc in _tombstone(txn, store, doc_ids)]
@@ -28,8 +28,8 @@ def tombstone(store: Store, doc_ids: list[DocId]) -> list[DocId]:
 def tombstone_missing(store: Store, doc_ids: list[DocId]) -> list[DocId]:
     """Hide docs as `tombstone` does, because their files are gone.
 
-    Their seen records go with them. So a sync can tell these, which come back with their files,
-    from those that a person removed, which do not.
+    This deletes their seen records. A doc without one comes back with its file; a doc that a person
+    removed does not.
     """
     with store.write() as txn:
         hidden = _tombstone(txn, store, doc_ids)
@@ -39,7 +39,7 @@ def tombstone_missing(store: Store, doc_ids: list[DocId]) -> list[DocId]:
 
 
 def was_removed(txn: ReadTxn, lsid: Lsid) -> bool:
-    """Whether a person removed what is at this place, and nobody has added it since."""
+    """Whether a person removed the doc of this place, and nobody has added it since."""
     doc = docs.latest_of(txn, lsid)
     if doc is None:
         return HOLDS.get(txn, lsid_key(lsid)) is not None
@@ -51,7 +51,7 @@ def was_removed(txn: ReadTxn, lsid: Lsid) -> bool:
 def release_purged_place(txn: WriteTxn, store: Store, doc: Doc) -> None:
     """Free the place of a tombstone that is purged.
 
-    Where a person removed it, the place is held: its file stays out until it is added again.
+    If a person removed the doc, the place is held: its file stays out until `kb add` names it.
     """
     is_there = docs.source_no_of(txn, doc.place) == doc.source_no
     if is_there and was_removed(txn, doc.place):
@@ -60,7 +60,7 @@ def release_purged_place(txn: WriteTxn, store: Store, doc: Doc) -> None:
 
 
 def release_hold(txn: WriteTxn, place: Lsid) -> None:
-    """Hold a place no longer: what is there has been taken in."""
+    """Stop holding a place: its source has been added."""
     HOLDS.delete(txn, lsid_key(place))
 
 
@@ -82,9 +82,9 @@ def _tombstone(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[Doc]:
 
 
 def set_visibility(store: Store, doc_id: DocId, visibility: Visibility) -> Doc | None:
-    """Say who may see a doc; returns it as it is now, None where there is no active doc.
+    """Set who may see a doc; returns the changed doc, or None if there is no active doc.
 
-    Raises UsageError for a subject of a topic: who may see those say the settings.
+    Raises UsageError for a subject of a topic: the settings say who may see those.
     """
     with store.write() as txn:
         doc = _newest(txn, doc_id)
@@ -92,10 +92,12 @@ def set_visibility(store: Store, doc_id: DocId, visibility: Visibility) -> Doc |
             return None
         if doc.kind == "topic":
             name, _ = member_of(doc.place)
-            raise UsageError(f"its topic says who sees it; set kb.topic.{name}.visibility")
+            raise UsageError(
+                f"{doc_id}: its topic decides who sees it; set kb.topic.{name}.visibility"
+            )
         changed = msgspec.structs.replace(doc, visibility=visibility)
         docs.replace(txn, changed)
-        # The words of each audience lie in an index of their own: both look again.
+        # Each audience has its own lexical index: the old one and the new one both look again.
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True)
         return changed
 
@@ -106,10 +108,10 @@ def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
 
 
 def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceStamp) -> Doc:
-    """Say that a doc's source is somewhere else now: the same doc, the same chunks.
+    """Move a doc's source to another place: the doc and its chunks stay the same.
 
-    `doc` is as it is to be there: its `source` names the place, and with another title or
-    visibility its chunks follow. The old place is free for something new.
+    `doc` is the doc after the move: its `source` names the new place, and its chunks follow a new
+    title or visibility. A new source may take the old place.
     """
     before = docs.latest(txn, doc.source_no) or doc
     docs.release_place(txn, before)
@@ -122,20 +124,21 @@ def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceSta
     if before.status == "tombstoned" or before.audience != moved.audience:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
     if before.status == "tombstoned" or before.label != moved.label:
-        # Chunker and model may have changed while it was hidden; only active docs follow them.
+        # Chunker and model may have changed while it was hidden, because only active docs follow
+        # them.
         request_chunking(txn, store, moved)
     return moved
 
 
 def request_chunking(txn: WriteTxn, store: Store, doc: Doc) -> None:
-    """Ask for a doc to be cut."""
+    """Add a job that cuts a doc into chunks."""
     mark_pending(txn, store, doc)
     key = queue.dedupe_key("chunk", doc.doc_id)
     queue.enqueue(txn, store.clock, "chunk", doc.doc_id, key=key)
 
 
 def mark_pending(txn: WriteTxn, store: Store, doc: Doc) -> None:
-    """Keep a doc's files until its chunks are there."""
+    """Mark a doc as pending, so that its files stay until its chunks are stored."""
     entry = LedgerEntry(
         doc_id=doc.doc_id,
         state="pending",

@@ -1,4 +1,4 @@
-"""The transaction that takes docs in, and the staging before it."""
+"""Adds docs to the store: stages their files, then commits them in one transaction."""
 
 from collections.abc import Callable
 
@@ -25,12 +25,12 @@ from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import ORPHANS, SEEN
 from kb.store.store import Store
 
-# A file changed within this time of being read may have changed again unseen by its stamp.
+# A file that changed this shortly before it was read may have changed again with the same stamp.
 _SETTLED_NS = 2_000_000_000
 
 
 class Ingestor:
-    """Takes canonicalised sources into one home."""
+    """Adds canonicalised sources to one home."""
 
     def __init__(self, store: Store, content: ContentStore) -> None:
         self._store = store
@@ -44,7 +44,7 @@ class Ingestor:
         ingest_options: IngestOptions,
         canonicalizer: str,
     ) -> Doc | None:
-        """The doc of a file that need not be read again: same stamp, same wishes, still active."""
+        """The doc of a file that need not be read again: same stamp, same options, still active."""
         seen = SEEN.get(txn, lsid_key(lsid))
         if seen is None or not _same_stamp(seen, stamp):
             return None
@@ -65,7 +65,7 @@ class Ingestor:
         ingest_options: IngestOptions,
         canonicalizer: str,
     ) -> Doc | None:
-        """The doc that already says these bytes, as wished: nothing to parse."""
+        """The active doc with these bytes and options, if there is one: nothing to parse."""
         doc = docs.latest_of(txn, request_lsid)
         if doc is None or doc.status != "active" or doc.raw_sha256 != raw_sha256:
             return None
@@ -98,17 +98,16 @@ class Ingestor:
     def commit(
         self, batch: list[StagedDoc], first: Callable[[WriteTxn], None] | None = None
     ) -> list[IngestOutcome | None]:
-        """Take a batch in, in one transaction: all of it is durable on return, or none.
+        """Add a batch in one transaction: on return all of it is durable, or none.
 
-        `first` is done at the start of that transaction.
+        `first` runs at the start of that transaction.
 
-        None stands for a source that was overtaken: after these bytes were read another call took
-        a version in, or a person removed it who is not to be overruled. Nothing of it is kept;
-        look at it again.
+        The result has None for a source that was overtaken: after its bytes were read, another call
+        committed a version, or a person removed the source. Nothing of it is stored; read it again.
 
-        Whether a source is unchanged, and its version number, are found inside the transaction,
-        so of two callers with the same bytes one adds and the other is told so. A staged file
-        that a sweep took in the meantime is written again first.
+        The transaction itself finds whether a source has changed, and its version number. So if two
+        callers bring the same bytes, one adds them and the other learns that they are there. If a
+        compaction removed a staged file in the meantime, it is written again first.
         """
         while True:
             with self._store.write() as txn:
@@ -148,13 +147,13 @@ class Ingestor:
     def _wanted(
         self, txn: WriteTxn, staged: StagedDoc, source_no: SourceNo, current: Doc | None
     ) -> Doc:
-        """The doc as it would be as the next version; a new source's birth is counted."""
+        """The doc as the source's next version; counts the generation of a new source."""
         request, canonical = staged.request, staged.request.canonical
         ingest_options = _merge_options(request.ingest_options, current)
         version = current.version + 1 if current else 1
         now_ms = self._store.clock.now_ms()
         tags_given = ingest_options.tags or ()
-        # A thing that moved keeps its name, and so do its chunks.
+        # A source that moved keeps its lsid, and so do its chunks.
         lsid = (
             current.lsid
             if current
@@ -198,7 +197,7 @@ class Ingestor:
     ) -> IngestOutcome:
         docs.put_new_version(txn, proposed)
         if current is not None and current.status == "tombstoned":
-            # Chunks that the new version keeps are not touched by cutting it.
+            # Cutting it does not touch the chunks that the new version keeps.
             _log_resurrected(txn, proposed)
         _log_audience_change(txn, current, proposed)
         _store_or_request_chunks(txn, self._store, request, proposed)
@@ -207,9 +206,9 @@ class Ingestor:
     def _keep_version(
         self, txn: WriteTxn, request: IngestRequest, proposed: Doc, current: Doc
     ) -> IngestOutcome:
-        """Same content: bring a tombstoned doc back, take other wishes over, or do nothing."""
+        """Same content: bring a tombstoned doc back, apply changed options, or do nothing."""
         revived = current.status == "tombstoned"
-        # Its files stay those of the version that wrote them.
+        # The doc keeps the files of the version that wrote them.
         same_version = msgspec.structs.replace(
             proposed,
             doc_id=current.doc_id,
@@ -225,7 +224,7 @@ class Ingestor:
         for path in (same_version.raw_path, same_version.md_path):
             ORPHANS.delete(txn, text_key(path))
         if revived or same_version.label != current.label:
-            # Chunker and model may have changed meanwhile; only active docs follow them.
+            # Chunker and model may have changed meanwhile, because only active docs follow them.
             _store_or_request_chunks(txn, self._store, request, same_version)
         if revived:
             _log_resurrected(txn, same_version)
@@ -240,9 +239,10 @@ class Ingestor:
             SEEN.put(txn, lsid_key(request.lsid), seen)
 
     def refresh_seen(self, records: list[SourceStamp]) -> None:
-        """Keep new stamps of files whose bytes turned out to be the same, in one transaction.
+        """Store new stamps of files whose bytes are unchanged, in one transaction.
 
-        Of a doc that was hidden or moved since, none is kept: it would say that a person did it.
+        It skips docs that were hidden or moved since: a stamp there would mean that a person did
+        it.
         """
         if not records:
             return
@@ -254,7 +254,7 @@ class Ingestor:
 
 
 def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> SourceStamp:
-    """What is kept of a file that was taken in or found unchanged."""
+    """The seen record of a file that was added or found unchanged."""
     return SourceStamp(
         lsid=lsid,
         doc_id=doc,
@@ -323,18 +323,18 @@ def _same_content(current: Doc, proposed: Doc) -> bool:
 
 
 def _log_resurrected(txn: WriteTxn, doc: Doc) -> None:
-    """Tell the caches of chunks that can be found again."""
+    """Log the chunks of a doc that came back, so that the indexes take them up again."""
     log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
 
 
 def _log_audience_change(txn: WriteTxn, before: Doc | None, doc: Doc) -> None:
-    """The words of each audience lie in an index of their own: both are to look again."""
+    """Log a change of audience: each audience has its own lexical index, and both look again."""
     if before is not None and before.audience != doc.audience:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True)
 
 
 def _store_or_request_chunks(txn: WriteTxn, store: Store, request: IngestRequest, doc: Doc) -> None:
-    """Write the chunks that came with a doc, or ask for it to be cut."""
+    """Store the chunks that came with a doc, or add a job to cut it."""
     ready, markdown = request.ready, request.canonical.markdown
     if ready is None or not is_usable(txn, ready, markdown):
         request_chunking(txn, store, doc)

@@ -14,14 +14,14 @@ IngestStatus = Literal["added", "updated", "unchanged", "resurrected"]
 
 
 class FileStamp(Struct, frozen=True, kw_only=True):
-    """The stat of a file, by which an unchanged file is recognised without reading it."""
+    """The stat of a file, which shows without reading whether the file is unchanged."""
 
     size_bytes: int
     mtime_ns: int
     ctime_ns: int
     inode: int
     taken_ms: int
-    """When it was taken, by the wall clock."""
+    """When the stat was taken, by the wall clock."""
 
 
 class IngestOptions(Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class IngestOptions(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] | None = None
     visibility: Visibility | None = None
     visibility_first: Visibility | None = None
-    """For a source that is new, where `visibility` says nothing: what a person said since holds."""
+    """For a new source, if `visibility` is None; later a person's choice counts."""
     owner: str | None = None
     entry: EntryMeta | None = None
     pack: PackPart | None = None
@@ -51,18 +51,18 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     ingest_options: IngestOptions
     stamp: FileStamp | None = None
     read_after: DocId | None = None
-    """The source's newest doc before the bytes were read, empty where there was none: if another
-    has come since, these bytes may be the older ones. None asks for no such comparison."""
+    """The source's newest doc before the bytes were read, empty if there was none. If another
+    version came since, these bytes may be the older ones. None skips that comparison."""
     revive: bool = True
-    """Whether what a person removed comes back by this."""
+    """Whether a doc that a person removed comes back."""
     charset: str | None = None
-    """As the server that the bytes are from declares it."""
+    """As the server declares it."""
     ready: PrecomputedChunks | None = None
-    """Its chunks and their vectors, where they came with it."""
+    """Its chunks and their vectors, if they came with it."""
 
 
 class StagedDoc(Struct, frozen=True, kw_only=True):
-    """A request whose files are written; only the transaction is missing."""
+    """A request whose files are written, but not yet committed."""
 
     request: IngestRequest
     raw_path: str

@@ -1,4 +1,4 @@
-"""`add`: from what a person named to docs in the store, every file accounted for."""
+"""`add`: takes the sources that a person names into the store, and accounts for every file."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 _BATCH_DOCS: Final = 128
 _BATCH_BYTES: Final = 16 << 20
-# How often a file is read again because another call took in a later version meanwhile.
+# How often a file is read again because another call committed a newer version meanwhile.
 _OVERTAKEN_MAX: Final = 5
 
 
 class AddOptions(Struct, frozen=True, kw_only=True):
-    """What was asked for besides the sources."""
+    """The options of a call, besides its sources."""
 
     recursive: bool = False
     extensions: tuple[str, ...] = DEFAULT_EXTENSIONS
@@ -52,15 +52,16 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     file_bytes_max: int = 64 << 20
     home: Path | None = None
-    """The folder that holds what is taken in: never a source itself."""
+    """The home; a walk never enters it."""
     file_name: str | None = None
-    """Of the file whose bytes standard input is; without it they are a text."""
+    """The name of the file whose bytes come on standard input; without it they are a text."""
     file_place: str = ""
-    """Where that file lies, as whoever hands it in names it: by that it is known again."""
+    """The place of that file, as the client names it; the same place means the same source."""
     keep_current: bool = True
     """Whether folders and URLs are registered for `kb sync-all`."""
     revive: bool = True
-    """Whether what a person removed comes back; else it is left out until it is added again."""
+    """Whether docs that a person removed come back; if not, they stay out until `kb add` names
+    them."""
 
 
 class Adder:
@@ -78,9 +79,9 @@ class Adder:
         self._urls = urls
         self._member_at = member_at
         self.cursors: dict[str, str] = {}
-        """By URL that was taken in: how to ask whether it changed."""
+        """By URL: the cursor that asks next time whether the page has changed."""
         self.error: SourceError | None = None
-        """What kept the last source that failed from being taken in."""
+        """The error of the last source that failed."""
         self._store = store
         self._ingestor = ingestor
         self._parser = parser
@@ -97,10 +98,10 @@ class Adder:
         stdin_fd: int = 0,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> AddReport:
-        """Take every source in; `on_progress` hears (done, total).
+        """Add every source; `on_progress` gets (done, total).
 
-        What is committed stays committed if this is interrupted: `report` tells so far. Raises
-        StoreFull and its like when the home, not a source, is at fault.
+        What is committed stays committed if the call is interrupted; `report` then has the results
+        so far. Raises StoreFull and its like if the home, not a source, is at fault.
         """
         options = self._options
         naming = SourceExpander(
@@ -115,14 +116,14 @@ class Adder:
         return self.report()
 
     def add_walked(self, seen: Iterable[WalkedFile | SkippedFile]) -> AddReport:
-        """Take in what a walk brought; else as `add`."""
+        """Add the files that a walk found; otherwise as `add`."""
         self._take_all([walked_item(entry, display_name(entry.path)) for entry in seen])
         return self.report()
 
     def add_members(
         self, members: Sequence[CollectionMember], passed: Iterable[SkippedFile] = ()
     ) -> AddReport:
-        """Take in what a collection names, by its own names and wishes, and tell of the rest."""
+        """Add the members of a collection, under its names and options, and report the rest."""
         left = [walked_item(entry, display_name(entry.path)) for entry in passed]
         named = [
             SourceItem(display_name(entry.path), entry.path, is_explicit=False, member=entry)
@@ -135,7 +136,7 @@ class Adder:
         return self.report()
 
     def title_of(self, path: Path, data: bytes) -> str | None:
-        """What a file of these bytes is called; None where they cannot be read."""
+        """The title of a file with these bytes; None if they cannot be read."""
         item = as_member(
             SourceItem(display_name(path), path, is_explicit=False),
             self._member_at,
@@ -166,12 +167,12 @@ class Adder:
                 if on_progress:
                     on_progress(done + 1, len(items))
         finally:
-            # On Ctrl-C too: what is staged is whole, so keep it.
+            # After Ctrl-C, too: staged docs are complete, so keep them.
             self._flush()
         self._add_overtaken(stdin_fd)
 
     def _register(self, folders: Sequence[Path]) -> None:
-        """Have the folders and pages of this call kept current from now on."""
+        """Register the folders and pages of this call, so that syncs keep them current."""
         options = self._options
         places: list[tuple[OriginKind, str]] = [("url", url) for url in self.cursors]
         places += [("folder", display_name(folder)) for folder in folders]
@@ -191,7 +192,7 @@ class Adder:
             register(self._store, origin)
 
     def report(self) -> AddReport:
-        """What became of the sources so far."""
+        """The results of the sources so far."""
         return self._tally.report()
 
     def _add_one(self, item: SourceItem, stdin_fd: int) -> None:
@@ -207,7 +208,7 @@ class Adder:
             self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
 
     def _read(self, item: SourceItem, stdin_fd: int) -> SourceBytes | None:
-        """The item's bytes; None where it has been accounted for without them."""
+        """The item's bytes; None if the item is accounted for without them."""
         now_ms = self._store.clock.now_ms()
         limit = self._options.file_bytes_max
         if item.url is not None:
@@ -232,11 +233,11 @@ class Adder:
         )
 
     def _read_url(self, item: SourceItem, url: str) -> SourceBytes | None:
-        """The page's bytes; None where the server says, or they show, that it is as it was."""
+        """The page's bytes; None if the page has not changed."""
         from kb.intake.sync.url import PageChanged, PageUnchanged
 
         if self._urls is None:
-            raise Refused("nothing is fetched here", source=url)
+            raise Refused("kb fetches no pages for this call", source=url)
         ingest_options = self._options.ingest_options
         lsid = owned_lsid(ingest_options.owner, f"url:{url}")
         if self._stays_out(item, lsid):
@@ -244,7 +245,7 @@ class Adder:
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
             origin = SOURCES.get(txn, origin_id("url", url, ingest_options.owner).encode())
-            # Bytes are needed where something else than the page is to be different.
+            # The bytes are needed if an option changes, even if the page does not.
             same = newest and self._ingestor.same_bytes(
                 txn, lsid, newest.raw_sha256, ingest_options, FINGERPRINT
             )
@@ -272,7 +273,7 @@ class Adder:
                 )
 
     def _stays_out(self, item: SourceItem, lsid: Lsid) -> bool:
-        """Whether a person removed it, and nobody has asked for it since."""
+        """Whether a person removed it and nobody has added it since."""
         if self._options.revive:
             return False
         with self._store.read() as txn:
@@ -290,7 +291,7 @@ class Adder:
             doc = self._ingestor.unchanged(
                 txn, lsid, stamp, self._ingest_options(item), FINGERPRINT
             )
-        # A member keeps its name when its file gets another.
+        # A member keeps its name when its file is renamed.
         if doc is None or doc.source != item.name:
             return False
         self._tally.took(item.name, doc.doc_id, "unchanged")
@@ -328,7 +329,7 @@ class Adder:
         file_name = path.name if path else read.file_name
         mime = read.mime or detect_mime(read.data, file_name)
         if read.kind == "stdin" and mime == "text/plain":
-            # What people pipe in is markdown more often than not, and plain text reads the same.
+            # Most text that people pipe in is markdown, and plain text reads the same.
             mime = "text/markdown"
         name = file_name or self._options.ingest_options.title or STDIN_NAME
         canonical = self._parser.parse(
@@ -377,7 +378,7 @@ class Adder:
             self._ingestor.refresh_seen(refreshed)
 
     def _add_overtaken(self, stdin_fd: int) -> None:
-        """Read again what another call took a later version of in."""
+        """Read sources again of which another call has committed a newer version."""
         for _ in range(_OVERTAKEN_MAX):
             items, self._overtaken = self._overtaken, []
             for item in items:
@@ -386,5 +387,5 @@ class Adder:
             if not self._overtaken:
                 return
         for item in self._overtaken:
-            reason = "it keeps changing while others take it in; add it again"
+            reason = "it keeps changing while other processes add it; add it again"
             self._tally.left(item.name, "failed", reason)

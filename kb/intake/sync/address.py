@@ -1,4 +1,4 @@
-"""Which addresses may be connected to: public ones, and those that the settings name."""
+"""Which addresses may kb connect to? Public ones, and those that the settings allow."""
 
 import ipaddress
 import re
@@ -15,12 +15,12 @@ from kb.model.deadline import Deadline
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Net = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Iterable[str]]
-"""From a name and a port to the addresses, as text; raises OSError where there are none."""
+"""Returns the addresses of a name and a port, as text; raises OSError if there are none."""
 
 _GLOBAL_IPV6: Final = ipaddress.IPv6Network("2000::/3")
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _SIX_TO_FOUR: Final = ipaddress.IPv6Network("2002::/16")
-# Set aside, whatever the interpreter's own tables say: the 6to4 relays, Teredo with its
+# Never public, whatever the tables of the interpreter say: the 6to4 relays, Teredo with its
 # neighbours, and addresses for documentation.
 _SPECIAL_NETS: Final = tuple(
     ipaddress.ip_network(net)
@@ -41,7 +41,7 @@ class _AllowEntry(Struct, frozen=True):
 
 
 class AllowList:
-    """What may be connected to although it is not public."""
+    """The addresses that are allowed although they are not public."""
 
     def __init__(self, entries: Iterable[str]) -> None:
         """Read hosts, addresses and networks, each with `:port` or without; raises ConfigError."""
@@ -57,8 +57,8 @@ class AllowList:
 
 
 def system_resolve(host: str, port: int) -> tuple[str, ...]:
-    """Every address that the system knows for a name."""
-    # As bytes, which the library passes on untouched; text it would encode once more.
+    """All addresses that the system's resolver returns for a name."""
+    # Bytes go to the resolver as they are; a text would be encoded once more.
     rows = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(address[0]) for *_, address in rows))
 
@@ -66,11 +66,11 @@ def system_resolve(host: str, port: int) -> tuple[str, ...]:
 def checked_addresses(
     url: WebUrl, allowed: AllowList, resolve: Resolve, deadline: Deadline, source: str
 ) -> tuple[str, ...]:
-    """The addresses of the URL's host, looked up once, every one checked.
+    """The addresses of the URL's host, looked up once and all checked.
 
-    Whoever connects uses these and looks nothing up again, so a second answer from the name
-    server changes nothing. Raises Refused where any of them may not be reached: a name with one
-    public and one private address is a trap. Raises Transient where there is none.
+    The caller connects to these and looks nothing up again, so a later answer of the name server
+    changes nothing. Raises Refused if any of them is not allowed: a name with a public and a
+    private address is a trap. Raises Transient if there is no address.
     """
     ips = _literal_ip(url.host) or _resolve_host(url, resolve, deadline, source)
     for ip in ips:
@@ -82,9 +82,9 @@ def checked_addresses(
 
 
 def is_public(ip: Ip) -> bool:
-    """Whether the address belongs to the public internet, and not to this machine or its nets.
+    """Whether the address belongs to the public internet, not to this machine or its networks.
 
-    An IPv6 address that carries an IPv4 one (NAT64, 6to4) is as public as that.
+    An IPv6 address that contains an IPv4 address (NAT64, 6to4) is as public as that one.
     """
     if isinstance(ip, ipaddress.IPv4Address):
         return ip.is_global and not (ip.is_multicast or ip.is_reserved or _is_special(ip))
@@ -92,7 +92,7 @@ def is_public(ip: Ip) -> bool:
         return is_public(ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF))
     if ip in _SIX_TO_FOUR:
         return is_public(ipaddress.IPv4Address(int(ip) >> 80 & 0xFFFF_FFFF))
-    # Only this block is given out; IPv4-mapped, link-local, site-local and multicast lie outside.
+    # Only this block is assigned; IPv4-mapped, link-local, site-local and multicast are outside it.
     return ip in _GLOBAL_IPV6 and ip.is_global and not _is_special(ip)
 
 
@@ -134,6 +134,6 @@ def _parse_entry(entry: str) -> _AllowEntry:
     except ValueError as error:
         last = text.rpartition(".")[2]
         if _HOST.fullmatch(text) is None or last.isdigit():
-            detail = f"{entry} is no host, address or network such as 10.0.0.0/8"
+            detail = f"{entry} is not a host, an address or a network such as 10.0.0.0/8"
             raise ConfigError(detail, place="fetch.allow") from error
         return _AllowEntry(text, None, port)

@@ -1,4 +1,4 @@
-"""The bytes of a response, unpacked, and never more of them than asked for."""
+"""Reads and decompresses the body of a response, up to a limit."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -11,11 +11,11 @@ _GZIP_WBITS: Final = 31
 
 
 def read_body(parts: Iterable[bytes], encoding: str | None, bytes_max: int, source: str) -> bytes:
-    """All bytes of a body, of which `encoding` is its Content-Encoding.
+    """All bytes of a body; `encoding` is its Content-Encoding.
 
-    Holds at most `bytes_max` and one piece more, whatever is packed inside. Raises OverLimit where
-    there are more, packed or unpacked; Transient where the packing is broken or ends early;
-    Permanent for an encoding that was not asked for.
+    Holds at most `bytes_max` and one piece in memory, however well the body is compressed. Raises
+    OverLimit if there are more bytes, compressed or not; Transient if the compressed data is
+    damaged or ends early; Permanent for an encoding that kb did not ask for.
     """
     counted = _bounded(parts, bytes_max, source)
     match (encoding or "identity").strip().lower():
@@ -24,11 +24,13 @@ def read_body(parts: Iterable[bytes], encoding: str | None, bytes_max: int, sour
         case "gzip" | "x-gzip":
             return b"".join(_bounded(_gunzip(counted, source), bytes_max, source))
         case _:
-            raise Permanent("the server packed it in a way not asked for", source=source)
+            raise Permanent(
+                "the server compressed it in a way that kb did not ask for", source=source
+            )
 
 
 class OverLimit(Refused):
-    """A body that is larger than what was asked for may be."""
+    """A body that is larger than the caller allows."""
 
 
 def over_limit_error(bytes_max: int, source: str) -> OverLimit:
@@ -48,7 +50,10 @@ def _bounded(parts: Iterable[bytes], bytes_max: int, source: str) -> Iterator[by
 
 
 def _gunzip(parts: Iterable[bytes], source: str) -> Iterator[bytes]:
-    """Unpack gzip in pieces. Members may follow one another; other bytes at the end are passed."""
+    """Decompress gzip in pieces.
+
+    Several members may follow one another; other trailing bytes are ignored.
+    """
     member = zlib.decompressobj(_GZIP_WBITS)
     has_begun = False
     try:
@@ -63,7 +68,7 @@ def _gunzip(parts: Iterable[bytes], source: str) -> Iterator[bytes]:
                 yield from _decompress(member, left)
                 left = member.unused_data
     except zlib.error as error:
-        raise Transient("what the server sent is damaged", source=source) from error
+        raise Transient("the server sent damaged data", source=source) from error
     if has_begun and not member.eof:
         raise Transient("the server sent less than it announced", source=source)
 
@@ -72,6 +77,6 @@ def _decompress(member: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
     while True:
         yield member.decompress(data, _PIECE_BYTES)
         data = member.unconsumed_tail
-        # What is still inside comes out before the checksum at the end goes in.
+        # Read what the decompressor still holds before the checksum at the end goes in.
         if member.eof or not data:
             return

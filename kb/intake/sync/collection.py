@@ -21,9 +21,9 @@ class Collection(Struct, frozen=True, kw_only=True):
     name: str
     kind: Kind
     lsid_prefix: str
-    """Of the logical source ids of its members, and of no others."""
+    """The prefix of the lsids of its members, and of no others."""
     text_prefix: str | None = None
-    """Of the ids of other text files in its folder, which have the kind `file`."""
+    """The prefix of the lsids of other text files in its folder; these have the kind `file`."""
     members: tuple[CollectionMember, ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
     """Files that were found and left out."""
@@ -44,9 +44,9 @@ class CollectionDiff(Struct, frozen=True, kw_only=True):
 
 
 def diff_collection(store: Store, collection: Collection) -> CollectionDiff:
-    """Compare a collection with its docs, by their names only.
+    """Compare a collection with its docs, by name only.
 
-    A doc whose file has another name in the collection now is always removed: it is not lost.
+    A doc whose file has another name in the collection now is always removed: nothing is lost.
     """
     member_lsids = {member.lsid for member in collection.members} | collection.unreadable
     here = {display_name(member.path) for member in collection.members}

@@ -33,7 +33,7 @@ class SourceExpander:
         """The folders among the arguments; complete after `items` has been consumed."""
 
     def items(self, sources: Iterable[str]) -> Iterator[SourceItem | SkippedItem]:
-        """Every source once, even if it is named twice, or named and in a folder."""
+        """Yield every source once, even if it is named twice, or named and also in a folder."""
         explicit: dict[str, SourceItem | SkippedItem] = {}
         for source in sources:
             item = self._expand_one(source)
@@ -42,7 +42,7 @@ class SourceExpander:
             else:
                 explicit.setdefault(item.name, item)
         yield from explicit.values()
-        # A file that is named itself is not subject to the rules of its folder.
+        # The rules of a folder do not apply to a file that is named itself.
         yielded = set(explicit)
         for folder in self.folders:
             for entry in walk(folder, self._extensions, home=self._home):
@@ -60,7 +60,7 @@ class SourceExpander:
             return _url_item(source)
         if not source:
             return SkippedItem(source, "an empty name", failed=True)
-        # The real path, so that a file has one name for all spellings.
+        # The real path gives a file one name, however it is spelled.
         path = Path(os.path.realpath(os.path.expanduser(source)))
         if not os.path.isdir(path):
             return SourceItem(display_name(path), path, is_explicit=True)

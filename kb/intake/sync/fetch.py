@@ -1,7 +1,7 @@
-"""The fetcher: the only door to pages on the network.
+"""Fetches pages: the only module that reads from the network.
 
-Which addresses it may reach is `address`, how one request goes over the wire is `wire`; here the
-hops are counted and the server's words become a `Fetched` or an error.
+`address` decides which addresses it may reach, and `http_exchange` sends one request. This module
+counts the redirects and turns the server's response into a `Fetched` or an error.
 """
 
 import re
@@ -37,22 +37,22 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class Fetched(Struct, frozen=True, kw_only=True):
-    """What one address gave."""
+    """The response of one address."""
 
     status: Literal["ok", "not_modified"]
     url: str
-    """As asked for."""
+    """The URL that the caller gave."""
     final_url: str
-    """Where the redirects ended; without fragment."""
+    """The URL at the end of the redirects, without fragment."""
     data: bytes
-    """Unpacked; empty when not modified."""
+    """Decompressed; empty if not modified."""
     mime: str | None
-    """As Content-Type says, lower-case and without parameters."""
+    """The type in Content-Type, in lower case and without parameters."""
     charset: str | None
     etag: str | None
     last_modified: str | None
     permanent_url: str | None
-    """`final_url` where all the redirects, and at least one, are for good."""
+    """`final_url` if there were redirects and all of them are permanent."""
 
 
 class _Redirect(Struct, frozen=True):
@@ -63,7 +63,7 @@ class _Redirect(Struct, frozen=True):
 
 
 class _FetchCall(Struct, frozen=True, kw_only=True):
-    """What stays the same from hop to hop."""
+    """What stays the same for all requests of one call."""
 
     url: str
     etag: str | None
@@ -78,18 +78,18 @@ class _FetchCall(Struct, frozen=True, kw_only=True):
 
 
 class Fetcher:
-    """GETs pages, over http and https, under rules that no server and no page can lift.
+    """GETs pages over http and https, under rules that no server and no page can change.
 
-    Each address, also of a redirect, is looked up once and refused unless public or allowed by
-    the settings; the connection goes to the address that was checked. Bounded are the bytes, the
-    hops and the time of a call as a whole. Nothing is kept between calls but what robots.txt
-    said. May be used by several threads.
+    Each address, also that of a redirect, is looked up once and refused unless it is public or the
+    settings allow it; the connection goes to the address that was checked. The bytes, the redirects
+    and the time of a call are limited. Between calls only robots.txt rules are kept. Several
+    threads may use one fetcher.
     """
 
     def __init__(
         self, settings: FetchSettings, clock: Clock, resolve: Resolve = system_resolve
     ) -> None:
-        """Read the settings; raises ConfigError where `allow` cannot be read."""
+        """Read the settings; raises ConfigError if `allow` is not valid."""
         self._settings = settings
         self._clock = clock
         self._resolve = resolve
@@ -106,13 +106,13 @@ class Fetcher:
         follow_robots: bool = False,
         bytes_max: int | None = None,
     ) -> Fetched:
-        """The page at `url`, or that it is as `etag` or `last_modified` knew it.
+        """The page at `url`, or the news that it has not changed since `etag` or `last_modified`.
 
-        `follow_robots` belongs to every call for an address that was found in a page, not named
-        by a person. `bytes_max` lowers the limit of the settings for this call; what is over it
-        raises OverLimit. Raises Refused (a rule forbids it), AuthFailed (401, 403), RateLimited
-        (429), Gone (404, 410), Permanent (other 4xx, or an answer that is no page) and Transient
-        (5xx, the network, the deadline). Messages name the URL and quote nothing of the page.
+        Set `follow_robots` for every address that was found in a page rather than named by a
+        person. `bytes_max` lowers the limit of the settings for this call; a larger body raises
+        OverLimit. Raises Refused (a rule forbids it), AuthFailed (401, 403), RateLimited (429),
+        Gone (404, 410), Permanent (other 4xx, or a response without a page) and Transient (5xx, the
+        network, the deadline). Messages name the URL and quote nothing from the page.
         """
         return self._get(
             _FetchCall(
@@ -144,7 +144,7 @@ class Fetcher:
             at = to
 
     def _next(self, call: _FetchCall, at: WebUrl, moved: _Redirect, seen: set[str]) -> WebUrl:
-        """Where a redirect leads, unless a rule forbids to follow it."""
+        """The target of a redirect. Raises Refused if a rule forbids to follow it."""
         try:
             to = join_url(at, moved.location)
         except Refused as error:
@@ -163,7 +163,7 @@ class Fetcher:
     def _hop(
         self, call: _FetchCall, at: WebUrl, is_first: bool, permanent: bool
     ) -> Fetched | _Redirect:
-        """One request and its answer."""
+        """Send one request and read its response."""
         from kb.intake.sync.http_exchange import exchange
 
         addresses = checked_addresses(at, self._allowed, self._resolve, call.deadline, call.source)
@@ -182,7 +182,7 @@ class Fetcher:
             location = answer.headers.get("location")
             if answer.status in _REDIRECTS and location:
                 return _Redirect(location.strip(), answer.status in _PERMANENT_REDIRECTS)
-            # Only where something was asked is "not modified" an answer.
+            # "Not modified" is an answer only to a conditional request.
             is_same = answer.status == 304 and not _CONDITIONS.isdisjoint(headers)
             if not is_same:
                 self._check_status(answer, call.source)
@@ -190,7 +190,7 @@ class Fetcher:
             return _to_fetched(call, at, answer, is_same=is_same, permanent_url=moved_to)
 
     def _check_status(self, answer: "HttpResponse", source: str) -> None:
-        """Pass where the answer is a page."""
+        """Return if the response is a page; raise its error if not."""
         match answer.status:
             case 200 | 203:
                 return
@@ -200,16 +200,16 @@ class Fetcher:
                 wait_s = retry_after_s(answer.headers.get("retry-after"), self._clock.now_ms())
                 wait = "" if wait_s is None else f" for {wait_s} s"
                 raise RateLimited(
-                    f"the server wants us to wait{wait} (429)", retry_after_s=wait_s, source=source
+                    f"the server asks kb to wait{wait} (429)", retry_after_s=wait_s, source=source
                 )
             case 404 | 410 as status:
                 raise Gone(f"the server has no such page ({status})", source=source)
             case status if status >= 500:
                 raise Transient(f"the server failed ({status}); try again later", source=source)
             case status if status >= 400:
-                raise Permanent(f"the server will not give it ({status})", source=source)
+                raise Permanent(f"the server refuses it ({status})", source=source)
             case status:
-                raise Permanent(f"the server gave no page ({status})", source=source)
+                raise Permanent(f"the server answered without a page ({status})", source=source)
 
     def _headers(self, call: _FetchCall, is_first: bool) -> dict[str, str]:
         headers = {
@@ -220,13 +220,13 @@ class Fetcher:
         if (etag := _valid_header(call.etag)) is not None:
             headers["If-None-Match"] = etag
         elif is_first and (date := _valid_header(call.last_modified)) is not None:
-            # After a redirect the date may be another page's, and an older page would pass for
-            # the same one.
+            # After a redirect the date may belong to another page, and an older page would look
+            # unchanged.
             headers["If-Modified-Since"] = date
         return headers
 
     def _robots_txt(self, call: _FetchCall, url: str) -> bytes:
-        """A robots.txt, under the deadline of the call that needs it."""
+        """Fetch a robots.txt under the deadline of the call that needs it."""
         return self._get(
             _FetchCall(
                 url=url,
@@ -278,12 +278,12 @@ def _body(answer: "HttpResponse", bytes_max: int, source: str) -> bytes:
 
 
 def _valid_header(value: str | None) -> str | None:
-    """A validator that can be sent back as it came; None where it cannot."""
+    """A validator that is safe to send back as it came; None if it is not."""
     return value if value is not None and _HEADER_VALUE.fullmatch(value) else None
 
 
 def _raise_for_redirect(error: SourceError, at: WebUrl, source: str) -> NoReturn:
-    """Raise the error of a later hop under the name that was asked for."""
+    """Raise the error of a redirect's target, under the address that the caller gave."""
     detail = f"redirected to {printable_url(at.text)}: {error.reason}"
     if isinstance(error, RateLimited):
         raise RateLimited(detail, retry_after_s=error.retry_after_s, source=source) from error

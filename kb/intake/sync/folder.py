@@ -19,16 +19,16 @@ from kb.model.source import display_name, file_lsid, path_of
 from kb.store import docs
 from kb.store.store import Store
 
-# More vanished docs than both of these look like an accident, and are held back.
+# If more docs than both of these vanish, it looks like an accident, and they are held back.
 VANISHED_SHARE_MAX: Final = 0.20
 VANISHED_MIN: Final = 10
 
 
 class FolderDiff(Struct, frozen=True, kw_only=True):
-    """The differences between a folder and its docs, before anything is changed."""
+    """The differences between a folder and its docs, before kb changes anything."""
 
     entries: Sequence[WalkedFile | SkippedFile]
-    """What a walk of the folder found."""
+    """The entries that a walk of the folder found."""
     vanished: list[Doc]
     """Active docs of the folder whose file is gone or ignored now."""
     known_count: int
@@ -49,13 +49,13 @@ class FolderDiff(Struct, frozen=True, kw_only=True):
 def diff_folder(
     store: Store, origin: Origin, home: Path | None, known_before: int | None = None
 ) -> FolderDiff:
-    """Compare a folder with its docs, by names only.
+    """Compare a folder with its docs, by name only.
 
     A second comparison passes the first one's count as `known_before`, so that docs added in
     between do not make the loss look smaller.
 
     Only docs whose names match the folder's extensions belong to it. Docs that were added by name,
-    and those of a registered folder inside it, are left alone.
+    and docs of a registered folder inside it, are left alone.
     """
     root = origin_folder(origin)
     unavailable = unavailable_reason(root)
@@ -100,11 +100,11 @@ def diff_folder(
 
 
 def unavailable_reason(root: Path) -> str | None:
-    """Why a folder cannot be read; None where it can."""
+    """Why a folder cannot be read; None if it can."""
     if not os.path.isdir(root):
-        return f"{display_name(root)} is not there; is it mounted?"
+        return f"{display_name(root)} does not exist; is it mounted?"
     if os.path.realpath(root) != os.fspath(root):
-        return f"{display_name(root)} is reached by a link now; add the folder it leads to"
+        return f"{display_name(root)} is behind a link now; add the folder that the link leads to"
     return None
 
 
@@ -137,9 +137,9 @@ def _is_under(doc: Doc, folders: list[Path]) -> bool:
 def hold_back_reason(
     name: str, problem: str | None, files: int, vanished: int, known_count: int
 ) -> str | None:
-    """Why vanished docs are not removed without a confirmation; None where they may be.
+    """Why vanished docs are not removed without a confirmation; None if they may be.
 
-    Of `known` docs, `vanished` have lost their files; `files` are there now.
+    Of `known_count` docs, `vanished` have lost their files; the folder has `files` files now.
     """
     if problem:
         return problem

@@ -79,15 +79,15 @@ def source_error_of(error: BaseException, deadline: Deadline, source: str) -> So
     """The SourceError for an error of the network or of httpcore."""
     match error:
         case _ if deadline.is_over:
-            detail = f"not done within {deadline.total_s:g} s"
+            detail = f"not finished within {deadline.total_s:g} s"
         case httpcore.ConnectTimeout() | httpcore.PoolTimeout():
             detail = "the server cannot be reached in time"
         case httpcore.TimeoutException() | TimeoutError():
-            detail = f"not done within {deadline.total_s:g} s"
+            detail = f"not finished within {deadline.total_s:g} s"
         case httpcore.ConnectError():
             detail = "the server cannot be reached"
         case httpcore.ProtocolError():
-            detail = "what the server sent is not proper HTTP, or ends early"
+            detail = "the server's answer is not valid HTTP, or ends early"
         case _:
             detail = "the connection broke off"
     return Transient(detail, source=source)
@@ -98,11 +98,13 @@ def _tls_error(error: BaseException | None, source: str) -> SourceError | None:
     match error:
         case ssl.SSLCertVerificationError():
             reason = error.verify_message.removesuffix(".")
-            return Refused(f"its certificate does not hold ({reason})", source=source)
+            return Refused(f"its certificate is not valid ({reason})", source=source)
         case ssl.SSLEOFError():
             return None
         case ssl.SSLError():
-            return Permanent("no encrypted connection could be agreed on", source=source)
+            return Permanent(
+                "the server and kb could not agree on an encrypted connection", source=source
+            )
         case _:
             return None
 

@@ -25,7 +25,7 @@ class CollectionMember(Struct, frozen=True, kw_only=True):
     path: Path
     ingest_options: IngestOptions
     remark: str | None = None
-    """A warning about it, although it is ingested."""
+    """A warning about it; it is ingested nevertheless."""
     ready: PrecomputedChunks | None = None
     """Its chunks, if they came with it."""
 
@@ -63,7 +63,7 @@ class SourceBytes(Struct, frozen=True, kw_only=True):
     mime: str | None = None
     """As the server declares; None to detect it from the bytes."""
     charset: str | None = None
-    """As the server declares; None where it does not, or there is no server."""
+    """As the server declares; None if it declares none or there is no server."""
     file_name: str | None = None
     read_after: DocId | None = None
     cursor: str | None = None

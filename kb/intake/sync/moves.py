@@ -23,7 +23,7 @@ from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 TitleOf: TypeAlias = Callable[[Path, bytes], str | None]
-"""What a file of these bytes is called where it is now; None where it cannot be read."""
+"""Returns the title of a file with these bytes at its new place; None if it cannot be read."""
 
 
 class MissingDoc(Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class MissingDoc(Struct, frozen=True, kw_only=True):
 
     doc: Doc
     elsewhere: Origin | None = None
-    """The registered folder that it is of, unless it is the one that is looked at."""
+    """The registered folder that it belongs to; None for the folder that is being compared."""
 
 
 class DetectedMove(Struct, frozen=True, kw_only=True):
@@ -41,17 +41,17 @@ class DetectedMove(Struct, frozen=True, kw_only=True):
     path: Path
     seen: SourceStamp
     title: str | None = None
-    """What it is called now; None where its title stays."""
+    """Its new title; None if its title stays."""
     visibility: Visibility | None = None
-    """Who may see it now; None where that stays."""
+    """Its new visibility; None if that stays."""
 
 
 def missing_elsewhere(
     txn: ReadTxn, newest: Iterable[Doc], origin: Origin, origins: list[Origin]
 ) -> list[MissingDoc]:
-    """Docs that a new file of a folder may be: of other folders, or hidden since their files went.
+    """Docs whose file may have moved into this folder: docs of other folders, and tombstoned ones.
 
-    Whether their files are gone is not looked at yet.
+    It does not check yet whether their files are gone.
     """
     folders = [registered for registered in origins if registered.kind == "folder"]
     owner = origin.owner or LOCAL_USER
@@ -83,9 +83,9 @@ def detect_moves(
     to: Origin | None = None,
     title_of: TitleOf | None = None,
 ) -> list[DetectedMove]:
-    """Match missing docs with new files of the same bytes.
+    """Match missing docs with new files that have the same bytes.
 
-    Of several candidates the one with the same file name wins, otherwise the first.
+    If several docs match, the one with the same file name wins, otherwise the first.
     """
     waiting: dict[str, list[MissingDoc]] = {}
     for missing in lost:
@@ -129,7 +129,7 @@ def detect_moves(
 
 
 def new_title(doc: Doc, path: Path, data: bytes, title_of: TitleOf | None) -> str | None:
-    """What a doc is called after a move, where its title may have been its file's name."""
+    """The title of a doc after a move, if its old title may come from its file's name."""
     if title_of is None or doc.title_given is not None:
         return None
     if doc.title != fallback_title(Path(doc.source).name, ""):
@@ -138,7 +138,7 @@ def new_title(doc: Doc, path: Path, data: bytes, title_of: TitleOf | None) -> st
 
 
 def _visibility(lost: MissingDoc, to: Origin | None) -> Visibility | None:
-    """What a doc has of its folder it leaves there; what a person said of it, it keeps."""
+    """The new visibility, if the old one came from the folder; a person's choice stays."""
     if to is None or lost.elsewhere is None or lost.elsewhere.origin_id == to.origin_id:
         return None
     if lost.doc.visibility != (lost.elsewhere.visibility or "private"):
@@ -154,7 +154,7 @@ def _is_file_gone(doc: Doc) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:
-        # It cannot be looked at, and may be there.
+        # It cannot be checked, so it may still be there.
         return False
     return False
 
@@ -167,7 +167,10 @@ def _size(path: Path) -> int | None:
 
 
 def apply_moves(store: Store, recognised: list[DetectedMove]) -> list[DocId]:
-    """Move docs to their new places, in one transaction; returns those not changed meanwhile."""
+    """Move docs to their new places in one transaction.
+
+    Returns the ids of those that nobody changed meanwhile.
+    """
     followed: list[DocId] = []
     if not recognised:
         return followed
@@ -175,7 +178,7 @@ def apply_moves(store: Store, recognised: list[DetectedMove]) -> list[DocId]:
         for move in recognised:
             lsid = file_lsid(move.path)
             newest = docs.latest(txn, move.doc.source_no)
-            # A place that has a history of its own keeps it.
+            # A place with a history of its own keeps it.
             if newest is None or newest != move.doc or docs.latest_of(txn, lsid):
                 continue
             if was_removed(txn, lsid):

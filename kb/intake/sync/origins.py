@@ -18,9 +18,9 @@ from kb.store.kv import ReadTxn
 from kb.store.records import SOURCES
 from kb.store.store import Store
 
-# Longer than any one source takes; a holder that died is found out at once.
+# Longer than any one source takes. If the holder dies, others notice at once.
 _LEASE_MS: Final = 3_600_000
-# What a sync learns of a source; the rest is what a person asked for, and stays theirs.
+# The fields that a sync learns. The other fields hold what a person asked for, and stay.
 _SYNC_FIELDS: Final = (
     "cursor",
     "tried_ms",
@@ -33,18 +33,18 @@ _SYNC_FIELDS: Final = (
 
 
 class UnknownSource(NotFound):
-    """Nothing that is kept current has this id or place."""
+    """No registered source has this id or place."""
 
-    template = "no source {id}; `kb sources` lists those that are kept current"
+    template = "there is no source {id}; `kb sources` lists them"
 
 
 def origin_folder(origin: Origin) -> Path:
-    """The folder that a location names; it may hold any byte that a name may."""
+    """The folder that a location names; its name may hold any byte that file names may."""
     return path_of(Lsid(origin.location)) or Path(origin.location)
 
 
 def covers(origin: Origin, path: Path) -> bool:
-    """Whether a file below a registered folder is one that it asks for, by its name."""
+    """Whether a registered folder covers a file, by the file's name."""
     folder = origin_folder(origin)
     if origin.kind not in FOLDERS or not path.is_relative_to(folder):
         return False
@@ -57,7 +57,7 @@ def covers(origin: Origin, path: Path) -> bool:
 
 
 def inner_folders(txn: ReadTxn, root: Path) -> list[Origin]:
-    """Registered folders below another one: what they cover is theirs alone."""
+    """Registered folders inside another one; only they cover their files."""
     return [
         origin
         for origin in list_origins(txn)
@@ -68,9 +68,9 @@ def inner_folders(txn: ReadTxn, root: Path) -> list[Origin]:
 
 
 def register(store: Store, origin: Origin) -> None:
-    """Keep a source current from now on; what was asked for it last holds.
+    """Register a source, so that syncs keep it current; its newest options count.
 
-    It has just been taken in, so whatever went wrong with it before is over.
+    The caller has just added it, so its earlier failures are over.
     """
     with store.write() as txn:
         registered = SOURCES.get(txn, origin.origin_id.encode())
@@ -92,7 +92,7 @@ def register(store: Store, origin: Origin) -> None:
 
 
 def unregister(store: Store, ident: str) -> Origin:
-    """Leave a source alone from now on; its docs stay. Raises UnknownSource or AmbiguousId."""
+    """Unregister a source; its docs stay. Raises UnknownSource or AmbiguousId."""
     with store.write() as txn:
         origin = resolve_origin(txn, ident)
         SOURCES.delete(txn, origin.origin_id.encode())
@@ -100,13 +100,13 @@ def unregister(store: Store, ident: str) -> Origin:
 
 
 def list_origins(txn: ReadTxn) -> list[Origin]:
-    """Every source, in the order of kind and place; of one place the local user's comes first."""
+    """Every source, ordered by kind and place; for one place the local user's comes first."""
     origins = (origin for _, origin in SOURCES.scan(txn))
     return sorted(origins, key=lambda o: (o.kind, o.location, o.owner or ""))
 
 
 def resolve_origin(txn: ReadTxn, ident: str) -> Origin:
-    """The one source with this id, start of an id, or place however it was typed.
+    """The one source with this id, start of an id, or place in any spelling.
 
     Raises UnknownSource or AmbiguousId.
     """
@@ -141,16 +141,16 @@ def _spellings(ident: str) -> set[str]:
 
 
 def acquire(store: Store, listed_as: Origin) -> Origin | None:
-    """Take a source for this process, as it is now.
+    """Take a source for this process, and return it as it is now.
 
-    None where another has it, or has tried it since it was listed as this, or it is gone.
+    None if another process has it, has tried it since the caller listed it, or it is gone.
     """
     with store.write() as txn:
         origin = SOURCES.get(txn, listed_as.origin_id.encode())
         if origin is None or origin.tried_ms != listed_as.tried_ms:
             return None
         now_ms = store.clock.lease_ms()
-        # An end that is further off than a lease is long was set before a restart.
+        # A lease that ends later than a lease can last was written before a restart.
         is_running = now_ms < origin.held_until_ms <= now_ms + _LEASE_MS
         if origin.holder and is_running and not is_gone(origin.holder):
             return None
@@ -158,7 +158,7 @@ def acquire(store: Store, listed_as: Origin) -> Origin | None:
             origin,
             holder=holder_name(),
             held_until_ms=now_ms + _LEASE_MS,
-            # Never twice the same, so that another can tell.
+            # The holder's name is unique, so that others can tell holders apart.
             tried_ms=max(store.clock.now_ms(), (origin.tried_ms or 0) + 1),
         )
         SOURCES.put(txn, origin.origin_id.encode(), held)
@@ -166,9 +166,9 @@ def acquire(store: Store, listed_as: Origin) -> Origin | None:
 
 
 def release(store: Store, origin: Origin) -> None:
-    """Write what a sync learned of a source, and let others have it.
+    """Store what a sync learned of a source, and let others take it.
 
-    What a person asked for it in the meantime stays; what they took off the register stays off.
+    Changes that a person made in the meantime stay; a source that a person unregistered stays so.
     """
     failpoint("sync.before_give_back")
     with store.write() as txn:

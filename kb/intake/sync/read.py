@@ -1,4 +1,4 @@
-"""The bytes of one file, whole and from one moment."""
+"""Reads the bytes of one file, complete and from one moment."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ _BLOCK: Final = 1 << 20
 
 
 def stamp_of(file_stat: os.stat_result, now_ms: int) -> FileStamp:
-    """The stamp of a file as stat sees it."""
+    """The stamp of a file, from its stat."""
     return FileStamp(
         size_bytes=file_stat.st_size,
         mtime_ns=file_stat.st_mtime_ns,
@@ -30,8 +30,8 @@ def read_file(
 ) -> tuple[bytes, FileStamp]:
     """The bytes and their stamp.
 
-    A file that a walk has `listed` lay behind no link, and is not read where it does now. Raises
-    Unreadable, TooLarge (before reading it) or ChangedWhileRead. Never blocks on a FIFO.
+    A file that a walk has `listed` had no link in its path; if it has one now, it is not read.
+    Raises Unreadable, TooLarge (before reading it) or ChangedWhileRead. Never blocks on a FIFO.
     """
     name = display_name(path)
     try:
@@ -90,5 +90,5 @@ def _has_changed(before: os.stat_result, after: os.stat_result) -> bool:
 
 def _too_large(name: str, size: int | None, bytes_max: int) -> SourceError:
     has = f"{size:,} bytes" if size is not None else "more"
-    detail = f"{has}, over the limit of {bytes_max:,}; raise ingest.file_bytes_max to take it in"
+    detail = f"{has}, over the limit of {bytes_max:,}; raise ingest.file_bytes_max to add it"
     return TooLarge(detail, source=name)

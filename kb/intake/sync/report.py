@@ -1,4 +1,4 @@
-"""What became of every source that was seen."""
+"""The result of every source that was seen."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -21,7 +21,7 @@ class DocLine(Struct, frozen=True, kw_only=True):
 
 
 class SourceProblem(Struct, frozen=True, kw_only=True):
-    """A source that was not taken in, or not wholly; `outcome` is the one it is counted under."""
+    """A source that was not added, or not completely; `outcome` is the one that counts it."""
 
     source: str
     outcome: Outcome
@@ -43,7 +43,7 @@ class AddReport(Struct, frozen=True, kw_only=True):
 
 
 class SourceLine(Struct, frozen=True, kw_only=True):
-    """What became of one source; scanned is the sum of the six outcomes behind it."""
+    """The result of one source; scanned is the sum of the six outcomes after it."""
 
     origin_id: str
     kind: str
@@ -57,7 +57,7 @@ class SourceLine(Struct, frozen=True, kw_only=True):
     skipped: int = 0
     failed: int = 0
     moved: int = 0
-    """Of those scanned: recognised in a new place."""
+    """How many of them were recognised in a new place."""
     removed: int = 0
     """Docs whose source is gone; not among those scanned."""
     reason: str | None = None
@@ -93,12 +93,12 @@ class Tally:
         self._docs.append(DocLine(doc_id=doc_id, source=source, status=status))
 
     def left(self, source: str, outcome: Literal["skipped", "failed"], reason: str) -> None:
-        """A source that was passed over or could not be taken in."""
+        """Count a source that was skipped or failed."""
         self._counts[outcome] = self._counts.get(outcome, 0) + 1
         self.note(source, outcome, reason)
 
     def note(self, source: str, outcome: Outcome, reason: str) -> None:
-        """Something to say of a source that is counted elsewhere."""
+        """Add a remark on a source that is counted elsewhere."""
         self._problems.append(SourceProblem(source=source, outcome=outcome, reason=reason))
 
     @property
@@ -123,9 +123,9 @@ class Tally:
 
 
 def with_failed(report: AddReport, reasons: Mapping[DocId, str]) -> AddReport:
-    """The report with the docs that went in, but whose work ended for good, as failures.
+    """The report with docs counted as failures if work on them failed for good.
 
-    `reasons` says why, by doc. The sum stays.
+    `reasons` says why, by doc. The sum of the counts stays.
     """
     failed = [line for line in report.docs if line.doc_id in reasons]
     if not failed:

@@ -1,4 +1,4 @@
-"""What does a site ask of those that follow links? Its robots.txt, read once a day."""
+"""What does a site ask of programs that follow links? Reads its robots.txt once a day."""
 
 import threading
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class _CachedRules(Struct, frozen=True, kw_only=True):
     """The rules of one site's robots.txt."""
 
     rules: "RobotFileParser | None"
-    """None where the file could not be fetched."""
+    """None if the file could not be fetched."""
     until_ms: int
 
 
@@ -37,17 +37,17 @@ class Robots:
         self._lock = threading.Lock()
 
     def check(self, url: WebUrl, get: Callable[[str], bytes], source: str) -> None:
-        """Pass where the site lets us in.
+        """Return if the site allows the URL.
 
-        `get` fetches its robots.txt under the rules for any address. Raises Refused where the
-        file says no; Transient where it cannot be had for now, which is a no for now. A site
-        that has no such file, or does not show it, asks nothing.
+        `get` fetches its robots.txt under the rules for any address. Raises Refused if the file
+        forbids it; Transient if the file cannot be read now, which forbids it for now. A site that
+        has no such file, or does not show it, allows everything.
         """
         cached = self._of(url, get)
         if cached.rules is None:
-            raise Transient("its robots.txt cannot be had for now", source=source)
+            raise Transient("its robots.txt cannot be read now; try again later", source=source)
         if not cached.rules.can_fetch(self._user_agent, url.text):
-            raise Refused("its robots.txt asks not to fetch it", source=source)
+            raise Refused("its robots.txt forbids programs to fetch it", source=source)
 
     def _of(self, url: WebUrl, get: Callable[[str], bytes]) -> _CachedRules:
         now_ms = self._clock.lease_ms()
@@ -74,7 +74,7 @@ def _fetch_rules(origin: str, get: Callable[[str], bytes]) -> "RobotFileParser |
     except (AuthFailed, Permanent):
         text = ""
     except SourceError:
-        # Also a file that is too large, or that leads where we do not go: a wish we cannot read.
+        # Also a file that is too large or redirects to a refused address: its rules are unknown.
         return None
     rules = RobotFileParser()
     rules.parse(text.removeprefix("\ufeff").splitlines())

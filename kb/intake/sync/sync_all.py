@@ -1,4 +1,4 @@
-"""`sync-all`: syncs every due source, one after the other; each fails on its own."""
+"""`sync-all`: syncs every due source, one after another; a failure stops none of the others."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -94,7 +94,7 @@ class Syncer:
         self._reader = reader
         self._options = options
         self._moved: set[DocId] = set()
-        """Docs whose files this run found at another place."""
+        """Docs whose files this run found in another place."""
 
     def run(self, on_line: Callable[[SourceLine], None] | None = None) -> SyncReport:
         """Sync all due sources. A source may fail on its own; a full disk ends the run.
@@ -150,7 +150,7 @@ class Syncer:
             origins = list_origins(txn)
         wait_ms = self._options.interval_min * _MINUTE_MS
         due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
-        # The longest untried first, so that --max reaches all sources in turn.
+        # Those not tried for longest come first, so that --max reaches all sources in turn.
         due.sort(key=lambda origin: (origin.tried_ms or 0, origin.location))
         return due[: self._options.sources_max]
 
@@ -216,7 +216,7 @@ class Syncer:
         self._moved.update(moved)
         report, after = self._reader.take_in(origin, diff.entries)
         if self._options.dry_run:
-            # A moved file is found at its new place, and is unchanged there.
+            # A walk finds a moved file at its new place, where it is unchanged.
             report = msgspec.structs.replace(
                 report,
                 added=report.added - len(moved),
@@ -232,7 +232,7 @@ class Syncer:
         return apply_moves(self._store, recognised)
 
     def _end_folder(self, folder: _OpenFolderSync) -> tuple[SourceLine, Origin]:
-        """Remove the docs whose files are gone, unless so many that it must be an accident."""
+        """Remove the docs whose files are gone, unless there are suspiciously many."""
         vanished, held_back = self._removable(folder)
         removed = 0 if held_back or not vanished else len(vanished)
         if removed and not self._options.dry_run:
@@ -258,7 +258,7 @@ class Syncer:
             return vanished, None if self._options.accept_deletions else held_back
         if not vanished:
             return vanished, unavailable_reason(origin_folder(folder.acquired))
-        # A second look: what has come back since stays.
+        # Compare again: files that have come back keep their docs.
         recheck = self._diff(folder.acquired, diff.known_count)
         still_vanished = {doc.doc_id for doc in recheck.vanished}
         vanished = [doc for doc in vanished if doc.doc_id in still_vanished]

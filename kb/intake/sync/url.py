@@ -1,7 +1,7 @@
-"""The URL syncer: is a page as it was, and if not, what is it now?
+"""The URL syncer: has a page changed, and what is it now?
 
-A cursor remembers how to ask. `etag:` and `lastmod:` hold what the server gave to ask with;
-`contenthash:` stands where it gave nothing, and the page is fetched and compared.
+A cursor remembers how to ask. `etag:` and `lastmod:` hold the server's validators; with
+`contenthash:` the server gave none, so the page is fetched and compared.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ _BACKOFF_MS_MAX: Final = 86_400_000
 
 
 class PageUnchanged(Struct, frozen=True, kw_only=True):
-    """The page is as it was known."""
+    """The page has not changed."""
 
     cursor: str
 
@@ -34,9 +34,9 @@ class PageChanged(Struct, frozen=True, kw_only=True):
 
     data: bytes
     mime: str
-    """As `canonicalize` takes it, or refuses it by name."""
+    """A type that `canonicalize` reads, or refuses by name."""
     charset: str | None
-    """As the server says, which may be wrong."""
+    """As the server declares it, which may be wrong."""
     name: str
     """The last part of the path, or the host."""
     final_url: str
@@ -56,12 +56,12 @@ class UrlSyncer:
         self._fetcher = fetcher
 
     def check(self, url: str, cursor: str, known_sha256: str | None) -> UrlState:
-        """The state of a page whose last bytes had `known_sha256`; None where there are none.
+        """The state of a page whose last bytes had `known_sha256`; None if there were none.
 
-        Whatever the cursor is, also empty, the answer is right; a good one saves the transfer.
-        The fetcher's errors come through.
+        The answer is right with any cursor, even an empty one; a good cursor saves the transfer.
+        The fetcher's errors pass through.
         """
-        # Without bytes to fall back on, "not modified" would be of no use.
+        # Without earlier bytes, "not modified" would be useless.
         is_known = known_sha256 is not None
         fetched = self._fetcher.get(
             url,
@@ -88,18 +88,18 @@ class UrlSyncer:
 
 
 def url_lsid(url: str) -> Lsid:
-    """The page's logical source id: one for all spellings of an address that mean the same.
+    """The page's logical source id; all equivalent spellings of an address have one.
 
-    Raises Refused where it is none that is fetched.
+    Raises Refused if kb does not fetch such an address.
     """
     return Lsid("url:" + normalize_url(parse_url(url)))
 
 
 def page_mime(data: bytes, declared: str | None, name: str) -> str:
-    """The mime of a page from what the server says, its bytes and the last part of its path.
+    """The mime type of a page, from the server's declaration, its bytes and its file name.
 
-    Servers call what they do not know plain text or bytes, so there the bytes decide. A text
-    format is not believed of bytes that are no text.
+    Servers declare unknown formats as plain text or bytes, so there the bytes decide. A declared
+    text format does not count if the bytes are not text.
     """
     match declared:
         case "application/pdf":
@@ -109,7 +109,7 @@ def page_mime(data: bytes, declared: str | None, name: str) -> str:
         case "text/markdown" | "text/x-markdown" if is_text(data[:_SAMPLE_BYTES]):
             return MARKDOWN
         case "text/plain":
-            # Markup that is served as plain text is meant to be read as it stands.
+            # Markup that is served as plain text is meant to be read as it is.
             detected = detect_mime(data, name)
             return PLAIN if detected == HTML else detected
         case _:
@@ -117,7 +117,7 @@ def page_mime(data: bytes, declared: str | None, name: str) -> str:
 
 
 def next_try_ms(failures: int, retry_after_s: int | None, now_ms: int) -> int:
-    """When to ask again after so many failures in a row: a minute, doubled each time to a day.
+    """When to ask again after so many failures in a row: after a minute, doubled up to a day.
 
     Never before the server's Retry-After, which counts for a day at most.
     """

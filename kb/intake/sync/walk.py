@@ -1,4 +1,4 @@
-"""Walks a folder in name order, never outside of its root, and skips ignored files."""
+"""Walks a folder in name order, never leaves its root, and skips ignored files."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -89,7 +89,7 @@ def _listing(folder: Path, outer: _Rules) -> "Iterator[WalkedFile | SkippedFile 
         yield SkippedFile(folder, f"the folder cannot be listed ({error.strerror})", failed=True)
         return
     except _BadIgnoreFile as refusal:
-        yield SkippedFile(folder, f"left out, for its {IGNORE_FILE} {refusal}", failed=True)
+        yield SkippedFile(folder, f"left out, because its {IGNORE_FILE} {refusal}", failed=True)
         return
     rules = (*outer, (folder, own_rules)) if own_rules is not None else outer
     for entry in listed:
@@ -126,7 +126,7 @@ def _extension(path: Path) -> str:
 
 def _other_extension(path: Path) -> str:
     suffix = path.suffix.lower()
-    return f"extension {suffix} is not asked for" if suffix else "no extension; see --ext"
+    return f"extension {suffix} is left out; see --ext" if suffix else "no extension; see --ext"
 
 
 def _ignore_spec(folder: Path, listed: "list[os.DirEntry[str]]") -> "GitIgnoreSpec | None":

@@ -1,7 +1,7 @@
-"""A web address, read once: what is checked is what is connected to.
+"""A web address, parsed once: kb connects to exactly what it has checked.
 
-Only the fields of `WebUrl` go on from here. Nobody downstream reads the text a second time, so no
-second parser can see another host in it.
+Only the fields of `WebUrl` are passed on. No other parser reads the text again, so none can see
+another host in it.
 """
 
 import re
@@ -18,7 +18,7 @@ _SHAPE: Final = re.compile(r"(?:https?)://([^/?#]*).*", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PORT: Final = re.compile(r"(?:.*\]|[^:\]]*)(?::([0-9]*))?")
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-# The rule of browsers: a host whose last part is a number, also hexadecimal, is an IPv4 address.
+# As in browsers: a host whose last part is a number, also a hexadecimal one, is an IPv4 address.
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _USERINFO: Final = re.compile(r"//[^/?#]*@")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})?")
@@ -33,11 +33,11 @@ class WebUrl(Struct, frozen=True, kw_only=True):
     """Lower-case ASCII: a name (IDNA-encoded), an IPv4 or, without brackets, an IPv6 address."""
     port: int
     target: str
-    """Path and query as they go over the wire; begins with `/`."""
+    """Path and query as they are sent; begins with `/`."""
 
     @property
     def netloc(self) -> str:
-        """Host and, unless it is the scheme's own, port: what the Host header says."""
+        """Host and port, as the Host header has them; without the scheme's default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -53,7 +53,7 @@ class WebUrl(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The last part of the path as a person reads it; empty where the path ends in `/`."""
+        """The last part of the path, decoded; empty if the path ends in `/`."""
         import urllib.parse
 
         part = self.target.partition("?")[0].rpartition("/")[2]
@@ -62,7 +62,7 @@ class WebUrl(Struct, frozen=True, kw_only=True):
 
 
 def printable_url(url: str) -> str:
-    """The address as messages may carry it: as given, but in one line, bounded, no password."""
+    """The address for messages: as given, but on one line, of limited length, without password."""
     line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in url)
     line = _USERINFO.sub("//...@", line, count=1)
     return line if len(line) <= _SHOWN_CHARS_MAX else f"{line[:_SHOWN_CHARS_MAX]}..."
@@ -79,11 +79,11 @@ def parse_url(url: str) -> WebUrl:
         raise Refused(_not_web_reason(url), source=source)
     authority = shape.group(1)
     if "@" in authority:
-        raise Refused("an address with a user or password in it is not fetched", source=source)
+        raise Refused("kb fetches no address with a user or password in it", source=source)
     try:
         read = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise Refused("not an address that can be read", source=source) from error
+        raise Refused("not a valid address", source=source) from error
     scheme = read.scheme
     return WebUrl(
         scheme=scheme,
@@ -94,18 +94,18 @@ def parse_url(url: str) -> WebUrl:
 
 
 def join_url(base: WebUrl, location: str) -> WebUrl:
-    """The address that a reference on the page `base` names. Raises Refused as `parse` does."""
+    """The address of a reference on the page `base`. Raises Refused as `parse_url` does."""
     import httpx
 
     _check_text(location, printable_url(location))
     try:
         return parse_url(str(httpx.URL(base.text).join(location)))
     except httpx.InvalidURL as error:
-        raise Refused("not an address that can be read", source=printable_url(location)) from error
+        raise Refused("not a valid address", source=printable_url(location)) from error
 
 
 def normalize_url(url: WebUrl) -> str:
-    """The one spelling of all spellings that RFC 3986 calls equivalent; the query is kept."""
+    """The normal form of all spellings that RFC 3986 calls equivalent; the query stays as it is."""
     return url.origin + _ESCAPE.sub(_normal_escape, url.target)
 
 
@@ -122,9 +122,9 @@ def _check_text(url: str, source: str) -> None:
     if len(url) > URL_CHARS_MAX:
         raise Refused(f"the address is over {URL_CHARS_MAX:,} characters", source=source)
     if "\\" in url:
-        raise Refused("an address with a backslash is read differently by each", source=source)
+        raise Refused("the address has a backslash, which programs read differently", source=source)
     if " " in url or not url.isprintable():
-        raise Refused("white space or control characters in the address", source=source)
+        raise Refused("the address has white space or control characters", source=source)
 
 
 def _not_web_reason(url: str) -> str:
@@ -133,25 +133,25 @@ def _not_web_reason(url: str) -> str:
         return "not an address; it should begin with http:// or https://"
     if scheme.group(1).lower() in _DEFAULT_PORTS:
         return "an address has two slashes and a host after its scheme"
-    return "only http and https are fetched"
+    return "kb fetches only http and https"
 
 
 def _host(host: str, source: str) -> str:
-    """The host in its one spelling; numbers that are no full IPv4 address are refused."""
+    """The host in its normal form; incomplete numeric IPv4 addresses are refused."""
     import ipaddress
 
     host = host.lower()
     if ":" in host:
         # A zone (`%eth0`) names one of this machine's own networks.
         if "%" in host:
-            raise Refused("an address with a network zone is not fetched", source=source)
+            raise Refused("kb fetches no address with a network zone", source=source)
         return ipaddress.IPv6Address(host).compressed
     host = host.removesuffix(".")
     if not host:
-        raise Refused("no host in the address", source=source)
+        raise Refused("the address has no host", source=source)
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise Refused("the host is not a name that can be looked up", source=source)
+        raise Refused("the host is not a valid name", source=source)
     if _NUMBER.fullmatch(labels[-1]):
         try:
             return str(ipaddress.IPv4Address(host))

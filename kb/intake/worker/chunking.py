@@ -17,7 +17,7 @@ from kb.store.jobs import queue
 from kb.store.kv import WriteTxn
 from kb.store.store import Store
 
-# Each `##` section of an entry is a thing of its own.
+# Each `##` section of an entry is a chunk of its own.
 ENTRY_SECTION_LEVEL: Final = 2
 
 
@@ -46,7 +46,7 @@ class ChunkHandler:
     def work(self, claims: list[Claim]) -> None:
         """Do a batch: cut outside any transaction, then write chunks and finish jobs in one.
 
-        A doc that cannot be cut fails alone. Running it twice gives the same chunks.
+        A doc that cannot be cut fails alone. Running a batch twice gives the same chunks.
         """
         loaded: list[tuple[Claim, Doc, str]] = []
         failures: list[tuple[Claim, str]] = []
@@ -70,7 +70,7 @@ class ChunkHandler:
         failpoint("worker.after_finish")
 
     def _load(self, claim: Claim) -> Doc | None:
-        """The doc to cut; None where a newer version has taken its place."""
+        """The doc to cut; None if a newer version has replaced it."""
         with self._store.read() as txn:
             doc = docs.get(txn, claim.job.doc_id)
             newest = docs.latest(txn, doc.source_no) if doc else None
@@ -121,10 +121,10 @@ class ChunkHandler:
             set_ledger(txn, self._store, claim.job.doc_id, "indexing_complete")
             return
         if newest.label != cut.doc.label:
-            # Renamed since it was cut: cut again under the new title.
+            # The doc was renamed since it was cut, so it is cut again under the new title.
             key = queue.dedupe_key("chunk", newest.doc_id)
             queue.enqueue(txn, self._store.clock, "chunk", newest.doc_id, key=key)
             return
-        # Only a home without one has to be told.
+        # Only a home without an embedder needs to know the model.
         model = "" if embedders.in_use(txn) else self._embedder().fingerprint
         write_chunks(txn, self._store, cut, model)

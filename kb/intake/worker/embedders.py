@@ -1,4 +1,4 @@
-"""Changing the model: another set of vectors is made while searches go on with the one there is."""
+"""Changes the model: makes another set of vectors while searches use the present one."""
 
 import msgspec
 
@@ -16,10 +16,10 @@ from kb.store.store import Store
 
 
 def begin_change(store: Store, spec: EmbedderSpec, settings: EmbedderChoice) -> EmbedderSet:
-    """Have vectors made under `wanted`; searches use it once all are there.
+    """Start to make vectors with the model `spec`; searches use it once all are there.
 
-    A home without vectors uses it at once. To ask for the model in use ends the making of another.
-    Safe to repeat: what is embedded already stays.
+    A home without vectors uses it at once. Asking for the model in use ends a change to another.
+    Repeating the call is safe: vectors that exist stay.
     """
     with store.write() as txn:
         in_use = embedders.in_use(txn)
@@ -33,7 +33,7 @@ def begin_change(store: Store, spec: EmbedderSpec, settings: EmbedderChoice) -> 
                 in_use,
                 next=spec,
                 settings=settings,
-                # Its vectors are those that are being completed now.
+                # The vectors of the previous model are the ones that are being completed now.
                 previous=None if is_back else in_use.previous,
             )
             if in_use.next is None or in_use.next.fingerprint != spec.fingerprint:
@@ -44,10 +44,10 @@ def begin_change(store: Store, spec: EmbedderSpec, settings: EmbedderChoice) -> 
 
 
 def roll_back(store: Store) -> EmbedderSet:
-    """Give up the set that is being made; where there is none, search the previous one again.
+    """Stop a change of the model; if there is none, go back to the previous model.
 
-    What was added since the switch is found by words until it is embedded. Raises UsageError
-    where there is nothing to go back to.
+    Until they are embedded, docs added since the switch are found by words alone. Raises UsageError
+    if there is nothing to go back to.
     """
     with store.write() as txn:
         in_use = embedders.in_use(txn)
@@ -65,21 +65,21 @@ def roll_back(store: Store) -> EmbedderSet:
             _enqueue(txn, store, "embed", _docs_lacking_vectors(txn, model), model)
         else:
             raise UsageError(
-                "there is no model to go back to: none was in use before, or its vectors were freed"
+                "there is no model to go back to: none came before, or its vectors were removed"
             )
         embedders.put(txn, chosen)
     return chosen
 
 
 def switch_if_complete(store: Store) -> bool:
-    """Make the next model the active one where every chunk has its vector; whether it did."""
+    """Make the next model the active one if every chunk has its vector; returns whether it did."""
     with store.read() as txn:
         in_use = embedders.in_use(txn)
         if in_use is None or in_use.next is None or queue.count_of_kind(txn, "reembed"):
             return False
         lacking = _docs_lacking_vectors(txn, in_use.next.fingerprint)
     with store.write() as txn:
-        # What was cut meanwhile has asked for its own vectors.
+        # Docs that were cut meanwhile have jobs for their own vectors.
         if embedders.in_use(txn) != in_use or queue.count_of_kind(txn, "reembed"):
             return False
         if lacking:
@@ -98,7 +98,7 @@ def switch_if_complete(store: Store) -> bool:
 
 
 def _docs_lacking_vectors(txn: ReadTxn, model: str) -> list[DocId]:
-    """Docs of which a chunk has no vector, and that are not to be cut anew anyway."""
+    """Docs with a chunk without a vector, except those that will be cut again anyway."""
     doc_ids: dict[DocId, None] = {}
     for _, chunk in CHUNKS.scan(txn):
         if chunks.has_vector(txn, model, chunk.text_hash):

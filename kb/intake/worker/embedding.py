@@ -1,4 +1,4 @@
-"""The embed job: chunks that have no vector under a model get one."""
+"""The embed job: makes the missing vectors of a doc's chunks under one model."""
 
 import threading
 from collections.abc import Callable
@@ -17,17 +17,18 @@ from kb.store.jobs import queue
 from kb.store.kv import WriteTxn
 from kb.store.store import Store
 
-# Texts that are embedded between two commits: what a crash costs at most.
+# The number of texts embedded between two commits: the work that a crash can lose.
 TEXTS_PER_COMMIT: Final = 256
-# Texts that are embedded between two looks at whether to stop: what Ctrl-C waits for at most.
+# The number of texts embedded between two checks whether to stop: what Ctrl-C waits for.
 TEXTS_PER_LOOK: Final = 64
 
 
 class EmbedHandler:
-    """Handles embed jobs for one home, one batch at a time whatever the number of threads.
+    """Handles embed jobs for one home, one batch at a time, however many threads there are.
 
-    `embedder` gives the model for the next batch, None where its set was given up. `is_next` says
-    that searches do not use the set yet: no cache has to hear of it, no doc waits for it.
+    `embedder` returns the model for the next batch, or None if its change was stopped. `is_next`
+    says that searches do not use these vectors yet: no index takes them up, and no doc waits for
+    them.
     """
 
     def __init__(
@@ -54,8 +55,8 @@ class EmbedHandler:
     def work(self, claims: list[Claim]) -> None:
         """Do a batch across docs: each text once, the longest first.
 
-        A vector is committed together with the jobs that it completes. At shutdown what is
-        embedded so far is kept and the jobs go back.
+        A vector is committed together with the jobs that it completes. On shutdown the vectors made
+        so far are stored, and the jobs go back to the queue.
         """
         try:
             self._work(claims)
@@ -94,12 +95,12 @@ class EmbedHandler:
             return [(newest, chunk) for chunk in chunks.of_source(txn, newest.source_no)]
 
     def _missing(self, model: str, doc_chunks: list[tuple[Doc, Chunk]]) -> dict[str, str]:
-        """Text by hash, for the texts that have no vector yet."""
+        """The texts without a vector, by their hash."""
         texts: dict[str, str] = {}
         with self._store.read() as txn:
             for doc, chunk in doc_chunks:
-                # A doc renamed a moment ago is cut again by its own job; its texts then hash
-                # differently, and a vector of the new text must not go under the old hash.
+                # A doc that was just renamed is cut again by its own job. Its texts then have other
+                # hashes, and a vector of the new text must not be stored under the old hash.
                 if not has_current_title(doc, chunk) or chunk.text_hash in texts:
                     continue
                 if not chunks.has_vector(txn, model, chunk.text_hash):
@@ -140,7 +141,7 @@ class EmbedHandler:
     def _vectors(
         self, embedder: Embedder, block: list[str], texts: dict[str, str]
     ) -> "dict[str, FloatVector]":
-        """Vectors by hash, the longest texts first; some are missing where the pool is to stop."""
+        """Vectors by hash, the longest texts first; some are missing if the pool is stopping."""
         vectors: dict[str, FloatVector] = {}
         longest_first = sorted(block, key=lambda digest: -len(texts[digest]))
         for first in range(0, len(block), TEXTS_PER_LOOK):
@@ -164,9 +165,9 @@ class EmbedHandler:
         finish: bool,
         release: bool,
     ) -> None:
-        """Keep vectors, and end the jobs or give them back.
+        """Store vectors, and finish the jobs or release them.
 
-        Nothing is written for a job that was lost to another worker meanwhile.
+        A job that another worker has taken meanwhile gets nothing.
         """
         live = [claim for claim in held if queue.is_held(txn, claim)]
         hashes = {chunk.text_hash for claim in live for _, chunk in chunks_of_job[claim.job.job_id]}
@@ -175,8 +176,8 @@ class EmbedHandler:
             chunks.put_vector(txn, model, digest, vectors[digest])
         for claim in live:
             job_chunks = [chunk for _, chunk in chunks_of_job[claim.job.job_id]]
-            # At the end all of them: the vector of a text may have come from another doc's job
-            # after this doc was cut, and then the dense cache has not heard of this chunk.
+            # At the end, log all chunks: a vector may have come from another doc's job after this
+            # doc was cut, and then the dense index does not know of this chunk.
             logged = (
                 job_chunks if finish else [chunk for chunk in job_chunks if chunk.text_hash in new]
             )
@@ -190,9 +191,9 @@ class EmbedHandler:
                     self._settle(txn, model, claim.job.doc_id)
 
     def _settle(self, txn: WriteTxn, model: str, doc_id: DocId) -> None:
-        """Call a doc indexed, unless its chunks are still to be cut or were, meanwhile.
+        """Mark a doc as indexed, unless its chunks wait to be cut or were cut meanwhile.
 
-        Chunks cut while this job was at work found it active, and asked for no other.
+        Chunks that were cut during this job saw the job as active, and added no other.
         """
         if queue.by_key(txn, queue.dedupe_key("chunk", doc_id)) is not None:
             return
@@ -229,7 +230,7 @@ class EmbedHandler:
 def _fitting(
     claims: list[Claim], chunks_of_job: dict[JobId, list[tuple[Doc, Chunk]]]
 ) -> tuple[list[Claim], list[Claim]]:
-    """Claims up to a commit's worth of texts, at least one; and the rest."""
+    """Splits claims: as many as one commit holds, at least one, and the rest."""
     total = 0
     for place, claim in enumerate(claims):
         total += len(chunks_of_job[claim.job.job_id])

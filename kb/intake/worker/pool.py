@@ -1,4 +1,4 @@
-"""The pool: threads that claim jobs under a lease until they are told to stop."""
+"""The pool: threads that claim jobs under a lease until the pool stops."""
 
 import logging
 import threading
@@ -32,11 +32,11 @@ _PAUSE_FIRST_S: Final = 1.0
 _PAUSE_MAX_S: Final = 60.0
 
 Trouble = KbError | OSError
-"""What keeps workers from going on: the store or the disk, and no job."""
+"""What stops the workers: a failure of the store or the disk, not of a job."""
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
-    """How the pool works. Times are in milliseconds."""
+    """The settings of the pool. Times are in milliseconds."""
 
     threads: int = 2
     lease_ms: int = 120_000
@@ -54,7 +54,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
 
 def worker_settings(settings: Settings, embedder: Embedder) -> WorkerSettings:
-    """The pool's settings, limited to what the model can read."""
+    """The pool's settings, limited to the tokens that the model reads."""
     entry_tokens_max = min(settings.entry.tokens_max, embedder.tokens_max)
     return WorkerSettings(
         threads=settings.work.threads,
@@ -72,11 +72,11 @@ class PoolModels(Struct, frozen=True, kw_only=True):
 
     active: Callable[[], Embedder]
     next: Callable[[], Embedder | None] = lambda: None
-    """None where no second set of vectors is being made."""
+    """None if no change of the model is under way."""
 
 
 class WorkerPool:
-    """Works on one home's jobs; start it, drain it, shut it down."""
+    """Does the jobs of one home; start it, drain it, shut it down."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class WorkerPool:
         settings: WorkerSettings,
         handlers: Mapping[JobKind, Callable[[list[Claim]], None]] = MappingProxyType({}),
     ) -> None:
-        """Take `handlers` for kinds of jobs that other rooms know."""
+        """Take `handlers` for the kinds of jobs that other rooms define."""
         self._store = store
         self._settings = settings
         self._stop = threading.Event()
@@ -116,11 +116,11 @@ class WorkerPool:
         self._recovers = False
         self._trouble: Trouble | None = None
         self._left: list[Claim] = []
-        """Claims that trouble kept from their end; given back once the store can be written."""
+        """Claims that trouble left unfinished; they are released once the store can be written."""
 
     @property
     def trouble(self) -> Trouble | None:
-        """What keeps the workers from going on, for good or until the next try; else None."""
+        """What stops the workers, for good or until the next try; None if they work."""
         return self._fatal or self._trouble
 
     @property
@@ -129,10 +129,10 @@ class WorkerPool:
         return sum(handler.texts_in_hand for handler in self._embedding)
 
     def start(self, *, recovers: bool = False) -> None:
-        """Start the threads and the keeper that renews their leases.
+        """Start the threads, and the thread that renews their leases.
 
-        With `recovers` a failure of the store or the disk ends no thread: it tries again, after a
-        pause that grows to a minute.
+        With `recovers` a failure of the store or the disk ends no thread: the thread tries again,
+        after a pause that grows to a minute.
         """
         self._recovers = recovers
         names = [f"kb-worker-{i}" for i in range(self._settings.threads)]
@@ -144,10 +144,10 @@ class WorkerPool:
             thread.start()
 
     def shutdown(self, wait_s: float = 30.0) -> bool:
-        """Stop: no new claims, what is in hand is committed or given back.
+        """Stop: claim no more jobs, and commit or release those in hand.
 
-        Returns within `wait_s` and the time of one embedding batch; False where a thread was
-        still busy then. Its job comes back when its lease ends.
+        Returns within `wait_s` and the time of one embedding batch; False if a thread was still
+        busy then. Its job becomes free when its lease ends.
         """
         self._stop.set()
         deadline = time.monotonic() + wait_s
@@ -156,10 +156,10 @@ class WorkerPool:
         return not any(thread.is_alive() for thread in self._threads)
 
     def drain(self, on_tick: Callable[[], None] | None = None) -> None:
-        """Return when nothing is ready now and nobody, here or elsewhere, is at work.
+        """Return when no job is ready and no process works on one.
 
-        Jobs that wait for another try are left for later. Raises what stopped a worker for
-        good: a full disk, a damaged store.
+        Jobs that wait for another try stay. Raises the error that stopped a worker for good: a full
+        disk, a damaged store.
         """
         while not self._stop.is_set():
             if self._fatal is not None:
@@ -177,7 +177,7 @@ class WorkerPool:
             self._stop.wait(self._settings.idle_ms / 4000)
 
     def serve(self, stop: threading.Event) -> None:
-        """Work until `stop` is set. Raises what stopped a worker for good."""
+        """Work until `stop` is set. Raises the error that stopped a worker for good."""
         while not stop.wait(self._settings.idle_ms / 1000):
             if self._fatal is not None:
                 raise self._fatal
@@ -195,7 +195,7 @@ class WorkerPool:
                 has_worked = self._work_once() or switch_if_complete(self._store)
                 self._tell_end(is_sure=has_worked)
             except (KbError, OSError) as error:
-                # The store or the disk failed, not a job: no worker can go on.
+                # The store or the disk failed, not a job, so no worker can work.
                 if not self._recovers:
                     self._fatal = error
                     return
@@ -208,16 +208,16 @@ class WorkerPool:
                 self._stop.wait(self._settings.idle_ms / 1000)
 
     def _tell(self, error: Trouble) -> None:
-        """Have the log say when trouble begins or changes, and in between nothing new."""
+        """Log when trouble begins or changes; log nothing while it lasts."""
         before, self._trouble = self._trouble, error
         if type(before) is not type(error):
             logger.warning(
-                "a worker cannot go on (%s), and tries again, after a minute at the latest",
+                "a worker failed (%s); it tries again within a minute",
                 type(error).__name__,
             )
 
     def _tell_end(self, *, is_sure: bool) -> None:
-        """Have the log say that trouble is over: what met it is done, or nothing is to do."""
+        """Log that trouble is over: the work that met it is done, or there is nothing to do."""
         if self._trouble is None:
             return
         if not is_sure:
@@ -226,10 +226,10 @@ class WorkerPool:
             if counts.ready or counts.running:
                 return
         self._trouble = None
-        logger.warning("the workers go on")
+        logger.warning("the workers work again")
 
     def _give_back_left(self) -> None:
-        """Have what trouble kept from its end done again at once, not when its lease ends."""
+        """Release the claims that trouble left unfinished, before their leases end."""
         if not self._left:
             return
         with self._held_lock:
@@ -255,8 +255,8 @@ class WorkerPool:
         with self._claiming:
             claims = [] if self._stop.is_set() else self._claim()
             if claims and claims[0].token > 1:
-                # It may have killed its worker before. No other thread takes up anything
-                # meanwhile, so that no other job shares its fate again and again.
+                # This job may have killed its worker before. No other thread takes a job meanwhile,
+                # so that no other job is killed with it again and again.
                 self._work(claims)
                 return True
         if claims:
@@ -274,7 +274,7 @@ class WorkerPool:
                 self._left += claims
             raise
         except Exception as error:  # noqa: BLE001  one job's surprise must not end the pool
-            logger.warning("a job failed unexpectedly: %s", type(error).__name__)
+            logger.warning("a job failed with an unexpected error: %s", type(error).__name__)
             self._fail(claims, f"{type(error).__name__}: {error}")
         finally:
             with self._held_lock:

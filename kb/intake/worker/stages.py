@@ -1,4 +1,4 @@
-"""The stages in use: when the chunker changes, its work is asked for anew."""
+"""Which chunker is in use? When it changes, docs are cut again."""
 
 from kb.model.embedder import EmbedderSet
 from kb.store import docs, embedders
@@ -8,10 +8,10 @@ from kb.store.store import Store
 
 
 def follow_stages(store: Store, *, chunker: str, models: EmbedderSet) -> int:
-    """Make this chunker the one in use; returns how many docs are to be cut again.
+    """Make this chunker the one in use; returns how many docs will be cut again.
 
-    Chunks stay findable as they are until their doc is cut anew. `models` are those of a home
-    that has none yet; what a home has, only `kb.intake.worker.embedders` changes.
+    Until a doc is cut again, searches find its old chunks. `models` are for a home that has none
+    yet; only `kb.intake.worker.embedders` changes the models of a home.
     """
     with store.read() as txn:
         chunker_before = get_word(txn, CHUNKER)
@@ -24,7 +24,7 @@ def follow_stages(store: Store, *, chunker: str, models: EmbedderSet) -> int:
         set_word(txn, CHUNKER, chunker)
         if not chunker_before or chunker_before == chunker:
             return 0
-        # Cutting asks for the vectors that are missing, too.
+        # Cutting a doc also adds jobs for its missing vectors.
         ids = [doc.doc_id for doc in docs.all_latest(txn) if doc.status == "active"]
         for doc_id in ids:
             key = queue.dedupe_key("chunk", doc_id)

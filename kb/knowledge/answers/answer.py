@@ -11,7 +11,7 @@ NOTHING_FOUND: Final = "nothing was found that could answer this"
 UNSUPPORTED: Final = "[unsupported]"
 
 AnswerKind = Literal["synthesis", "extracts"]
-"""Written by a language model, or sentences of the sources as they stand there."""
+"""A text by a language model, or sentences quoted from the sources."""
 
 
 class Sentence(Struct, frozen=True, kw_only=True):
@@ -19,20 +19,20 @@ class Sentence(Struct, frozen=True, kw_only=True):
 
     text: str
     citations: tuple[int, ...]
-    """Numbers of sources, each of which is there."""
+    """The numbers of its sources; all of them exist."""
     supported: bool
-    """Whether what it cites was found to say it; of an extract always."""
+    """Whether the cited sources support it; always true for an extract."""
 
 
 class Source(Struct, frozen=True, kw_only=True):
     """A passage that was found, with its neighbours, and where it stands."""
 
     n: int
-    """What citations call it, from 1."""
+    """Its number in citations, from 1."""
     title: str
     source: str
     line: int | None
-    """1-based, of its start; None where the source has no lines of its own."""
+    """The 1-based line of its start; None if the source has no lines."""
     page: int | None
     doc_id: DocId
     chunk_id: ChunkId
@@ -47,13 +47,13 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     query: str
     answer: str
-    """All sentences, with citations as `[n]`, and `[unsupported]` after those that are not."""
+    """All sentences, with citations as `[n]`, and `[unsupported]` after unsupported ones."""
     found: bool
     """Whether at least one sentence is supported."""
     kind: AnswerKind
     sentences: tuple[Sentence, ...]
     sources: tuple[Source, ...]
-    """All that were found, also those that are not cited; the best first."""
+    """All that the search found, cited or not, best first."""
     warnings: tuple[str, ...]
 
 

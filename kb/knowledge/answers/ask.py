@@ -26,12 +26,15 @@ def _random_token() -> str:
 
 
 class AnswerResources(Struct, frozen=True, kw_only=True):
-    """What answering needs, each opened on first use; without a provider, answers are extracts."""
+    """What answering needs, each opened on first use.
+
+    Without a provider, answers are extracts.
+    """
 
     provider: "Callable[[], Provider] | None" = None
-    """The language model; None where none is to be asked."""
+    """The language model; None to ask none."""
     embedder: "Callable[[], Embedder] | None" = None
-    """Decides on support where words do not; without it words alone decide."""
+    """Decides on support if the words do not; without it only words decide."""
     knowledge: Callable[[], str] = str
     """The topics' section of an operator's system prompt, in its tags; empty for none."""
     draw: Callable[[], str] = _random_token
@@ -49,10 +52,10 @@ def ask(
 ) -> Answer:
     """Answer a question from a search's result for a scope, and from nothing else.
 
-    A model's sentences are checked against what they cite; where it fails or there is none, the
-    answer is extracts, and for a failure a warning says why. `on_part` is called
-    with each checked sentence; its parts join to `answer`, unless the model fails on the way. Asks
-    the model once, and gives it no tools.
+    A model's sentences are checked against what they cite. If the model fails or there is none, the
+    answer consists of extracts; after a failure a warning says why. `on_part` gets each checked
+    sentence; its parts join to `answer`, unless the model fails on the way. Asks the model once,
+    and gives it no tools.
     """
     warnings = tuple(filter(None, (*result.warnings, result.truncated)))
     sources = tuple(_source(n, hit, with_text) for n, hit in enumerate(result.hits, 1))
@@ -64,13 +67,13 @@ def ask(
                 question, result.hits, resources, resources.provider, knowledge, on_part
             )
         except NoModel:
-            # That there is none was somebody's choice, and no failure.
+            # Having no model is a choice, not a failure.
             pass
         except (LlmError, ConfigError) as error:
             reason = str(error) if scope.operator else "it is not available at the moment"
             warnings = (
                 *warnings,
-                f"these are extracts, for the language model gave no answer: {reason}",
+                f"these are extracts, because the language model gave no answer: {reason}",
             )
     if checked is None:
         return _extracted(question, result.hits, sources, warnings)
@@ -86,7 +89,7 @@ def ask(
 
 
 def raw_sources(result: SearchResult) -> tuple[RawSource, ...]:
-    """The sources of a result, each once and the best first, with their chunks."""
+    """The sources of a result, each once, best first, with their chunks."""
     parts: dict[str, list[str]] = {}
     for hit in result.hits:
         parts.setdefault(hit.source, []).append(hit.text)
@@ -101,7 +104,7 @@ def _written(
     knowledge: str,
     on_part: OnPart | None,
 ) -> CheckedAnswer:
-    """What the model writes, checked. Raises LlmError and ConfigError."""
+    """The model's answer, checked. Raises LlmError and ConfigError."""
     model = provider()
     prompt = prompt_of(question, hits, resources.draw, knowledge)
     checker = CitationChecker(hits, resources.embedder)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 ANSWER_CHARS_MAX: Final = 20_000
 NEAR_MIN: Final = {"onnx:all-MiniLM-L6-v2-int8:6b3e72af7bf8": 0.55}
-"""By the model's fingerprint, the cosine from which on two texts are near: of the built-in one, as
-scripts/eval_ask.py measured it. What it is for another model is not known."""
+"""By the model's fingerprint, the cosine from which two texts count as near. scripts/eval_ask.py
+measured it for the built-in model; for other models it is unknown."""
 _COMPARED_MAX: Final = 20
 _AROUND: Final = " \n\t.。!*_\"'`“”"
 
 OnPart = Callable[[str], None]
-"""Called with the next part of an answer, as it will stand in the whole."""
+"""Called with the next part of an answer, in its final form."""
 
 
 class CheckedAnswer(Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class CheckedAnswer(Struct, frozen=True, kw_only=True):
 
     text: str
     sentences: tuple[Sentence, ...]
-    """None where it only says that the sources do not say."""
+    """None if it only says that the sources do not answer."""
     warnings: tuple[str, ...]
 
 
@@ -52,9 +52,9 @@ class CitationChecker:
         self._unknown: set[int] = set()
 
     def checked(self, pieces: Iterable[str], on_part: OnPart = lambda _: None) -> CheckedAnswer:
-        """The whole answer; `on_part` is called with each sentence once it is whole and checked.
+        """The whole answer; `on_part` gets each sentence once it is complete and checked.
 
-        What comes after ANSWER_CHARS_MAX characters is left out, with a warning.
+        Text after ANSWER_CHARS_MAX characters is left out, with a warning.
         """
         room = ANSWER_CHARS_MAX
         is_cut = False
@@ -72,7 +72,7 @@ class CitationChecker:
         warnings: list[str] = []
         if self._unknown:
             named = ", ".join(f"[{n}]" for n in sorted(self._unknown))
-            warnings.append(f"the answer cites what is no source: {named}")
+            warnings.append(f"the answer cites numbers that no source has: {named}")
         if is_cut:
             warnings.append(f"the answer was cut to its first {ANSWER_CHARS_MAX:,} characters")
         return CheckedAnswer(
@@ -87,7 +87,7 @@ class CitationChecker:
         spans = sentences(text)
         if not is_end:
             last = text[spans[-1].start :] if spans else ""
-            # The last one may go on; so may code, and the citations of the one before.
+            # The last sentence may go on; so may code, and the citations of the sentence before.
             spans = spans[: -2 if last.startswith(("[", "【")) else -1]
             spans = [] if text.count("`") % 2 else spans
         for span in spans:
@@ -129,12 +129,12 @@ class CitationChecker:
                 return False
             vectors = embedder.embed_documents([text, *others])
         except (EmbedError, ModelMissing):
-            # Then words alone decide, as they did in the search, which has said so.
+            # Then only words decide, as in the search, which has warned of it.
             return False
         return float((vectors[1:] @ vectors[0]).max()) >= threshold
 
 
 def _declines(text: str) -> bool:
-    """Whether an answer is the one reply that says that the sources do not say."""
+    """Whether an answer is the fixed reply that the sources do not say."""
     bare = without_citations(text).strip(_AROUND)
     return " ".join(bare.split()).casefold() == NOT_SAID

@@ -7,7 +7,7 @@ _SPACE: Final = r"\s{0,4}"
 CITATION: Final = (
     rf"[\[【]{_SPACE}\d{{1,3}}(?:{_SPACE}[,，、;]{_SPACE}\d{{1,3}}){{0,31}}{_SPACE}[\]】](?!\()"
 )
-"""A pattern: one pair of brackets with numbers in it, which is no link of markdown."""
+"""A pattern: one pair of brackets with numbers in it, unless it is a link of markdown."""
 
 _CITATION: Final = re.compile(CITATION)
 _WITH_SPACE: Final = re.compile(rf"[ \t]{{0,4}}{CITATION}")
@@ -22,7 +22,7 @@ def without_code(text: str) -> str:
 
 
 def cited(text: str) -> tuple[int, ...]:
-    """The numbers that a text cites, each once, in order; those in code are none."""
+    """The numbers that a text cites, each once, in order; numbers in code do not count."""
     groups = _CITATION.findall(without_code(text))
     return tuple(dict.fromkeys(int(n) for group in groups for n in re.findall(r"\d+", group)))
 

@@ -1,4 +1,4 @@
-"""Quote the best sentences of the chunks, where no model writes an answer."""
+"""Quotes the best sentences of the chunks if no model writes an answer."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,11 +15,11 @@ _CHARS_MAX: Final = 400
 
 
 def extracts(question: str, hits: Sequence[Hit]) -> tuple[Sentence, ...]:
-    """At most EXTRACTS_MAX sentences of the chunks, in their order, which is the best first.
+    """At most EXTRACTS_MAX sentences of the chunks, in the order of the chunks, best first.
 
-    They are those with most of the question's words, at most two of a chunk. Where none has any,
-    it is the first sentence of the best chunk. Weak chunks are not quoted.
-    Equal input gives equal output.
+    They are the sentences with most of the question's words, at most two per chunk. If none has
+    any, the result is the first sentence of the best chunk. Weak chunks are not quoted. Equal input
+    gives equal output.
     """
     query_terms = frozenset(terms(question))
     quoted: list[Sentence] = []
@@ -37,7 +37,7 @@ def _best(text: str, query_terms: frozenset[str]) -> list[str]:
     chosen: list[int] = []
     covered: set[str] = set()
     for place in order[:_PER_CHUNK_MAX]:
-        # A second one has to say more than the first.
+        # A second sentence must have more of the words than the first.
         if words[place] - covered:
             chosen.append(place)
             covered |= words[place]

@@ -38,7 +38,7 @@ here and how to write, and no sentence may rest on it alone.
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """What is sent."""
+    """The prompt that is sent."""
 
     system: str
     user: str
@@ -47,11 +47,11 @@ class Prompt(Struct, frozen=True, kw_only=True):
 def prompt_of(
     question: str, hits: Sequence[Hit], draw: Callable[[], str], knowledge: str = ""
 ) -> Prompt:
-    """The chunks, numbered from 1 in their order, and behind them the question.
+    """The chunks, numbered from 1 in their order, and after them the question.
 
-    `knowledge` is what the person at the machine wants known from the start, in its tags.
-    `draw` gives texts that cannot be guessed. One that stands in what is sent is not used; raises
-    RuntimeError where `draw` gives no other.
+    `knowledge` is what the model should know from the start, in its tags. `draw` returns texts that
+    nobody can guess. A drawn text that occurs in the prompt is not used; raises RuntimeError if
+    `draw` returns no other.
     """
     bodies = [_body(hit) for hit in hits]
     sent = "\n".join((question, knowledge, *bodies))
@@ -60,7 +60,7 @@ def prompt_of(
         None,
     )
     if token is None:
-        raise RuntimeError("what should be random repeats what the passages say")
+        raise RuntimeError("the passages contain the random token of their delimiters")
     parts = [
         f"<<<{token} passage {n}\n{body}\n{token} end of passage {n}>>>"
         for n, body in enumerate(bodies, 1)
@@ -72,7 +72,7 @@ def prompt_of(
 
 
 def _body(hit: Hit) -> str:
-    """Title, place and text: all of it may have been written by anybody."""
+    """Title, place and text; anybody may have written them."""
     under = escape_line_breaks(" > ".join(part for part in hit.heading if part != hit.title))
     title, source = escape_line_breaks(hit.title), escape_line_breaks(hit.source)
     lines = (f"title: {title}", f"source: {source}", f"under: {under}" if under else "")

@@ -1,7 +1,7 @@
 """Split text into sentences: prose of any script, lists, and code. Pure.
 
-A boundary that is missed joins two sentences; one too many leaves half a sentence without its
-citation. So where it cannot be told, there is none.
+A missed boundary joins two sentences; a wrong one leaves half a sentence without its citation. So
+in doubt there is no boundary.
 """
 
 import re
@@ -26,7 +26,7 @@ _END: Final = re.compile(
 _LAST_WORD: Final = re.compile(r"[\w.]{0,20}\Z")
 _DOTTED: Final = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _NEXT: Final = re.compile(r"\s*[\"'“‘„«(*_]*(\S?)")
-# After these comes what they belong to; after the second ones only where that is a number.
+# A full stop after these ends no sentence; after the second group only if a number follows.
 _OPEN: Final = frozenset(
     ("approx", "cf", "dr", "e.g", "eq", "fig", "i.e", "mr", "mrs", "ms", "prof", "st", "vs", "z.b")
 )
@@ -41,10 +41,10 @@ class SentenceSpan(Struct, frozen=True, kw_only=True):
 
 
 def sentences(text: str) -> list[SentenceSpan]:
-    """The sentences of a text, in order, disjoint; all but white space is in one of them.
+    """The sentences of a text, in order, disjoint; together they hold all but white space.
 
-    Citations behind a full stop belong to the sentence before it, also on a line of their own. An
-    item of a list, a heading, a row of a table and fenced code each begin a sentence.
+    Citations after a full stop belong to the sentence before, even on a line of their own. An item
+    of a list, a heading, a row of a table and fenced code each begin a sentence.
     """
     masked = without_code(text)
     spans: list[SentenceSpan] = []
@@ -65,18 +65,18 @@ def sentences(text: str) -> list[SentenceSpan]:
 
 
 def plain(text: str) -> str:
-    """A sentence on one line, without the mark of a list or heading in front of it."""
+    """A sentence on one line, without a list's or heading's mark in front."""
     mark = _BULLET.match(text) or _HEADING.match(text)
     return " ".join((text[mark.end() :] if mark else text).split())
 
 
 def is_code(text: str) -> bool:
-    """Whether what stands as a sentence is fenced code."""
+    """Whether a sentence is fenced code."""
     return _FENCE.match(text) is not None
 
 
 def is_prose(text: str) -> bool:
-    """Whether a sentence is no code, no heading, and no row of a table."""
+    """Whether a sentence is prose: not code, not a heading, not a row of a table."""
     return not any(pattern.match(text) for pattern in (_HEADING, _ROW, _FENCE))
 
 

@@ -1,8 +1,8 @@
-"""Do chunks support a sentence that cites them? Cheap signs of it, and no proof.
+"""Do chunks support a sentence that cites them? Looks for cheap signs, and proves nothing.
 
-The chunks must have all of its numbers, quotations and names, letter by letter. Of its other
-words they must have enough, or fewer where the embedding model finds the two similar. Negation
-and word order are not seen.
+The chunks must contain all its numbers, quotations and names, letter by letter. They must contain
+enough of its other words, or fewer if the embedding model finds the two similar. Negation and word
+order are not checked.
 """
 
 import re
@@ -18,14 +18,15 @@ from kb.search.index.analysis import analyzer, normalize, terms
 SHARE_SURE: Final = 0.6
 SHARE_MIN: Final = 0.2
 _COMPARED_MAX: Final = 64
-# Of words inside sentences: with more capitals they do not mark names, as in German or in titles.
+# With a larger share of capitals inside sentences, they do not mark names, as in German or in
+# titles.
 _CAPITALS_MAX: Final = 0.25
 
 _NUMBER: Final = re.compile(r"\d+(?:[.,:]\d+)*")
 _THOUSANDS: Final = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _QUOTED: Final = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』]{2,400})[\"“”»」』]|`([^`\n]{2,400})`")
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
-# Behind a word or a comma, so that it is not the first of its sentence.
+# After a word or a comma, so that it is not the first word of its sentence.
 _INNER_WORD: Final = re.compile(r"(?<=[\w,;)] )[^\W\d_][\w’'-]+")
 _NUMBER_WORDS: Final = {
     word: str(number)
@@ -38,14 +39,14 @@ _NUMBER_WORDS: Final = {
 }
 
 IsNear = Callable[[str, Sequence[str]], bool]
-"""Whether a text is near in meaning to one of some others; false where no model can tell."""
+"""Whether a text is near in meaning to one of some others; false without a model."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """What there is to compare with in one chunk."""
+    """The evidence in one chunk."""
 
     words: frozenset[str]
-    """Analysed."""
+    """Its analysed words."""
     numbers: frozenset[str]
     folded: str
     parts: tuple[str, ...]
@@ -55,7 +56,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 def evidence(text: str) -> Evidence:
-    """What a chunk, with its title, gives to compare with."""
+    """The evidence in a chunk and its title."""
     inner = _INNER_WORD.findall(text)
     capitals = sum(word[0].isupper() for word in inner)
     words = map(str.lower, _WORD.findall(text))
@@ -71,9 +72,9 @@ def evidence(text: str) -> Evidence:
 
 
 def supports(cited: Sequence[Evidence], sentence: str, is_near: IsNear) -> bool:
-    """Whether what is cited, taken together, seems to say a sentence, given without its citations.
+    """Whether the cited chunks together seem to support a sentence, given without citations.
 
-    `is_near` is asked only where the words do not tell.
+    `is_near` is called only if the words do not decide.
     """
     words = frozenset[str]().union(*(chunk.words for chunk in cited))
     numbers = frozenset[str]().union(*(chunk.numbers for chunk in cited))
@@ -102,7 +103,7 @@ def _numbers(text: str) -> set[str]:
 
 
 def _quotations(sentence: str) -> list[str]:
-    """What a sentence has between quotation marks or backticks, folded."""
+    """The texts between quotation marks or backticks in a sentence, folded."""
     quoted = (match[1] or match[2] for match in _QUOTED.finditer(sentence))
     return [_folded(text).strip(" .,;:!?。，！？") for text in quoted]
 
@@ -113,6 +114,6 @@ def _folded(text: str) -> str:
 
 
 def _names(sentence: str) -> set[str]:
-    """The analysed words that a capital marks as names; the first word of a sentence is none."""
+    """The analysed words that a capital marks as names, except the sentence's first word."""
     names = " ".join(word for word in _INNER_WORD.findall(sentence) if word[0].isupper())
     return set(analyzer(drop_stop_words=True).analyze(normalize(names)))

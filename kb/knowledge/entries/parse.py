@@ -1,4 +1,4 @@
-"""Parse the text of a file into its entry, or into faults with their lines."""
+"""Parses the text of a file into an entry, or into faults with their lines."""
 
 import datetime as dt
 import re
@@ -37,17 +37,17 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class EntryFault(Struct, frozen=True, kw_only=True):
-    """What keeps a file from being an entry, and the line of the file, from 1, that says it."""
+    """Why a file is not an entry, and the line of the file, from 1, with the fault."""
 
     line: int
     detail: str
 
 
 def parse(text: str) -> Entry | tuple[EntryFault, ...]:
-    """The entry that a clean `text` is, or at most 20 faults in the order of their lines.
+    """The entry in a clean `text`, or at most 20 faults in the order of their lines.
 
-    Scalars are texts, as YAML writes them. Keys that are not known are passed over. What
-    `embedding` says is checked and not kept.
+    Scalars are texts, as YAML writes them. Unknown keys are ignored. `embedding` is checked but not
+    stored.
     """
     block = yaml_block(text)
     if block is None:
@@ -117,7 +117,7 @@ def _check_embedding(reader: "_Reader") -> None:
 
 
 class _Reader:
-    """Fields by their keys; what is wrong is noted by the way to it."""
+    """Reads fields by their keys, and notes each fault with its path."""
 
     def __init__(self, tree: dict[str, Any]) -> None:
         self.tree = tree
@@ -127,7 +127,7 @@ class _Reader:
         self.faults.append((path, f"{'.'.join(path)} {detail}"))
 
     def text(self, key: str, *, needed: bool = False) -> str:
-        """A scalar without white space at its ends; empty where there is none."""
+        """A scalar without white space at its ends; empty if there is none."""
         value = self.tree.get(key)
         if isinstance(value, str) and value.strip():
             return value.strip()
@@ -145,7 +145,7 @@ class _Reader:
         *,
         needed: bool = False,
     ) -> str | None:
-        """A short scalar; None where it is not there or not right."""
+        """A short scalar; None if it is missing or not valid."""
         value = self.text(key, needed=needed)
         if not value:
             return None

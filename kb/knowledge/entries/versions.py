@@ -13,10 +13,10 @@ _Key = tuple[tuple[int, ...], bool, tuple[_Identifier, ...]]
 
 
 def compare(a: str, b: str) -> int:
-    """-1, 0 or 1: whether `a` comes before `b`, stands level with it, or comes after it.
+    """-1, 0 or 1: whether `a` is lower than `b`, equal, or higher.
 
-    A pre-release comes before its release, and build metadata make no difference. Raises
-    ValueError where one is no semantic version.
+    A pre-release is lower than its release, and build metadata make no difference. Raises
+    ValueError if one is not a semantic version.
     """
     first, second = _key(a), _key(b)
     return (first > second) - (first < second)
@@ -40,7 +40,7 @@ def _key(text: str) -> _Key:
     words = build.split(".") if plus else []
     is_core = len(numbers) == 3 and all(_NUMBER.fullmatch(number) for number in numbers)
     if not is_core or not all(_WORD.fullmatch(word) for word in words):
-        raise ValueError(f"{text!r} is no semantic version")
+        raise ValueError(f"{text!r} is not a semantic version")
     identifiers = pre.split(".") if dash else []
     released = not identifiers
     return (
@@ -51,9 +51,9 @@ def _key(text: str) -> _Key:
 
 
 def _identifier(text: str, word: str) -> _Identifier:
-    """Numbers come before words, by their value; a number has no zero in front."""
+    """Numbers sort before words, by their value; a number has no leading zero."""
     if _NUMBER.fullmatch(word):
         return 0, int(word), ""
     if not _WORD.fullmatch(word) or (word.isascii() and word.isdigit()):
-        raise ValueError(f"{text!r} is no semantic version")
+        raise ValueError(f"{text!r} is not a semantic version")
     return 1, 0, word

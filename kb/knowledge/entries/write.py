@@ -15,11 +15,11 @@ from kb.model.ids import sha256_hex
 
 _ID_CHARS_MAX: Final = 80
 _HASH_HEX: Final = 6
-# Letters of the Latin script that no decomposition brings to ASCII.
+# Letters of the Latin script that no decomposition turns into ASCII.
 _LATIN: Final = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i", "ħ": "h"}
 )
-# What YAML reads as this very text without quotes, also inside a list, but for a few words.
+# Texts that YAML reads unchanged without quotes, also inside a list, except a few words.
 _PLAIN: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?")
 _NOT_PLAIN: Final = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 
@@ -33,10 +33,9 @@ def draft(
     tags: Sequence[str] = (),
     references: Sequence[str] = (),
 ) -> Entry:
-    """A new entry; without an id the title suggests one.
+    """A new entry; without an id its title gives one.
 
-    Raises UsageError, which says what is wrong.
-    `parse` reads what `text_of` makes of it as this very entry.
+    `parse` reads the text of `text_of` as the same entry. Raises UsageError, which names the fault.
     """
     meta = EntryMeta(
         zettel_id=id_of(title, now_ms) if zettel_id is None else zettel_id,
@@ -50,10 +49,10 @@ def draft(
 
 
 def id_of(title: str, now_ms: int) -> str:
-    """An id that a title suggests: its words in ASCII, at most 80 characters, joined by hyphens.
+    """An id from a title: its words in ASCII, at most 80 characters, joined by hyphens.
 
-    Where a letter has no ASCII form, a hash of the title follows, so that titles which differ in
-    such letters have different ids; where none has, it is `note-<date>-<hash>`, by UTC.
+    If a letter has no ASCII form, a hash of the title follows, so that titles that differ in such
+    letters have different ids. If no letter has one, the id is `note-<date>-<hash>`, by UTC.
     """
     folded = unicodedata.normalize("NFKD", title).casefold().translate(_LATIN)
     letters = "".join(sign for sign in folded if not unicodedata.combining(sign))

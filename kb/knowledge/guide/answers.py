@@ -7,7 +7,7 @@ from msgspec import Struct
 from kb.model.search import SpaceName
 
 CatalogName = SpaceName | Literal["kb"]
-"""Whose entries they are; `kb` are those that ship with the program."""
+"""Whose entries they are; `kb` means those that ship with the program."""
 
 
 class GuideChunk(Struct, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class GuideChunk(Struct, frozen=True, kw_only=True):
     title: str
     content: str
     score: float
-    """How sure it is, at most 1; see docs/guide-threshold.md."""
+    """How well it answers, at most 1; see docs/guide-threshold.md."""
     source: str
     """The entry's file, or `kb` for one that ships with the program."""
 

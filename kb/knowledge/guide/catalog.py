@@ -39,7 +39,7 @@ class EntryCatalog(Struct, frozen=True, kw_only=True):
 
     name: CatalogName
     store: Callable[[], Store]
-    """Opened when it is first asked; may raise what opening raises."""
+    """Opens the store on first use; raises what opening raises."""
     searcher: "Callable[[], Searcher]"
 
 
@@ -48,7 +48,7 @@ class ScoredSections(Struct, frozen=True, kw_only=True):
 
     chunks: tuple[GuideChunk, ...]
     score_min: float
-    """From where on they answer, under the store's model."""
+    """The least score of a section that answers, under the store's model."""
 
 
 def ask(

@@ -36,7 +36,7 @@ class Guide:
         store: Store | None,
         back_up: Callable[[str], str],
     ) -> None:
-        """`store` is None where there is no home yet; `back_up` makes a backup and names it."""
+        """`store` is None if there is no home; `back_up` makes a backup and returns its name."""
         self._catalogs = tuple(catalogs)
         self._store = store
         self._back_up = back_up

@@ -1,4 +1,4 @@
-"""Install the shipped entries: those that are new or newer, never over an edited one."""
+"""Installs the shipped entries that are new or newer, never over an edited one."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ _BYTES_MAX: Final = 1 << 20
 
 
 class Installed(Struct, frozen=True, kw_only=True):
-    """What became of kb's own entries, by their ids."""
+    """The results for kb's own entries, by their ids."""
 
     written: tuple[str, ...]
     updated: tuple[str, ...]
@@ -36,8 +36,8 @@ class Installed(Struct, frozen=True, kw_only=True):
 def install(store: Store, folder: Path) -> Installed:
     """Write kb's own entries into a folder, each whole.
 
-    One that is there goes only where nobody has touched it and the shipped version is later. One
-    that was removed does not come back unless the folder itself is gone. Raises ReadOnlyHome or
+    An existing entry is replaced only if nobody has edited it and the shipped version is later. A
+    removed entry does not come back, unless the folder itself is gone. Raises ReadOnlyHome or
     StoreFull.
     """
     is_new = not folder.is_dir()
@@ -94,7 +94,7 @@ def _is_later(entry: CoreEntry, here: bytes) -> bool:
 
 
 def _read(path: Path) -> bytes | None:
-    """What a file holds; None of one that kb cannot have written."""
+    """The bytes of a file; None if kb cannot have written it."""
     try:
         with open(path, "rb") as file:
             data = file.read(_BYTES_MAX + 1)
@@ -106,7 +106,7 @@ def _read(path: Path) -> bytes | None:
 def _write(
     store: Store, path: Path, entry: CoreEntry, word: str, written_hashes: list[str]
 ) -> None:
-    # The hashes come first: a crash before the file leaves one that is still known as untouched.
+    # The hashes come first: after a crash before the file, the old file still counts as unedited.
     with store.write() as txn:
         meta.set_word(txn, word, " ".join((sha256_hex(entry.data), *written_hashes[:1])))
     try:
@@ -116,7 +116,7 @@ def _write(
 
 
 def _is_level(store: Store, entry: CoreEntry, path: Path) -> bool:
-    """Whether the store has the entry as its file is, or a person removed it there."""
+    """Whether the store's entry equals its file, or a person removed it there."""
     with store.read() as txn:
         doc = docs.latest_of(txn, entry_lsid(entry.zettel_id))
     if doc is None:

@@ -35,7 +35,7 @@ def nearness(cosine: float, background: float) -> float:
 
 
 def share(words: Collection[str], present: Collection[str]) -> float:
-    """The share of the wanted words that are present; 0 where none is wanted."""
+    """The share of the words that are present; 0 without words."""
     return sum(word in present for word in words) / len(words) if words else 0.0
 
 

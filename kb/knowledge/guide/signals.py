@@ -30,12 +30,14 @@ def listed(txn: ReadTxn, *, with_done: bool = False) -> list[Signal]:
 
 
 def check_room(txn: ReadTxn, kind: SignalKind, scope: Scope) -> None:
-    """Raise UsageError where a caller has too many open signals for one more of a kind."""
+    """Raise UsageError if a caller has too many open signals of a kind for another one."""
     mine = [signal for signal in listed(txn) if signal.user == scope.user]
     of_kind = sum(signal.kind == "checkpoint" for signal in mine)
     if len(mine) >= OPEN_MAX or (kind == "checkpoint" and of_kind >= CHECKPOINTS_OPEN_MAX):
         what = f"{len(mine)} signals" if len(mine) >= OPEN_MAX else f"{of_kind} checkpoints"
-        raise UsageError(f"{what} of yours are open; a person closes them by `kb signals done`")
+        raise UsageError(
+            f"you already have {what} open; a person closes them with `kb signals done`"
+        )
 
 
 def leave(
@@ -46,10 +48,10 @@ def leave(
     scope: Scope,
     backup: str | None = None,
 ) -> Signal:
-    """Keep a signal by one transaction; it is there when this returns.
+    """Store a signal in one transaction; it is durable on return.
 
-    Raises UsageError where reason or context is too long, the reason is blank, or the caller has
-    too many open ones; ReadOnlyHome, StoreFull.
+    Raises UsageError if reason or context is too long, the reason is blank, or the caller has too
+    many open signals; ReadOnlyHome, StoreFull.
     """
     if not reason.strip() or len(reason) > REASON_CHARS_MAX:
         raise UsageError(f"a reason has 1 to {REASON_CHARS_MAX:,} characters")

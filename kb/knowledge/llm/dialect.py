@@ -1,4 +1,4 @@
-"""What differs from one server's API to the next."""
+"""The differences between the APIs of servers."""
 
 from collections.abc import Iterator
 from typing import Protocol

@@ -82,7 +82,7 @@ def _key(env: Mapping[str, str], name: str, settings: LlmSettings) -> ApiKey | N
         detail = f"not set; llm.provider = {settings.provider} needs a key in the environment"
         raise ConfigError(detail, place=name)
     if _KEY.fullmatch(value) is None:
-        detail = "not a key: it has white space, control characters or no ASCII, or is too long"
+        detail = "not a key: it has white space, control or non-ASCII characters, or is too long"
         raise ConfigError(detail, place=name)
     return ApiKey(value)
 
@@ -92,10 +92,10 @@ def _checked_url(url: str, place: str, *, has_key: bool) -> str:
     import httpx
 
     if "@" in url:
-        # Not shown: what stands before the @ may be a password.
-        raise ConfigError("a URL with a user or password in it is not used", place=place)
+        # The URL is not shown: the part before the @ may be a password.
+        raise ConfigError("kb uses no URL with a user or password in it", place=place)
     if _URL.fullmatch(url) is None or "?" in url or "#" in url or "\\" in url:
-        detail = f"{one_line(url)} is no http:// or https:// URL without query and fragment"
+        detail = f"{one_line(url)} is not an http:// or https:// URL without query and fragment"
         raise ConfigError(detail, place=place)
     try:
         parsed = httpx.URL(url)
@@ -103,7 +103,7 @@ def _checked_url(url: str, place: str, *, has_key: bool) -> str:
     except httpx.InvalidURL:
         usable = False
     if not usable:
-        raise ConfigError(f"{one_line(url)} names no host and port", place=place)
+        raise ConfigError(f"{one_line(url)} has no valid host and port", place=place)
     if parsed.scheme == "http" and has_key and not _is_loopback(parsed.host):
         detail = f"{one_line(url)} would carry the key unencrypted; use https://"
         raise ConfigError(detail, place=place)
@@ -125,6 +125,6 @@ def _ollama_url(host: str) -> str:
     if "://" in text:
         return text
     name, _, port = text.rpartition(":") if re.search(r":[0-9]*\Z", text) else (text, "", "")
-    # What a server listens on as "every address" is not one to ask.
+    # A client cannot connect to "every address", on which a server may listen.
     name = name if name not in {"", "0.0.0.0", "[::]"} else "127.0.0.1"  # noqa: S104
     return f"http://{name}:{port or _OLLAMA_PORT}"

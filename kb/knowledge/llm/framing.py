@@ -18,7 +18,7 @@ def lines(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def json_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Each line that holds anything."""
+    """Each line that is not blank."""
     return (line for line in lines(parts) if line.strip())
 
 

@@ -1,4 +1,4 @@
-"""One HTTP request to a model's server: a bounded body comes back, errors come in words."""
+"""Sends one HTTP request to a model's server; limits the body and words the errors."""
 
 import contextlib
 import functools
@@ -120,17 +120,17 @@ class LlmHttpClient:
                 yield part
 
     def _check(self, response: "httpx.Response", mimes: frozenset[str]) -> None:
-        """Raise unless a body of one of these types follows; a missing type is accepted."""
+        """Raise unless a body of one of these types follows; the type may be missing."""
         if response.status_code != 200:
             raise self._refusal(response)
         mime = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if mime and mime not in mimes:
             raise self._peer.bad(
                 f"the answer is {self._peer.quote(mime)}, not {' or '.join(sorted(mimes))}; "
-                "look whether llm.base_url leads to the API"
+                "check that llm.base_url is the address of the API"
             )
         if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise self._peer.bad("the answer is packed in a way not asked for")
+            raise self._peer.bad("the answer is compressed in a way that kb did not ask for")
 
     def _refusal(self, response: "httpx.Response") -> LlmError:
         status = response.status_code
@@ -144,15 +144,15 @@ class LlmHttpClient:
                 return self._peer.unavailable(f"the server failed ({status}){message}", wait_s)
             case _ if status in _NO_PERMISSION:
                 return self._peer.rejected(
-                    f"the server does not take the key ({status}){message}; "
-                    "look at the provider's key in the environment"
+                    f"the server rejects the key ({status}){message}; "
+                    "check the provider's key in the environment"
                 )
             case _ if status >= 400:
-                return self._peer.rejected(f"the server will not answer ({status}){message}")
+                return self._peer.rejected(f"the server rejects the request ({status}){message}")
             case _ if status >= 300:
                 return self._peer.rejected(
-                    f"the server points elsewhere ({status}), which is not followed; "
-                    "set llm.base_url to where the API is"
+                    f"the server redirects ({status}), and kb does not follow; "
+                    "set llm.base_url to the API's own address"
                 )
             case _:
                 return self._peer.bad(f"the server gave no answer ({status})")
@@ -176,8 +176,8 @@ class LlmHttpClient:
 
     def _too_late(self, deadline: Deadline) -> LlmError:
         return self._peer.unavailable(
-            f"no whole answer within {deadline.total_s:g} s; "
-            "raise llm.timeout_s where the model is slow"
+            f"no complete answer within {deadline.total_s:g} s; "
+            "raise llm.timeout_s if the model is slow"
         )
 
     def _failure(self, error: "httpx.HTTPError") -> LlmError:
@@ -188,13 +188,13 @@ class LlmHttpClient:
             case httpx.ConnectTimeout():
                 detail = "the server cannot be reached in time"
             case httpx.TimeoutException():
-                detail = f"the server said nothing for {self._timeout_s:g} s"
+                detail = f"the server sent nothing for {self._timeout_s:g} s"
             case httpx.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                return self._peer.rejected("the server's certificate does not hold")
+                return self._peer.rejected("the server's certificate is not valid")
             case httpx.ConnectError():
-                detail = "the server cannot be reached; look whether it runs"
+                detail = "the server cannot be reached; check that it runs"
             case httpx.ProtocolError():
-                detail = "what the server sent is not proper HTTP, or ends early"
+                detail = "the server's answer is not valid HTTP, or ends early"
             case _:
                 detail = "the connection broke off"
         return self._peer.unavailable(detail)

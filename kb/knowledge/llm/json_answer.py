@@ -13,11 +13,11 @@ _PLACE: Final = "the language model"
 
 
 def json_of(text: str) -> dict[str, object]:
-    """The one object of an answer that was to be JSON.
+    """The one object of an answer that should be JSON.
 
-    One markdown fence is taken off, and so is what stands before the first `{` and behind the
-    last `}`; what lies between must be one object, whole. Raises BadAnswer with the start of the
-    text where it is not, or is over ANSWER_CHARS_MAX characters.
+    It removes one markdown fence, and the text before the first `{` and after the last `}`; the
+    rest must be one complete object. If it is not, or is over ANSWER_CHARS_MAX characters, raises
+    BadAnswer with the start of the text.
     """
     if len(text) > ANSWER_CHARS_MAX:
         raise BadAnswer(f"the answer is over {ANSWER_CHARS_MAX:,} characters", place=_PLACE)
@@ -31,9 +31,9 @@ def json_of(text: str) -> dict[str, object]:
 
 
 def _unfenced(text: str) -> str:
-    """What stands between the two lines that are a fence; all of it where there are not two."""
+    """The text between the two lines of a fence; the whole text without exactly two."""
     lines = text.split("\n")
-    # No line inside a JSON text can begin so: in strings, newlines are escaped.
+    # No line inside a JSON text can begin with a fence: strings escape newlines.
     fences = [at for at, line in enumerate(lines) if line.lstrip().startswith(_FENCE)]
     if len(fences) != 2:
         return text

@@ -10,7 +10,7 @@ from kb.errors import BadAnswer, ModelRefused, ModelRejected, ModelUnavailable
 _T = TypeVar("_T")
 QUOTE_CHARS_MAX: Final = 300
 _HIDDEN: Final = "[key]"
-# What servers call a failure that a later try may not meet.
+# The names that servers give to failures that a later try may not meet.
 _PASSING: Final = frozenset(
     ("overloaded_error", "api_error", "rate_limit_error", "timeout_error", "server_error")
 )
@@ -47,29 +47,29 @@ class Peer:
         self.key = key
 
     def quote(self, text: str) -> str:
-        """What the server said, in one bounded line, the key taken out."""
+        """The server's text, in one bounded line, without the key."""
         return one_line(text if self.key is None else text.replace(self.key.reveal(), _HIDDEN))
 
     def unavailable(self, detail: str, retry_after_s: int | None = None) -> ModelUnavailable:
-        """The error for what a later try may not meet."""
+        """The error for a failure that a later try may not meet."""
         return ModelUnavailable(detail, retry_after_s=retry_after_s, place=self.place)
 
     def rejected(self, detail: str) -> ModelRejected:
-        """The error for a question that the server will not take."""
+        """The error for a request that the server rejects."""
         return ModelRejected(detail, place=self.place)
 
     def refused(self, words: str = "") -> ModelRefused:
-        """The error for a model that declines, with its words where it gave any."""
+        """The error for a model that declines, with its words if it gave any."""
         suffix = f": {self.quote(words)}" if words else "; put the question in another way"
         return ModelRefused(f"the model declined to answer{suffix}", place=self.place)
 
     def bad(self, detail: str) -> BadAnswer:
-        """The error for what cannot be used as an answer."""
+        """The error for an answer that cannot be used."""
         return BadAnswer(detail, place=self.place)
 
     def cut_short(self, advice: str) -> BadAnswer:
         """The error for an answer that reached the longest length before its end."""
-        return self.bad(f"the answer was cut short, as it grew too long; {advice}")
+        return self.bad(f"the answer was cut short because it is too long; {advice}")
 
     def failed(self, kind: str, message: str) -> ModelUnavailable | ModelRejected:
         """The error for a failure that the server tells of inside a stream."""
@@ -81,7 +81,7 @@ class Peer:
         try:
             return msgspec.json.decode(data, type=kind)
         except msgspec.ValidationError as error:
-            detail = f"the answer lacks what it should have: {error}"
+            detail = f"the answer is not of the expected form: {error}"
         except (ValueError, RecursionError):
             detail = "the answer is not JSON"
         raise self.bad(detail)

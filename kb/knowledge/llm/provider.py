@@ -79,7 +79,7 @@ class HttpProvider:
         return self._client.post(self._dialect.payload(request), headers, mimes, deadline)
 
     def _tried(self, attempt: _Attempt) -> Generator[str, None, None]:
-        """The pieces of the first try that gives any."""
+        """The pieces of the first try that returns any."""
         tries = self._settings.tries
         deadline = Deadline(self._timing.clock, self._settings.timeout_s * tries)
         number = 0

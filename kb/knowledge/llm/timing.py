@@ -10,7 +10,7 @@ from kb.model.clock import Clock, SystemClock
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """What a wait between two tries is made of; the machine's own unless said otherwise."""
+    """The parts of a wait between two tries; by default the machine's own."""
 
     clock: Clock = field(default_factory=SystemClock)
     sleep: Callable[[float], None] = time.sleep

@@ -1,4 +1,4 @@
-"""Ask a model where a note goes, and check its decision against the notebook."""
+"""Asks a model where a note goes, and checks its decision against the notebook."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -50,7 +50,7 @@ class NoteMove(Struct, frozen=True, kw_only=True, rename={"old": "from", "new": 
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """Where a note goes, which others move for it, and the list of notes from then on."""
+    """Where a note goes, which others move for it, and the new list of notes."""
 
     target_path: str
     updated_index: str
@@ -66,15 +66,15 @@ class NotebookState(Struct, frozen=True, kw_only=True):
     is_taken: Callable[[str], bool]
     """Whether something stands at a path, or in its way."""
     unmovable: Callable[[str], str | None]
-    """Why the file at a path cannot be moved; None where it can."""
+    """Why the file at a path cannot be moved; None if it can."""
 
 
 def ask(
     complete: Callable[[str, str], str], listing: str, note: Note, text: str, wrong: str | None
 ) -> Decision:
-    """What the model proposes. Raises BadAnswer where it is not of the form asked for.
+    """The model's proposal. Raises BadAnswer if it does not have the required form.
 
-    `wrong` is what was wrong with its answer before. `complete` may raise an LlmError.
+    `wrong` says what was wrong with its answer before. `complete` may raise an LlmError.
     """
     mark = f"note-{sha256_hex(text)[:12]}"
     parts = [
@@ -93,14 +93,14 @@ def ask(
     try:
         decision = msgspec.convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)
     except msgspec.ValidationError as error:
-        detail = f"the answer is not of the form that was asked for: {error}"
+        detail = f"the answer does not have the form that kb asked for: {error}"
         raise BadAnswer(detail, place="the language model") from error
     index = decision.updated_index.rstrip("\n") + "\n"
     return msgspec.structs.replace(decision, updated_index=index)
 
 
 def problem_with(decision: Decision, present: NotebookState) -> str | None:
-    """Why a decision cannot be followed, for whoever made it; None where it can."""
+    """Why a decision cannot be followed, as a text for the model; None if it can."""
     moves = {move.old: move.new for move in decision.refactors}
     return (
         _wrong_target(decision.target_path, moves, present)

@@ -38,21 +38,24 @@ _NOTES_MAX: Final = 100_000
 _WALL_S: Final = 900
 _DATA_BYTES: Final = 2 << 30
 _LOCK_WAIT_S: Final = 30.0
-# A git that is at work holds a lock for seconds.
+# git holds a lock for a few seconds while it works.
 _LOCK_S: Final = 600
 _ENV_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH")
 _NAMED_MAX: Final = 3
 _FSCK_ADVICE: Final = (
-    "look at it with `git fsck`; what is lost comes back from a copy, or from its remote by "
-    "`git fetch`"
+    "look at it with `git fsck`; get lost objects from a copy, or from the remote with `git fetch`"
 )
-_NEXT: Final = "the next note ends it, or `kb worker --drain` with a note that waits"
+_NEXT: Final = "the next note finishes it; if a note waits, `kb worker --drain` does"
 _RESET: Final = "`git reset` makes it anew"
 _GONE: Final = "bring it back from a copy, or from its remote"
 _HISTORY_CHANGES: Final = (
     ("shallow", "its history is cut short", "`git fetch --unshallow`"),
-    ("info/grafts", "its history is told otherwise by grafts", "remove that file"),
-    ("refs/replace", "some objects are replaced, which kb does not follow", "`git replace -d`"),
+    ("info/grafts", "grafts change its history", "remove that file"),
+    (
+        "refs/replace",
+        "some objects are replaced (refs/replace), which kb does not follow",
+        "`git replace -d`",
+    ),
 )
 
 Mendable = Literal["", "index", "files"]
@@ -65,7 +68,7 @@ class Damage(Struct, frozen=True, kw_only=True):
     problem: str
     advice: str
     mend: Mendable = ""
-    """What kb can do: make the index anew, or put files back."""
+    """What kb can repair: rebuild the index, or put files back."""
     paths: tuple[str, ...] = ()
 
 
@@ -73,11 +76,11 @@ class Examination(Struct, frozen=True, kw_only=True):
     """The result of a check of a notebook."""
 
     damages: tuple[Damage, ...] = ()
-    """What stands in the way, or is lost."""
+    """Damage that stops the notebook, or lost data."""
     remarks: tuple[Damage, ...] = ()
-    """What a person may have meant: edits that are not committed, a history cut short."""
+    """States that a person may intend: uncommitted edits, a shallow history."""
     notes: tuple[str, ...] = ()
-    """Paths of the notes that lie in the folder as the newest commit has them."""
+    """Paths of the notes whose files are as in the newest commit."""
 
 
 def examine_in_child(root: Path) -> Examination:
@@ -92,11 +95,11 @@ def examine_in_child(root: Path) -> Examination:
             timeout=_WALL_S,
         )
     except subprocess.TimeoutExpired:
-        return _unreadable("to read it takes too long")
+        return _unreadable("reading it takes too long")
     if ran.returncode == 0:
         with suppress(msgspec.MsgspecError):
             return msgspec.json.decode(ran.stdout, type=Examination)
-    return _unreadable("whoever reads it dies of it")
+    return _unreadable("reading it crashes the process")
 
 
 def _unreadable(problem: str) -> Examination:
@@ -104,16 +107,16 @@ def _unreadable(problem: str) -> Examination:
 
 
 def examine(root: Path, *, deep: bool = True, now_s: float | None = None) -> Examination:
-    """Check a notebook that exists; without `deep`, not its objects.
+    """Check a notebook that exists; without `deep` its objects are not checked.
 
-    Raises StoreBusy where one of us is at work in it for long.
+    Raises StoreBusy if another kb process works in it for long.
     """
     with file_lock(root, _LOCK_WAIT_S):
         return _Examiner(root, deep=deep, now_s=time.time() if now_s is None else now_s).taken()
 
 
 class _Examiner:
-    """One check, step by step; a step that fails is a finding, and the other steps go on."""
+    """Runs one check step by step; a failed step becomes a finding, and the others go on."""
 
     def __init__(self, root: Path, *, deep: bool, now_s: float) -> None:
         self._root = root
@@ -128,13 +131,13 @@ class _Examiner:
     def taken(self) -> Examination:
         """Run every step."""
         if not os.path.lexists(self._git):
-            self._add(".git", "it is gone, and with it the history of the notes", _GONE)
+            self._add(".git", "it is missing, and with it the history of the notes", _GONE)
         elif self._step(self._bounds) and self._step(self._skeleton):
             self._leftovers()
             self._step(self._refs)
             if self._deep:
                 self._step(self._objects)
-            # Until a change that a kill cut short is ended, the folder is behind its commit.
+            # Until a change that was cut short is finished, the folder is behind its commit.
             if self._has_commits and not (self._git / "kb/intent").exists():
                 self._step(self._contents)
         return Examination(
@@ -154,12 +157,12 @@ class _Examiner:
         self._remarks.append(Damage(place=place, problem=problem, advice=advice))
 
     def _step(self, step: Callable[[], bool | None]) -> bool:
-        """Whether the next step can be taken."""
+        """Whether the next step can run."""
         try:
             with whole(self._root):
                 return step() is not False
         except NotebookUnfit as error:
-            # What an earlier step has said is said once.
+            # Findings of an earlier step are not repeated.
             if not self._damages:
                 self._add(".git", str(error.fields["detail"]))
             return False
@@ -170,18 +173,18 @@ class _Examiner:
     def _skeleton(self) -> bool:
         lacking = [name for name in ("objects", "refs") if not (self._git / name).is_dir()]
         for name in lacking:
-            self._add(f".git/{name}", "it is gone", _GONE)
+            self._add(f".git/{name}", "it is missing", _GONE)
         return not lacking
 
     def _refs(self) -> None:
         refs = refs_of(self._git)
         branch = self._branch(refs)
         self._has_commits = branch in refs
-        # The first commit writes git's index last: without one it was cut short.
+        # The first commit writes git's index last: if it is missing, that commit was cut short.
         is_new = not refs and not (self._git / "index").exists()
         if branch is not None and branch not in refs and not is_new:
             advice = f"`git update-ref {branch} COMMIT`; `git fsck --lost-found` names commits"
-            self._add(f".git/{branch}", "the branch that is checked out is gone", advice)
+            self._add(f".git/{branch}", "the branch that is checked out is missing", advice)
         with closing(Repository(self._root)) as repository:
             for name, target in refs.items():
                 problem = _problem_of_ref(target, repository)
@@ -199,11 +202,13 @@ class _Examiner:
         raw = path.read_bytes().strip() if path.exists() else None
         name = (raw or b"").removeprefix(b"ref: ")
         if raw is None:
-            self._add(".git/HEAD", "it is gone", advice)
+            self._add(".git/HEAD", "it is missing", advice)
         elif not raw:
             self._add(".git/HEAD", "it is empty", advice)
         elif name == raw and is_id(raw):
-            self._remark(".git/HEAD", "no branch is checked out; notes wait", "`git switch` to one")
+            self._remark(
+                ".git/HEAD", "no branch is checked out, so notes wait", "`git switch` to one"
+            )
         elif not name.startswith(b"refs/heads/") or not check_ref_format(Ref(name[5:])):
             self._add(".git/HEAD", "it names no branch", advice)
         else:
@@ -215,12 +220,12 @@ class _Examiner:
         for lock in (*self._git.glob("*.lock"), *(self._git / "refs").rglob("*.lock")):
             status, place = lock.lstat(), lock.relative_to(self._root).as_posix()
             if status.st_ino in ours:
-                self._remark(place, "one of us was killed while it held it", _NEXT)
+                self._remark(place, "a kb process was killed while it held the lock", _NEXT)
             elif self._now_s - status.st_mtime > _LOCK_S:
-                advice = "where no git is at work in the notebook, remove it"
-                self._add(place, "a lock that was left behind; notes wait for it", advice)
+                advice = "remove it, unless git is at work in the notebook"
+                self._add(place, "a stale lock; notes wait for it", advice)
         if (self._git / "kb/intent").exists():
-            self._remark(".git/kb/intent", "a change was begun and not ended", _NEXT)
+            self._remark(".git/kb/intent", "a change was begun but not finished", _NEXT)
         for name, problem, advice in _HISTORY_CHANGES:
             if any(_files(self._git / name)):
                 self._remark(f".git/{name}", problem, advice)
@@ -234,7 +239,7 @@ class _Examiner:
                 self._add(fault.place, fault.problem)
 
     def _contents(self) -> None:
-        """The newest commit against git's index and the folder."""
+        """Compare the newest commit with git's index and the folder."""
         tree = WorkTree(self._root)
         with closing(Repository(self._root)) as repository:
             head = repository.head()
@@ -245,8 +250,8 @@ class _Examiner:
         staged = {path for path, entry in files.items() if index is None or index.has(path, entry)}
         missing = [path for path in regular if path in staged and not tree.is_there(path)]
         if missing:
-            problem = f"{_some(missing)} in the newest commit, and not in the folder"
-            advice = "commit that if you removed it; `kb check --repair` puts it back"
+            problem = f"{_some(missing)} in the newest commit but not in the folder"
+            advice = "if you removed it, commit that; if not, `kb check --repair` puts it back"
             self._damages.append(
                 Damage(
                     place="notebook",
@@ -259,11 +264,11 @@ class _Examiner:
         edited = {*regular} - as_committed - {*missing}
         changed = sorted(edited | ({*files} - staged))
         if changed:
-            problem = f"{_some(changed)} changed, and not committed"
+            problem = f"{_some(changed)} changed but not committed"
             self._remark("notebook", problem, "`git commit -a`, or `git status` says more")
         extra = sorted(path for path in _notes_below(self._root) if path not in files)
         if extra:
-            problem = f"{_some(extra)} in the folder, and in no commit"
+            problem = f"{_some(extra)} in the folder but in no commit"
             self._remark("notebook", problem, "`git add` it, and commit")
         self._notes += sorted(path for path in as_committed if path.endswith(".md"))
 
@@ -271,7 +276,7 @@ class _Examiner:
         path = self._git / "index"
         if not path.exists():
             if is_begun:
-                problem = "it is gone, so that git takes every note for removed"
+                problem = "it is missing, so git treats every note as removed"
                 self._add(".git/index", problem, _RESET, "index")
             return None
         try:

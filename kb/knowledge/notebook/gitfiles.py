@@ -1,8 +1,8 @@
 """Files inside `.git`: objects, locks and refs, each written whole or not at all.
 
 Git's lock files stay behind when their holder dies, and then block everybody. kb's locks are hard
-links to a file in `.git/kb/`: the next process of kb recognises a stale one by its inode and
-removes it. Locks of other programs are never removed.
+links to a file in `.git/kb/`: the next kb process recognises a stale one by its inode and removes
+it. It never removes locks of other programs.
 """
 
 import os
@@ -32,11 +32,11 @@ class GitFolder:
 
     @property
     def intent(self) -> Path:
-        """Says which commit the work tree is being brought to."""
+        """The file that names the commit to which the work tree is being brought."""
         return self.own / "intent"
 
     def write_objects(self, objects: "Iterable[ShaFile]") -> None:
-        """Make objects durable, each in a file of its own; those that are there are left."""
+        """Write objects durably, each into a file of its own; existing ones stay."""
         folders: set[Path] = set()
         for obj in objects:
             name = obj.id.decode("ascii")
@@ -44,7 +44,7 @@ class GitFolder:
             if target.exists():
                 continue
             target.parent.mkdir(exist_ok=True)
-            # Git passes over files of this name, and removes old ones.
+            # git ignores files of this name, and removes old ones.
             temporary = target.parent / f"tmp_obj_kb{os.getpid()}"
             write_synced(temporary, obj.as_legacy_object(), 0o444)
             os.rename(temporary, target)
@@ -54,9 +54,9 @@ class GitFolder:
 
     @contextmanager
     def locked(self, name: str, deadline: float) -> Iterator[Path]:
-        """Hold git's lock of `.git/<name>`; gives the lock file, empty, to fill and rename.
+        """Hold git's lock of `.git/<name>`; yields the empty lock file, to fill and rename.
 
-        Raises StoreBusy where another program holds it until `deadline` (monotonic seconds).
+        Raises StoreBusy if another program holds it until `deadline` (monotonic seconds).
         """
         target = self.path / name
         lock = target.with_name(target.name + _LOCK)
@@ -78,7 +78,7 @@ class GitFolder:
             _pause(lock, deadline)
 
     def free_stale_locks(self) -> None:
-        """Remove the locks that one of us left when it was killed, and no others."""
+        """Remove the locks of kb processes that were killed, and no others."""
         if not self.own.is_dir():
             return
         for own in list(self.own.iterdir()):
@@ -89,7 +89,7 @@ class GitFolder:
                 _let_go(own, target.with_name(target.name + _LOCK))
 
     def temporary(self) -> Path:
-        """A name for a file that is not whole yet; left behind, the next of us removes it."""
+        """A name for an unfinished file; the next kb process removes one that is left behind."""
         return self.own / "new"
 
 
@@ -117,7 +117,7 @@ def _let_go(own: Path, lock: Path) -> None:
 
 
 def write_synced(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Have a file hold these bytes, durably; whatever was there before is gone."""
+    """Write these bytes to a file, durably, in place of its content."""
     path.unlink(missing_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(fd, "wb") as file:
@@ -127,7 +127,7 @@ def write_synced(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 def fill(lock: Path, data: bytes) -> None:
-    """Write what a lock file that is ours is to become, durably."""
+    """Write the content that our lock file will have after its rename, durably."""
     with open(lock, "wb") as file:
         file.write(data)
         file.flush()
@@ -135,7 +135,7 @@ def fill(lock: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable."""
+    """Make the names in a folder durable."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -144,13 +144,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_git_folder(root: Path, branch: str) -> None:
-    """Make `.git` in a folder, all of it or nothing; what an earlier try left goes first."""
+    """Make `.git` in a folder, whole or not at all; removes the rest of an earlier attempt."""
     import shutil
 
     staging = root / STAGING
     shutil.rmtree(staging, ignore_errors=True)
     with suppress(FileNotFoundError):
-        # A link, which leads elsewhere.
+        # A link leads elsewhere.
         os.unlink(staging)
     for inner in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (staging / inner).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Check git objects: each by its hash, and that all that the branches reach exist."""
+"""Checks git objects: each by its hash, and that all reachable ones exist."""
 
 import os
 import re
@@ -45,10 +45,10 @@ def is_id(text: bytes) -> bool:
 
 
 def faults_of_objects(git: Path) -> Iterator[GitFault]:
-    """Every loose object: that it unpacks, and is what its name says. In bounded memory."""
+    """Check every loose object: whether it unpacks and matches its name. In bounded memory."""
     for folder in sorted((git / "objects").glob("??")):
         for path in sorted(folder.iterdir()):
-            # Others are not whole yet, and are no objects to git.
+            # Other files are unfinished, and git does not see them as objects.
             if is_id((folder.name + path.name).encode()):
                 problem = _problem_of(path, folder.name + path.name)
                 if problem:
@@ -74,11 +74,11 @@ def _problem_of(path: Path, name: str) -> str | None:
 
 
 def _unpacked(path: Path) -> Iterator[bytes]:
-    """What an object says, piece by piece. Raises ValueError with what is wrong."""
+    """The content of an object, piece by piece. Raises ValueError with the fault."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ValueError("an object that is no plain file")
+            raise ValueError("an object that is not a regular file")
         decompressor, size, is_empty = zlib.decompressobj(), 0, True
         while data := decompressor.unconsumed_tail or file.read(_PIECE):
             is_empty = False
@@ -93,7 +93,7 @@ def _unpacked(path: Path) -> Iterator[bytes]:
 
 
 def faults_of_packs(git: Path) -> Iterator[GitFault]:
-    """Every pack and its index: that both are there, whole by their checksums, and agree."""
+    """Check every pack and its index: whether both exist, match their checksums, and agree."""
     folder = git / "objects/pack"
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     for name in sorted(names):
@@ -126,7 +126,7 @@ def _check_pack(stem: Path) -> None:
 
 
 def refs_of(git: Path) -> dict[str, bytes]:
-    """What each ref says, by its name; one that is loose comes before the packed one."""
+    """The value of each ref, by its name; a loose ref comes before a packed one."""
     refs: dict[str, bytes] = {}
     packed = git / "packed-refs"
     for line in packed.read_bytes().splitlines() if packed.is_file() else ():
@@ -143,9 +143,9 @@ def refs_of(git: Path) -> dict[str, bytes]:
 def problems_of_reachable(
     store: "BaseObjectStore", starts: Iterable[tuple[str, bytes]], git: Path
 ) -> Iterator[GitFault]:
-    """Whatever is not there, or not well formed, of what some refs lead to.
+    """The missing or malformed objects among those that some refs lead to.
 
-    What cannot be read was told by the looks at objects and packs.
+    Unreadable objects were reported by the checks of objects and packs.
     """
     shallow = git / "shallow"
     ends = set(shallow.read_bytes().split()) if shallow.is_file() else set()
@@ -175,7 +175,7 @@ class _Missing(Exception):
 
 
 class _Misformed(Exception):
-    """An object is not well formed; `str()` says how."""
+    """A malformed object; `str()` says how."""
 
 
 def _named_by(
@@ -192,7 +192,7 @@ def _named_by(
     obj = store[sha]
     kind = obj.type_name.decode()
     if named.kind not in ("object", kind):
-        raise _Misformed(f"{named.named_by} names a {kind} where a {named.kind} has to be")
+        raise _Misformed(f"{named.named_by} names a {kind} instead of a {named.kind}")
     try:
         obj.check()
     except ObjectFormatException as error:

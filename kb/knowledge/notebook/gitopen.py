@@ -1,8 +1,8 @@
-"""Open `.git` safely, as it may come from a stranger: nothing in it may lead elsewhere.
+"""Opens `.git` safely, because a stranger may have made it: nothing in it may lead elsewhere.
 
-Of git's settings only those count that say who commits, where `origin` is, and what kb refuses. No
-file is included. No part that kb reads or writes may be a link, a pipe or a device, nor may objects
-be taken from another repository.
+Of git's settings only these count: the committer, the address of `origin`, and settings that kb
+refuses. No file is included. No part that kb reads or writes may be a link, a pipe or a device, and
+no objects may come from another repository.
 """
 
 import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 OBJECT_BYTES_MAX: Final = 512 << 20
 _CONFIG_BYTES_MAX: Final = 1 << 20
-# What kb reads in `.git`; hooks, logs and the like are not looked at, and may be anything.
+# The files that kb reads in `.git`; it does not look at hooks, logs and the like.
 _FILES: Final = ("HEAD", "config", "index", "packed-refs", "shallow")
 _FOLDERS: Final = ("objects", "refs", "info", "kb")
 _ELSEWHERE: Final = {
@@ -31,7 +31,7 @@ _ELSEWHERE: Final = {
         "`git repack -a -d`, then remove that file"
     ),
 }
-# Settings that count, by section; what the others say changes nothing.
+# The settings that count, by section; the others have no effect.
 _COUNT: Final = {
     b"core": (b"repositoryformatversion", b"bare", b"worktree"),
     b"user": (b"name", b"email"),
@@ -41,7 +41,7 @@ _COUNT: Final = {
 
 
 def check_bounds(git: Path, root: Path) -> None:
-    """Raise NotebookUnfit where something of `.git` leads elsewhere, or is no plain file."""
+    """Raise NotebookUnfit if a part of `.git` leads elsewhere or is not a regular file."""
     if git.is_symlink() or not git.is_dir():
         raise NotebookUnfit("its .git is not a folder of its own", place=root)
     for name, why in _ELSEWHERE.items():
@@ -49,12 +49,15 @@ def check_bounds(git: Path, root: Path) -> None:
             raise NotebookUnfit(why, place=root)
     odd = next(_odd(git), None)
     if odd is not None:
-        detail = f"in its .git {odd} is a link, or neither a file nor a folder"
+        detail = f"{odd} in its .git is a link, or neither a file nor a folder"
         raise NotebookUnfit(detail, place=root)
 
 
 def _odd(git: Path) -> Iterator[str]:
-    """What is not as it should be, by its name in `.git`. Of loose objects only the folders."""
+    """The name in `.git` of a part that is not as it should be.
+
+    Of loose objects only the folders are checked.
+    """
     for name in _FILES:
         if not _is_plain(git / name, stat.S_ISREG):
             yield name
@@ -62,7 +65,7 @@ def _odd(git: Path) -> Iterator[str]:
     yield from (name for name in pending if not _is_plain(git / name, stat.S_ISDIR))
     while pending:
         folder = pending.pop()
-        # Objects are too many to look at; each is looked at when it is read.
+        # There are too many objects to check here; each is checked when it is read.
         is_objects = folder == "objects"
         with os.scandir(git / folder) as entries:
             for entry in entries:
@@ -83,7 +86,7 @@ def _is_plain(path: Path, is_kind: Callable[[int], bool]) -> bool:
 
 
 def settings_of(git: Path, root: Path) -> "ConfigFile":
-    """The settings of a repository that count. Raises NotebookUnfit, and ValueError for no such."""
+    """The settings of a repository that count. Raises NotebookUnfit, or ValueError if not valid."""
     from dulwich.config import ConfigFile
 
     config = ConfigFile.from_file(
@@ -95,7 +98,7 @@ def settings_of(git: Path, root: Path) -> "ConfigFile":
         for name, value in config.items(section):
             if section[0].lower() == b"extensions" or name.lower() in names:
                 settings.add(section, name, value)
-    # Caches beside the objects, which may say otherwise than they.
+    # Caches beside the objects, which may contradict them.
     for name in (b"commitGraph", b"multiPackIndex"):
         settings.set((b"core",), name, b"false")
     return settings
@@ -114,7 +117,7 @@ def _bounded(path: Path, root: Path, bytes_max: int) -> bytes:
 
 
 def opened(root: Path) -> "Repo":
-    """The repository of a folder. Raises NotebookUnfit, and whatever the library raises of it."""
+    """The repository of a folder. Raises NotebookUnfit, and the library's errors."""
     from dulwich.config import ConfigFile
     from dulwich.object_store import DiskObjectStore
     from dulwich.objects import ObjectID, ShaFile
@@ -125,14 +128,14 @@ def opened(root: Path) -> "Repo":
     settings = settings_of(git, root)
 
     class Objects(DiskObjectStore):
-        """Reads loose objects from plain files alone."""
+        """Reads loose objects, but only from regular files."""
 
         def _get_loose_object(self, sha: ObjectID) -> ShaFile | None:
             name = sha.decode("ascii") if len(sha) == 40 else sha.hex()
             return loose_object(git, name)
 
     class Bounded(Repo):
-        """A repository of which only some settings count."""
+        """A repository in which only some settings count."""
 
         def get_config(self) -> ConfigFile:
             return settings
@@ -141,7 +144,7 @@ def opened(root: Path) -> "Repo":
 
 
 def loose_object(git: Path, name: str) -> "ShaFile | None":
-    """A loose object by its id in hexadecimal; None where there is no such plain file."""
+    """A loose object by its id in hexadecimal; None if there is no such regular file."""
     from dulwich.objects import ObjectID, ShaFile
 
     path = git / "objects" / name[:2] / name[2:]
@@ -152,7 +155,7 @@ def loose_object(git: Path, name: str) -> "ShaFile | None":
     with os.fdopen(fd, "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError("a loose object is no plain file")
+            raise ValueError("a loose object is not a regular file")
         if status.st_size > OBJECT_BYTES_MAX:
             raise ValueError("a loose object is too large")
         return ShaFile.from_file(file, ObjectID(name.encode()), max_size=OBJECT_BYTES_MAX)

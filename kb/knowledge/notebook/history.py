@@ -1,4 +1,4 @@
-"""Read the notebook: a note as it is now, and the log. Nothing is locked or created."""
+"""Reads the notebook: a note as it is now, and the log. Locks and creates nothing."""
 
 from contextlib import closing
 from itertools import islice

@@ -13,30 +13,30 @@ from msgspec import Struct
 LIKENESS_MIN: Final = 0.6
 _WORDS_MAX: Final = 50_000
 _SHINGLE_WORDS: Final = 3
-# Of two notes at the threshold, all of so many lowest shingles differ once in millions of pairs.
+# Two notes at the threshold differ in all of so many lowest shingles once in millions of pairs.
 _LOWEST: Final = 16
-# What more notes than this have in common is a template.
+# A text that more notes than this share is a template.
 _SHARED_MAX: Final = 32
 _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff\uf900-\ufaff"
 _WORD: Final = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 
 
 class SimilarPair(Struct, frozen=True, kw_only=True):
-    """Two notes that say nearly the same, the one whose path sorts first being `a`."""
+    """Two nearly equal notes; the path of `a` sorts first."""
 
     a: str
     b: str
     likeness: float
-    """Shared shingles of all shingles of both, LIKENESS_MIN to 1."""
+    """The share of shingles that both have, LIKENESS_MIN to 1."""
 
 
 def words_of(text: str) -> list[str]:
-    """Words without case, and single characters of CJK scripts; marks and marks of markdown go."""
+    """The words of a text without case, and single CJK characters; all marks are dropped."""
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def lowest(text: str) -> tuple[int, ...]:
-    """What `pairs` needs of a note to know which others to compare it with."""
+    """The lowest shingles of a note, by which `pairs` finds notes to compare it with."""
     return tuple(heapq.nsmallest(_LOWEST, _shingles(text)))
 
 

@@ -16,7 +16,7 @@ SCAFFOLD: Final = (
 )
 _OWN: Final = frozenset(line for line in SCAFFOLD.splitlines() if line)
 DESCRIPTION_CHARS_MAX: Final = 160
-# A longer line is text, whatever it looks like, so that no line costs more than it is worth.
+# A longer line counts as text, which bounds the cost of a line.
 _LINE_CHARS_MAX: Final = 4_000
 _ENTRY: Final = re.compile(
     r"(?P<head>\s{0,8}[-*+] \[)(?P<title>(?:\\.|[^\]\\]){0,1000})\]"
@@ -38,7 +38,7 @@ class ListingEntry(Struct, frozen=True, kw_only=True):
 
 
 class Listing:
-    """The lines of an INDEX.md. Changes give a new one; what is not understood stays as it is."""
+    """The lines of an INDEX.md. A change returns a new listing; unknown lines stay."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.splitlines(keepends=True)
@@ -51,13 +51,13 @@ class Listing:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has no control characters but the ends of lines and tabs."""
+        """Whether it has no control characters except line ends and tabs."""
         return not re.search(
             r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", self.text
         )
 
     def entries(self) -> list[ListingEntry]:
-        """The lines that list something of the notebook, in order; none inside a code fence."""
+        """The lines that list notes, in order; lines in a code fence do not count."""
         listed = []
         for number, line in self._outside_fences():
             parts = _parsed(line.rstrip("\r\n"))
@@ -69,7 +69,7 @@ class Listing:
         return listed
 
     def others(self) -> list[str]:
-        """The lines of a person's: neither entries, headings, blank nor kb's own; stripped."""
+        """The lines that a person wrote: not entries, headings, blank or kb's own; stripped."""
         listed = {entry.line for entry in self.entries()}
         headings = {number for number, _ in self._headings()}
         return [
@@ -81,8 +81,8 @@ class Listing:
     def with_entry(self, path: str, title: str, description: str) -> "Listing":
         """The file with one more entry, at the end of its folder's section.
 
-        That is the section in which most notes of its folder stand, else the one whose heading
-        is the folder's name; where there is neither, a new one at the end.
+        That is the section with most notes of the folder, or else the one whose heading is the
+        folder's name; if there is neither, a new section at the end.
         """
         line = entry_line(path, title, description)
         folder = path.rpartition("/")[0]
@@ -96,7 +96,7 @@ class Listing:
         return self._inserted(after + 1, [line])
 
     def moved(self, paths: Mapping[str, str]) -> "Listing":
-        """The file with entries that lead to new paths, by old path; each stays where it is."""
+        """The file with entries that lead to new paths, by old path; the lines stay in place."""
         lines = list(self._lines)
         for entry in self.entries():
             if entry.path in paths:
@@ -108,7 +108,7 @@ class Listing:
         return Listing("".join(lines))
 
     def without(self, paths: Iterable[str]) -> "Listing":
-        """The file without the entries of these paths, nor the headings that they leave bare."""
+        """The file without the entries of these paths, and without headings that become empty."""
         gone = set(paths)
         dropped = {entry.line for entry in self.entries() if entry.path in gone}
         bare = set(self._headings_over(dropped))
@@ -189,7 +189,7 @@ def entry_line(path: str, title: str, description: str) -> str:
 
 
 def heading_of(folder: str) -> str:
-    """How the section of a folder is called where kb makes it."""
+    """The heading of a folder's section that kb makes."""
     words = " / ".join(part.replace("-", " ").strip() for part in folder.split("/"))
     return words[:1].upper() + words[1:] if words else "Notes"
 
@@ -200,13 +200,13 @@ def _letters(words: str) -> str:
 
 def _target(path: str) -> str:
     if escape_line_breaks(path) != path:
-        # It would make lines of its own.
+        # A line break would begin lines of its own.
         return urllib.parse.quote(path)
     return f"<{path}>" if re.search(r"[\s()]", path) else path
 
 
 def _path_of(target: str) -> str | None:
-    """The path in the notebook that a link leads to; None where it leads elsewhere."""
+    """The path in the notebook that a link leads to; None if it leads elsewhere."""
     bare = target[1:-1] if target.startswith("<") else urllib.parse.unquote(target)
     bare = bare.removeprefix("./").partition("#")[0]
     outside = not bare or bare.startswith(("/", "../")) or re.match(r"[A-Za-z][\w+.-]*:", bare)

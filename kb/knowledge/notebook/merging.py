@@ -1,4 +1,4 @@
-"""Merge two near-duplicate notes: the parts that only the other has go below. Pure."""
+"""Merges two near-duplicate notes: appends the parts that only the other one has. Pure."""
 
 from collections.abc import Iterator
 
@@ -10,14 +10,14 @@ _LEVEL_MIN = 3
 
 
 def body_of(text: str) -> str:
-    """A note without what it says of itself above its text."""
+    """A note without the front matter above its text."""
     return split_front_matter(text)[1]
 
 
 def parts_only_in(other: str, keep_text: str) -> tuple[str, ...]:
-    """The blocks and list items of `other` that `kept` lacks, in order, as they are written.
+    """The blocks and list items of `other` that `keep_text` lacks, in order, as written.
 
-    White space makes no difference. A heading comes along where one of its own parts does.
+    White space makes no difference. A heading comes along if one of its own parts does.
     """
     kept_keys = {_key(part) for _, part in _parts(keep_text)}
     parts: list[str] = []
@@ -35,7 +35,7 @@ def parts_only_in(other: str, keep_text: str) -> tuple[str, ...]:
 
 
 def merged(keep_text: str, title: str, parts: tuple[str, ...]) -> str:
-    """`kept` with these parts below a heading that names the note they come from."""
+    """`keep_text` with these parts below a heading that names the note they come from."""
     if not parts:
         return keep_text
     end = "\r\n" if keep_text.partition("\n")[0].endswith("\r") else "\n"
@@ -57,5 +57,5 @@ def _parts(text: str) -> Iterator[tuple[Block, str]]:
 
 
 def _key(part: str) -> str:
-    # Marks count: a minus or a ticked box may be all that differs.
+    # Marks count: a minus or a ticked box may be the only difference.
     return " ".join(part.split())

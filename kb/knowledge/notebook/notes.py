@@ -19,7 +19,7 @@ from kb.store.records import JOBS, NOTE_TEXTS, NOTES
 _HINT_CHARS_MAX: Final = 1_000
 _TAG_CHARS_MAX: Final = 100
 _TAGS_MAX: Final = 32
-# Waiting for a person's git counts as an attempt, too.
+# Waiting for a person's git also counts as an attempt.
 _ATTEMPTS_MAX: Final = 8
 _ID_HEX: Final = 20
 _STATUS: Final[dict[JobState, NoteStatus]] = {
@@ -43,13 +43,13 @@ class JobReport(Struct, frozen=True, kw_only=True):
     path: str | None = None
     commit: str | None = None
     reason: str | None = None
-    """The error of the last attempt; of a note that is done, what is to be said of it."""
+    """The error of the last attempt; for a placed note, a remark on it."""
     owner: str | None = None
-    """Of a note that a user handed in from outside."""
+    """For a note from a remote user: who added it."""
 
 
 def checked_text(data: bytes) -> str:
-    """The text of a note, ending in a newline. Raises UsageError, which says what is wrong."""
+    """The text of a note, ending in a newline. Raises UsageError, which names the fault."""
     if len(data) > NOTE_BYTES_MAX:
         raise UsageError(f"the note is over {NOTE_BYTES_MAX:,} bytes; `kb add` takes long texts")
     if b"\0" in data:
@@ -72,10 +72,10 @@ def hand_in(
     *,
     owner: str | None = None,
 ) -> JobId:
-    """Queue a note; the same note again by the same owner, while it waits, is the same job.
+    """Queue a note; the same note of the same owner, while it waits, is the same job.
 
-    `text` is checked; without an owner it is of the person at the machine. Raises UsageError for a
-    hint or a tag that cannot be one.
+    `text` is checked already; without an owner the note belongs to the person at the machine.
+    Raises UsageError for a hint or a tag that is not valid.
     """
     unique_tags = tuple(dict.fromkeys(tags))
     _check(hint, unique_tags)
@@ -87,7 +87,7 @@ def hand_in(
     earlier = queue.by_key(txn, key)
     job = queue.enqueue(txn, clock, "organize", subject, key=key, attempts_max=_ATTEMPTS_MAX)
     if earlier is not None and earlier.job_id != job:
-        # It had failed for good, and was asked for anew.
+        # It had failed for good, and is now requested again.
         NOTES.delete(txn, earlier.job_id.encode())
         NOTE_TEXTS.delete(txn, earlier.job_id.encode())
     if NOTES.get(txn, job.encode()) is None:
@@ -98,19 +98,19 @@ def hand_in(
 
 
 def get(txn: ReadTxn, job: JobId) -> tuple[Note, str] | None:
-    """A note that is not done yet, with its text; None where there is none."""
+    """A note that is not placed yet, with its text; None if there is none."""
     note, text = NOTES.get(txn, job.encode()), NOTE_TEXTS.get(txn, job.encode())
     return (note, text.text) if note is not None and text is not None else None
 
 
 def settle(txn: WriteTxn, note: Note) -> None:
-    """Write what became of a note that is done; its text goes, the notebook has it."""
+    """Store the result of a placed note; its text is deleted, because the notebook has it."""
     NOTES.put(txn, note.job_id.encode(), msgspec.structs.replace(note, is_done=True))
     NOTE_TEXTS.delete(txn, note.job_id.encode())
 
 
 def report(txn: ReadTxn, ident: str) -> JobReport:
-    """How it stands with a job. Raises NoJob; jobs that are done are known only of notes."""
+    """The state of a job. Raises NoJob; of finished jobs only those of notes are known."""
     job = JobId(ident)
     job_record, note = queue.get(txn, job), NOTES.get(txn, ident.encode()) if ident else None
     if job_record is None and note is None:
@@ -119,20 +119,20 @@ def report(txn: ReadTxn, ident: str) -> JobReport:
 
 
 def retry(txn: WriteTxn, ident: str) -> JobReport:
-    """Have a job that failed for good tried again, its attempts counted anew.
+    """Retry a job that failed for good, with all attempts.
 
-    Raises NoJob, and UsageError for a job that has not failed, or cannot be tried again.
+    Raises NoJob, and UsageError for a job that has not failed, or cannot be retried.
     """
     job = report(txn, ident)
     if not queue.retry_failed(txn, ident):
-        raise UsageError(f"job {ident} is {job.status}; only a failed one is tried again")
+        raise UsageError(f"job {ident} is {job.status}; only a failed job can be retried")
     return report(txn, ident)
 
 
 def reports(txn: ReadTxn, limit: int, status: NoteStatus | None = None) -> list[JobReport]:
-    """The newest jobs that are not done, then notes that are, at most `limit`; by number.
+    """The newest unfinished jobs, then placed notes, at most `limit`; by number.
 
-    With `status` only those of which it is said.
+    With `status` only those with this status.
     """
     unfinished = (job.job_id for _, job in JOBS.scan(txn, reverse=True))
     done = (note.job_id for _, note in NOTES.scan(txn, reverse=True))
@@ -167,7 +167,7 @@ def _of_note(txn: ReadTxn, note: Note | None) -> JobReport:
     if note.doc_id is not None:
         cutting = queue.by_key(txn, queue.dedupe_key("chunk", note.doc_id))
         if cutting is not None and cutting.state != "failed":
-            # It is in the notebook, and searches do not find it yet.
+            # It is in the notebook, but searches do not find it yet.
             status = "processing"
     return JobReport(
         job_id=note.job_id,

@@ -1,4 +1,4 @@
-"""Open the notebook: create it where nothing is there, refuse a folder that is something else."""
+"""Opens the notebook: creates a missing one, and refuses a folder that is something else."""
 
 import os
 import struct
@@ -30,12 +30,12 @@ _MESSAGE: Final = "Set up the notebook"
 def at_work(
     root: Path, now_ms: int, wait_s: float, *, may_make: bool = True
 ) -> Iterator[Repository]:
-    """The notebook for one of us at a time, made where it is not there, its work tree level.
+    """The notebook, for one kb process at a time; made if missing, its work tree up to date.
 
-    A folder that is absent or empty becomes a repository, but without `may_make`. One that is a
-    repository gets what it lacks, in one commit. Raises NotebookUnfit for any other, and leaves it
-    as it is; StoreBusy where another of us is at work, or another git holds its lock, for longer
-    than `wait_s`.
+    With `may_make` a missing or empty folder becomes a repository. A repository gets the files that
+    it lacks, in one commit. Raises NotebookUnfit for any other folder, and changes nothing in it;
+    StoreBusy if another kb process, or a git that holds its lock, works in it for longer than
+    `wait_s`.
     """
     if not may_make and not os.path.lexists(root / ".git"):
         raise NotebookGone(GONE, place=root)
@@ -57,9 +57,9 @@ def at_work(
 
 @contextmanager
 def whole(root: Path) -> Iterator[None]:
-    """Say as NotebookUnfit what the library and the disk raise of a repository.
+    """Turn errors of the library and the disk on a repository into NotebookUnfit.
 
-    The notebook's trouble is its own: it may lie on another disk than the home.
+    They must not look like errors of the home, which may be on another disk.
     """
     from dulwich.errors import (
         ApplyDeltaError,
@@ -110,7 +110,7 @@ def _check_empty(root: Path, names: set[str]) -> None:
 
 
 def _bootstrap(repository: Repository, now_ms: int, wait_s: float) -> None:
-    """Commit what a notebook needs and this one lacks; content that is there stays."""
+    """Commit the files that a notebook needs and this one lacks; existing content stays."""
 
     def build(draft: Draft) -> None:
         lacking = _lacking(repository, draft)
@@ -125,7 +125,7 @@ def _bootstrap(repository: Repository, now_ms: int, wait_s: float) -> None:
 def _lacking(repository: Repository, draft: Draft) -> Mapping[str, bytes]:
     lacking: dict[str, bytes] = {}
     if draft.read(NOTEBOOK_INDEX) is None:
-        # A list that a person has begun, and not committed yet, is the list.
+        # If a person has begun a list but not committed it, that list counts.
         own = repository.tree.read(NOTEBOOK_INDEX)
         if own is None and repository.tree.is_there(NOTEBOOK_INDEX):
             detail = f"something else is in the place of {NOTEBOOK_INDEX}"

@@ -1,4 +1,4 @@
-"""The organize job: place a note by one commit that names the job, then take it in."""
+"""The organize job: places a note by one commit that names the job, then adds it to the store."""
 
 import functools
 import threading
@@ -41,21 +41,21 @@ _SUFFIX: Final = ".md"
 _LIKE_CHARS: Final = 2_000
 
 Complete = Callable[[str, str], str]
-"""A system prompt and a question to the model's answer; raises LlmError."""
+"""Returns the model's answer to a system prompt and a question; raises LlmError."""
 ApplyChanges = Callable[["NotebookChanges"], dict[str, DocId]]
-"""Takes changes into the engine; gives the docs of what was added, by path. May be repeated."""
+"""Adds changes to the store; returns the docs of added notes, by path. May be repeated."""
 Nearest = Callable[[str], list[tuple[str, float]]]
-"""A text to paths of notes with the cosines of their best chunks, best first."""
+"""Returns paths of notes with the cosine of their best chunk to a text, best first."""
 
 
 class NotebookChanges(Struct, frozen=True, kw_only=True):
-    """The changes of some commits, for the engine to take in."""
+    """The changes of some commits, to be added to the store."""
 
     moves: tuple[NoteMove, ...] = ()
     added: Mapping[str, tuple[str, ...]] = {}
     """Tags by path."""
     owners: Mapping[str, str] = {}
-    """Whose a note is, by path, of those that are new; others stay whose they are."""
+    """The owner of each new note, by path; other notes keep theirs."""
     removed: tuple[str, ...] = ()
 
 
@@ -67,7 +67,7 @@ class CommittedNote(Struct, frozen=True, kw_only=True):
 
 
 class _NoteTask(Struct, frozen=True, kw_only=True):
-    """A note with all that placing it needs; `decision` where a model was asked."""
+    """A note with all that placing it needs; `decision` only if a model was asked."""
 
     claim: Claim
     note: Note
@@ -78,7 +78,7 @@ class _NoteTask(Struct, frozen=True, kw_only=True):
 
 
 class _Unusable(Exception):
-    """A decision cannot be followed as the notebook is now."""
+    """A decision cannot be followed in the notebook's present state."""
 
 
 class Organizer:
@@ -95,7 +95,7 @@ class Organizer:
         lock_wait_s: float = LOCK_WAIT_S,
         may_make: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`may_make` says whether a notebook that is not there may be made."""
+        """`may_make` says whether a missing notebook may be made."""
         self._store = store
         self._root = root
         self._take_in = take_in
@@ -106,10 +106,10 @@ class Organizer:
         self._one_at_a_time = threading.Lock()
 
     def work(self, claims: list[Claim]) -> None:
-        """Place notes: by rule many under one move of the branch, by a model each alone.
+        """Place notes: by rule many in one move of the branch, by a model each alone.
 
-        A job whose commit is in the log has been done, whoever did it. Where the notebook cannot be
-        worked with now, the jobs go back, with the reason.
+        A job whose commit is in the log is done, whoever did it. If nobody can work in the notebook
+        now, the jobs are released, with the reason.
         """
         tasks = [task for task in map(self._task_of, claims) if task is not None]
         batches = [[task] for task in tasks] if self._complete else [tasks] if tasks else []
@@ -138,7 +138,7 @@ class Organizer:
         return _NoteTask(claim=claim, note=note, text=text, like=like)
 
     def _work(self, batch: list[_NoteTask]) -> None:
-        # The list shows a model what everybody wrote, and another's note must not steer by that.
+        # The list shows the model everybody's notes, and another user's note must not steer by it.
         if self._complete is None or is_foreign(batch[0].note.owner):
             self._place(batch)
             return
@@ -156,7 +156,7 @@ class Organizer:
     def _ask_model(
         self, complete: Complete, task: _NoteTask, problem: str | None
     ) -> Decision | None:
-        """What the model says; None where the job has its commit. Nothing is locked meanwhile."""
+        """The model's answer; None if the job has its commit. Holds no lock meanwhile."""
         with self._opened() as repository:
             if self._earlier(repository, [task]):
                 return None
@@ -166,9 +166,10 @@ class Organizer:
         return ask(complete, listing.text, task.note, task.text, problem)
 
     def _place(self, batch: list[_NoteTask]) -> None:
-        """Commit what has no commit yet, take all of it in, and end the jobs. Raises _Unusable."""
+        """Commit the notes, add them to the store, and end their jobs. Raises _Unusable."""
         with self._opened() as repository:
-            # Looked at behind the lock: who takes a job over comes after us, and reads our log.
+            # Read the log under the lock: another worker that takes over a job comes later, and
+            # reads our log.
             tasks = self._still_held(batch)
             earlier = self._earlier(repository, tasks)
             commits = [(task.note, earlier.get(task.note.job_id)) for task in tasks]
@@ -197,7 +198,7 @@ class Organizer:
         return at_work(self._root, now_ms, self._lock_wait_s, may_make=may_make)
 
     def _earlier(self, repository: Repository, batch: Sequence[_NoteTask]) -> dict[JobId, Logged]:
-        """The commits of jobs that were claimed before: whoever held them may have died after."""
+        """The commits of jobs that were claimed before, whose holder may have died later."""
         job_ids = {task.claim.job.job_id for task in batch if task.claim.token > 1}
         commits: dict[JobId, Logged] = {}
         for logged in repository.log() if job_ids else ():
@@ -263,7 +264,7 @@ def _committed(
 
 
 def _place_by_rule(task: _NoteTask, title: str, places: OccupiedPaths) -> str:
-    """A free path. Of another's note it depends on nothing but what stands in their own folder."""
+    """A free path. For another user's note it depends only on the files in that user's folder."""
     note, all_folders = task.note, [folder for folder in places.folders() if is_folder(folder)]
     if note.owner is None or not is_foreign(note.owner):
         folders = [folder for folder in all_folders if not is_of_others(folder)]
@@ -279,7 +280,7 @@ def _place_by_rule(task: _NoteTask, title: str, places: OccupiedPaths) -> str:
 
 
 def _free_path(folder: str, title: str, places: OccupiedPaths, key: str, top: str) -> str:
-    """A free path in a folder; where something stands in its way, beside it, or at the top."""
+    """A free path in a folder; if something is in its way, beside it, or at the top."""
     for candidate in (folder, f"{folder}-notes", top):
         path = note_path(candidate, title, places, key)
         if path is not None:
@@ -290,9 +291,9 @@ def _free_path(folder: str, title: str, places: OccupiedPaths, key: str, top: st
 def _unmovable(repository: Repository, draft: Draft, path: str) -> str | None:
     entry = draft.files.get(path)
     if entry is None or not entry.is_file or not path.endswith(_SUFFIX):
-        return "it is no note that is there"
+        return "there is no such note"
     if is_of_others(path):
-        return "it is somebody else's"
+        return "it belongs to somebody else"
     if not repository.is_clean(path, entry):
         return "it has changes that are not committed"
     return None
@@ -309,7 +310,7 @@ def _as_placed(repository: Repository, note: Note, logged: Logged) -> CommittedN
 
 
 def moves_in(changes: Sequence[Change]) -> tuple[NoteMove, ...]:
-    """The files that changes only give another path."""
+    """The files to which changes only give another path."""
     gone = {change.old: change.path for change in changes if change.old and not change.new}
     return tuple(
         NoteMove(old=gone[change.new], new=change.path)
@@ -333,10 +334,10 @@ def _changes_of(notes: Sequence[CommittedNote]) -> NotebookChanges:
 
 
 def _settled(note: Note, docs: Mapping[str, DocId], left: Sequence[str]) -> Note:
-    """The note with its doc, and with a word on files that a person has changed."""
+    """The note with its doc, and a remark on files that a person has changed."""
     remarks = [note.reason] if note.reason else []
     if left:
         shown = ", ".join(left[:3])
-        remarks.append(f"left as they are in the work tree, for they have changes: {shown}")
+        remarks.append(f"left as they are in the work tree, because they have changes: {shown}")
     doc_id = docs.get(note.path or "")
     return msgspec.structs.replace(note, doc_id=doc_id, reason="; ".join(remarks) or None)

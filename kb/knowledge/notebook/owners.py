@@ -12,12 +12,12 @@ _HASH_HEX: Final = 8
 
 
 def is_foreign(owner: str | None) -> bool:
-    """Whether a note is of somebody else than the person at the machine."""
+    """Whether a note belongs to somebody other than the person at the machine."""
     return owner not in (None, LOCAL_USER)
 
 
 def folder_of(owner: str) -> str:
-    """The folder at the top of the notebook that a user's notes stand in; no two share one."""
+    """The top folder of a user's notes; no two users share one."""
     name = kebab(owner)
     if name == owner and len(name.encode()) <= _NAME_BYTES_MAX:
         return _HEAD + name
@@ -26,5 +26,5 @@ def folder_of(owner: str) -> str:
 
 
 def is_of_others(folder: str) -> bool:
-    """Whether a folder is named as those of users are: a rule puts nothing of one's own there."""
+    """Whether a folder is named like a user's; rules put no note of one's own there."""
     return folder.startswith(_HEAD)

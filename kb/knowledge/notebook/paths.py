@@ -16,7 +16,7 @@ _PART: Final = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
 
 def problem_of(path: str) -> str | None:
-    """Why a note cannot stand at this path; None where it can. Knows no repository."""
+    """Why a note cannot have this path; None if it can. Knows no repository."""
     parts = path.split("/")
     if len(parts) > LEVELS_MAX:
         return f"it has more than {LEVELS_MAX} levels"
@@ -35,24 +35,24 @@ def is_folder(path: str) -> bool:
 
 
 def is_index(path: str) -> bool:
-    """Whether a path is that of the list of notes, on a file system that folds case too."""
+    """Whether a path is the list of notes, even on a case-insensitive file system."""
     return path.casefold() == NOTEBOOK_INDEX.casefold()
 
 
 def kebab(text: str) -> str:
-    """Words of a text joined by hyphens: lower-case, accents taken off, other scripts kept.
+    """The words of a text joined by hyphens: lower-case, without accents; other scripts stay.
 
-    Never empty; what has no letter or digit is `untitled`.
+    Never empty; without a letter or digit it is `untitled`.
     """
     bare = "".join(_bare(sign) for sign in unicodedata.normalize("NFC", text))
     return unicodedata.normalize("NFC", slug(bare))
 
 
 def note_path(folder: str, title: str, taken: Container[str], key: str) -> str | None:
-    """A free path in `folder` (empty for the top) for a title; None where there can be none.
+    """A free path in `folder` (empty for the top) for a title; None if there is none.
 
-    `taken` says whether something stands at a path, or in its way. Where the name is taken a
-    number follows, and where all of those are `key`, which no other note has.
+    `taken` says whether something has a path, or is in its way. If the name is taken a number
+    follows, and if all numbers are taken, `key`, which no other note has.
     """
     start = f"{folder}/{kebab(title)}" if folder else kebab(title)
     names = (start, *(f"{start}-{number}" for number in range(2, 100)), f"{start}-{key}")
@@ -61,7 +61,7 @@ def note_path(folder: str, title: str, taken: Container[str], key: str) -> str |
 
 
 def folded(path: str) -> str:
-    """A path as a file system that folds case and composes letters sees it."""
+    """A path as a case-insensitive, composing file system sees it."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
@@ -75,7 +75,7 @@ def _is_kebab(part: str) -> bool:
 
 
 def _bare(sign: str) -> str:
-    """A Latin letter without its marks; any other sign as it is."""
+    """A Latin letter without its marks; any other sign unchanged."""
     parts = unicodedata.normalize("NFKD", sign)
     bare = "".join(part for part in parts if not unicodedata.combining(part))
     return bare if bare.isascii() else sign

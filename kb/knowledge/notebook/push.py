@@ -1,4 +1,4 @@
-"""Push the notebook to its `origin`, in the background; no other work waits for it."""
+"""Pushes the notebook to its `origin` in the background; no other work waits for it."""
 
 import contextlib
 import logging
@@ -36,25 +36,25 @@ _TROUBLE_S: Final = 60.0
 _JOIN_S: Final = 2.0
 _BEHIND_MAX: Final = 10_000
 _KEY: Final = b"origin"
-# Nothing of git's own variables: they name commands, folders and settings that are not ours.
+# None of git's own variables: they could name other commands, folders and settings.
 _ENV_KEPT: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "SSH_AUTH_SOCK"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "KB_NOTEBOOK_USER", "KB_NOTEBOOK_TOKEN"),
     *("KB_FAILPOINTS", "KB_FAILPOINTS_LOG"),
 )
 Send = Callable[[SendRequest], Outcome | None]
-"""One try; None where it was called off."""
+"""Makes one attempt; None if it was called off."""
 
 
 class PushReport(Push, frozen=True, kw_only=True):
     """How the last try went, and how far the remote is behind now."""
 
     behind: int
-    """Commits of ours that it is not known to have; counted up to 10,000."""
+    """How many of our commits it may lack; counted up to 10,000."""
 
 
 class Pusher:
-    """Pushes one notebook, one of us at a time. `draw` gives numbers from 0 to 1."""
+    """Pushes one notebook, one process at a time. `draw` returns numbers from 0 to 1."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Pusher:
         *,
         token_host: str = "",
     ) -> None:
-        """`token_host` is the one that may have KB_NOTEBOOK_TOKEN; empty is none."""
+        """`token_host` is the only host that may get KB_NOTEBOOK_TOKEN; empty for none."""
         self._store = store
         self._root = root
         self._lock = lock
@@ -75,9 +75,9 @@ class Pusher:
         self._token_host = token_host
 
     def push(self) -> PushReport:
-        """Try now, whatever was said before; waits for another of us that is at it.
+        """Push now, whatever the last result; waits for another process that pushes.
 
-        Raises NotPushed where there is no notebook or no `origin`, NotebookUnfit, StoreBusy.
+        Raises NotPushed without a notebook or an `origin`, NotebookUnfit, StoreBusy.
         """
         if self._target() is None:
             detail = (
@@ -90,7 +90,7 @@ class Pusher:
         return report
 
     def push_if_due(self) -> None:
-        """Try once if it is time to. Raises NotebookUnfit."""
+        """Push once if it is due. Raises NotebookUnfit."""
         target = self._target()
         if target is None or not is_due(self._last_push(), target, self._store.clock.now_ms()):
             return
@@ -98,7 +98,7 @@ class Pusher:
             self._try(0.0, is_due)
 
     def new_remote(self) -> str | None:
-        """The address of an `origin` that nothing was ever pushed to; None without one.
+        """The address of an `origin` to which nothing was pushed yet; None without one.
 
         Raises NotebookUnfit.
         """
@@ -106,7 +106,7 @@ class Pusher:
         return None if target is None or push_to(self._last_push(), target) else target.shown
 
     def report(self) -> PushReport | None:
-        """How it stands with the remote there is now; None where nothing was tried yet.
+        """The state of the present remote; None before the first attempt.
 
         Raises NotebookUnfit.
         """
@@ -119,7 +119,7 @@ class Pusher:
 
     def _try(self, wait_s: float, should_push: Callable[[Push | None, Target, int], bool]) -> None:
         with file_lock(self._lock, wait_s):
-            # Behind the lock: another of us may have just done it, with later commits.
+            # Check again under the lock: another process may have pushed, with later commits.
             push, target = self._last_push(), self._target()
             if target is None or not should_push(push, target, self._store.clock.now_ms()):
                 return
@@ -150,7 +150,7 @@ class Pusher:
             return PUSHES.get(txn, _KEY)
 
     def _target(self) -> Target | None:
-        """What is to be pushed; None without a notebook, a commit, or an `origin`."""
+        """The target of a push; None without a notebook, a commit, or an `origin`."""
         if not (self._root / ".git").exists():
             return None
         with whole(self._root), closing(Repository(self._root)) as repository:
@@ -182,7 +182,7 @@ class Pusher:
 
 
 class Sender:
-    """Tries pushes, each in a process that ends in time; `call_off` ends the one at work."""
+    """Makes push attempts, each in a process with a time limit; `call_off` ends a running one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -190,13 +190,13 @@ class Sender:
         self._is_over = threading.Event()
 
     def __call__(self, request: SendRequest) -> Outcome | None:
-        """One try; None where it was called off. Raises OSError where no process can be started."""
+        """One attempt; None if it was called off. Raises OSError if no process can be started."""
         with self._lock:
             if self._is_over.is_set():
                 return None
             process = self._process = _started(request)
         output, seconds = b"", request.seconds_max
-        detail = "what it sent cannot be read"
+        detail = "its answer cannot be read"
         try:
             output, _ = process.communicate(
                 msgspec.json.encode(request), timeout=seconds + _GRACE_S
@@ -216,7 +216,7 @@ class Sender:
             return PushFailed(detail=detail)
 
     def call_off(self) -> None:
-        """End the try at work, and begin no other; safe from any thread."""
+        """End the running attempt, and begin no other; safe from any thread."""
         with self._lock:
             self._is_over.set()
             if self._process is not None:
@@ -225,7 +225,7 @@ class Sender:
 
 @contextmanager
 def pushing(pusher: Pusher, sender: Sender) -> Iterator[None]:
-    """Have the notebook pushed whenever it is due, by a thread of its own, inside the block."""
+    """Within the block, a thread pushes the notebook whenever it is due."""
     stop = threading.Event()
     thread = threading.Thread(target=_keep_level, args=(pusher, stop), name="kb-push", daemon=True)
     thread.start()
@@ -263,7 +263,7 @@ def _started(request: SendRequest) -> "subprocess.Popen[bytes]":
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End it with what it has started, ssh above all."""
+    """Kill the process with its children, such as ssh."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 

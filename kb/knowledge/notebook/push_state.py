@@ -31,32 +31,32 @@ _MOVED_ON: Final = "the remote has commits that are not here; fetch and merge th
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """What would be pushed now, and where to."""
+    """The branch, commit and remote of a push."""
 
     shown: str
-    """The remote as it may be kept and printed."""
+    """The remote's address for storage and messages."""
     remote: Remote | None
-    """None where it is none that we push to; `problem` says why."""
+    """None if kb does not push to it; `problem` says why."""
     problem: str
     branch: str
     commit: str
 
 
 def push_to(push: Push | None, target: Target) -> Push | None:
-    """What is known of this remote and branch; of others nothing counts."""
+    """The stored state of this remote and branch; the state of others does not count."""
     if push is None or (push.remote, push.branch) != (target.shown, target.branch):
         return None
     return push
 
 
 def is_due(push: Push | None, target: Target, now_ms: int) -> bool:
-    """Whether to try now. New commits do not hurry a remote that fails."""
+    """Whether a push is due. New commits do not hurry a remote that fails."""
     push = push_to(push, target)
     if push is None:
         return True
     if push.state == "pushed":
         return push.pushed_commit != target.commit
-    # A clock that was set back must not stop it for as long.
+    # A clock that was set back must not delay it for as long.
     if push.next_ms is None or now_ms >= push.next_ms or now_ms < push.tried_ms - _MOST_MS:
         return True
     is_new = push.state == "diverged" and push.tried_commit != target.commit
@@ -64,7 +64,7 @@ def is_due(push: Push | None, target: Target, now_ms: int) -> bool:
 
 
 def after(last: Push | None, target: Target, outcome: Outcome, now_ms: int, share: float) -> Push:
-    """What is kept of a try. `share`, from 0 to 1, is by how much of its half the wait is less."""
+    """The state after an attempt. `share`, from 0 to 1, shortens the wait by up to half."""
     last = push_to(last, target)
     attempts = last.attempts + 1 if last else 1
     pushed = last.pushed_commit if last else None
@@ -101,6 +101,6 @@ def after(last: Push | None, target: Target, outcome: Outcome, now_ms: int, shar
 
 
 def wait_ms(attempts: int, share: float) -> int:
-    """How long to wait after so many tries that failed: twice as long each time, to an hour."""
+    """How long to wait after so many failed attempts: doubled each time, up to an hour."""
     longest = min(_FIRST_MS << min(attempts - 1, 20), _MOST_MS)
     return longest - int(longest / 2 * share)

@@ -1,4 +1,4 @@
-"""Rewrite links between notes; the rest of the text stays as it is written. Pure."""
+"""Rewrites links between notes; the rest of the text stays as it is. Pure."""
 
 import posixpath
 import re
@@ -12,7 +12,7 @@ _SUFFIX: Final = ".md"
 
 
 def target_from(source: str, link: Link) -> str | None:
-    """The path in the notebook that a link in `source` names; None where it leads out of it.
+    """The path in the notebook that a link in `source` names; None if it leads out of it.
 
     A wiki name is a path from the top.
     """
@@ -29,9 +29,9 @@ def relinked(
     *,
     seen_from: str | None = None,
 ) -> str:
-    """The text of the note at `source` with links that lead to the paths `wanted` says.
+    """The text of the note at `source`, with links to the paths that `wanted` returns.
 
-    None leaves a link as it is. The text is to stand at `seen_from`, where that is another path.
+    None leaves a link as it is. `seen_from` is the note's new path, if it moves.
     """
     final_path = seen_from or source
     for link in sorted(link_spans(text), key=lambda link: -link.start):
@@ -50,6 +50,6 @@ def _written(text: str, placed: LinkSpan, path: str, final_path: str) -> str:
         target = posixpath.relpath(path, posixpath.dirname(final_path) or ".")
     if not placed.link.target.endswith(_SUFFIX):
         target = target.removesuffix(_SUFFIX)
-    # A space is escaped, for brackets around it would have to go around the anchor, too.
+    # A space is escaped, because brackets would have to enclose the anchor, too.
     unsafe = r"[%#?<>\[\]()]" if text[placed.start - 1] == "<" else r"[%#?<>\[\]()\s]"
     return re.sub(unsafe, lambda sign: urllib.parse.quote(sign[0], safe=""), target)

@@ -1,4 +1,4 @@
-"""Parse the address of the remote `origin`. Nothing is connected or started."""
+"""Parses the address of the remote `origin`. Connects to nothing."""
 
 import re
 from ipaddress import ip_address
@@ -18,22 +18,22 @@ _SCHEMES: Final = "a path, file://, ssh://, https://, or http:// to this machine
 
 
 class BadRemote(Exception):
-    """An address that nothing is pushed to; `str()` says why."""
+    """An address that kb does not push to; `str()` says why."""
 
 
 class Remote(Struct, frozen=True, kw_only=True):
-    """An address in its parts. What it names has been checked: nothing of it reads as an option."""
+    """An address in its parts. They are checked: none can be read as an option."""
 
     kind: Literal["local", "ssh", "http"]
     path: str
-    """Of `http` the whole address, without user and password."""
+    """For `http` the whole address, without user and password."""
     host: str = ""
     port: int | None = None
     user: str | None = None
 
 
 def shown(address: str) -> str:
-    """An address as it may be kept and printed: on one line, without user and password."""
+    """An address for storage and messages: on one line, without user and password."""
     bare = re.sub(r"//[^/\s]*@", "//", address)
     return "".join(sign if sign.isprintable() else "?" for sign in bare)[:_CHARS_MAX]
 
@@ -43,7 +43,7 @@ def parsed(address: str) -> Remote:
     if not address.strip() or len(address) > _CHARS_MAX or not address.isprintable():
         raise BadRemote("its address is empty, too long, or has control characters")
     if _HELPER.match(address):
-        raise BadRemote("helper programs (`name::…`) are not started")
+        raise BadRemote("kb starts no helper programs (`name::…`)")
     if "://" in address:
         return _of_url(address)
     scp = _SCP.fullmatch(address)
@@ -54,14 +54,14 @@ def parsed(address: str) -> Remote:
 
 
 def host_of(remote: Remote) -> str:
-    """Who would be shown a token: the host, with its port where that is not the usual one."""
+    """The host that would get a token, with its port unless that is the default."""
     name = f"[{remote.host}]" if ":" in remote.host else remote.host
     usual = 443 if remote.path.startswith("https:") else 80
     return name if remote.port in (None, usual) else f"{name}:{remote.port}"
 
 
 def may_have_token(remote: Remote, token_host: str) -> bool:
-    """Whether a remote is the host that the user has named for the token."""
+    """Whether a remote is on the host that the user has set for the token."""
     if remote.kind != "http" or not token_host:
         return False
     usual = ":443" if remote.path.startswith("https:") else ":80"
@@ -85,28 +85,28 @@ def _of_url(address: str) -> Remote:
         case "https" | "http":
             return _http(url, port)
         case _:
-            raise BadRemote(f"its address is none that is pushed to ({_SCHEMES})")
+            raise BadRemote(f"kb does not push to such an address; use {_SCHEMES}")
 
 
 def _ssh(host: str, port: int | None, user: str | None, path: str) -> Remote:
     if not _HOST.fullmatch(host) or (user is not None and not _USER.fullmatch(user)):
-        raise BadRemote("its host or user is no name")
-    # In a URL git marks paths below a home so.
+        raise BadRemote("its host or user is not a valid name")
+    # git marks paths below a home like this in URLs.
     path = path[1:] if path.startswith("/~") else path
     if not path or path.startswith("-"):
-        raise BadRemote("its path is empty, or reads as an option")
+        raise BadRemote("its path is empty, or begins like an option")
     return Remote(kind="ssh", host=host, port=port, user=user, path=path)
 
 
 def _http(url: SplitResult, port: int | None) -> Remote:
     host = url.hostname or ""
     if not _HOST.fullmatch(host):
-        raise BadRemote("its host is no name")
+        raise BadRemote("its host is not a valid name")
     if url.query or url.fragment:
         raise BadRemote("its address has a query or a fragment")
     scheme = url.scheme.lower()
     if scheme == "http" and not _is_loopback(host):
-        raise BadRemote("http:// is for this machine alone; use https://")
+        raise BadRemote("http:// works only to this machine; use https://")
     place = f"[{host}]" if ":" in host else host
     base = f"{scheme}://{place}{f':{port}' if port else ''}{url.path}"
     return Remote(kind="http", host=host, port=port, user=url.username, path=base)

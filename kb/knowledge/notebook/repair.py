@@ -1,4 +1,4 @@
-"""Repair a damaged notebook without losing anything that a person wrote."""
+"""Repairs a damaged notebook without losing anything that a person wrote."""
 
 import os
 import time
@@ -14,14 +14,14 @@ from kb.knowledge.notebook.worktree import GitIndex
 from kb.store.content.lock import file_lock
 
 ASIDE: Final = "index.damaged"
-"""In `.git`: the index that was made anew, for what was staged in it."""
+"""The name in `.git` under which the old index is kept, for the changes staged in it."""
 _NO_STAT: Final = os.stat_result((0,) * 10)
 
 
 def renew_index(root: Path, wait_s: float) -> None:
-    """Make git's index anew from the newest commit; a damaged one is kept aside.
+    """Rebuild git's index from the newest commit; a damaged one is kept aside.
 
-    What was staged and not committed is not staged any more. Raises NotebookUnfit, StoreBusy.
+    Staged changes are not staged any more. Raises NotebookUnfit, StoreBusy.
     """
     with whole(root), file_lock(root, wait_s), closing(Repository(root)) as repository:
         place = repository.git.path / "index"
@@ -29,7 +29,7 @@ def renew_index(root: Path, wait_s: float) -> None:
         with repository.git.locked("index", time.monotonic() + wait_s) as lock:
             index = GitIndex(None)
             for path, entry in repository.snapshot(repository.head().commit).files():
-                # Without what the file system says of it git looks at the file itself.
+                # Without the file's stat git looks at the file itself.
                 is_level = repository.tree.has(path, entry)
                 index.put(path, entry, repository.tree.stat(path) if is_level else _NO_STAT)
             fill(lock, index.data())
@@ -40,7 +40,7 @@ def renew_index(root: Path, wait_s: float) -> None:
 
 
 def put_back(root: Path, paths: Sequence[str], now_ms: int, wait_s: float) -> None:
-    """Have files of the newest commit in the folder again; whatever stands there stays.
+    """Put files of the newest commit back into the folder; existing files stay.
 
     Raises NotebookUnfit, StoreBusy.
     """

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from dulwich.objects import Commit, ObjectID, ShaFile
     from dulwich.pack import UnpackedObject
 
-# How often a commit is made anew because somebody else has moved the branch meanwhile.
+# How often a commit is made again because somebody else has moved the branch.
 _TRIES_MAX: Final = 5
 _AUTHOR: Final = b"kb <kb@localhost>"
 _MESSAGE: Final = re.compile(
     rb"(?P<verb>store|undo|tidy)\((?P<job>j[0-9a-f]{1,40}|t[0-9a-f]{12})\): (?P<path>[^\n]*)"
 )
-# While one of these is there, a person is in the middle of something on this branch.
+# While one of these files exists, a person is in the middle of something on this branch.
 _UNDER_WAY: Final = (
     "MERGE_HEAD",
     "CHERRY_PICK_HEAD",
@@ -44,7 +44,7 @@ _UNDER_WAY: Final = (
 
 
 class Head(Struct, frozen=True, kw_only=True):
-    """The branch that is checked out, and its newest commit; None where it has none."""
+    """The checked out branch and its newest commit; None if it has none."""
 
     branch: str
     commit: "ObjectID | None"
@@ -66,7 +66,7 @@ class Logged(Struct, frozen=True, kw_only=True):
 
 
 class Draft:
-    """Commits to be: each stands on the one before, and none is anywhere until published."""
+    """Prepared commits: each follows the one before, and none exists until published."""
 
     def __init__(self, repository: "Repository", head: Head) -> None:
         self._repository = repository
@@ -77,7 +77,7 @@ class Draft:
         self._blobs: dict[ObjectID, bytes] = {}
 
     def read(self, path: str) -> bytes | None:
-        """What the file at a path says in the newest commit; None where there is none."""
+        """The bytes of the file at a path in the newest commit; None if there is none."""
         entry = self.files.get(path)
         if entry is None or not entry.is_file:
             return None
@@ -85,7 +85,7 @@ class Draft:
         return self._repository.blob(entry.sha) if cached is None else cached
 
     def put(self, path: str, data: bytes) -> None:
-        """Have a file say this; one that is there keeps its mode."""
+        """Set a file's bytes; an existing file keeps its mode."""
         from dulwich.objects import Blob
 
         existing, new = self.files.get(path), new_file(data)
@@ -94,7 +94,7 @@ class Draft:
         self.objects.append(Blob.from_string(data))
 
     def move(self, old: str, new: str) -> None:
-        """Have a file at another path."""
+        """Move a file to another path."""
         entry = self.files.get(old)
         assert entry is not None
         self.files.remove(old)
@@ -119,10 +119,10 @@ class Draft:
 
 
 class Repository:
-    """An open notebook. Only what `at_work` gives may be written to."""
+    """An open notebook. Write only to one that `at_work` returns."""
 
     def __init__(self, root: Path) -> None:
-        """Raises NotebookUnfit where it is no repository that we can work with."""
+        """Raises NotebookUnfit if kb cannot work with the repository."""
         from dulwich.errors import NotGitRepository
         from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 
@@ -136,17 +136,17 @@ class Repository:
         self._check_form()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._repo.close()
 
     @property
     def objects(self) -> "BaseObjectStore":
-        """All that was ever committed."""
+        """All objects of the repository."""
         return self._repo.object_store
 
     @property
     def author(self) -> bytes:
-        """Who the commits are by: what the repository's own settings name, else kb."""
+        """The author of commits: from the repository's own settings, or else kb."""
         config = self._repo.get_config()
         try:
             name, mail = config.get((b"user",), b"name"), config.get((b"user",), b"email")
@@ -157,7 +157,7 @@ class Repository:
         return name.strip() + b" <" + mail.strip() + b">"
 
     def head(self) -> Head:
-        """What is checked out now. Raises NotebookUnfit where that is no branch."""
+        """The checked out branch. Raises NotebookUnfit if no branch is checked out."""
         from dulwich.refs import Ref, check_ref_format
 
         raw = (self.git.path / "HEAD").read_bytes().strip()
@@ -179,7 +179,7 @@ class Repository:
 
         obj = self._repo.object_store[sha]
         if not isinstance(obj, Blob):
-            raise NotebookUnfit("a file is something else", place=self.root)
+            raise NotebookUnfit("a folder or a link is in place of a note", place=self.root)
         return obj.data
 
     def log(self) -> Iterator[Logged]:
@@ -189,7 +189,7 @@ class Repository:
             yield _logged(walked.commit)
 
     def leads_to(self, tip: "ObjectID | None", ancestor: "ObjectID") -> bool:
-        """Whether a commit is another's or comes before it."""
+        """Whether a commit is the other one or one of its ancestors."""
         if tip == ancestor:
             return True
         walker = self._repo.get_walker(include=[tip]) if tip else ()
@@ -198,8 +198,8 @@ class Repository:
     def origin(self) -> str | None:
         """The address of the remote `origin`, None without one. Raises BadRemote.
 
-        Only the repository's own settings are read, and an address that git would write otherwise
-        is none that we push to.
+        Only the repository's own settings are read, and kb does not push to an address that git
+        would rewrite.
         """
         config, section = self._repo.get_config(), (b"remote", b"origin")
         addresses = _values(config, section, b"url")
@@ -209,9 +209,11 @@ class Repository:
         if len(addresses) > 1:
             raise BadRemote("it has several addresses")
         if _values(config, section, b"pushurl"):
-            raise BadRemote("remote.origin.pushurl is not followed; have one address for both")
+            raise BadRemote(
+                "kb does not follow remote.origin.pushurl; use one address to fetch and to push"
+            )
         if any(section_name[0].lower() == b"url" for section_name in config.sections()):
-            raise BadRemote("url.*.insteadOf is not followed; write the address out")
+            raise BadRemote("kb does not follow url.*.insteadOf; write the address in full")
         return address
 
     def packed(
@@ -222,29 +224,29 @@ class Repository:
         ofs_delta: bool = False,
         progress: Callable[[bytes], None] | None = None,  # noqa: ARG002  nobody looks on
     ) -> "tuple[int, Iterator[UnpackedObject]]":
-        """What `want` has and `have` has not, as a pack: how many objects, and each."""
+        """The objects of `want` that `have` lacks, as a pack: their number, and each."""
         return self._repo.generate_pack_data(set(have), set(want), ofs_delta=ofs_delta)
 
     def changes_of(self, commit: str) -> list[Change]:
-        """What a commit changed of what its first parent holds."""
+        """The changes of a commit against its first parent."""
         changed = self._commit(commit.encode())
         return self._changes(changed.parents[0] if changed.parents else None, changed.id)
 
     def draft(self) -> Draft:
-        """Commits to be, on the branch as it is now."""
+        """A draft of commits on the present branch."""
         return Draft(self, self.head())
 
     def is_clean(self, path: str, entry: TreeEntry) -> bool:
-        """Whether a file of the branch has neither edits nor staged changes of a person's."""
+        """Whether a person has neither edited the file nor staged changes to it."""
         return self.tree.has(path, entry) and self._index().has(path, entry)
 
     def publish(self, draft: Draft, wait_s: float) -> list[str] | None:
-        """NoteMove the branch to a draft's last commit, then bring the work tree there.
+        """Move the branch to a draft's last commit, then update the work tree.
 
-        Returns the paths that were left as they are, because a person has changed them. None
-        where somebody else has moved the branch meanwhile: nothing is changed then, but for
-        objects that nothing names. Raises StoreBusy where another git holds its lock for longer
-        than `wait_s`, NotebookUnfit in the middle of a merge.
+        Returns the paths that were left as they are, because a person has changed them. Returns
+        None if somebody else has moved the branch meanwhile: then nothing has changed, except for
+        objects that nothing names. Raises StoreBusy if another git holds its lock for longer than
+        `wait_s`, NotebookUnfit in the middle of a merge.
         """
         assert draft.tip is not None
         deadline = time.monotonic() + wait_s
@@ -267,7 +269,7 @@ class Repository:
             return self._bring(index, index_lock, changes)
 
     def bring_level(self, wait_s: float) -> None:
-        """End what a killed publish has begun: the branch has moved, the work tree has not."""
+        """Finish a publish that was killed: the branch has moved, the work tree has not."""
         self.git.free_stale_locks()
         if not self.git.intent.exists():
             return
@@ -284,7 +286,7 @@ class Repository:
             self._bring(self._index(), lock, changes)
 
     def _is_still(self, head: Head) -> bool:
-        # Opened anew, for the library keeps what it has read of packed refs.
+        # Opened again, because the library caches packed refs.
         with closing(Repository(self.root)) as now:
             return now.head() == head
 
@@ -313,7 +315,7 @@ class Repository:
         index = GitIndex(self.git.path / "index")
         under_way = [name for name in _UNDER_WAY if (self.git.path / name).exists()]
         if under_way or index.is_merging:
-            detail = "a merge, a rebase or the like is under way in it; end it, then try again"
+            detail = "a merge, a rebase or the like is under way in it; finish it, then try again"
             raise NotebookUnfit(detail, place=self.root)
         return index
 
@@ -322,7 +324,7 @@ class Repository:
 
         sha = self._repo.refs.read_ref(Ref(branch))
         if sha is not None and not re.fullmatch(rb"[0-9a-f]{40}", sha):
-            raise NotebookUnfit("its branch is no commit", place=self.root)
+            raise NotebookUnfit("its branch does not point to a commit", place=self.root)
         return self._commit(sha).id if sha else None
 
     def _commit(self, sha: "bytes") -> "Commit":
@@ -330,7 +332,7 @@ class Repository:
 
         commit = self._repo.object_store[ObjectID(sha)]
         if not isinstance(commit, Commit):
-            raise NotebookUnfit("its branch is no commit", place=self.root)
+            raise NotebookUnfit("its branch does not point to a commit", place=self.root)
         return commit
 
     def _check_form(self) -> None:
@@ -343,17 +345,17 @@ class Repository:
             raise NotebookUnfit("its files lie elsewhere (core.worktree)", place=self.root)
         is_known = isinstance(self._repo.refs, DiskRefsContainer)
         if not is_known or self._repo.object_format.oid_length != 20:
-            detail = "it is in one of git's newer forms (reftable, SHA-256)"
+            detail = "it uses a newer format of git that kb does not read (reftable, SHA-256)"
             raise NotebookUnfit(detail, place=self.root)
 
 
 def commit_on_top(
     repository: Repository, build: Callable[[Draft], None], wait_s: float
 ) -> list[str]:
-    """Have `build` make commits on the branch as it is, and publish them; as `publish`.
+    """Let `build` make commits on the present branch, and publish them; as `publish`.
 
-    Where somebody else moves the branch meanwhile, `build` is called again for the new one. Raises
-    StoreBusy where that goes on.
+    If somebody else moves the branch meanwhile, `build` is called again for the new one. Raises
+    StoreBusy if that goes on.
     """
     for _ in range(_TRIES_MAX):
         draft = repository.draft()
@@ -367,7 +369,7 @@ def commit_on_top(
 
 
 def _values(config: "ConfigFile", section: tuple[bytes, ...], name: bytes) -> list[bytes]:
-    """All that a setting is said to be."""
+    """All values of a setting."""
     try:
         return list(config.get_multivar(section, name))
     except KeyError:

@@ -1,4 +1,4 @@
-"""Place a note by rule: by its hint, its tags, or similar notes. Its title names the file."""
+"""Places a note by rule: by its hint, its tags, or similar notes. Its title names the file."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,21 +13,21 @@ from kb.knowledge.notebook.listing import DESCRIPTION_CHARS_MAX
 from kb.knowledge.notebook.paths import LEVELS_MAX, kebab
 
 DEFAULT_FOLDER: Final = "inbox"
-# Cosines of the model; below, two notes have little more in common than their language.
+# Cosines of the model; below this, two notes share little more than their language.
 _LIKE_MIN: Final = 0.4
 _SENTENCE: Final = re.compile(r".+?(?:[.!?…](?=\s|$)|[。！？]|$)")
 _MARKS: Final = re.compile(r"^\s*(?:[-*+>]|\d{1,9}[.)])\s+|[*_`]+")
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """What a note is called, and its first sentence."""
+    """A note's title and its first sentence."""
 
     title: str
     description: str
 
 
 def summary_of(text: str) -> Summary:
-    """The title that a note gives itself, else its first line; the first sentence below it."""
+    """The title in a note, or else its first line; and the first sentence below it."""
     source = CanonicalizeInput(data=text.encode(), mime="text/markdown", name="-")
     try:
         canonical = canonicalize(source)
@@ -44,9 +44,9 @@ def folder_for(
 ) -> str:
     """The folder of a new note, perhaps a new one.
 
-    In this order: the folder that the hint names, or whose name is in the hint; the one that a
-    tag names; that of the notes which are most like it (`like`: paths with cosines); else
-    DEFAULT_FOLDER. `folders` are those there are.
+    In this order: the folder that the hint names, or whose name is in the hint; the folder that a
+    tag names; the folder of the most similar notes (`like`: paths with cosines); DEFAULT_FOLDER.
+    `folders` are the existing ones.
     """
     return (
         (_by_hint(hint, folders) if hint else None)

@@ -1,7 +1,7 @@
 """One attempt at a push, in a child process that ends in time, whatever the remote does.
 
-`push.py` beside it runs it as a module: a request on standard input, an outcome on standard output.
-The branch moves forward on the remote, or not at all.
+`push.py` runs it as a module: a request on standard input, an outcome on standard output. The
+branch on the remote moves forward, or not at all.
 """
 
 import os
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 _DETAIL_CHARS_MAX: Final = 300
 _DATA_BYTES_MAX: Final = 2 << 30
-# Somebody else was quicker, or the remote is busy: another try may go well.
+# Somebody else was quicker, or the remote is busy: another attempt may succeed.
 _PASSING: Final = re.compile(
     r"lock ref|fetch first|non-fast-forward|stale info|unable to set|failed to update",
     re.IGNORECASE,
 )
-# What ssh or a server says where only a person can help.
+# Messages of ssh or a server that only a person can resolve.
 _LASTING: Final = re.compile(
     r"permission denied|host key verification|does not appear to be|not found|access denied"
     r"|not authori[sz]ed|unauthori[sz]ed",
@@ -43,7 +43,7 @@ _LASTING: Final = re.compile(
 
 
 class SendRequest(Struct, frozen=True, kw_only=True):
-    """What is to be pushed, and where to."""
+    """What to push, and to which remote."""
 
     root: str
     remote: Remote
@@ -51,11 +51,11 @@ class SendRequest(Struct, frozen=True, kw_only=True):
     commit: str
     seconds_max: int
     token_host: str = ""
-    """The one host that may have KB_NOTEBOOK_TOKEN, when it asks for it."""
+    """The only host that may get KB_NOTEBOOK_TOKEN, if it asks for a login."""
 
 
 class PushAccepted(Struct, frozen=True, kw_only=True, tag="sent"):
-    """The remote has the commit, perhaps for a while already."""
+    """The remote has the commit, perhaps since earlier."""
 
 
 class RemoteAhead(Struct, frozen=True, kw_only=True, tag="moved_on"):
@@ -65,13 +65,13 @@ class RemoteAhead(Struct, frozen=True, kw_only=True, tag="moved_on"):
 
 
 class PushRejected(Struct, frozen=True, kw_only=True, tag="declined"):
-    """The remote will not have it; trying again by itself changes nothing."""
+    """The remote rejects it; another attempt alone changes nothing."""
 
     detail: str
 
 
 class PushFailed(Struct, frozen=True, kw_only=True, tag="missed"):
-    """It could not be reached, or failed on the way; a later try may go well."""
+    """It could not be reached, or failed on the way; another attempt may succeed."""
 
     detail: str
 
@@ -107,7 +107,7 @@ def attempt(request: SendRequest) -> Outcome:
         return PushRejected(detail="there is no git repository")
     except FileLocked as error:
         lock = os.fsdecode(error.lockfilename)
-        return PushFailed(detail=plain(f"{lock} is held, or was left behind"))
+        return PushFailed(detail=plain(f"{lock} is held by git, or is stale"))
     except (GitProtocolError, HTTPError, NotebookUnfit, OSError, SendPackError) as error:
         detail = plain(str(error)) or type(error).__name__
         return PushRejected(detail=detail) if _LASTING.search(detail) else PushFailed(detail=detail)
@@ -160,7 +160,7 @@ def _judged(request: SendRequest, result: "SendPackResult") -> Outcome:
 
 
 def plain(text: str) -> str:
-    """What a remote says, as it may be kept: one bounded line without addresses' logins."""
+    """A remote's message for storage: one bounded line without logins in addresses."""
     token = os.environ.get("KB_NOTEBOOK_TOKEN", "")
     bare = text.replace(token, "***") if token else text
     bare = re.sub(r"//[^/\s]*@", "//", " ".join(bare.split()))
@@ -175,7 +175,7 @@ def main() -> int:
     """Answer one request; returns the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.dup(1)
-    # What a library or ssh prints goes nowhere.
+    # The output of libraries and ssh is discarded.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,4 +1,4 @@
-"""Find what is out of order in a notebook's newest commit. Nothing is changed here."""
+"""Finds what is out of order in a notebook's newest commit. Changes nothing."""
 
 import posixpath
 from collections.abc import Callable, Collection, Iterator
@@ -18,7 +18,7 @@ from kb.knowledge.notebook.repository import Draft, Repository
 from kb.knowledge.notebook.rule import summary_of
 from kb.model.origin import NOTEBOOK_INDEX
 
-# Beyond these the rest is counted in `left_out`; the next run sees what is left then.
+# Beyond these limits the rest is counted in `left_out`; the next run finds what is left.
 FINDINGS_MAX: Final = 500
 _NOTES_MAX: Final = 20_000
 _NOTE_BYTES_MAX: Final = 1 << 20
@@ -26,17 +26,17 @@ _LOG_MAX: Final = 500
 _SUFFIX: Final = ".md"
 
 MayMerge = Callable[[Collection[str]], bool]
-"""Whether the notes at some paths are of one person and seen by the same: such may be merged."""
+"""Whether the notes at some paths have one owner and one visibility, so that they may be merged."""
 
 
 class BrokenLink(Struct, frozen=True, kw_only=True):
-    """A link of a note that leads to no file, or by its name to several."""
+    """A link of a note that leads to no file, or whose name fits several."""
 
     path: str
     line: int
     target: str
     moved_to: str | None
-    """Where the file stands now that stood there; None where the log knows of none."""
+    """The new path of the file; None if the log does not know one."""
 
 
 class DeadEntry(Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class DeadEntry(Struct, frozen=True, kw_only=True):
 
 
 class Duplicate(Struct, frozen=True, kw_only=True):
-    """Two notes that say nearly the same, and what the one that is kept would get."""
+    """Two nearly equal notes, and what the one that is kept would get."""
 
     keep: str
     drop: str
@@ -56,7 +56,7 @@ class Duplicate(Struct, frozen=True, kw_only=True):
     adds: tuple[str, ...]
     """The parts that only `drop` has."""
     held_back: str | None
-    """Why the two are not merged by kb; None where they can be."""
+    """Why kb does not merge them; None if it can."""
 
 
 class OddName(Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class NotebookSurvey(Struct, frozen=True, kw_only=True):
     empty: tuple[str, ...] = ()
     odd_names: tuple[OddName, ...] = ()
     left_out: int = 0
-    """How many more there are than were looked at closely, findings and notes."""
+    """How many more findings and notes there are than it examined."""
 
 
 class NotebookSurveyor:
@@ -135,7 +135,7 @@ class NotebookSurveyor:
         )
 
     def text(self, path: str) -> str | None:
-        """What a note says; None where it is no UTF-8, or over 1 MiB."""
+        """The text of a note; None if it is not UTF-8, or over 1 MiB."""
         data = self._draft.read(path)
         if data is None or len(data) > _NOTE_BYTES_MAX:
             return None
@@ -145,7 +145,7 @@ class NotebookSurveyor:
             return None
 
     def title_of(self, path: str) -> str:
-        """What a note calls itself."""
+        """The title of a note."""
         return summary_of(self.text(path) or "").title
 
     def leads_to(self, source: str, link: Link) -> str | None:
@@ -176,7 +176,7 @@ class NotebookSurveyor:
         return relinked(text, source, new_path)
 
     def as_part_of(self, drop: str, keep: str) -> str:
-        """The text of `drop` as it is to stand in `keep`, its links leading where they led."""
+        """The text of `drop` for `keep`, with its links leading where they led."""
 
         def new_path(link: LinkSpan) -> str | None:
             target = self.leads_to(drop, link.link)
@@ -202,14 +202,14 @@ class NotebookSurveyor:
             name = link.link.target
             return name not in self._basenames and not self._is_there(name)
         target = target_from(source, link.link)
-        # What lies outside the notebook is nobody's business here.
+        # Links out of the notebook do not matter here.
         return target is not None and not any(map(self._is_there, (target, target + _SUFFIX)))
 
     def _is_there(self, path: str) -> bool:
         return path in self._files or self._repository.tree.is_there(path)
 
     def _moved(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Where files stand now that stood elsewhere, by old path; and where they stood first."""
+        """The present paths of moved files, by old path; and their first paths."""
         moves: dict[str, str] = {}
         origins: dict[str, str] = {}
         for logged in islice(self._repository.log(), _LOG_MAX):
@@ -232,7 +232,7 @@ class NotebookSurveyor:
     def _duplicates(
         self, lows: list[tuple[str, tuple[int, ...]]], listed: list[str]
     ) -> Iterator[Duplicate]:
-        """Pairs of which no note is in another; the next run sees the rest."""
+        """Pairs, no two of which share a note; the next run finds the rest."""
         positions = {path: at for at, path in reversed(list(enumerate(listed)))}
         paired: set[str] = set()
         for pair in pairs(lows, lambda path: body_of(self.text(path) or "")):

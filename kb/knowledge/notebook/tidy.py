@@ -1,4 +1,4 @@
-"""Tidy the notebook: one commit with the fixes that need no judgement, or none."""
+"""Tidies the notebook: one commit with the fixes that need no judgement, or none."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -22,20 +22,20 @@ _ID_HEX: Final = 12
 
 
 class TidyReport(NotebookSurvey, frozen=True, kw_only=True):
-    """What was out of order, and what was done about it."""
+    """The findings, and the fixes."""
 
     commit: str | None = None
-    """The commit that puts it in order; None where none was wanted, or nothing was to be done."""
+    """The commit with the fixes; None if none was requested or needed."""
     tidy_id: str | None = None
-    """What that commit is undone by."""
+    """The id by which that commit can be undone."""
     done: tuple[str, ...] = ()
-    """What the commit does, a line to each step."""
+    """The steps of the commit, one line each."""
     left: tuple[str, ...] = ()
-    """Paths that are left as they are, because a person has changed them and not committed it."""
+    """Paths that stay as they are, because a person has changed them without a commit."""
 
 
 def look(root: Path, may_merge: MayMerge) -> TidyReport:
-    """What is out of order in the newest commit. Nothing is locked or made.
+    """What is out of order in the newest commit. Locks and makes nothing.
 
     A folder without a notebook has nothing. Raises NotebookUnfit.
     """
@@ -53,11 +53,11 @@ def tidy(
     may_merge: MayMerge,
     wait_s: float = LOCK_WAIT_S,
 ) -> TidyReport:
-    """Put in order what needs no judgement, by one commit, and have the engine take it in.
+    """Apply the fixes that need no judgement in one commit, and add the changes to the store.
 
-    Links and entries follow files that have moved; notes are listed, entries without a file go;
-    a note that says nearly the same as another is merged into that. A step is left out where a
-    file that it touches has changes of a person's. Raises NotebookUnfit, StoreBusy.
+    Links and entries follow moved files; notes get an entry, and entries without a file go; a note
+    that is nearly equal to another is merged into it. A step is left out if a person has changed a
+    file that it touches. Raises NotebookUnfit, StoreBusy.
     """
     if not (root / ".git").exists():
         return TidyReport()
@@ -87,7 +87,7 @@ def tidy(
 
 
 class _TidySteps:
-    """The steps on one draft; each changes the draft whole, or is left out."""
+    """The steps on one draft; each changes the draft completely, or is left out."""
 
     def __init__(self, repository: Repository, draft: Draft, may_merge: MayMerge) -> None:
         self._repository = repository
@@ -96,7 +96,7 @@ class _TidySteps:
         self._surveyor = NotebookSurveyor(repository, draft, may_merge)
         self.survey = self._surveyor.survey()
         self._listing = self._surveyor.listing
-        # One commit stands on a commit of the branch, so this id is nobody else's.
+        # Each commit of the branch has one successor, so this id is unique.
         self.ident = f"t{(draft.head.commit or b'').decode('ascii')[:_ID_HEX]}"
         self._known_clean: dict[str, bool] = {}
         self._counts: dict[str, int] = {}
@@ -106,7 +106,7 @@ class _TidySteps:
         self.left: set[str] = set()
 
     def take(self) -> None:
-        """All steps, each where nobody's changes are in its way."""
+        """Run all steps, except those that would touch a person's changes."""
         self._lead_links_on()
         if self._wants_listing() and self._are_clean([NOTEBOOK_INDEX]):
             for pair in self.survey.duplicates:
@@ -118,7 +118,7 @@ class _TidySteps:
                 self._draft.put(NOTEBOOK_INDEX, data)
 
     def message(self) -> str:
-        """What the commit says: an id to undo it by, how much was done, and each step."""
+        """The commit's message: an id to undo it by, how much was done, and each step."""
         counts = ", ".join(f"{count} {verb}" for verb, count in self._counts.items())
         return "\n".join([f"tidy({self.ident}): {counts}", "", *self.done])
 

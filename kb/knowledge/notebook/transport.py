@@ -65,7 +65,7 @@ def _folder_client() -> "GitClient":
     from dulwich.repo import Repo
 
     class FolderClient(LocalGitClient):
-        """A bare repository on this machine; no hook of it is run."""
+        """A bare repository on this machine; none of its hooks is run."""
 
         @classmethod
         def _open_repo(cls, path: str | bytes) -> "closing[Repo]":
@@ -73,7 +73,7 @@ def _folder_client() -> "GitClient":
             if not repo.bare:
                 repo.close()
                 raise RemoteUnusable("it has files checked out; push to a bare repository")
-            # The ref is synced, so what it names has to be, before it.
+            # The ref is synced, so the objects that it names must be synced before.
             repo.object_store.fsync_object_files = True
             return closing(repo)
 
@@ -119,17 +119,17 @@ class _SshProcess:
         self.stderr = self
 
     def write(self, data: bytes) -> int:
-        """Hand bytes over at once."""
+        """Write bytes without buffering."""
         count = self._stdin.write(data)
         self._stdin.flush()
         return count
 
     def can_read(self) -> bool:
-        """Nobody asks but fetches."""
+        """Only fetches call this."""
         return False
 
     def readlines(self) -> list[bytes]:
-        """What it has said of its trouble; asked for when nothing more comes from it."""
+        """The error output of ssh, read once nothing more comes from it."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
         return os.pread(self._errors.fileno(), _SAID_BYTES_MAX, 0).splitlines(keepends=True)
@@ -197,10 +197,10 @@ class _OneHost:
         from dulwich.errors import GitProtocolError
 
         if urlsplit(url)[:2] != self._origin:
-            raise RemoteUnusable("it leads to another host")
+            raise RemoteUnusable("it redirects to another host")
         body = options.get("body")
         if self._login.token and not (self._shown or body is None or isinstance(body, bytes)):
-            # What can be sent once only: ask first whether a login is wanted, as git does.
+            # A body that can be sent only once: ask first whether a login is needed, as git does.
             self._answer(method, url, {**options, "body": b"0000"}).close()
         answer = self._answer(method, url, options)
         if answer.status == 200:
@@ -209,17 +209,17 @@ class _OneHost:
         if 300 <= answer.status < 400:
             location = shown(answer.headers.get("location", "nowhere"))
             raise RemoteUnusable(
-                f"it redirects to {location}; if that is right, make it origin's address"
+                f"it redirects to {location}; if that is right, set it as origin's address"
             )
         if answer.status in (401, 403):
-            raise RemoteUnusable(f"it wants a login ({answer.status}); {self._how}")
+            raise RemoteUnusable(f"it needs a login ({answer.status}); {self._how}")
         if answer.status == 404:
-            detail = f"it knows no such repository (404), or not without a login; {self._how}"
+            detail = f"it has no such repository (404), or needs a login for it; {self._how}"
             raise RemoteUnusable(detail)
         raise GitProtocolError(f"it answers with status {answer.status}")
 
     def _answer(self, method: str, url: str, options: dict[str, Any]) -> "BaseHTTPResponse":
-        """The response; after a request for the login, the response to that."""
+        """The response; if the host asks for a login, the response to that."""
         answer = self._send(method, url, options)
         if answer.status != 401 or self._shown:
             return answer

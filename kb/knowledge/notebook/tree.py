@@ -28,7 +28,7 @@ class TreeEntry(Struct, frozen=True):
 
 
 class _TreeNode:
-    """One level: what it holds by name, and the folders below that were opened."""
+    """One level: its entries by name, and the folders below that were opened."""
 
     def __init__(self, entries: dict[bytes, TreeEntry]) -> None:
         self.entries = entries
@@ -44,7 +44,7 @@ class Snapshot:
         self._top = _TreeNode(self._read(tree) if tree else {})
 
     def get(self, path: str) -> TreeEntry | None:
-        """What stands at a path, a folder being nothing; None where nothing does."""
+        """The file at a path; None if there is none, or a folder."""
         *above, name = os.fsencode(path).split(b"/")
         folder: _TreeNode | None = self._top
         for step in above:
@@ -53,11 +53,11 @@ class Snapshot:
         return None if entry is None or entry.mode == _FOLDER else entry
 
     def files(self) -> Iterator[tuple[str, TreeEntry]]:
-        """Everything but folders, with its path."""
+        """Everything except folders, with its path."""
         yield from self._below(self._top, b"")
 
     def put(self, path: str, entry: TreeEntry) -> None:
-        """Have this at a path; the caller has seen that no file stands in the way."""
+        """Put an entry at a path; the caller has checked that no file is in the way."""
         *above, name = os.fsencode(path).split(b"/")
         folder = self._top
         folder.is_changed = True
@@ -70,7 +70,7 @@ class Snapshot:
         folder.entries[name] = entry
 
     def remove(self, path: str) -> None:
-        """Have nothing at a path that holds something."""
+        """Remove the entry at a path."""
         *above, name = os.fsencode(path).split(b"/")
         folder = self._top
         folder.is_changed = True
@@ -82,7 +82,7 @@ class Snapshot:
         del folder.entries[name]
 
     def written(self) -> "tuple[ObjectID, list[Tree]]":
-        """The id of the whole, and the trees that are new since the last call."""
+        """The id of the root tree, and the trees that are new since the last call."""
         made: list[Tree] = []
         return self._write(self._top, made), made
 
@@ -122,7 +122,7 @@ class Snapshot:
         obj = self._objects[tree]
         assert isinstance(obj, Tree)
         entries = {name: TreeEntry(mode, sha) for name, mode, sha in obj.iteritems()}
-        # A path is followed step by step: such a step would lead out, or into git's own folder.
+        # A path is followed step by step: such a name would lead out, or into git's own folder.
         if any(b"/" in name or name.lower() in _STEPS_OUT for name in entries):
             raise ValueError("a tree has a name that no file can have")
         return entries

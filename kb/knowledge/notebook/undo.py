@@ -1,4 +1,4 @@
-"""Undo a note: revert its job's commit, where no later change builds on it."""
+"""Undoes a note: reverts its job's commit, if no later change builds on it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,11 +18,11 @@ from kb.model.origin import NOTEBOOK_INDEX
 
 
 class UndoResult(Struct, frozen=True, kw_only=True):
-    """What was taken back."""
+    """What was undone."""
 
     job_id: str
     path: str
-    """Where the note stood; of a commit that tidied, how much it did."""
+    """The note's path; for a commit that tidied, how much it did."""
     commit: str
     """The commit that reverts it."""
 
@@ -30,12 +30,12 @@ class UndoResult(Struct, frozen=True, kw_only=True):
 def undo(
     root: Path, ident: str, clock: Clock, take_in: ApplyChanges, wait_s: float = LOCK_WAIT_S
 ) -> UndoResult:
-    """Revert the commit of a job: its note goes, what it moved goes back, and the list follows.
+    """Revert the commit of a job: removes its note, moves notes back, and updates the list.
 
-    One that tidied is named by the id in its message; notes that it merged come back.
-    Raises NoJob where the branch has no such commit; CannotUndo, which says why, where it has been
-    undone, where a later commit or a person's edit has changed a file that it touched, or where
-    something stands in the place that a file goes back to.
+    A commit that tidied is named by the id in its message; the notes that it merged come back.
+    Raises NoJob if the branch has no such commit; CannotUndo, which says why, if it was undone
+    already, if a later commit or a person's edit has changed a file that it touched, or if
+    something is in a place to which a file goes back.
     """
     with at_work(root, clock.now_ms(), wait_s) as repository:
         logged = _commit_of(repository, ident)
@@ -65,7 +65,7 @@ def _arrival(logged: Logged, changes: Sequence[Change]) -> NotebookChanges:
 def _commit_of(repository: Repository, ident: str) -> Logged:
     for logged in repository.log():
         if logged.job_id == ident and logged.verb == "undo":
-            raise CannotUndo(f"{logged.commit[:10]} has undone it already", id=ident)
+            raise CannotUndo(f"commit {logged.commit[:10]} has undone it already", id=ident)
         if logged.job_id == ident:
             return logged
     raise NoJob(id=ident)

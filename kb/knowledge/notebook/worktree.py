@@ -1,4 +1,4 @@
-"""Bring the work tree and git's index to a commit, except where a person has edits."""
+"""Brings the work tree and git's index to a commit, except where a person has edits."""
 
 import io
 import os
@@ -27,7 +27,7 @@ _STEP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """A path whose content a commit changes; None where there is nothing."""
+    """A path whose content a commit changes; None for a missing file."""
 
     path: str
     old: TreeEntry | None
@@ -35,13 +35,13 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class WorkTree:
-    """The files that a person sees. No link is followed, so nothing outside is touched."""
+    """The files that a person sees. It follows no link, so it touches nothing outside."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a regular file; None where there is none, or it is over 64 MiB."""
+        """The bytes of a regular file; None if there is none, or it is over 64 MiB."""
         parent = self._parent(path)
         if parent is None:
             return None
@@ -62,7 +62,7 @@ class WorkTree:
             return file.read()
 
     def is_there(self, path: str) -> bool:
-        """Whether anything stands at a path, or where one of its folders would have to be."""
+        """Whether anything is at a path, or in place of one of its folders."""
         at = self.root
         for step in path.split("/"):
             at = at / step
@@ -73,21 +73,21 @@ class WorkTree:
         return True
 
     def has(self, path: str, entry: TreeEntry | None) -> bool:
-        """Whether exactly this stands at a path; with None, nothing."""
+        """Whether exactly this is at a path; with None, nothing."""
         if entry is None:
             return not self.is_there(path)
         data = self.read(path) if entry.is_file else None
         return data is not None and blob_id(data) == entry.sha
 
     def place(self, path: str, data: bytes, mode: int, temporary: Path, *, replace: bool) -> bool:
-        """Put a whole file in place at once; False where that is not possible any more.
+        """Put a complete file in place at once; False if that is not possible any more.
 
-        Without `replace` what is there stays. Raises OSError where the disk fails.
+        Without `replace` an existing file stays. Raises OSError if the disk fails.
         """
         parent = self._parent(path, make=True)
         if parent is None:
             return False
-        # As a checkout does: what the owner's mask leaves of it.
+        # As in a checkout: the mode that the owner's umask leaves.
         write_synced(temporary, data, 0o777 if mode & 0o100 else 0o666)
         name = os.path.basename(path)
         try:
@@ -104,7 +104,7 @@ class WorkTree:
         return True
 
     def remove(self, path: str) -> None:
-        """Remove a file, and the folders above it that are empty then."""
+        """Remove a file, and the folders above it that become empty."""
         parent = self._parent(path)
         if parent is None:
             return
@@ -118,11 +118,11 @@ class WorkTree:
                 return
 
     def stat(self, path: str) -> os.stat_result:
-        """What git's index keeps of a file."""
+        """The stat of a file, as git's index stores it."""
         return os.lstat(self.root / path)
 
     def _parent(self, path: str, *, make: bool = False) -> int | None:
-        """The folder that a path stands in, opened; None where it is none, or behind a link."""
+        """The folder of a path, opened; None if there is none, or it is behind a link."""
         fd = os.open(self.root, _STEP)
         for step in path.split("/")[:-1]:
             try:
@@ -151,17 +151,17 @@ class OccupiedPaths:
             self.add(path)
 
     def add(self, path: str) -> None:
-        """A file stands here now."""
+        """Add the path of a new file."""
         self._files.add(folded(path))
         for folder in _folders_of(path):
             self._folders.setdefault(folded(folder), folder)
 
     def discard(self, path: str) -> None:
-        """No file stands here any more."""
+        """Remove the path of a file that is gone."""
         self._files.discard(folded(path))
 
     def __contains__(self, path: object) -> bool:
-        """Whether something stands at a path, or in its way."""
+        """Whether something is at a path, or in its way."""
         if not isinstance(path, str):
             return False
         if folded(path) in self._files or folded(path) in self._folders:
@@ -179,10 +179,10 @@ class OccupiedPaths:
 
 
 class GitIndex:
-    """What is staged, read whole. `data` is what to write back, without what only speeds git up."""
+    """The staged files. `data` is the file to write back, without git's caches."""
 
     def __init__(self, path: Path | None) -> None:
-        """With None, or where there is no such file, nothing is staged."""
+        """With None, or if the file does not exist, nothing is staged."""
         from dulwich.index import read_index_dict_with_version
 
         self._entries: dict[bytes, IndexEntry | ConflictedIndexEntry] = {}
@@ -192,12 +192,12 @@ class GitIndex:
         raw = path.read_bytes()
         body, seal = raw[:-_SEAL_BYTES], raw[-_SEAL_BYTES:]
         if seal not in (_seal(body), bytes(_SEAL_BYTES)):
-            raise NotebookUnfit("its index is damaged; `rm` it and run `git reset`", place=path)
+            raise NotebookUnfit("its index is damaged; remove it and run `git reset`", place=path)
         file = io.BytesIO(raw)
         entries, self._version, _ = read_index_dict_with_version(file)
         self._entries = dict(entries)
         if file.tell() != len(body):
-            # The library stops at a part that a program must understand to write it back.
+            # The library refuses an extension that a program must understand to write it back.
             raise NotebookUnfit(SPLIT, place=path)
 
     @property
@@ -217,13 +217,13 @@ class GitIndex:
         return isinstance(staged, IndexEntry) and staged.sha == entry.sha
 
     def put(self, path: str, entry: TreeEntry, status: os.stat_result) -> None:
-        """Stage what a commit holds at a path."""
+        """Stage a commit's file at a path."""
         from dulwich.index import index_entry_from_stat
 
         self._entries[os.fsencode(path)] = index_entry_from_stat(status, entry.sha, mode=entry.mode)
 
     def remove(self, path: str) -> None:
-        """Stage that nothing is there."""
+        """Stage the removal of a path."""
         self._entries.pop(os.fsencode(path), None)
 
     def data(self) -> bytes:
@@ -237,7 +237,7 @@ class GitIndex:
 
 
 def _seal(body: bytes) -> bytes:
-    """The hash that git's format asks for."""
+    """The hash that git's format requires."""
     import hashlib
 
     return hashlib.sha1(body, usedforsecurity=False).digest()
@@ -250,10 +250,10 @@ def level(
     read: "Callable[[ObjectID], bytes]",
     temporary: Path,
 ) -> list[str]:
-    """Bring each path from what it was to what it is to be; returns those that were left.
+    """Bring each path from its old state to its new state; returns those that stay.
 
-    A path is left where something else is there or staged: somebody's edit. What is new comes
-    first, what goes last, so that whatever ends this on the way, nothing is missing meanwhile.
+    A path stays if something else is there or staged: somebody's edit. New files come first and
+    removals last, so that an interruption loses nothing.
     """
     left: list[str] = []
     for change in sorted(changes, key=lambda change: change.new is None):
@@ -291,7 +291,7 @@ def blob_id(data: bytes) -> "ObjectID":
 
 
 def new_file(data: bytes) -> TreeEntry:
-    """These bytes as a commit holds a new file."""
+    """The tree entry of a new file with these bytes."""
     return TreeEntry(FILE, blob_id(data))
 
 

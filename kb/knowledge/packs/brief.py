@@ -33,9 +33,9 @@ class BriefDoc(Struct, frozen=True, kw_only=True):
     kind: str
     tags: tuple[str, ...]
     related: tuple[BriefEdge, ...]
-    """The first of them."""
+    """The first of its links."""
     links: int
-    """How many there are."""
+    """How many links it has."""
 
 
 class Variables(Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class Variables(Struct, frozen=True, kw_only=True):
 
 
 def brief(doc: PackDoc) -> BriefDoc:
-    """The part of a doc's metadata by which an agent chooses and goes on, of bounded length."""
+    """The metadata by which an agent chooses a doc and goes on, of bounded length."""
     return BriefDoc(
         id=doc.id,
         selector=doc.selector,
@@ -73,8 +73,8 @@ def warnings_of(findings: Iterable[PackFinding]) -> tuple[str, ...]:
 def variables(pack: Pack) -> Variables:
     """A variable for each doc: the pack's selector and the doc's, dotted, and what the doc is.
 
-    A pack without a selector goes by `pack.<pack id>`. What a name may not hold becomes `_`; of
-    two docs with one name the first keeps it, and a warning names the other.
+    A pack without a selector goes by `pack.<pack id>`. Characters that a name may not have become
+    `_`; if two docs get one name the first keeps it, and a warning names the other.
     """
     summaries: dict[str, str] = {}
     warnings = []
@@ -82,7 +82,7 @@ def variables(pack: Pack) -> Variables:
     for doc in pack.manifest.docs:
         name = variable_name(prefix, doc.selector)
         if name in summaries:
-            warnings.append(f"{doc.selector} has no variable, as another doc's is {name}, too")
+            warnings.append(f"{doc.selector} has no variable, because another doc has {name}, too")
         summaries.setdefault(name, _in_a_line(doc))
     return Variables(variables=dict(sorted(summaries.items())), warnings=tuple(warnings))
 

@@ -1,4 +1,4 @@
-"""Build a manifest from a folder of markdown: front matter, titles, summaries and links."""
+"""Builds a manifest from a folder of markdown: front matter, titles, summaries and links."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -31,14 +31,14 @@ from kb.store.content.inside import read_inside
 
 _SUMMARY_CHARS_MAX: Final = 300
 _ROW_CHARS_MAX: Final = 80
-# Shorter than what a manifest may hold, as ids are made of paths.
+# Shorter than the limit of a manifest, because ids are made of paths.
 _PATH_CHARS_MAX: Final = 700
 _KIND_CHARS_MAX: Final = 100
 _BUILT_BY: Final = "kb pack build"
 
 
 class BuiltManifest(PackManifest, frozen=True, kw_only=True):
-    """A manifest that says that kb built it, so that kb may overwrite it."""
+    """A manifest with the mark that kb built it, so that kb may overwrite it."""
 
     built_by: str = _BUILT_BY
 
@@ -74,7 +74,7 @@ class _Note(Struct, frozen=True, kw_only=True):
     date: str
     links: list[Link]
     related: Any
-    """As the front matter writes it."""
+    """As written in the front matter."""
     sha256: str
 
 
@@ -90,12 +90,12 @@ class _LinkTargets(Struct, frozen=True, kw_only=True):
 
 
 def build(folder: Path, files: Iterable[Path], pack_id: str) -> Built:
-    """The manifest of the markdown `files`, to lie in `folder`, below which they are.
+    """The manifest of the markdown `files`, which are below `folder`, its future place.
 
-    Title, summary, kind, tags and links come from a file's front matter; else the title is the
+    Title, summary, kind, tags and links come from a file's front matter; otherwise the title is the
     first heading or the file's name, the summary the first paragraph. Links between the files
     become `references`. A file that cannot be read is left out, with a warning. Raises UsageError
-    where the id is too long, TooLarge over 20,000 files, EmptySource where none is left.
+    if the id is too long, TooLarge over 20,000 files, EmptySource if no file is left.
     """
     if len(pack_id) > PACK_ID_CHARS_MAX:
         raise UsageError(f"the pack's id is over {PACK_ID_CHARS_MAX} characters")
@@ -157,7 +157,7 @@ def _text(front: dict[str, Any], key: str) -> str:
 
 
 def first_paragraph(markdown: str) -> str:
-    """The first paragraph that says something, as one line of at most 300 characters."""
+    """The first paragraph with text, as one line of at most 300 characters."""
     for block in parse_blocks(markdown):
         if block.kind == "para":
             text = " ".join(markdown[block.start : block.end].split())
@@ -167,7 +167,7 @@ def first_paragraph(markdown: str) -> str:
 
 
 def _selectors(paths: list[str], pack_id: str) -> dict[str, str]:
-    """A selector for each path, none twice; what lies in docs/ makes room for what does not."""
+    """A unique selector for each path; files outside docs/ take precedence over those in it."""
     selectors: dict[str, str] = {}
     taken: set[str] = set()
     derived = {path: derived_selector(path, pack_id, "") for path in paths}
@@ -217,7 +217,9 @@ def _authored(note: _Note, targets: _LinkTargets) -> Iterator[PackEdge]:
             or len(target) > _PATH_CHARS_MAX
         ):
             shown = one_line(str(row), chars_max=_ROW_CHARS_MAX)
-            targets.warnings.append(f"{note.path}: no link, as its type or target is none: {shown}")
+            targets.warnings.append(
+                f"{note.path}: left out a link whose type or target is not valid: {shown}"
+            )
             continue
         path = None
         if target not in targets.all_selectors:
@@ -243,7 +245,7 @@ def _linked(note: _Note, targets: _LinkTargets) -> Iterator[PackEdge]:
 
 
 def _broken_link(note: _Note, target: str) -> str:
-    return f"{note.path}: its link leads to {target}, which is not there"
+    return f"{note.path}: it links to {target}, which does not exist"
 
 
 def _content_hash(notes: list[_Note]) -> str:
@@ -251,10 +253,10 @@ def _content_hash(notes: list[_Note]) -> str:
 
 
 def write_manifest(path: Path, data: bytes, *, force: bool) -> bool:
-    """Put a built manifest in its place, whole or not at all; False where it is there already.
+    """Write a built manifest, whole or not at all; False if it is there unchanged.
 
-    Raises UsageError where a manifest is there that `build` has not made and `force` is not
-    given, or where the place cannot be written.
+    Raises UsageError if a manifest is there that kb did not build and `force` is not given, or if
+    the place cannot be written.
     """
     current: bytes | None
     try:

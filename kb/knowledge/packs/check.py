@@ -1,4 +1,4 @@
-"""Check a pack: the findings that its author would want to fix."""
+"""Checks a pack: the findings that its author would want to fix."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ def _duplicates(
     first_docs: dict[str, PackDoc] = {}
     for name, doc in pairs:
         if counts[name] > 1 and first_docs.setdefault(name, doc) is not doc:
-            detail = f"its {noun} {name!r} is that of {first_docs[name].source_path}, too"
+            detail = f"it has the same {noun} {name!r} as {first_docs[name].source_path}"
             yield PackFinding(code=code, doc=doc.selector, detail=detail)
 
 
@@ -101,5 +101,5 @@ def _cycle(path: list[str], start: int) -> PackFinding:
     shown = path[start : start + _CYCLE_SHOWN_MAX]
     cut = ["…"] if len(path) - start > len(shown) else []
     ring = " > ".join([*shown, *cut, path[start]])
-    detail = f"its part_of, depends_on and extends links lead round: {ring}"
+    detail = f"its part_of, depends_on and extends links form a circle: {ring}"
     return PackFinding(code="cycle", doc=path[start], detail=detail)

@@ -1,4 +1,4 @@
-"""Export docs of a home as a portable pack."""
+"""Exports docs of a home as a portable pack."""
 
 import os
 import secrets
@@ -68,7 +68,7 @@ class ArchiveSelection(Struct, frozen=True, kw_only=True):
     version: str
     docs: tuple[Doc, ...]
     described: dict[DocId, PackDoc] = {}
-    """By doc id, the docs that a manifest describes already."""
+    """The docs that a manifest describes already, by doc id."""
 
 
 class Exported(Struct, frozen=True, kw_only=True):
@@ -83,11 +83,11 @@ class Exported(Struct, frozen=True, kw_only=True):
     """The public key."""
     bytes: int
     left_out: tuple[str, ...]
-    """Docs that were requested and are not in it, and why."""
+    """Docs that were requested but are not in it, and why."""
 
 
 class _ExportDoc(Struct, frozen=True, kw_only=True):
-    """A doc with everything that the archive holds of it."""
+    """A doc with all that the archive stores of it."""
 
     about: PackDoc
     body: bytes
@@ -104,10 +104,10 @@ def export(
     key: "Ed25519PrivateKey | None" = None,
     force: bool = False,
 ) -> Exported:
-    """Write an archive whole or not at all; the same docs give the same bytes.
+    """Write an archive, whole or not at all; the same docs give the same bytes.
 
-    Docs that are not indexed yet are left out. Raises UsageError where the id can name no folder
-    or the file is there already and `force` is not given, TooLarge, StoreDamaged, NothingToExport.
+    Docs that are not indexed yet are left out. Raises UsageError if the id cannot name a folder, or
+    the file exists and `force` is not given; TooLarge, StoreDamaged, NothingToExport.
     """
     if not is_pack_id(request.pack_id):
         raise UsageError(
@@ -201,7 +201,7 @@ class _ArchiveDoc(Struct, frozen=True, kw_only=True):
 
     doc: Doc
     path: str
-    """The same for every version of a source, and telling nothing of where that lies."""
+    """Equal for every version of a source; it does not reveal the source's place."""
     selector: str
 
 
@@ -234,7 +234,7 @@ def _export_doc(
     request: ArchiveSelection,
     model: EmbedderSpec,
 ) -> _ExportDoc | None:
-    """A doc with its chunks and vectors; None where some of them are still to be made."""
+    """A doc with its chunks and vectors; None if some of them are not made yet."""
     doc = archive_doc.doc
     rows = chunks.of_source(txn, doc.source_no)
     row_vectors = [
@@ -245,7 +245,7 @@ def _export_doc(
     vectors = [vector for vector in row_vectors if vector is not None]
     if not rows or len(vectors) < len(rows):
         return None
-    # Where it has pages, a form feed parts them; a file of markdown has none, and is as long.
+    # In a doc with pages a form feed separates them; a file of markdown has none, and is as long.
     markdown = content.read(doc.md_path, doc.md_sha256).decode().replace("\f", "\n")
     return _ExportDoc(
         about=_pack_doc(archive_doc, markdown, request),

@@ -7,14 +7,14 @@ from kb.knowledge.packs.load import Pack
 from kb.knowledge.packs.manifest import EdgeType, PackDoc
 from kb.model.pack import GraphFormat
 
-# Mermaid reads markup and quotes inside a label; its own codes for characters are inert.
+# Mermaid interprets markup and quotes in a label, but not its own character codes.
 _MERMAID_SAFE: Final = frozenset(" _-.,:()/+'!?")
 
 
 def graph(pack: Pack, form: GraphFormat) -> str:
-    """The drawing's source: docs by selector, links by their ends, each once; same bytes always.
+    """The source of the drawing: docs by selector, links by their ends, each once.
 
-    A link whose target is not there is not drawn.
+    Equal packs give equal bytes. A link to a missing target is not drawn.
     """
     docs = sorted({doc.selector: doc for doc in reversed(pack.manifest.docs)}.items())
     links = sorted(set(_links(pack)))

@@ -20,7 +20,7 @@ SIGNATURE_BYTES: Final = 64
 def new_key(path: Path) -> str:
     """Make a key pair: the private key goes to a new file that only its owner may read.
 
-    Returns the public key. Raises UsageError where the file is there already, or cannot be made.
+    Returns the public key. Raises UsageError if the file exists or cannot be made.
     """
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -34,7 +34,7 @@ def new_key(path: Path) -> str:
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError as error:
-        raise UsageError(f"{display_name(path)} is there already; name a new file") from error
+        raise UsageError(f"{display_name(path)} already exists; name a new file") from error
     except OSError as error:
         raise UsageError(f"{display_name(path)}: {error.strerror}") from error
     with os.fdopen(fd, "wb") as file:
@@ -45,7 +45,7 @@ def new_key(path: Path) -> str:
 
 
 def read_key(path: Path) -> "Ed25519PrivateKey":
-    """The private key in a file. Raises UsageError where there is none."""
+    """The private key in a file. Raises UsageError if there is none."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -68,12 +68,12 @@ def public_of(key: "Ed25519PrivateKey") -> str:
 
 
 def key_bytes(text: str) -> bytes:
-    """A public key as it is written. Raises ValueError where it is none."""
+    """The bytes of a public key in base64. Raises ValueError if it is not one."""
     return _decoded(text, _KEY_BYTES)
 
 
 def is_signed(key: str, signature: str, message: bytes) -> bool:
-    """Whether this key has signed this message; False too where either is not even one."""
+    """Whether this key has signed this message; False also if key or signature are not valid."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

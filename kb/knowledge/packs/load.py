@@ -1,4 +1,4 @@
-"""Load a pack: its manifest at once and whole, its bodies when they are read."""
+"""Loads a pack: its whole manifest at once, its bodies when they are read."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -41,19 +41,19 @@ _FORMS: Final[dict[str, PackForm]] = {
 
 
 class UnknownPack(NotFound):
-    """No pack is registered under this name, and none lies at this path."""
+    """No pack is registered under this name, and none is at this path."""
 
-    template = "no pack {id}; `kb pack ls` lists those that are registered"
+    template = "there is no pack {id}; `kb pack ls` lists the packs"
 
 
 class UnknownPackDoc(NotFound):
     """The pack has no doc with this id, selector or source path."""
 
-    template = "no doc {id} in the pack {pack}; `kb pack list` lists those that there are"
+    template = "the pack {pack} has no doc {id}; `kb pack list {pack}` lists its docs"
 
 
 class PackBody(Struct, frozen=True, kw_only=True):
-    """The text of a doc, and a warning where its bytes had to be guessed."""
+    """The text of a doc, and a warning if its encoding was guessed."""
 
     text: str
     warning: str | None = None
@@ -64,12 +64,12 @@ class PackRead(Struct, frozen=True, kw_only=True):
 
     document: PackDoc
     content: str | None
-    """None where the body cannot be read; a warning says why."""
+    """None if the body cannot be read; a warning says why."""
     warnings: tuple[str, ...]
 
 
 class Pack:
-    """A pack at one place. What it says of itself is in memory; bodies are read when asked for."""
+    """A pack at one place. Its manifest is in memory; bodies are read on request."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Pack:
         self.manifest = manifest
         self.selector = selector
         self.findings = findings
-        """What was left out when it was loaded."""
+        """Warnings on what was left out when it was loaded."""
         self._docs: dict[str, PackDoc] = {}
         for doc in manifest.docs:
             for name in (doc.id, doc.selector, doc.source_path):
@@ -90,30 +90,30 @@ class Pack:
 
     @property
     def form(self) -> PackForm:
-        """Which of the two forms its manifest has."""
+        """The form of its manifest."""
         return _FORMS[self.path.suffix.lower()]
 
     @property
     def location(self) -> str:
-        """The manifest's absolute path, as it is shown and kept."""
+        """The manifest's absolute path, as shown and stored."""
         return display_name(self.path)
 
     def find(self, name: str) -> PackDoc | None:
-        """The first doc whose id, selector or source path this is; None where there is none."""
+        """The first doc with this id, selector or source path; None if there is none."""
         return self._docs.get(name)
 
     def require(self, name: str) -> PackDoc:
-        """The same; raises UnknownPackDoc."""
+        """As `find`; raises UnknownPackDoc."""
         doc = self.find(name)
         if doc is None:
             raise UnknownPackDoc(id=name, pack=self.manifest.pack_id)
         return doc
 
     def body(self, doc: PackDoc) -> PackBody:
-        """A doc's text; bytes that are no UTF-8 are guessed or replaced, with a warning.
+        """A doc's text; if its bytes are not UTF-8, they are decoded by a guess, with a warning.
 
-        Read from below the manifest's folder only. Raises Refused where its source path leads
-        elsewhere, Unreadable, or TooLarge.
+        Reads only below the manifest's folder. Raises Refused if the source path leads elsewhere,
+        Unreadable, or TooLarge.
         """
         from kb.intake.canonicalize.decode import decode_text
 
@@ -121,7 +121,7 @@ class Pack:
         return PackBody(text=text, warning=f"{doc.source_path}: {warning}" if warning else None)
 
     def read(self, name: str) -> PackRead:
-        """A doc with its body, as far as that can be read. Raises UnknownPackDoc."""
+        """A doc with its body, if that can be read. Raises UnknownPackDoc."""
         doc = self.require(name)
         try:
             body = self.body(doc)
@@ -132,17 +132,18 @@ class Pack:
 
 
 def load_pack(place: Path) -> Pack:
-    """The pack whose manifest `place` is, or whose folder.
+    """The pack of which `place` is the manifest or the folder.
 
-    Raises UnknownPack where there is neither, UsageError where a folder has two manifests or a
-    file's name says no form, Unreadable, Refused, TooLarge, and Unparsable, which names the doc
-    and the field.
+    Raises UnknownPack if it is neither, UsageError if a folder has two manifests or a file's name
+    tells no form, Unreadable, Refused, TooLarge, and Unparsable, which names the doc and the field.
     """
     path = _manifest_path(place)
     name = display_name(path)
     form = _FORMS.get(path.suffix.lower())
     if form is None:
-        raise UsageError(f"{name} is no manifest; its name ends in .json, .yaml or .yml")
+        raise UsageError(
+            f"{name} is not a manifest; a manifest's name ends in .json, .yaml or .yml"
+        )
     try:
         data = read_inside(path.parent, path.name, MANIFEST_BYTES_MAX)
     except SourceError as error:
@@ -151,7 +152,7 @@ def load_pack(place: Path) -> Pack:
 
 
 def parsed(path: Path, data: bytes) -> Pack:
-    """The pack whose manifest at `path`, whose name says the form, has these bytes.
+    """The pack of a manifest with these bytes; the name of `path` tells its form.
 
     Raises Unparsable, which names the doc and the field.
     """
@@ -164,14 +165,14 @@ def parsed(path: Path, data: bytes) -> Pack:
         raise Unparsable(f"{field}: {detail}" if field else detail, source=name) from error
     except (ValueError, RecursionError) as error:
         detail = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Unparsable(f"no manifest of a pack: {detail}", source=name) from error
+        raise Unparsable(f"not the manifest of a pack: {detail}", source=name) from error
 
 
 def _manifest_path(place: Path) -> Path:
     if not os.path.isdir(place):
         if not os.path.exists(place):
             raise UnknownPack(id=display_name(place))
-        # However its folder was typed, a manifest has one place.
+        # A manifest has one path, however its folder was typed.
         return Path(os.path.realpath(place.parent), place.name)
     names = [name for name in _MANIFEST_NAMES if (place / name).exists()]
     if not names:
@@ -179,11 +180,12 @@ def _manifest_path(place: Path) -> Path:
         raise UnknownPack(id=f"in {display_name(place)}, which has none of {all_names}")
     if len(names) > 1:
         found_names = " and ".join(names)
-        raise UsageError(f"{display_name(place)} has {found_names}; name the one that is meant")
+        raise UsageError(f"{display_name(place)} has {found_names}; name one of them")
     return Path(os.path.realpath(place), names[0])
 
 
-# What may be written in a manifest. Unknown keys are passed over, as later versions may have more.
+# The records of manifests as written. Unknown keys are ignored, because later versions may have
+# more.
 
 _Name = Annotated[str, Meta(min_length=1, max_length=PACK_ID_CHARS_MAX)]
 _Word = Annotated[str, Meta(max_length=200)]
@@ -201,13 +203,13 @@ class _Edge(Struct, frozen=True, kw_only=True):
     description: _Text | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError where there is no type or there are two."""
+        """Raise ValueError if there is no type, or two."""
         if (self.type is None) == (self.edge_type is None):
             raise ValueError("give one of `type` and `edge_type`")
 
 
 class _Doc(Struct, frozen=True, kw_only=True):
-    """A doc of a package: what it does not say is derived."""
+    """A doc of a package: missing fields are derived."""
 
     id: _Line | None = None
     selector: _Line | None = None
@@ -221,7 +223,7 @@ class _Doc(Struct, frozen=True, kw_only=True):
 
 
 class _WholeDoc(_Doc, frozen=True, kw_only=True):
-    """A doc of a folder's manifest: all but the time must be said."""
+    """A doc of a folder's manifest: all fields except the time are required."""
 
     id: _Line
     selector: _Line
@@ -231,7 +233,7 @@ class _WholeDoc(_Doc, frozen=True, kw_only=True):
 
 
 class _Package(Struct, frozen=True, kw_only=True):
-    """What stands under `manifest` in a package's file."""
+    """The table `manifest` in a package's file."""
 
     pack_id: _Name | None = None
     pack_slug: _Name | None = None
@@ -244,18 +246,18 @@ class _Package(Struct, frozen=True, kw_only=True):
     docs: Annotated[tuple[_Doc, ...], Meta(max_length=DOCS_MAX)] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError where there is no id or there are two."""
+        """Raise ValueError if there is no id, or two."""
         if (self.pack_id is None) == (self.pack_slug is None):
             raise ValueError("give one of `pack_id` and `pack_slug`")
 
     @property
     def ident(self) -> str:
-        """The pack's id, whichever name it stands under."""
+        """The pack's id, under either of its names."""
         return self.pack_id or self.pack_slug or ""
 
 
 class _PackageFile(Struct, frozen=True, kw_only=True):
-    """A package's whole file; what also stands inside `manifest` holds from there."""
+    """A package's whole file; fields in `manifest` take precedence."""
 
     selector: _Line | None = None
     root_uri: _Line = ""
@@ -271,7 +273,7 @@ class _FolderFile(_Package, frozen=True, kw_only=True):
 def _of_package(path: Path, data: bytes) -> Pack:
     from kb.intake.canonicalize.yaml_tree import yaml_tree
 
-    # Scalars come as they are written, so a number is read from its text.
+    # Scalars are texts as written, so a number is read from its text.
     file = msgspec.convert(yaml_tree(data.decode("utf-8-sig")), _PackageFile, strict=False)
     package = file.manifest
     root_uri = package.root_uri or file.root_uri or f"pkg://{package.ident}/"

@@ -42,12 +42,12 @@ SEAL: Final = "seal.json"
 SEAL_BYTES_MAX: Final = 4_096
 DOCS: Final = "docs/"
 
-# Stands before a text that would otherwise lose its beginning as front matter.
+# Precedes a text whose beginning would otherwise be read as front matter.
 GUARD: Final = "---\n---\n"
 
 _FORMAT: Final = 1
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# Neighbours overlap; this is more than any chunker lets them.
+# Neighbours overlap, but never as much as this.
 _OVERLAP_FACTOR_MAX: Final = 8
 _SIGNED_FOR: Final = b"kb portable pack 1\n"
 _MEMBER_BYTES_MAX: Final = {MANIFEST_JSON: MANIFEST_BYTES_MAX, SEAL: SEAL_BYTES_MAX}
@@ -72,7 +72,7 @@ class PortableManifest(PackManifest, frozen=True, kw_only=True):
 
 
 class PortableChunk(Struct, frozen=True, kw_only=True):
-    """A chunk by its place in its doc, in characters; its text is what stands there."""
+    """A chunk by its place in its doc, in characters; the doc has its text."""
 
     start: Annotated[int, Meta(ge=0)]
     end: Annotated[int, Meta(ge=1)]
@@ -84,7 +84,7 @@ class PortableChunk(Struct, frozen=True, kw_only=True):
 
 
 class PortableDocChunks(Struct, frozen=True, kw_only=True):
-    """The chunks of a doc: a line of the chunks' file."""
+    """The chunks of a doc: one line of the chunks' file."""
 
     doc: str
     """Its source path."""
@@ -92,17 +92,17 @@ class PortableDocChunks(Struct, frozen=True, kw_only=True):
 
 
 class Seal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What holds the rest together."""
+    """The seal of an archive: the manifest's hash, and perhaps a signature."""
 
     manifest: str
     """SHA-256 of the manifest's bytes."""
     key: str = ""
     signature: str = ""
-    """Ed25519, over a line of its own and `manifest`; empty where nobody signed."""
+    """Ed25519, over a fixed line and `manifest`; empty if unsigned."""
 
 
 class Archive(Struct, frozen=True, kw_only=True):
-    """A portable pack that was found whole."""
+    """A portable pack that passed all checks."""
 
     pack: Pack
     manifest: bytes
@@ -112,11 +112,11 @@ class Archive(Struct, frozen=True, kw_only=True):
     ready: dict[str, PrecomputedChunks]
     """The same."""
     key: str
-    """Who signed it; empty where nobody did."""
+    """The key that signed it; empty if unsigned."""
 
     @property
     def content_hash(self) -> str:
-        """Of everything in it, as 64 hex digits."""
+        """The hash of all its content, as 64 hex digits."""
         return self.pack.manifest.content_hash.removeprefix("sha256:")
 
 
@@ -125,7 +125,7 @@ class _PortableHeader(Struct, frozen=True, kw_only=True):
 
 
 def is_pack_id(pack_id: str) -> bool:
-    """Whether a portable pack may have this id: it names a folder where it is unpacked."""
+    """Whether a portable pack may have this id, which names the folder where it is unpacked."""
     return _ID.fullmatch(pack_id) is not None
 
 
@@ -136,7 +136,7 @@ def members_of(
     vectors: "NDArray[np.float32]",
     key: "Ed25519PrivateKey | None",
 ) -> Iterator[TarMember]:
-    """The archive's members in order; what the manifest says of its content hash is set here."""
+    """The archive's members in order; sets the content hash in the manifest."""
     lines = b"".join(msgspec.json.encode(cut) + b"\n" for cut in cuts)
     rest = [TarMember(doc.source_path, docs[doc.source_path]) for doc in manifest.docs]
     rest += [TarMember(PASSAGES, lines), TarMember(VECTORS, vectors.astype("<f4").tobytes())]
@@ -161,9 +161,9 @@ def _content_hash(members: Iterable[TarMember]) -> str:
 
 
 def read_archive(data: bytes, source: str) -> Archive:
-    """What an archive holds, once all of it is known to be whole; `source` names it in errors.
+    """The content of an archive, after all of it was checked; `source` names it in errors.
 
-    Raises Refused, TooLarge or Unparsable; whatever is wrong, nothing of it is given out.
+    Raises Refused, TooLarge or Unparsable; then nothing of it is returned.
     """
     if len(data) > ARCHIVE_BYTES_MAX:
         raise TooLarge(f"over the limit of {ARCHIVE_BYTES_MAX:,} bytes", source=source)
@@ -175,15 +175,15 @@ def read_archive(data: bytes, source: str) -> Archive:
             raise TooLarge(detail, source=source)
     names = [member.name for member in members]
     if names[:1] != [MANIFEST_JSON] or names[-3:] != [*_CACHES, SEAL]:
-        raise Unparsable("it is no portable pack, or files are missing", source=source)
+        raise Unparsable("it is not a portable pack, or files are missing", source=source)
     manifest = bytes(members[0].data)
     seal = _seal(bytes(members[-1].data), manifest, source)
     pack, portable = _manifest(manifest, source)
     if pack.manifest.content_hash != _content_hash(members[1:-1]):
-        raise Unparsable("its content is not what its hash says", source=source)
+        raise Unparsable("its content does not match its hash", source=source)
     paths = [doc.source_path for doc in pack.manifest.docs]
     if paths != names[1:-3]:
-        raise Unparsable("its docs are not those of its manifest", source=source)
+        raise Unparsable("its docs do not match its manifest", source=source)
     docs = {member.name: bytes(member.data) for member in members[1:-3]}
     ready = _ready(docs, portable, members[-3].data, members[-2].data, source)
     return Archive(
@@ -197,9 +197,9 @@ def read_archive(data: bytes, source: str) -> Archive:
 
 
 def signer_of(data: bytes, manifest: bytes, source: str) -> str:
-    """Who signed a manifest by this seal; empty where nobody did.
+    """The key that signed a manifest by this seal; empty if unsigned.
 
-    Raises Unparsable where the seal is of another manifest, Refused where the signature is wrong.
+    Raises Unparsable if the seal belongs to another manifest, Refused if the signature is wrong.
     """
     return _seal(data, manifest, source).key
 
@@ -210,11 +210,12 @@ def _seal(data: bytes, manifest: bytes, source: str) -> Seal:
     except (ValueError, RecursionError) as error:
         raise Unparsable("its seal is damaged", source=source) from error
     if msgspec.json.encode(seal) != data or seal.manifest != sha256_hex(manifest):
-        raise Unparsable("its manifest is not what its seal says", source=source)
+        raise Unparsable("its manifest does not match its seal", source=source)
     message = _SIGNED_FOR + seal.manifest.encode()
     if (seal.key or seal.signature) and not is_signed(seal.key, seal.signature, message):
         raise Refused(
-            "its signature is wrong: it was changed, or not made by that key", source=source
+            "its signature is wrong: somebody changed the archive, or another key signed it",
+            source=source,
         )
     return seal
 
@@ -223,9 +224,11 @@ def _manifest(data: bytes, source: str) -> tuple[Pack, Portable]:
     try:
         portable = msgspec.json.decode(data, type=_PortableHeader).portable
     except (ValueError, RecursionError) as error:
-        raise Unparsable(f"its manifest is of no portable pack: {error}", source=source) from error
+        raise Unparsable(
+            f"its manifest is not that of a portable pack: {error}", source=source
+        ) from error
     if portable.format != _FORMAT:
-        detail = f"it has the form {portable.format}, and this program reads form {_FORMAT}"
+        detail = f"it has format {portable.format}, but this kb reads format {_FORMAT}"
         raise Unparsable(detail, source=source)
     try:
         pack = parsed(Path(MANIFEST_JSON), data)
@@ -235,7 +238,7 @@ def _manifest(data: bytes, source: str) -> tuple[Pack, Portable]:
         raise Refused("its pack id cannot name a folder", source=source)
     for doc in pack.manifest.docs:
         if not (is_plain(doc.source_path) and doc.source_path.startswith(DOCS)):
-            raise Refused(f"{doc.source_path!r} is no plain path in {DOCS}", source=source)
+            raise Refused(f"{doc.source_path!r} is not a plain path in {DOCS}", source=source)
     return pack, portable
 
 
@@ -255,14 +258,14 @@ def _ready(
         raise Unparsable(f"{PASSAGES} cannot be read: {error}", source=source) from error
     total = sum(len(cut.passages) for cut in cuts)
     if [cut.doc for cut in cuts] != list(docs) or total != portable.passages:
-        raise Unparsable("its passages are not those of its docs", source=source)
+        raise Unparsable("its passages do not match its docs", source=source)
     if len(rows) != total * portable.dim * 4:
-        raise Unparsable("it has not one vector to a passage", source=source)
+        raise Unparsable("it does not have one vector for each passage", source=source)
     try:
         matrix = np.frombuffer(rows, dtype="<f4").reshape(total, portable.dim)
         vectors = checked(matrix, total, portable.dim)
     except EmbedError as error:
-        raise Unparsable("its vectors are no unit vectors", source=source) from error
+        raise Unparsable("its vectors do not have length 1", source=source) from error
     ready: dict[str, PrecomputedChunks] = {}
     first = 0
     for cut in cuts:
@@ -288,7 +291,7 @@ def _text(data: bytes, name: str, source: str) -> str:
 
 
 def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[ChunkDraft, ...]:
-    """The chunks of a text by their places in it. Raises Unparsable where they are not in it."""
+    """The chunks of a text by their places in it. Raises Unparsable if they are not in it."""
     previous_start = 0
     for chunk in cut.passages:
         if not previous_start <= chunk.start < chunk.end <= len(markdown):

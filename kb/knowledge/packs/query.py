@@ -1,4 +1,4 @@
-"""Query a pack's manifest: list docs, search them, follow their links. Pure."""
+"""Queries a pack's manifest: lists docs, searches them, follows their links. Pure."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -8,7 +8,7 @@ from msgspec import Struct
 from kb.knowledge.packs.load import Pack
 from kb.knowledge.packs.manifest import EdgeType, PackDoc, PackEdge, PackFinding, normal_kind
 
-# What a field that holds the query adds to the score; twice as much where it is the query.
+# A field that contains the query adds this to the score; twice as much if it equals the query.
 _WEIGHTS: Final[tuple[tuple[str, int, Callable[[PackDoc], tuple[str, ...]]], ...]] = (
     ("id", 100, lambda doc: (doc.id,)),
     ("selector", 90, lambda doc: (doc.selector,)),
@@ -19,17 +19,17 @@ _WEIGHTS: Final[tuple[tuple[str, int, Callable[[PackDoc], tuple[str, ...]]], ...
 
 
 class PackFilter(Struct, frozen=True, kw_only=True):
-    """Filters over docs; one that is not set lets all pass."""
+    """Filters of docs; a filter that is not set lets all pass."""
 
     tags: tuple[str, ...] = ()
-    """All of them must be there, as they are written."""
+    """Tags that a doc must have, as written."""
     kind: str | None = None
-    """However it is written; compared as a slug."""
+    """A kind in any spelling; compared as a slug."""
     selector_prefix: str | None = None
     related_to: str | None = None
-    """A link to this must be there: its target as written, or the target's id or selector."""
+    """A doc must link to this: the target as written, or the target's id or selector."""
     edge_type: EdgeType | None = None
-    """Of that link; says nothing without `related_to`."""
+    """The type of that link; without `related_to` it has no effect."""
 
 
 class PackHit(Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class PackHit(Struct, frozen=True, kw_only=True):
     document: PackDoc
     score: int
     matched: tuple[str, ...]
-    """Names of the fields that hold the query, sorted."""
+    """The names of the fields that contain the query, sorted."""
 
 
 class NeighborEdge(Struct, frozen=True, kw_only=True):
@@ -84,10 +84,11 @@ def _leads_to(pack: Pack, edge: PackEdge, name: str) -> bool:
 
 
 def search(pack: Pack, query: str, filters: PackFilter = PackFilter()) -> list[PackHit]:  # noqa: B008  frozen
-    """Docs whose id, selector, title, tags or summary hold the query, best first, then by selector.
+    """Docs whose id, selector, title, tags or summary contain the query, best first.
 
-    Letter case and white space around do not matter. Each tag that matches adds to the score. A
-    query of nothing finds every doc that passes the filter, with a point for each field and tag.
+    Ties are sorted by selector. Letter case and white space at the ends do not matter. Each tag
+    that matches adds to the score. An empty query finds every doc that passes the filter, with a
+    point for each field and tag.
     """
     needle = _folded(query)
     hits = (_hit(doc, needle) for doc in list_docs(pack, filters))
@@ -119,7 +120,7 @@ def _folded(text: str) -> str:
 
 
 def neighbors(pack: Pack, name: str, edge_type: EdgeType | None = None) -> Neighbors:
-    """Where the links of a doc lead, of one type or of all. Raises UnknownPackDoc."""
+    """The targets of a doc's links, of one type or of all. Raises UnknownPackDoc."""
     doc = pack.require(name)
     edges: dict[tuple[str, EdgeType], NeighborEdge] = {}
     dangling_edges = []

@@ -24,23 +24,23 @@ _ELSEWHERE: Final = ("://", "git@")
 
 
 class SharedSelector(AmbiguousId):
-    """Several packs give themselves one selector."""
+    """Several packs have the same selector."""
 
-    template = "{id} is the selector of several packs ({candidates}); say the id of one"
+    template = "several packs have the selector {id} ({candidates}); give the id of one"
 
 
 def pack_at(location: str) -> Pack:
-    """The pack at a place as a person writes it: a folder, or a manifest's file.
+    """The pack at a place as a person types it: a folder, or a manifest's file.
 
-    Raises what `load_pack` raises, and UsageError for what lies on no disk of this machine.
+    Raises what `load_pack` raises, and UsageError if it is not on a disk of this machine.
     """
     if any(mark in location[:12] for mark in _ELSEWHERE) and not location.startswith("file://"):
-        raise UsageError(f"{location} is no folder and no manifest on this machine")
+        raise UsageError(f"{location} is neither a folder nor a manifest on this machine")
     return load_pack(_path(location))
 
 
 def is_place(location: str) -> bool:
-    """Whether something lies at a place as a person writes it."""
+    """Whether something exists at a place as a person types it."""
     return os.path.exists(_path(location))
 
 
@@ -49,19 +49,19 @@ def _path(location: str) -> Path:
 
 
 def place_of(record: PackRecord, home: Path) -> Path:
-    """Where a pack's manifest lies; one that was unpacked lies in the home."""
+    """The path of a pack's manifest; that of an unpacked pack is in the home."""
     return home / _path(record.location)
 
 
 def inner_location(pack_id: str) -> str:
-    """The location of a pack that was unpacked into its home, relative to that."""
+    """The location of an unpacked pack, relative to its home."""
     return f"{PACKS_FOLDER}/{pack_id}/{MANIFEST_JSON}"
 
 
 def known_at(txn: ReadTxn, pack_id: str, location: str) -> PackRecord | None:
-    """The record of this pack, None where there is none yet.
+    """The record of this pack, None if there is none yet.
 
-    Raises UsageError where another pack of that id is registered.
+    Raises UsageError if another pack of that id is registered.
     """
     registered = PACKS.get(txn, text_key(pack_id))
     if registered is not None and registered.location != location:
@@ -82,10 +82,10 @@ def register(
     signed_by: str = "",
     downgrade: bool = False,
 ) -> PackRecord:
-    """Know a pack by its id from now on; what its manifest says of it now is taken down.
+    """Register a pack under its id, with the present state of its manifest.
 
-    Registered again it keeps its time and, where none is given, who sees it. Raises UsageError
-    where another pack of that id is registered, and what `check_succession` raises.
+    Registering it again keeps its time and, if none is given, its visibility. Raises UsageError if
+    another pack of that id is registered, and what `check_succession` raises.
     """
     manifest, location = pack.manifest, location or pack.location
     key = text_key(manifest.pack_id)
@@ -109,7 +109,7 @@ def register(
 
 
 def unregister(store: Store, name: str) -> PackRecord:
-    """Know a pack no longer; its files stay. Raises UnknownPack or SharedSelector."""
+    """Unregister a pack; its files stay. Raises UnknownPack or SharedSelector."""
     with store.write() as txn:
         record = resolve(txn, name, OPERATOR)
         PACKS.delete(txn, text_key(record.pack_id))
@@ -125,8 +125,8 @@ def listed(txn: ReadTxn, scope: Scope) -> list[PackRecord]:
 def resolve(txn: ReadTxn, name: str, scope: Scope) -> PackRecord:
     """The pack with this id or selector, among those that a scope sees.
 
-    Raises UnknownPack, the same for what is hidden and what is not there, and SharedSelector where
-    several packs give themselves this selector.
+    Raises UnknownPack, equally for hidden and missing packs, and SharedSelector if several packs
+    have this selector.
     """
     records = listed(txn, scope)
     matches = [record for record in records if record.pack_id == name]
@@ -141,18 +141,18 @@ def resolve(txn: ReadTxn, name: str, scope: Scope) -> PackRecord:
 def open_registered(record: PackRecord, home: Path) -> Pack:
     """A registered pack as it is now.
 
-    Raises what `load_pack` raises, but Unreadable where nothing or another pack is in its place,
-    and Refused where its manifest is not signed by the signer of the record.
+    Raises what `load_pack` raises, but Unreadable if nothing or another pack is in its place, and
+    Refused if its manifest is not signed by the recorded signer.
     """
     mend = f"kb pack rm {record.pack_id}, or put it back"
     place = place_of(record, home)
     try:
         pack = load_pack(place)
     except UnknownPack as error:
-        detail = f"{record.location} is not there any more; {mend}"
+        detail = f"{record.location} does not exist any more; {mend}"
         raise Unreadable(detail, source=record.pack_id) from error
     if pack.manifest.pack_id != record.pack_id:
-        detail = f"{record.location} is the manifest of {pack.manifest.pack_id} now; {mend}"
+        detail = f"{record.location} is now the manifest of {pack.manifest.pack_id}; {mend}"
         raise Unreadable(detail, source=record.pack_id)
     if record.signed_by and _signer(place.parent, record.pack_id) != record.signed_by:
         detail = f"{record.location} is not signed by {record.signed_by} any more; {mend}"
@@ -161,7 +161,7 @@ def open_registered(record: PackRecord, home: Path) -> Pack:
 
 
 def _signer(folder: Path, pack_id: str) -> str:
-    """Who signed the manifest of an unpacked archive; empty where nobody did."""
+    """The key that signed the manifest of an unpacked archive; empty if unsigned."""
     from kb.knowledge.packs.portable import SEAL, SEAL_BYTES_MAX, signer_of
 
     try:
@@ -173,9 +173,9 @@ def _signer(folder: Path, pack_id: str) -> str:
 
 
 def follow_version(store: Store, record: PackRecord, pack: Pack, *, dry_run: bool) -> None:
-    """Take down what the manifest of a registered pack says now, as a sync has found it.
+    """Update the record of a pack from its manifest, as a sync has read it.
 
-    A dry run writes nothing. Raises HeldBack where its version is lower than the registered one.
+    A dry run writes nothing. Raises HeldBack if its version is lower than the registered one.
     """
     manifest = pack.manifest
     check_succession(record, manifest.version, record.signed_by)
@@ -186,7 +186,7 @@ def follow_version(store: Store, record: PackRecord, pack: Pack, *, dry_run: boo
         return
     key = text_key(record.pack_id)
     with store.write() as txn:
-        # Somebody may have added another version meanwhile, or taken the pack off.
+        # Somebody may have added another version or unregistered the pack meanwhile.
         if PACKS.get(txn, key) == record:
             changes = {"version": manifest.version, "content_hash": manifest.content_hash}
             PACKS.put(txn, key, structs.replace(record, **changes))

@@ -13,10 +13,11 @@ _VERSION_CHARS_MAX: Final = 128
 def check_succession(
     registered: PackRecord | None, version: str, signed_by: str, *, downgrade: bool = False
 ) -> None:
-    """Let a pack of this version, signed by this key (empty: by nobody), stand for `known`.
+    """Return if a pack of this version, signed by this key, may replace the registered one.
 
-    An id that was signed once stays with its signer. Raises Refused where somebody else or nobody
-    signed this one, HeldBack where its version is lower and `downgrade` does not allow that.
+    An empty key means unsigned. An id that was signed once stays with its signer. Raises Refused if
+    another key or nobody signed this one, HeldBack if its version is lower and `downgrade` does not
+    allow that.
     """
     if registered is None:
         return
@@ -24,7 +25,7 @@ def check_succession(
         whose = f"is signed by {signed_by}" if signed_by else "is not signed"
         detail = (
             f"{registered.pack_id} is registered as signed by {registered.signed_by}, "
-            f"and this one {whose}; "
+            f"but this one {whose}; "
             f"if that is right, `kb pack rm {registered.pack_id}` makes room for it"
         )
         raise Refused(detail, source=registered.pack_id)
@@ -36,9 +37,9 @@ def check_succession(
 
 
 def is_lower(version: str, than: str) -> bool:
-    """Whether a version comes before another: 1.9 before 1.10, 2.0-rc1 before 2.0 and 2.0.0.
+    """Whether a version is lower than another: 1.9 before 1.10, 2.0-rc1 before 2.0 and 2.0.0.
 
-    Numbers are compared by value and words by letters; an unsaid version is lower than none.
+    Numbers are compared by value and words by letters; a missing version is lower than none.
     """
     if not version or not than:
         return False
@@ -47,7 +48,7 @@ def is_lower(version: str, than: str) -> bool:
     return _filled(first, length) < _filled(second, length)
 
 
-# A word comes before the end, which is as good as 0, and before a number.
+# A word sorts before the end, which counts as 0, and before a number.
 _END: Final = (1, 0, "")
 
 

@@ -1,8 +1,8 @@
 """A minimal tar: regular files only, each header exactly as this module writes it. Pure.
 
-Reading compares every byte that is not content with what writing would have made of it. So there is
-one archive to a list of members, and nothing in it that another program might read otherwise: no
-links, devices, extended headers, holes or trailing data.
+Reading compares every byte that is not content with what writing would have produced. So each list
+of members has exactly one archive, and no other program can read it differently: it has no links,
+devices, extended headers, holes or trailing data.
 """
 
 import re
@@ -37,7 +37,7 @@ class TarMember(Struct, frozen=True):
 
 
 def is_plain(name: str) -> bool:
-    """Whether a member may have this name: relative, of plain letters, nothing hidden in it."""
+    """Whether a member may have this name: relative, with plain characters, not hidden."""
     return len(name) <= NAME_CHARS_MAX and _PLAIN_NAME.fullmatch(name) is not None
 
 
@@ -59,10 +59,10 @@ def _header(name: str, size: int) -> bytes:
 
 
 def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> list[TarMember]:
-    """The members in order, none copied.
+    """The members in order, without copies.
 
-    `bytes_max` is what one member may have. Raises Refused for what has no place in an archive,
-    TooLarge, and Unparsable where it is cut short or not as written.
+    `bytes_max` returns the limit of a member. Raises Refused for an entry that an archive may not
+    have, TooLarge, and Unparsable if it is cut short or not as written.
     """
     view = memoryview(data)
     members: list[TarMember] = []
@@ -71,36 +71,36 @@ def unpacked(data: bytes, source: str, *, members_max: int, bytes_max: int) -> l
     while view[at : at + _BLOCK] != _END[:_BLOCK]:
         name, size = _read_header(bytes(view[at : at + _BLOCK]), source)
         if name in names:
-            raise Refused(f"{name} is in it twice", source=source)
+            raise Refused(f"it has {name} twice", source=source)
         if size > bytes_max:
             raise TooLarge(f"{name} is over the limit of {bytes_max:,} bytes", source=source)
         if len(members) == members_max:
-            raise TooLarge(f"over {members_max:,} files are in it", source=source)
+            raise TooLarge(f"it has over {members_max:,} files", source=source)
         start, end = at + _BLOCK, at + _BLOCK + size
         at = end + -size % _BLOCK
         if at > len(view):
             raise Unparsable("it is cut short", source=source)
         if any(view[end:at]):
-            raise Unparsable(f"there is something behind {name}", source=source)
+            raise Unparsable(f"bytes follow {name}", source=source)
         names.add(name)
         members.append(TarMember(name, view[start:end]))
     if view[at:] != _END:
-        raise Unparsable("its end is missing, or something is behind it", source=source)
+        raise Unparsable("its end is missing, or bytes follow it", source=source)
     return members
 
 
 def _read_header(block: bytes, source: str) -> tuple[str, int]:
     if len(block) < _BLOCK:
-        raise Unparsable("it is cut short, or no archive of a pack", source=source)
+        raise Unparsable("it is cut short, or not the archive of a pack", source=source)
     if block[257:262] != b"ustar":
-        raise Unparsable("it is damaged, or no plain tar archive", source=source)
+        raise Unparsable("it is damaged, or not a plain tar archive", source=source)
     name = block[:NAME_CHARS_MAX].rstrip(b"\0").decode("latin-1")
     if (kind := _KINDS.get(block[156:157])) is not None:
         raise Refused(f"{name!r} is {kind}", source=source)
     if not is_plain(name):
-        raise Refused(f"{name!r} is no plain relative path", source=source)
+        raise Refused(f"{name!r} is not a plain relative path", source=source)
     size_field = block[124:136]
     size = int(size_field[:11], 8) if _SIZE.fullmatch(size_field) else -1
     if size < 0 or block != _header(name, size):
-        raise Unparsable(f"the header of {name} is not as it was written", source=source)
+        raise Unparsable(f"the header of {name} is damaged", source=source)
     return name, size

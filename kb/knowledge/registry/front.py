@@ -1,4 +1,4 @@
-"""The `embedding` block in an entry's front matter: remove it, or fill it in. Pure."""
+"""Removes or fills in the `embedding` block in an entry's front matter. Pure."""
 
 import json
 import re
@@ -23,7 +23,7 @@ class EmbeddingBlock(Struct, frozen=True, kw_only=True):
 
 
 def without_embedding(text: str) -> str:
-    """The text of an entry but for its `embedding`."""
+    """The text of an entry without its `embedding`."""
     block = yaml_block(text)
     if block is None:
         return text
@@ -38,9 +38,9 @@ def without_embedding(text: str) -> str:
 
 
 def with_embedding(text: str, embedding: EmbeddingBlock) -> str | EntryFault:
-    """The text of an entry with this `embedding`, and nothing else of it changed.
+    """The text of an entry with this `embedding`; the rest is unchanged.
 
-    A fault where its own cannot be told from the rest.
+    Returns a fault if the block cannot be told from the rest.
     """
     bare = without_embedding(text)
     block = yaml_block(bare) or ""

@@ -65,7 +65,7 @@ class IndexEntry(Struct, frozen=True, kw_only=True):
 
 
 class Index(Struct, frozen=True, kw_only=True):
-    """What a registry has, by id."""
+    """The entries of a registry, by id."""
 
     schema_version: int = _SCHEMA
     generated: _Line
@@ -80,33 +80,35 @@ class _IndexVersion(Struct, frozen=True, kw_only=True):
 
 
 def entry_path(zettel_id: str) -> str:
-    """Where an entry's file lies in a registry."""
+    """The path of an entry's file in a registry."""
     return f"{ENTRIES}{zettel_id}.md"
 
 
 def vector_path(key: str, zettel_id: str) -> str:
-    """Where an entry's chunks and vectors of one set lie."""
+    """The path of an entry's chunks and vectors of one set."""
     return f"{VECTORS}{key}/{zettel_id}.bin"
 
 
 def encoded(index: Index) -> bytes:
-    """The file of an index; equal ones give equal bytes."""
+    """The bytes of an index; equal indexes give equal bytes."""
     raw = msgspec.json.encode(index, order="deterministic")
     return msgspec.json.format(raw, indent=1) + b"\n"
 
 
 def parse_index(data: bytes, source: str) -> Index:
-    """The index that a file is; `source` names it in errors.
+    """The index in a file; `source` names it in errors.
 
-    Its paths are those that this program would have chosen, so none leads elsewhere. Raises
-    TooLarge or Unparsable.
+    Its paths must be those that this module would choose, so none leads elsewhere. Raises TooLarge
+    or Unparsable.
     """
     if len(data) > INDEX_BYTES_MAX:
         raise TooLarge(f"its index is over {INDEX_BYTES_MAX:,} bytes", source=source)
     try:
         head = msgspec.json.decode(data, type=_IndexVersion)
         if head.schema_version != _SCHEMA:
-            detail = f"its index is of form {head.schema_version}, and this program reads {_SCHEMA}"
+            detail = (
+                f"its index has format {head.schema_version}, but this kb reads format {_SCHEMA}"
+            )
             raise Unparsable(detail, source=source)
         index = msgspec.json.decode(data, type=Index)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -122,16 +124,16 @@ def parse_index(data: bytes, source: str) -> Index:
 def _wrong(index: Index, entry: IndexEntry, seen: set[str]) -> str | None:
     ident = entry.zettel_id
     if not is_id(ident):
-        return f"{ident[:40]!r} is no id"
+        return f"{ident[:40]!r} is not a valid id"
     if ident in seen:
-        return f"{ident} stands in it twice"
+        return f"it has {ident} twice"
     if not is_version(entry.version):
         return f"{ident} has no semantic version"
     if entry.path != entry_path(ident):
-        return f"{ident} is not where entries are"
+        return f"the path of {ident} is not in the folder of entries"
     for key, file in entry.vectors.items():
         if key not in index.fingerprints or not _SET.fullmatch(key):
-            return f"{ident} has vectors of a set that is not named"
+            return f"{ident} has vectors of a set that the index does not name"
         if file.path != vector_path(key, ident):
-            return f"the vectors of {ident} are not where vectors are"
+            return f"the vectors of {ident} are not in the folder of vectors"
     return None

@@ -1,4 +1,4 @@
-"""Plan a pull: what to take from the registries, given what the home has. Pure."""
+"""Plans a pull: what to take from the registries, given what the home has. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,18 +15,18 @@ PullOutcome = Literal["new", "updated", "unchanged", "kept", "failed"]
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """An entry, and the registry that gives it."""
+    """An entry, and the registry that offers it."""
 
     registry: str
     entry: IndexEntry
 
 
 class Offers(Struct, frozen=True, kw_only=True):
-    """What the registries have to give, each entry once."""
+    """The entries that the registries offer, each once."""
 
     by_id: dict[str, Offer]
     shadowed: dict[str, tuple[str, ...]]
-    """By registry, the entries that one added before it gives."""
+    """By registry, its entries that an earlier registry offers."""
 
 
 class LocalEntry(Struct, frozen=True, kw_only=True):
@@ -34,26 +34,26 @@ class LocalEntry(Struct, frozen=True, kw_only=True):
 
     pulled: PulledEntry | None = None
     path: Path | None = None
-    """Its file, or one that has its name; None where there is none."""
+    """Its file, or another file with its name; None if there is none."""
     sha256: str | None = None
-    """Of that file; None where it cannot be read."""
+    """The hash of that file; None if it cannot be read."""
     is_removed: bool = False
-    """Whether a person removed it from the searches."""
+    """Whether a person removed its doc."""
 
 
 class PullStep(Struct, frozen=True, kw_only=True):
-    """What becomes of an entry."""
+    """The decision on an entry."""
 
     outcome: PullOutcome
     reason: str | None = None
     takes: bool = False
-    """Whether its file is fetched."""
+    """Whether to fetch its file."""
     aside: bool = False
-    """Whether the file that is here is put aside first."""
+    """Whether to move the present file aside first."""
 
 
 def offered(readings: Sequence[RegistryReading]) -> Offers:
-    """Of several registries with one entry the first gives it, also when it cannot be reached."""
+    """Each entry from the first registry that has it, even if that cannot be reached now."""
     winners: dict[str, str] = {}
     by_id: dict[str, Offer] = {}
     shadowed: dict[str, list[str]] = {}
@@ -76,10 +76,10 @@ def decide(
     unread: Mapping[str, int],
     order: int,
 ) -> PullStep:
-    """What becomes of one entry that is offered by the registry with this `order`.
+    """Decide on one entry, offered by the registry with this `order`.
 
     `by_name` says that a person named it, `take_theirs` that the registry's file wins over changes
-    made here. `unread` has the order of each registry that is known and was not read now.
+    made here. `unread` has the order of each known registry that was not read now.
     """
     pulled = here.pulled
     if pulled is not None and not by_name and unread.get(pulled.registry, order) < order:
@@ -92,7 +92,7 @@ def decide(
 
 
 def _never_pulled(offer: Offer, here: LocalEntry, *, take_theirs: bool) -> PullStep:
-    """An entry that never came, or not wholly."""
+    """Decide on an entry that was never pulled completely."""
     intended_sha256 = here.pulled.wanted_sha256 if here.pulled else ""
     if here.path is None:
         return PullStep(outcome="new", takes=True)
@@ -100,7 +100,7 @@ def _never_pulled(offer: Offer, here: LocalEntry, *, take_theirs: bool) -> PullS
         return PullStep(outcome="new", takes=True)
     if take_theirs:
         return PullStep(outcome="new", takes=True, aside=True)
-    return _kept("a file of your own is in its place; --theirs puts that aside")
+    return _kept("a file of yours has its place; --theirs moves that aside")
 
 
 def _pulled(
@@ -119,13 +119,13 @@ def _pulled(
     if take_theirs:
         return PullStep(outcome="updated", takes=True, aside=True)
     newer = f", and {offer.entry.version} is there" if is_newer else ""
-    return _kept(f"changed here since {pulled.version}{newer}; --theirs puts that aside")
+    return _kept(f"changed here since {pulled.version}{newer}; --theirs moves that aside")
 
 
 def withdrawn(
     readings: Iterable[RegistryReading], pulled: Mapping[str, PulledEntry], offers: Offers
 ) -> dict[str, str]:
-    """Entries that were pulled and are offered no more, with the registry that had them."""
+    """Pulled entries that are no longer offered, with the registry that had them."""
     read = {reading.record.name for reading in readings if reading.error is None}
     return {
         ident: record.registry

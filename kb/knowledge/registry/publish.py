@@ -1,4 +1,4 @@
-"""Publish a folder of entries as a registry; only what changed is embedded and written again."""
+"""Publishes a folder of entries as a registry; embeds and writes only what has changed."""
 
 import base64
 import datetime as dt
@@ -45,7 +45,7 @@ _BATCH: Final = 64
 
 
 class PublishProblem(Struct, frozen=True, kw_only=True):
-    """What keeps a file from being published; line 0 is the file as a whole."""
+    """Why a file is not published; line 0 means the whole file."""
 
     file: str
     line: int
@@ -53,7 +53,7 @@ class PublishProblem(Struct, frozen=True, kw_only=True):
 
 
 class Published(Struct, frozen=True, kw_only=True):
-    """What became of a registry. entries = new + updated + unchanged, always."""
+    """The result of publishing a registry. entries = new + updated + unchanged, always."""
 
     to: str
     entries: int
@@ -61,28 +61,28 @@ class Published(Struct, frozen=True, kw_only=True):
     updated: int
     unchanged: int
     removed: int
-    """Entries that are not in it any more."""
+    """How many entries it no longer has."""
     embedded: int
-    """Chunks that vectors were made of."""
+    """How many chunks were embedded."""
     signed_by: str
-    """The public key; empty where nobody signed."""
+    """The public key; empty if unsigned."""
     problems: tuple[PublishProblem, ...]
 
 
 class NotPublished(HeldBack):
-    """Some files are wrong, so that nothing was published. The problems say which."""
+    """Some files have problems, so nothing was published. The problems say which."""
 
     template = "{detail}"
 
     def __init__(self, problems: tuple[PublishProblem, ...]) -> None:
         """Keep the problems beside the message."""
         count = "a problem was" if len(problems) == 1 else f"{len(problems):,} problems were"
-        super().__init__(f"{count} found, and nothing was published; --skip-bad leaves those out")
+        super().__init__(f"{count} found, so nothing was published; --skip-bad publishes the rest")
         self.problems = problems
 
 
 class _EntryFile(Struct, frozen=True, kw_only=True):
-    """A file of the folder that is an entry."""
+    """An entry's file in the folder."""
 
     file: str
     text: str
@@ -94,12 +94,12 @@ class _EntryFile(Struct, frozen=True, kw_only=True):
 
 
 class _Existing(Struct, frozen=True, kw_only=True):
-    """The registry as it is published already."""
+    """The registry as it was published before."""
 
     index: Index
     data: bytes
     texts: dict[str, str]
-    """Texts of entries by id; only files whose hash is the one in the index."""
+    """Texts of entries by id; only of files that match the hash in the index."""
 
 
 def publish(
@@ -114,9 +114,9 @@ def publish(
 ) -> Published:
     """Publish the entries below `folder`; equal input gives equal bytes.
 
-    A text may change only with its version. With `skip_bad` faulty files are left out, and what
-    was published of them before stays; without it they raise NotPublished. Raises UsageError,
-    NotFound where there is nothing to publish, TooLarge, and what the target raises.
+    A text may change only together with its version. With `skip_bad` faulty files are left out, and
+    their published versions stay; without it they raise NotPublished. Raises UsageError, NotFound
+    if there is nothing to publish, TooLarge, and what the target raises.
     """
     existing = _read_existing(target, to)
     entry_files, problems = _read(folder)
@@ -173,9 +173,9 @@ def _read_existing(target: RegistryTarget, to: str) -> _Existing:
 
 
 def _read(folder: Path) -> tuple[list[_EntryFile], tuple[PublishProblem, ...]]:
-    """The entries of a folder by id, and what is wrong with its other files."""
+    """The entries of a folder by id, and the problems of its other files."""
     if not folder.is_dir():
-        raise UsageError(f"{display_name(folder)} is no folder")
+        raise UsageError(f"{display_name(folder)} is not a folder")
     entry_files: dict[str, _EntryFile] = {}
     problems: list[PublishProblem] = []
     for item in walk(folder, _EXTENSIONS):
@@ -188,7 +188,7 @@ def _read(folder: Path) -> tuple[list[_EntryFile], tuple[PublishProblem, ...]]:
         if isinstance(parsed, _EntryFile):
             first = entry_files.setdefault(parsed.ident, parsed)
             if first is not parsed:
-                detail = f"{parsed.ident} is the id of {first.file} already"
+                detail = f"{first.file} already has the id {parsed.ident}"
                 problems.append(PublishProblem(file=name, line=id_line(parsed.text), detail=detail))
         else:
             problems += [
@@ -214,7 +214,7 @@ def _entry_file(path: Path, name: str) -> _EntryFile | tuple[EntryFault, ...]:
 def _without_stale(
     entry_files: Sequence[_EntryFile], existing: _Existing
 ) -> tuple[list[_EntryFile], list[PublishProblem]]:
-    """The files whose versions follow the published ones, and a problem for each of the others."""
+    """The files with a valid next version, and a problem for each of the others."""
     before = {entry.zettel_id: entry for entry in existing.index.entries}
     good: list[_EntryFile] = []
     problems: list[PublishProblem] = []
@@ -237,9 +237,9 @@ def _problem(file: _EntryFile, before: IndexEntry | None, text: str | None) -> s
     version = file.entry.meta.version
     step = compare(version, before.version)
     if step < 0:
-        return f"{file.ident} {version} comes before {before.version}, which is published"
+        return f"{file.ident} {version} is lower than {before.version}, which is published"
     if step == 0 and text is not None and without_embedding(text) != without_embedding(file.text):
-        return f"the text of {file.ident} has changed, and its version is still {version}"
+        return f"the text of {file.ident} has changed, but its version is still {version}"
     return None
 
 
@@ -253,7 +253,7 @@ def _entries(
 ) -> Iterator[tuple[IndexEntry, int]]:
     """Each entry as the index will have it, and how many of its chunks were embedded.
 
-    Adds the files that are to be written to `files`.
+    Adds the files to write to `files`.
     """
     before = {entry.zettel_id: entry for entry in existing.index.entries}
     changed: list[tuple[_EntryFile, IndexEntry | None]] = []
@@ -294,7 +294,7 @@ def _entry(
 ) -> IndexEntry:
     """An entry that was embedded now.
 
-    `published` has the same text, so its vectors of other models stay; None: the text differs.
+    `published` is the published entry if it has the same text: its vectors of other models stay.
     """
     made_by = pipeline.made_by
     block = _embedding(made_by.model, made_by.dim, embedding.chunks, _iso(clock))
@@ -335,7 +335,7 @@ def _index(
         fingerprints={key: sets[key] for key in sorted(used)},
         entries=tuple(sorted(entries, key=lambda entry: entry.zettel_id)),
     )
-    # What is as it was says so by its time, too.
+    # An unchanged entry also keeps its time.
     return (
         index if index == existing.index else msgspec.structs.replace(index, generated=_iso(clock))
     )
@@ -348,7 +348,7 @@ def _seal(
     target: RegistryTarget,
     key: "Ed25519PrivateKey | None",
 ) -> str | None:
-    """Add the index and its signature where they change; who signed it, None for nobody."""
+    """Add the index and its signature if they change; returns the signing key, or None."""
     data = encoded(index)
     if len(data) > INDEX_BYTES_MAX:
         raise TooLarge(f"its index is over {INDEX_BYTES_MAX:,} bytes", source=INDEX)

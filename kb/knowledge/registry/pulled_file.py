@@ -1,4 +1,4 @@
-"""Install a pulled file: whole or not at all, and never over what somebody wrote meanwhile."""
+"""Installs a pulled file: whole or not at all, and never over a person's changes."""
 
 import datetime as dt
 import errno
@@ -12,7 +12,7 @@ from kb.model.ids import sha256_hex
 from kb.model.source import display_name
 from kb.store.content.durable import fsync_folder
 
-# Folders and files whose names begin with a dot are not taken in.
+# Syncs ignore folders and files whose names begin with a dot.
 _ASIDE: Final = ".mine"
 _UNFINISHED: Final = ".pulled"
 
@@ -20,11 +20,11 @@ _UNFINISHED: Final = ".pulled"
 def install_file(
     path: Path, data: bytes, *, expected: str | None, aside_ms: int | None
 ) -> Path | None:
-    """Write `data` durably to `path`, where the file has the hash `expected` (None: there is none).
+    """Write `data` durably to `path` if its file has the hash `expected` (None: no file).
 
-    With `aside_ms`, the current time, the old file is put aside first, and its new path is
-    returned. One process at a time. Raises ChangedWhileRead where the file is another one by now,
-    and StoreFull.
+    With `aside_ms`, the current time, the old file is moved aside first, and its new path is
+    returned. One process at a time. Raises ChangedWhileRead if the file is another one by now, and
+    StoreFull.
     """
     temporary = path.with_name(f".{path.name}{_UNFINISHED}")
     try:
@@ -60,7 +60,7 @@ def _replace(
 
 
 def _put_aside(path: Path, now_ms: int) -> Path:
-    """Give a file a second name, outside of what is taken in."""
+    """Give a file a second name, which syncs ignore."""
     folder = path.parent / _ASIDE
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink():
@@ -84,7 +84,8 @@ def _changed(path: Path) -> SourceError:
 
 
 def _write(path: Path, data: bytes) -> None:
-    # A file of that name is what a kill has left; a link of it would lead the bytes elsewhere.
+    # A killed process may have left a file of that name; a link there would lead the bytes
+    # elsewhere.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""Read the index of a registry; one request is enough where it has not changed."""
+"""Reads the index of a registry; one request is enough if it has not changed."""
 
 import os
 from pathlib import Path
@@ -24,19 +24,19 @@ class RegistryReading(Struct, frozen=True, kw_only=True):
 
     record: RegistryRecord
     index: Index | None
-    """As it is now; of one that cannot be read, as it was last; None where that is not known."""
+    """The index now; if it cannot be read, the last one known; None if there is none."""
     is_unchanged: bool = False
     error: SourceError | None = None
-    """Why it cannot be read now."""
+    """The error, if it cannot be read now."""
 
 
 def read_index(
     store: Store, record: RegistryRecord, source: RegistrySource, folder: Path
 ) -> RegistryReading:
-    """Read a registry's index, and cache it in `folder` for as long as it does not change.
+    """Read a registry's index, and cache it in `folder` until it changes.
 
-    A cached index is used only while its hash is the one on record; otherwise it is read anew. An
-    index without the signature of the trusted key is never cached.
+    A cached index counts only if it has the recorded hash; otherwise it is read again. An index
+    without the signature of the trusted key is never cached.
     """
     cached_data = _kept(folder, record)
     try:
@@ -69,7 +69,7 @@ def _check_signature(record: RegistryRecord, source: RegistrySource, data: bytes
         detail = f"its index is not signed, or its signature cannot be read: {error}"
         raise Refused(detail, source=record.name) from error
     if not is_signed(record.trust, signature.decode("ascii", "replace").strip(), data):
-        detail = "its index is not signed by the key that it is trusted by; nothing of it was taken"
+        detail = "its index is not signed by the trusted key; nothing was pulled from it"
         raise Refused(detail, source=record.name)
 
 

@@ -27,23 +27,23 @@ _WEB: Final = ("http://", "https://")
 class UnknownRegistry(NotFound):
     """No registry has this name."""
 
-    template = "no registry is called {id}; `kb registry ls` lists those there are"
+    template = "no registry is called {id}; `kb registry ls` lists them"
 
 
 def is_web(location: str) -> bool:
-    """Whether a registry lies on a web server."""
+    """Whether a registry is on a web server."""
     return location.startswith(_WEB)
 
 
 def folder_at(location: str) -> Path:
-    """The folder in which a registry lies that is on no web server."""
+    """The folder of a registry that is not on a web server."""
     return path_of(Lsid(location)) or Path(location)
 
 
 def located(location: str) -> str:
-    """Where a registry is, however a person wrote it.
+    """The normal form of a registry's location as a person typed it.
 
-    Of a folder the index must be there and readable; a server is not asked. Raises UsageError.
+    The index in a folder must be readable; a server is not asked. Raises UsageError.
     """
     if location.startswith(_WEB):
         return _web_location(location)
@@ -54,7 +54,7 @@ def located(location: str) -> str:
     try:
         parse_index(read_inside(folder, INDEX, INDEX_BYTES_MAX), display_name(folder))
     except SourceError as error:
-        raise UsageError(f"{display_name(folder)} is no registry: {error.reason}") from error
+        raise UsageError(f"{display_name(folder)} is not a registry: {error.reason}") from error
     return display_name(folder)
 
 
@@ -71,14 +71,14 @@ def _web_location(location: str) -> str:
 
 
 def add(store: Store, name: str, location: str, trust: str | None) -> RegistryRecord:
-    """Know a registry by a name from now on.
+    """Register a registry under a name.
 
-    Added again from the same place it takes another key to trust, where one is given. Raises
-    UsageError where the name is none or another's, or the key is none.
+    Adding it again from the same place changes its trusted key, if one is given. Raises UsageError
+    if the name or the key is not valid, or another registry has the name.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no name (a to z, 0 to 9, '.', '_' and '-', at most 64 characters)"
+            f"{name!r} is not a name (a to z, 0 to 9, '.', '_' and '-', at most 64 characters)"
         )
     if trust is not None:
         _check_key(trust)
@@ -98,7 +98,7 @@ def add(store: Store, name: str, location: str, trust: str | None) -> RegistryRe
                 added_ms=store.clock.now_ms(),
             )
         else:
-            # What was read under another key, or none, is read again.
+            # An index that was read under another key, or none, is read again.
             record = msgspec.structs.replace(
                 registered, trust=trust or registered.trust, cursor="", index_sha256=""
             )
@@ -110,11 +110,11 @@ def _check_key(trust: str) -> None:
     try:
         key_bytes(trust)
     except ValueError as error:
-        raise UsageError(f"--trust is no public key: {error}; see `kb pack keygen`") from error
+        raise UsageError(f"--trust is not a public key: {error}; see `kb pack keygen`") from error
 
 
 def remove(store: Store, name: str) -> tuple[RegistryRecord, int]:
-    """Know a registry no longer; returns what it was, and how many entries from it stay.
+    """Unregister a registry; returns its record, and how many entries from it stay.
 
     Raises UnknownRegistry.
     """
@@ -138,7 +138,7 @@ def resolve(txn: ReadTxn, name: str) -> RegistryRecord:
 
 
 def note_read(store: Store, name: str, cursor: str, index_sha256: str) -> None:
-    """Keep what was learned of a registry's index, if the registry is still known."""
+    """Store the state of a registry's index, if the registry is still registered."""
     with store.write() as txn:
         registered = REGISTRIES.get(txn, text_key(name))
         if registered is not None:
@@ -149,10 +149,10 @@ def note_read(store: Store, name: str, cursor: str, index_sha256: str) -> None:
 
 
 def pulled(txn: ReadTxn) -> dict[str, PulledEntry]:
-    """What was pulled, by id; also what is being put in place."""
+    """The pulled entries by id, also those that are being installed."""
     return {record.zettel_id: record for _, record in PULLED.scan(txn)}
 
 
 def put_pulled(txn: WriteTxn, record: PulledEntry) -> None:
-    """Keep what is known of a pulled entry."""
+    """Store the record of a pulled entry."""
     PULLED.put(txn, text_key(record.zettel_id), record)

@@ -1,4 +1,4 @@
-"""What a pull is to do, and its report."""
+"""The selection of a pull, and its report."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ from kb.model.source import display_name
 class RegistriesUnread(KbError):
     """None of the registries could be read."""
 
-    template = "no registry could be read ({detail}); what is here can be used as before"
+    template = "no registry could be read ({detail}); the entries that are here stay as they are"
 
 
 class NotOffered(NotFound):
-    """No registry that could be read has an entry of this id."""
+    """No readable registry has an entry with this id."""
 
     template = "no registry has the entry {id}; `kb registry ls` lists the registries"
 
@@ -30,15 +30,15 @@ class PullSelection(Struct, frozen=True, kw_only=True):
     """Which entries a pull is to take."""
 
     names: tuple[str, ...] = ()
-    """Ids; none means all that is new or newer."""
+    """Ids; empty for all new and newer entries."""
     registry: str | None = None
-    """This one alone."""
+    """Only this registry."""
     theirs: bool = False
-    """Whether the registry's file is taken where another is in its place; that is put aside."""
+    """Whether the registry's file replaces a different one, which is moved aside."""
 
 
 class PullTask(Struct, frozen=True, kw_only=True):
-    """An entry that is offered, and what is to become of it."""
+    """An offered entry, and the decision on it."""
 
     offer: Offer
     here: LocalEntry
@@ -51,34 +51,34 @@ class PullTask(Struct, frozen=True, kw_only=True):
 
 
 class PulledLine(Struct, frozen=True, kw_only=True):
-    """What became of one entry."""
+    """The result for one entry."""
 
     zettel_id: str
     registry: str
     version: str
-    """In the registry; empty where it is not there any more."""
+    """Its version in the registry; empty if it is not there any more."""
     before: str
-    """The version that was pulled before; empty where none was."""
+    """The version that was pulled before; empty if none was."""
     outcome: PullOutcome
     reason: str | None = None
     put_aside: str | None = None
-    """Where the file that was in its place lies now."""
+    """The new path of the file that had its place."""
     space: SpaceName | None = None
-    """Which one it is in; None where one alone was asked."""
+    """Its space; None if only one was asked."""
 
 
 class ReadLine(Struct, frozen=True, kw_only=True):
-    """What was found of one registry."""
+    """The result for one registry."""
 
     name: str
     location: str
     outcome: Literal["changed", "unchanged", "failed"]
     entries: int
     shadowed: tuple[str, ...]
-    """Entries that a registry added before it gives, so that they were not taken from here."""
+    """Entries that were not taken from here, because an earlier registry offers them."""
     reason: str | None = None
     space: SpaceName | None = None
-    """Whose it is; None where one alone was asked."""
+    """Its space; None if only one was asked."""
 
 
 class PullReport(Struct, frozen=True, kw_only=True):
@@ -91,16 +91,16 @@ class PullReport(Struct, frozen=True, kw_only=True):
     kept: int
     failed: int
     ready: int
-    """Of the new and updated, those that came with chunks and vectors of this home's model."""
+    """How many new and updated entries came with chunks and vectors of this home's model."""
     registries: tuple[ReadLine, ...]
     entries: tuple[PulledLine, ...]
-    """All but the unchanged, by id."""
+    """All lines but those of unchanged entries, by id."""
 
 
 def reported(
     lines: list[PulledLine], registries: tuple[ReadLine, ...], *, ready: int
 ) -> PullReport:
-    """The lines, one to each entry that was seen, added up."""
+    """The report of these lines, one for each entry."""
     counts = [line.outcome for line in lines]
     return PullReport(
         seen=len(lines),
@@ -121,7 +121,7 @@ def reported(
 
 
 def combined(reports: Sequence[tuple[SpaceName, PullReport]]) -> PullReport:
-    """The pulls of several spaces as one report, each line with its space."""
+    """The reports of several spaces as one, each line with its space."""
     each = [report for _, report in reports]
     return PullReport(
         seen=sum(report.seen for report in each),
@@ -143,7 +143,7 @@ def combined(reports: Sequence[tuple[SpaceName, PullReport]]) -> PullReport:
 def line_of(
     task: PullTask, *, failure: SourceError | None = None, aside: Path | None = None
 ) -> PulledLine:
-    """What became of an entry, that it failed, or where the file in its place was put."""
+    """The result for an entry: its error, or the new path of the file in its place."""
     return PulledLine(
         zettel_id=task.ident,
         registry=task.offer.registry,
@@ -156,7 +156,7 @@ def line_of(
 
 
 def gone_lines(here: dict[str, LocalEntry], lost: dict[str, str]) -> list[PulledLine]:
-    """Entries that were pulled, are still here, and are offered no more."""
+    """Lines of entries that were pulled and are still here, but no longer offered."""
     lines: list[PulledLine] = []
     for ident, registry in lost.items():
         pulled = here[ident].pulled
@@ -167,7 +167,7 @@ def gone_lines(here: dict[str, LocalEntry], lost: dict[str, str]) -> list[Pulled
                 version="",
                 before=pulled.version,
                 outcome="kept",
-                reason=f"not in {registry} any more; what is here stays",
+                reason=f"not in {registry} any more; the entry here stays",
             )
             lines.append(line)
     return lines

@@ -1,4 +1,4 @@
-"""Where a registry is read from: a web server, or a folder. Both give the same answers."""
+"""Reads a registry from a web server or a folder, with the same results."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -15,34 +15,34 @@ if TYPE_CHECKING:
 
 
 class IndexFile(Struct, frozen=True, kw_only=True):
-    """The index as it lies there now."""
+    """The present index."""
 
     data: bytes | None
-    """None where it is the one that was known."""
+    """None if it has not changed."""
     cursor: str
 
 
 class RegistrySource(Protocol):
-    """Gives files of one registry. Methods raise SourceError's children."""
+    """Reads files of one registry. Methods raise SourceError's children."""
 
     def index(self, cursor: str, known_sha256: str | None) -> IndexFile:
-        """The index, or that it is as it was known; one request at most."""
+        """The index, or the news that it has not changed; at most one request."""
         ...
 
     def file(self, path: str, bytes_max: int) -> bytes:
-        """A file by its path there, of at most so many bytes."""
+        """A file by its path, of at most `bytes_max` bytes."""
         ...
 
 
 class WebSource:
-    """A registry on a web server; may be asked by several threads."""
+    """A registry on a web server; several threads may use it."""
 
     def __init__(self, url: str, fetcher: "Fetcher") -> None:
         self._url = url
         self._fetcher = fetcher
 
     def index(self, cursor: str, known_sha256: str | None) -> IndexFile:
-        """Ask with what the server gave last time; where it gave nothing, compare hashes."""
+        """Send the server's last validator; without one, compare hashes."""
         from kb.intake.sync.url import PageChanged, UrlSyncer
 
         state = UrlSyncer(self._fetcher).check(f"{self._url}/{INDEX}", cursor, known_sha256)
@@ -61,7 +61,7 @@ class WebSource:
 
 
 class FolderSource:
-    """A registry in a folder; no link leads out of it."""
+    """A registry in a folder; links that lead out of it are refused."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -84,18 +84,16 @@ class FolderSource:
 
 
 def whole_file(source: RegistrySource, path: str, size: int, sha256: str) -> bytes:
-    """A file that is what the index says: of that many bytes, and of that hash.
+    """A file with the size and the hash in the index.
 
-    Raises Refused where it is not, and what the source raises.
+    Raises Refused if it differs, and what the source raises.
     """
     data = source.file(path, size)
     if len(data) != size or sha256_hex(data) != sha256:
-        raise Refused("its bytes are not those that the index says", source=path)
+        raise Refused("its content does not match the index", source=path)
     return data
 
 
 def _too_long(path: str, bytes_max: int) -> Refused:
-    detail = (
-        f"it has more than the {bytes_max:,} bytes that it is to have, or fetch.bytes_max allows"
-    )
+    detail = f"it is over {bytes_max:,} bytes, the size in the index or fetch.bytes_max"
     return Refused(detail, source=path)

@@ -1,7 +1,7 @@
-"""Where a registry is published: a folder, or a tar of one. Both are read before they are written.
+"""Publishes a registry into a folder, or a tar of one. Both are read before they are written.
 
-In a folder every file is replaced whole: first the files that the index names, then the index,
-then obsolete files are removed. A pull that reads meanwhile meets a wrong hash at worst, and the
+In a folder every file is replaced whole: first the files that the index names, then the index;
+obsolete files are removed last. A pull that reads meanwhile finds a wrong hash at worst, and the
 next pull succeeds.
 """
 
@@ -28,11 +28,11 @@ class RegistryTarget(Protocol):
     """A registry as files; paths are relative, with slashes."""
 
     def read(self, path: str, bytes_max: int) -> bytes | None:
-        """A file, None where it is not there. Raises SourceError's children."""
+        """The bytes of a file; None if it is missing. Raises SourceError's children."""
         ...
 
     def write(self, files: Mapping[str, bytes], gone: set[str]) -> None:
-        """Write these files, in their order, and then remove those that are gone.
+        """Write these files in order, then remove obsolete ones.
 
         Raises StoreFull or UsageError.
         """
@@ -40,21 +40,23 @@ class RegistryTarget(Protocol):
 
 
 def target_at(target: Path) -> RegistryTarget:
-    """The target at a path. Raises UsageError, and SourceError where a tar cannot be read."""
+    """The target at a path. Raises UsageError, and SourceError if a tar cannot be read."""
     if target.suffix == TAR_SUFFIX:
         return TarTarget(target)
     return FolderTarget(target)
 
 
 class FolderTarget:
-    """A folder, which is made where it is missing; others may read what is in it."""
+    """A folder, made if it is missing; other users may read its files."""
 
     def __init__(self, folder: Path) -> None:
         """Raise UsageError for a folder with other things in it."""
         self._folder = folder
         taken = folder.is_dir() and any(folder.iterdir()) and not (folder / INDEX).exists()
         if taken or (os.path.lexists(folder) and not folder.is_dir()):
-            raise UsageError(f"{display_name(folder)} is there and no registry; name a new folder")
+            raise UsageError(
+                f"{display_name(folder)} exists and is not a registry; name a new folder"
+            )
 
     def read(self, path: str, bytes_max: int) -> bytes | None:
         """Read it from inside the folder."""
@@ -87,7 +89,7 @@ class FolderTarget:
 
 
 class TarTarget:
-    """A tar, written anew as a whole."""
+    """A tar, always rewritten as a whole."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -100,7 +102,7 @@ class TarTarget:
             self._members = {member.name: bytes(member.data) for member in members}
 
     def read(self, path: str, bytes_max: int) -> bytes | None:
-        """Give a member of it."""
+        """The bytes of a member."""
         data = self._members.get(path)
         if data is not None and len(data) > bytes_max:
             raise Refused(f"over the limit of {bytes_max:,} bytes", source=path)
@@ -111,7 +113,7 @@ class TarTarget:
         all_files = {**self._members, **files}
         files_left = {path: data for path, data in all_files.items() if path not in gone}
         if wrong := next((path for path in files_left if not is_plain(path)), None):
-            raise UsageError(f"{wrong} is too long a name for a tar; publish to a folder")
+            raise UsageError(f"the name {wrong} is too long for a tar archive; publish to a folder")
         last_names = (INDEX, SIGNATURE)
         names = [
             *sorted(files_left.keys() - set(last_names)),

@@ -1,4 +1,4 @@
-"""An entry's chunks and vectors as one file: a line of JSON, then float32 rows. Pure."""
+"""An entry's chunks and vectors as one file: a line of JSON, then rows of float32. Pure."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
@@ -60,12 +60,12 @@ def markdown_of(data: bytes, name: str) -> str:
 
 
 def label_of(entry: Entry) -> str:
-    """What an entry's chunks are hashed and embedded under."""
+    """The label under which an entry's chunks are hashed and embedded."""
     return f"[{entry.meta.zettel_id}] {entry.title}"
 
 
 def embedded(entries: list[tuple[Entry, str]], pipeline: Pipeline) -> list[Embedded]:
-    """Each entry, with its markdown, cut and embedded. Raises ModelMissing or EmbedError."""
+    """Cut and embed each entry with its markdown. Raises ModelMissing or EmbedError."""
     if not entries:
         return []
     embedder = pipeline.embedder()
@@ -128,10 +128,10 @@ def _portable(chunk: ChunkDraft, markdown: str) -> PortableChunk:
 def read_vectors(
     data: bytes, entry: Entry, markdown: str, made_by: VectorSet, source: str
 ) -> PrecomputedChunks | None:
-    """The chunks and vectors that a file holds of an entry, each checked against its text.
+    """The chunks and vectors of an entry in a file, checked against its text.
 
-    None where they were cut from another reading of the entry. Raises Unparsable where the file is
-    not what it claims to be.
+    None if they were cut from another text of the entry. Raises Unparsable if the file is not what
+    it claims to be.
     """
     import numpy as np
 
@@ -146,7 +146,7 @@ def read_vectors(
         made_by.chunker,
         made_by.dim,
     ):
-        raise Unparsable("its vectors are not what the index says", source=source)
+        raise Unparsable("its vectors do not match the index", source=source)
     if header.markdown_sha256 != sha256_hex(markdown):
         return None
     doc_chunks = PortableDocChunks(doc=entry.meta.zettel_id, passages=header.passages)
@@ -154,12 +154,12 @@ def read_vectors(
     label = label_of(entry)
     hashes = tuple(text_hash(label, chunk.heading, chunk.text) for chunk in chunks)
     if hashes != header.text_hashes or len(rows) != len(chunks) * header.dim * 4:
-        raise Unparsable("its vectors are not those of its text", source=source)
+        raise Unparsable("its vectors do not match its text", source=source)
     try:
         matrix = np.frombuffer(rows, dtype="<f4").reshape(len(chunks), header.dim)
         vectors = checked(matrix, len(chunks), header.dim)
     except EmbedError as error:
-        raise Unparsable("its vectors are no unit vectors", source=source) from error
+        raise Unparsable("its vectors do not have length 1", source=source) from error
     return PrecomputedChunks(
         markdown=markdown,
         chunker=header.chunker,

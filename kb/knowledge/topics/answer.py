@@ -1,4 +1,4 @@
-"""Answer `learn`: list the subjects of a topic, or return their texts."""
+"""Answers `learn`: lists the subjects of a topic, or returns their texts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -63,8 +63,8 @@ def named(topics: Sequence[Topic]) -> str:
 def execute(request: LearnInput) -> Learned | LearnRefusal:
     """List a topic's subjects, or return their texts. Reads files, and depends on nothing else.
 
-    A single subject that is asked for by its slug comes as it is; several, or those of a glob,
-    come in tags. Subjects that the system prompt holds are never returned again.
+    A single subject that is requested by its slug comes without tags; several subjects, or those of
+    a glob, come in tags. Subjects that the system prompt holds are never returned again.
     """
     patterns = tuple(composed(text) for text in request.subjects or () if text.strip())
     if len(patterns) > _PATTERNS_MAX or any(len(text) > _PATTERN_CHARS_MAX for text in patterns):
@@ -118,7 +118,7 @@ def _is_reported(subject: Subject) -> bool:
 
 
 def _fitting(slugs: tuple[str, ...], room: int) -> tuple[str, ...]:
-    """As many as fit, in order, and the first one in any case."""
+    """As many as fit, in order, and always the first one."""
     for place, slug in enumerate(slugs):
         room -= _row_bytes(slug)
         if room < 0:
@@ -131,17 +131,17 @@ def _row_bytes(slug: str) -> int:
 
 
 class _Matched(Struct, kw_only=True):
-    """What some patterns match, in the order of the patterns and then of the slugs."""
+    """The matches of some patterns, in the order of the patterns and then of the slugs."""
 
     requests: list[SubjectRequest]
     already_learned: list[str]
-    """Learned already, and asked for by name."""
+    """Subjects that are learned already, and were requested by name."""
     already_learned_by_glob: list[str]
     left_out: list[LeftOut]
 
     @property
     def is_empty(self) -> bool:
-        """None of the patterns matches anything."""
+        """Whether no pattern matches anything."""
         is_idle = all(row.reason == _NO_MATCH for row in self.left_out)
         return is_idle and not (
             self.requests or self.already_learned or self.already_learned_by_glob
@@ -169,7 +169,7 @@ def _combined(topic: Topic, matched: _Matched, loaded: LoadedSubjects) -> Learne
     if not (already_learned or matched.requests or matched.left_out):
         already_learned = matched.already_learned_by_glob
     notice = bullets(_LEARNED, already_learned)
-    # What was asked for by name comes first, should there be too many.
+    # Subjects that were requested by name come first, in case there are too many.
     left_out = tuple(sorted((*matched.left_out, *loaded.left_out), key=lambda row: not row.failed))
     gap = "\n" if notice and loaded.text else ""
     return Learned(

@@ -14,11 +14,11 @@ class TopicContents(Struct, frozen=True, kw_only=True):
 
     topic: Topic
     subjects: tuple[Subject, ...]
-    """By slug, without those that are disabled."""
+    """The subjects by slug, without disabled ones."""
     learned: tuple[str, ...]
-    """Slugs of those that the system prompt holds."""
+    """The slugs of subjects that the system prompt holds."""
     blocked: tuple[Subject, ...]
-    """Subjects that it should hold and that have a problem."""
+    """Subjects that the system prompt should hold but that have a problem."""
     idle: tuple[str, ...]
     """Patterns of `learned` that match no subject of the folder, disabled or not."""
 

@@ -9,9 +9,9 @@ _T = TypeVar("_T")
 def matches(pattern: str, slug: str) -> bool:
     """Whether a glob matches a slug.
 
-    `*` is any text and `?` any character without a slash. A part that is `**` is any number of
-    parts, none included, but at the end at least one: `a/**` is what lies below `a`. Takes time
-    in proportion to the product of the two lengths, whatever the pattern.
+    `*` is any text and `?` any character without a slash. A part `**` is any number of parts, even
+    none; at the end it is at least one: `a/**` is everything below `a`. The time is proportional to
+    the product of both lengths, whatever the pattern.
     """
     parts = pattern.split("/")
     if parts[-1] == "**":
@@ -28,7 +28,7 @@ def _fits(
 ) -> bool:
     """Whether items fit a pattern in which `star` is any number of them.
 
-    Only the last star is ever gone back to: if an earlier one took more, it would gain nothing.
+    It only ever goes back to the last star: a longer match of an earlier one would gain nothing.
     """
     at = place = 0
     back, taken = -1, 0

@@ -23,15 +23,18 @@ _HOW: Final = (
 
 
 def with_learned(topics: Sequence[Topic], additions: Iterable[str]) -> tuple[Topic, ...]:
-    """The topics, with more to be learned from the start; an addition is TOPIC/GLOB, TOPIC an id.
+    """The topics, with more subjects to be learned from the start.
 
-    Raises UsageError for an addition of another form or for a topic that is not there.
+    An addition is TOPIC/GLOB, where TOPIC is an id. Raises UsageError for an addition of another
+    form, or if there is no such topic.
     """
     added: dict[str, tuple[str, ...]] = {}
     for addition in additions:
         name, slash, pattern = addition.partition("/")
         if not (name and slash and pattern):
-            raise UsageError(f"{addition!r} is not TOPIC/GLOB, as project/maintainers/*")
+            raise UsageError(
+                f"{addition!r} is not of the form TOPIC/GLOB, such as project/maintainers/*"
+            )
         if all(topic.id != name for topic in topics):
             raise UsageError(
                 f"{addition!r}: there is no topic {name!r}; there are: {named(topics)}"
@@ -44,19 +47,19 @@ def with_learned(topics: Sequence[Topic], additions: Iterable[str]) -> tuple[Top
 
 
 def without_learned(topics: Iterable[Topic]) -> tuple[Topic, ...]:
-    """The topics with nothing learned: for readers whose system prompt may hold none of it."""
+    """The topics with nothing learned, for readers whose system prompt may not hold it."""
     return tuple(msgspec.structs.replace(topic, learned=()) for topic in topics)
 
 
 def knowledge_section(
     topics: Iterable[Topic], limits: LearnLimits = _LIMITS, *, with_tool: bool = True
 ) -> Knowledge:
-    """The section between `<knowledge>` tags: what is learned in full, what can be by name.
+    """The section between `<knowledge>` tags: learned subjects in full, others by name.
 
-    A topic without subjects that a list would show is not named, and without anything to tell the
-    text is empty. Equal files and topics give equal bytes. Nothing in a subject can open or close
-    the tags. What the limits leave no room for is left out whole, with a warning. For a model that
-    has not the tool `learn`, what can be learned is not named: `with_tool` false.
+    A topic without listed subjects is not named, and without topics the text is empty. Equal files
+    and topics give equal bytes. No subject can open or close the tags. A subject for which the
+    limits leave no room is left out whole, with a warning. Set `with_tool` to false for a model
+    without the tool `learn`: then topics that can be learned are not named.
     """
     blocks: list[str] = []
     listed: list[str] = []
@@ -118,7 +121,7 @@ def _learned_block(contents: TopicContents, limits: LearnLimits) -> tuple[str, l
 
 
 def topic_rows(topics: Iterable[Topic], entries_max: int) -> tuple[TopicRow, ...]:
-    """Each topic with how much there is to it. Raises Unreadable and TooLarge as `scan` does."""
+    """Each topic with its counts. Raises Unreadable and TooLarge as `scan` does."""
     rows = []
     for topic in topics:
         contents = read_contents(topic, entries_max)

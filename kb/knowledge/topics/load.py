@@ -1,4 +1,4 @@
-"""Read subjects one after the other, until the answer has reached its limit."""
+"""Reads subjects one after another, until the answer has reached its limit."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,18 +16,18 @@ _NAMED_MAX: Final = 10
 
 
 class SubjectRequest(Struct, frozen=True, kw_only=True):
-    """A subject to read. It has no problem."""
+    """A subject to read, without problems."""
 
     subject: Subject
     by_name: bool
-    """It was asked for by its slug, so leaving it out counts as a failure."""
+    """It was requested by its slug, so leaving it out is a failure."""
 
 
 class LoadedSubjects(Struct, frozen=True, kw_only=True):
     """The texts of some subjects, in the order of the requests."""
 
     subjects: tuple[str, ...] = ()
-    """Slugs of those that the text holds."""
+    """The slugs of the subjects in the text."""
     text: str = ""
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -44,8 +44,8 @@ def load(
 ) -> LoadedSubjects:
     """Read subjects and put tags around each; with `bare`, for a single subject, no tags.
 
-    With `may_cut` a first subject that is over the limit is cut. The first one that does not fit
-    ends the answer.
+    With `may_cut` a first subject over the limit is cut. The first subject that does not fit ends
+    the answer.
     """
     slugs: list[str] = []
     blocks: list[str] = []
@@ -88,7 +88,7 @@ def _read(topic: Topic, subject: Subject, bytes_max: int) -> tuple[str, bool]:
     """The text, and whether all of it was UTF-8. Raises SourceError."""
     data = read_inside(topic.folder, subject.path, bytes_max)
     if b"\0" in data[:_BINARY_LOOK_BYTES]:
-        raise Unsupported("skipped, for it is binary", source=subject.slug)
+        raise Unsupported("skipped, because it is binary", source=subject.slug)
     try:
         return data.decode("utf-8-sig"), True
     except UnicodeDecodeError:

@@ -34,14 +34,14 @@ class Topic(Struct, frozen=True, kw_only=True):
 
     @property
     def for_prompts(self) -> "Topic":
-        """As a text may tell of it that a model reads without having asked."""
+        """The topic as prompts may describe it to a model that has not asked."""
         if not self.is_strange:
             return self
         return msgspec.structs.replace(self, title=None, introduction=None, description=None)
 
     @property
     def name(self) -> str:
-        """What it is called: its title, or else its id."""
+        """Its title, or else its id."""
         return self.title or self.id
 
 

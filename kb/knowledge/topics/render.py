@@ -1,4 +1,4 @@
-"""Render subjects: text as it is, code in a fence, tags that no text can break. Pure."""
+"""Renders subjects: text as it is, code in a fence, tags that no text can break. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _LABEL: Final = str.maketrans({'"': "&quot;", "<": "&lt;", ">": "&gt;"})
 
 
 def fenced(text: str, extension: str) -> str:
-    """Prose as it is; what has another extension in a fence that nothing in it can close."""
+    """Prose as it is; other files in a fence that nothing in them can close."""
     if extension in _AS_IT_IS:
         return text
     language = _LANGUAGES.get(extension, extension)
@@ -36,7 +36,7 @@ def tagged(tag: str, label: str, body: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Text in which no tag of ours opens or closes: the bracket in front becomes `&lt;`."""
+    """Text that cannot open or close our tags: their first bracket becomes `&lt;`."""
     return _OUR_TAG.sub("&lt;", text)
 
 
@@ -54,7 +54,7 @@ def bullets(heading: str, slugs: Iterable[str]) -> str:
 
 
 def start_of(text: str, bytes_max: int) -> str:
-    """As much of the start as fits, in whole characters; at least one."""
+    """As much of the beginning as fits, in whole characters; at least one."""
     cut = text.encode()[: max(bytes_max, 0)].decode(errors="ignore")
     return cut or text[:1]
 

@@ -1,4 +1,4 @@
-"""Turn settings into topics: resolve their folders, and leave out the disabled ones."""
+"""Turns settings into topics: resolves their folders, and leaves out disabled ones."""
 
 import os
 from pathlib import Path, PurePosixPath
@@ -14,8 +14,8 @@ from kb.store.content.layout import is_kept_by_kb
 def resolved(settings: KbSettings, root: Path, scope: Scope) -> tuple[Topic, ...]:
     """The enabled topics that a scope may know of, in the order of the settings.
 
-    Paths are relative to `root`. Raises ConfigError, with the place of the setting, for a folder
-    that is not there. The folders of topics that the scope may not know of are not looked at.
+    Paths are relative to `root`. Raises ConfigError, with the place of the setting, if a folder
+    does not exist. Folders of topics that the scope may not know of are not read.
     """
     return tuple(
         _topic(name, topic, root)
@@ -34,7 +34,7 @@ def _topic(name: str, settings: TopicSettings, root: Path) -> Topic:
             f"{key}: {settings.subjects} names no user's folder", place=place
         ) from error
     except Refused as error:
-        detail = f"{key}: {settings.subjects} is no folder of the project ({error.reason})"
+        detail = f"{key}: {settings.subjects} is not a folder of the project ({error.reason})"
         raise ConfigError(detail, place=place) from error
     if not os.path.isdir(folder):
         raise ConfigError(f"{key}: there is no folder {folder}", place=place)
@@ -53,7 +53,7 @@ def _topic(name: str, settings: TopicSettings, root: Path) -> Topic:
 
 
 def _folder(settings: TopicSettings, root: Path) -> Path:
-    """The folder of the subjects; one that a project names lies below it, links followed."""
+    """The folder of the subjects; that of a project must be inside it, links followed."""
     if settings.defined_by == "user":
         return root / Path(settings.subjects).expanduser()
     named = str(PurePosixPath(settings.subjects))

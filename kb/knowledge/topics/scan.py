@@ -1,4 +1,4 @@
-"""Find the subjects in a folder: every file below it is one, and its path becomes its slug."""
+"""Finds the subjects in a folder: every file below it is one, and its path becomes its slug."""
 
 import os
 import stat
@@ -14,30 +14,30 @@ from kb.errors import TooLarge, Unreadable
 
 _Kind = Literal["link", "folder", "file", "other"]
 _IRREGULAR: Final = "not a regular file"
-# Turn the direction of what follows on a line, or end the line.
+# Characters that turn the direction of the text after them, or end the line.
 _TURNING: Final = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """A file below a topic's folder, or what stands where one could."""
+    """A file below a topic's folder, or something else in place of a file."""
 
     slug: str
     path: str
-    """Relative to the folder, as it is named on the disk."""
+    """The path relative to the folder, as on the disk."""
     is_hidden: bool
-    """A part of its path starts with a dot."""
+    """Whether a part of its path starts with a dot."""
     problem: str | None = None
     """Why it cannot be learned, in words."""
     failed: bool = False
-    """The problem is a fault that somebody should mend."""
+    """Whether the problem is a fault that somebody should fix."""
 
 
 def scan(folder: Path, entries_max: int) -> tuple[Subject, ...]:
     """Every subject, by slug. Two files with one slug become one subject with a problem.
 
-    Links to files inside the folder are followed, others are not, nor are links to folders.
-    Nothing is opened. Raises Unreadable for a folder that cannot be listed, and TooLarge where
-    more lies in it than `entries_max`.
+    Links to files inside the folder are followed; other links are not, nor are links to folders. No
+    file is opened. Raises Unreadable if a folder cannot be listed, and TooLarge if it has more than
+    `entries_max` entries.
     """
     subjects = sorted(_walk(folder, entries_max), key=lambda subject: (subject.slug, subject.path))
     groups = (
@@ -59,7 +59,7 @@ def _collision(slug: str, group: list[Subject]) -> Subject:
 
 def _walk(folder: Path, entries_max: int) -> Iterator[Subject]:
     top = os.path.realpath(folder)
-    # A stack and not calls: folders may lie deeper than calls may.
+    # An explicit stack, because folders may be nested deeper than calls can be.
     waiting = [""]
     left = entries_max
     while waiting:
@@ -118,7 +118,7 @@ def _link(top: str, path: str) -> Subject:
 def subject_at(
     path: str, problem: str | None = None, *, is_folder: bool = False, failed: bool = False
 ) -> Subject:
-    """What a relative path is, and a name that cannot be written is a problem. Reads nothing."""
+    """The subject of a relative path; a name that cannot be written is a problem. Reads nothing."""
     if not _is_plain(path):
         problem = problem or "its name cannot be written; rename the file"
     return Subject(
@@ -142,7 +142,7 @@ def slug_of(path: str, *, is_folder: bool = False) -> str:
 
 
 def extension_of(path: str) -> str:
-    """The extension, lower-case and without its dot; empty where there is none."""
+    """The extension, lower-case and without its dot; empty if there is none."""
     return _halves(path.rpartition("/")[2].removeprefix("."))[1].lower()
 
 
@@ -152,7 +152,7 @@ def _halves(name: str) -> tuple[str, str]:
 
 
 def composed(text: str) -> str:
-    """One form for what looks alike: some systems write an accent as a character of its own."""
+    """One form for names that look alike: some systems write an accent as a separate character."""
     return unicodedata.normalize("NFC", text)
 
 

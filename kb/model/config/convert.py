@@ -1,4 +1,4 @@
-"""Turns a table of TOML into Settings; an error names the key, and a similar one that there is."""
+"""Turns a table of TOML into Settings; an error names the key, and a similar key."""
 
 import re
 from typing import Any, Final, TypeVar
@@ -16,7 +16,7 @@ class InvalidSettings(Exception):
     """A table has unknown keys or invalid values."""
 
     def __init__(self, path: _KeyPath, detail: str, *, is_final: bool = True) -> None:
-        """Keep the key's path; `is_final` is false where another layer may yet make it right."""
+        """Keep the key's path; `is_final` is false if another layer may correct it."""
         super().__init__(detail)
         self.path = path
         self.is_final = is_final
@@ -40,7 +40,7 @@ def to_settings(table: dict[str, Any]) -> Settings:
         for key in FILLED_IN if isinstance(topic, dict) else ():
             if key in topic:
                 raise InvalidSettings((*path, key), f"unknown setting kb.topic.{name}.{key}")
-        # Converted separately, because the message for the whole would lack the topic's name.
+        # Each topic is converted by itself, because the message for all would lack its name.
         _convert(topic, TopicSettings, path)
     return _convert(table, Settings)
 
@@ -62,7 +62,7 @@ def _convert(table: Any, kind: type[_T], above: _KeyPath = ()) -> _T:
 
 
 def suggestion(key: str, above: _KeyPath = ()) -> str:
-    """The end of a message about a setting that there is not: a similar name, if there is one."""
+    """The end of a message about an unknown setting: a similar name, if there is one."""
     import difflib
 
     setting_names = [

@@ -14,7 +14,7 @@ _KEY: Final = re.compile(
 
 
 class TextTooComplex(Exception):
-    """The file says the setting in a form that only a person may change."""
+    """The file sets it in a form that only a person may change."""
 
 
 def with_value(text: str, path: _Path, value: Any) -> str:
@@ -41,17 +41,17 @@ def without_value(text: str, path: _Path) -> str:
 
 
 def literal(value: Any) -> str:
-    """A value as TOML writes it: text, number, truth value, or a list of these."""
+    """A value in TOML: a text, a number, a truth value, or a list of these."""
     import json
 
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(literal, value))}]"
-    # JSON escapes all that TOML wants escaped, but DEL.
+    # JSON escapes everything that TOML requires, except DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def value_at(table: dict[str, Any], path: _Path) -> Any:
-    """What a table says of a setting; None where it says nothing."""
+    """The value of a setting in a table; None if the table does not set it."""
     value: Any = table
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -72,7 +72,7 @@ def _statement_of(parsed: tuple[Statement, ...], path: _Path) -> Statement | Non
 
 
 def _changed(lines: list[str], statement: Statement, value: Any) -> str:
-    """The statement with another value, on one line, with the comment behind it."""
+    """The statement with another value, on one line; the comment after it stays."""
     import tomllib
 
     key = _KEY.match(lines[statement.start - 1])
@@ -97,7 +97,7 @@ def _changed(lines: list[str], statement: Statement, value: Any) -> str:
 def _insert(
     lines: list[str], parsed: tuple[Statement, ...], path: _Path, line: str, line_end: str
 ) -> None:
-    """Put a line behind the last one of its table, which is made at the end where there is none."""
+    """Insert a line after the last one of its table; a missing table goes to the end."""
     last = 0
     is_inside = False
     for statement in parsed:
@@ -129,7 +129,7 @@ def _names(table: Any) -> _Path:
 
 
 def _checked(before: str, after: str, change: Callable[[dict[str, Any]], None]) -> str:
-    """The new text, if it says what the old one said but for the change."""
+    """The new text, if it differs from the old one only by the change."""
     import tomllib
 
     expected = tomllib.loads(before)
@@ -156,7 +156,7 @@ def _remove(table: dict[str, Any], path: _Path) -> None:
 
 
 def _pruned(table: Any) -> Any:
-    """A table without those in it that are empty, which say nothing."""
+    """A table without its empty tables, which set nothing."""
     if not isinstance(table, dict):
         return table
     pruned = {name: _pruned(value) for name, value in table.items()}

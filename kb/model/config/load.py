@@ -59,7 +59,7 @@ class SettingPlace(Struct, frozen=True, kw_only=True):
 
 
 class TracedSettings(Struct, frozen=True, kw_only=True):
-    """Settings, and where each that is not at its default is set."""
+    """Settings, and where each one that differs from its default is set."""
 
     settings: Settings
     places: Mapping[str, SettingPlace]
@@ -75,9 +75,9 @@ def load_traced(
     warn: Callable[[str], None] | None = None,
     contents: Mapping[Path, bytes] | None = None,
 ) -> TracedSettings:
-    """As `load`, for whoever asks where a setting comes from.
+    """As `load`, but also tells where each setting is set.
 
-    `contents` stands in for files that are there or not: they are not read.
+    `contents` holds the bytes of files, which are then not read; None means that there is no file.
     """
     layers = _layers(files, overrides, env, load_path, _Layers(project, warn, contents or {}))
     return TracedSettings(settings=layers.settings(), places=layers.places())
@@ -139,7 +139,7 @@ class _Layers:
         self._authors: dict[str, TopicAuthor] = {}
 
     def has(self, file: Path) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists."""
         return file in self._contents or file.is_file()
 
     def places(self) -> dict[str, SettingPlace]:
@@ -214,7 +214,9 @@ class _Layers:
         client = table.get("client")
         if isinstance(client, dict) and "token" in client:
             # Other users of the machine can see the arguments of a command.
-            detail = "a token is not for the command line; set KB_TOKEN, or say it in a file"
+            detail = (
+                "other users can see the command line; set KB_TOKEN, or write the token to a file"
+            )
             raise ConfigError(detail, place="--cfg client.token")
 
         def place(_: _KeyPath) -> str:
@@ -258,7 +260,9 @@ class _Layers:
     def _with_origin(self, name: str, topic: TopicSettings) -> TopicSettings:
         # A disabled topic may be incomplete: a layer may disable a topic that it does not define.
         if topic.enable and not topic.subjects:
-            detail = f"kb.topic.{name}.subjects: say the folder in which its subjects lie"
+            detail = (
+                f"kb.topic.{name}.subjects is missing; set it to the folder of the topic's subjects"
+            )
             raise ConfigError(detail, place=self._topics[name])
         author = self._authors.get(name, "user")
         return msgspec.structs.replace(
@@ -267,12 +271,12 @@ class _Layers:
 
 
 def parse_value(raw: str) -> Any:
-    """What KEY=VALUE means by VALUE: a value of TOML, else the text as it is."""
+    """The value of VALUE in KEY=VALUE: a value of TOML, or else the text itself."""
     return _value(raw)
 
 
 def check_setting(key: str, value: Any) -> None:
-    """Raise ConfigError where a setting is unknown, or may not have a value."""
+    """Raise ConfigError if a setting is unknown, or its value is not valid."""
     table: dict[str, Any] = {}
     inner = table
     *above, name = key.split(".")
@@ -283,7 +287,7 @@ def check_setting(key: str, value: Any) -> None:
 
 
 def unknown_setting(key: str) -> ConfigError:
-    """The error of a name that no setting has."""
+    """The error for a name that no setting has."""
     return ConfigError(f"unknown setting {key}{suggestion(key)}", place="kb config")
 
 
@@ -321,7 +325,7 @@ def _validate(table: dict[str, Any], place: _Place) -> None:
     try:
         to_settings(table)
     except InvalidSettings as error:
-        # Values that contradict each other are no error yet: a later layer may change one.
+        # Values may still contradict each other: a later layer may change one.
         if error.is_final:
             raise ConfigError(str(error), place=place(error.path)) from None
 

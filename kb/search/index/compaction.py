@@ -91,7 +91,7 @@ def compact(
         # The old generation stays in use, and the next run tries again.
         return None
     except (OSError, CacheDamaged) as error:
-        return f"the lexical cache could not be written anew: {error}"
+        return f"the lexical cache could not be rewritten: {error}"
     finally:
         shutil.rmtree(draft_folder, ignore_errors=True)
     return None

@@ -200,7 +200,7 @@ class DenseIndex:
         """Read every byte and list the damaged files; the next catch-up rebuilds them."""
         loaded = load_manifest(self.folder, self.fingerprint, self.dim)
         if loaded is None:
-            return ["dense: there is no sound manifest"]
+            return ["dense: its manifest is missing or damaged"]
         manifest = loaded[1]
         problems = damaged_files(self.folder, manifest)
         self._is_damaged = self._is_damaged or bool(problems)
@@ -391,7 +391,7 @@ class DenseIndex:
                 position = self.refresh()
                 snapshot = self._snapshot
                 if position is None or snapshot is None or snapshot.manifest is None:
-                    return "the dense cache is not there; search once to make it"
+                    return "the dense cache does not exist yet; a search makes it"
                 with self._cleaning_up():
                     self._rewrite(snapshot, snapshot.manifest, position, force=force)
         except (OSError, StoreBusy) as error:

@@ -203,7 +203,7 @@ class LexicalIndex:
         """Read every byte and list what is damaged; the next catch-up rebuilds it."""
         loaded = load_manifest(self.folder, self.audience)
         if loaded is None:
-            return ["lexical: there is no sound manifest"]
+            return ["lexical: its manifest is missing or damaged"]
         problems = damaged_files(self.folder, loaded[1], by_hash=True)
         self._is_damaged = self._is_damaged or bool(problems)
         return [f"lexical: {problem}" for problem in problems]

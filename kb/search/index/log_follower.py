@@ -127,7 +127,7 @@ def _make_folder(folder: Path) -> None:
     """Make an index's folder. Raises OSError for a link, which could lead anywhere."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.is_symlink():
-        raise OSError(errno.ELOOP, "a link is no folder of a cache; remove it", str(folder))
+        raise OSError(errno.ELOOP, "the folder of a cache is a link; remove it", str(folder))
 
 
 def _refresh_marks(index: FollowingIndex) -> None:

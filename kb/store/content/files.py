@@ -61,7 +61,7 @@ class ContentStore:
         top = os.path.realpath(self.paths.root)
         # kb makes no links here; through another's link it would write outside the home.
         if os.path.realpath(folder) != os.path.join(top, folder.relative_to(self.paths.root)):
-            raise OSError(errno.ELOOP, "a link lies on the way; remove it")
+            raise OSError(errno.ELOOP, "a symbolic link is on the path; remove it")
         # Sync even if the folder existed: its maker may have died before the sync.
         fsync_folder(folder.parent)
         fsync_folder(folder.parent.parent)

@@ -96,12 +96,12 @@ def _foreign_content(home: Path) -> str:
     # A home that lost its store is rejected elsewhere, with its own message.
     if not has_files or HomePaths(home).leftover_folders():
         return ""
-    return f"{index} came with the folder, without the store that it is of; remove it"
+    return f"{index} came with the folder but without its store; remove it"
 
 
 def _trust_hint(home: Path) -> str:
     place = home.parent if home.name == PROJECT_FOLDER else home
-    return f"`kb trust {place}` lets it count, once you have made sure whose it is"
+    return f"`kb trust {place}` makes it count, once you have made sure whose it is"
 
 
 def _is_same(left: Path, right: Path) -> bool:

@@ -38,7 +38,7 @@ def escaping_link(home: Path) -> str | None:
     if not is_project_home(home):
         return None
     if home.is_symlink():
-        return f"{home} is a link; name the home it leads to by --home"
+        return f"{home} is a link; give --home the folder that it leads to"
     for name in _NAMES:
         place = home / name
         if place.is_symlink() and not Path(os.path.realpath(place)).is_relative_to(
@@ -59,7 +59,7 @@ def inner_link(home: Path) -> str | None:
             for inner in (*folders, *files):
                 place = Path(folder) / inner
                 if place.is_symlink():
-                    return f"{place} is a link, and kb makes none there; remove it"
+                    return f"{place} is a link that kb did not make; remove it"
     return None
 
 
@@ -75,7 +75,7 @@ def ownership_problem(home: Path) -> str | None:
         if status.st_mode & stat.S_IWOTH or (
             status.st_mode & stat.S_IWGRP and not _is_private(status.st_gid)
         ):
-            return f"others may write to {home / name}"
+            return f"other users may write to {home / name}"
     return None
 
 

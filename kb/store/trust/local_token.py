@@ -59,7 +59,9 @@ class LocalToken:
             raise ReadOnlyHome(error.strerror or "", place=self.root) from error
         token = self.read()
         if token is None:
-            raise ReadOnlyHome("others can read the token there; remove it", place=self.root)
+            raise ReadOnlyHome(
+                "other users can read its token file; remove that file", place=self.root
+            )
         return token
 
     def _place(self, fresh: Path) -> None:

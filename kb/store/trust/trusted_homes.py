@@ -191,7 +191,7 @@ class TrustList:
                 os.fsync(file.fileno())
             os.replace(part, place)
         except OSError as error:
-            detail = f"{error.strerror}; kb notes there which homes are yours (see XDG_DATA_HOME)"
+            detail = f"{error.strerror}; kb lists your homes there (see XDG_DATA_HOME)"
             raise ReadOnlyHome(detail, place=self.root) from error
 
 

@@ -135,7 +135,7 @@ class BackupCatalog:
         """The real path of a folder to be made. Raises UsageError if it lies in the home."""
         real = Path(os.path.realpath(to.expanduser()))
         if real.is_relative_to(os.path.realpath(self.paths.root)):
-            raise UsageError(f"{to} lies in the home {self.paths.root}; name a folder outside")
+            raise UsageError(f"{to} is inside the home {self.paths.root}; name a folder outside")
         return real
 
     def _names(self) -> list[str]:

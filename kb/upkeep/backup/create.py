@@ -76,7 +76,7 @@ class Backups(BackupCatalog):
         if len(reason) > REASON_CHARS_MAX:
             raise UsageError(f"a reason has at most {REASON_CHARS_MAX:,} characters")
         if keep is not None and (keep < 1 or to is not None):
-            raise UsageError("backups in the home alone are pruned, and one at least is kept")
+            raise UsageError("--keep works only for backups in the home, and keeps at least one")
         with self._exclusive():
             now_ms = self._store.clock.now_ms()
             target = (
@@ -183,7 +183,7 @@ class Backups(BackupCatalog):
             return copying.copy_file(self.paths.root, extra.path, home)
         link = copying.read_link(self.paths.root, extra.path)
         if link.link != _as_utf8(str(link.link)):
-            raise Unreadable("where it leads is not UTF-8", source=extra.path)
+            raise Unreadable("the path that it links to is not UTF-8", source=extra.path)
         copying.make_link(link, home)
         return link
 

@@ -100,7 +100,9 @@ def read(folder: Path) -> Manifest:
     if not folder.is_dir():
         raise NoBackup(id=str(folder))
     if not (folder / _MANIFEST).exists():
-        raise BackupDamaged("it has no manifest: it was cut short, or is no backup", place=folder)
+        raise BackupDamaged(
+            "it has no manifest: it was cut short, or is not a backup", place=folder
+        )
     sealed = read_sealed_json(folder / _MANIFEST, Manifest)
     if sealed is None:
         raise BackupDamaged("its manifest is not what was written", place=folder)
@@ -113,7 +115,9 @@ def read(folder: Path) -> Manifest:
         raise BackupDamaged("its manifest does not describe a home", place=folder)
     for path in paths:
         if not is_inside(path):
-            raise BackupDamaged(f"its manifest names a path outside: {path!r}", place=folder)
+            raise BackupDamaged(
+                f"its manifest names a path outside the backup: {path!r}", place=folder
+            )
     return manifest
 
 

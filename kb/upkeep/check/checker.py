@@ -133,7 +133,9 @@ def _check_without_caches(
 
 def _add_damage(collector: FindingCollector, name: str, error: StoreDamaged) -> None:
     advice = "restore the home from a backup"
-    collector.add(name, f"cannot be read through: {error.fields['detail']}", ManualRepair(advice))
+    collector.add(
+        name, f"cannot be read to its end: {error.fields['detail']}", ManualRepair(advice)
+    )
 
 
 def _with_repaired(finding: Finding, repaired: bool) -> Finding:

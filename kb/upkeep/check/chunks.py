@@ -48,10 +48,10 @@ def check_chunks(txn: ReadTxn, collector: FindingCollector, fingerprint: str) ->
         edges += _check_links(txn, collector, chunk)
         _check_content(txn, collector, chunk, state, fingerprint)
     if txn.count("chunk_ids") != count:
-        check_derived_rows(txn, collector, "chunk_ids", "an id of a passage that is not there")
+        check_derived_rows(txn, collector, "chunk_ids", "the id of a passage that does not exist")
     if txn.count("entity_chunks") != edges:
         check_derived_rows(
-            txn, collector, "entity_chunks", "an entity of a passage that is not there"
+            txn, collector, "entity_chunks", "an entity of a passage that does not exist"
         )
     check_derived_rows(txn, collector, "entities", "an entity that no passage mentions")
     _check_order(txn, collector)
@@ -98,7 +98,7 @@ def _check_content(
         # If the source is known, its doc is damaged, which is another check's finding.
         if find(VERSIONS, txn, u64(chunk.source_no)) is None:
             repair = Rechunk(chunk.source_no, chunk.no)
-            collector.add(chunk.chunk_id, "a passage of a source that is not there", repair)
+            collector.add(chunk.chunk_id, "a passage of a source that does not exist", repair)
         return
     if not state.is_chunked:
         return
@@ -122,11 +122,9 @@ def _check_order(txn: ReadTxn, collector: FindingCollector) -> None:
         ref = find(SOURCE_CHUNKS, txn, key)
         if ref and find(CHUNKS, txn, u64(ref.no)) is None:
             repairs = (Rechunk(owner_no), DropRecord("source_chunks", key, stored))
-            collector.add(f"source {owner_no}", f"passage {ordinal} is not there", *repairs)
+            collector.add(f"source {owner_no}", f"passage {ordinal} is missing", *repairs)
         elif ordinal != expected and not _awaits_chunking(txn, owner_no):
-            collector.add(
-                f"source {owner_no}", f"passage {expected} is not there", Rechunk(owner_no)
-            )
+            collector.add(f"source {owner_no}", f"passage {expected} is missing", Rechunk(owner_no))
         expected = ordinal + 1
 
 

@@ -6,8 +6,8 @@ from typing import Final
 from kb.store.survey import StoreSurvey
 from kb.upkeep.check.report import CheckCounts, CheckReport, Finding, SalvageReport
 
-_REPAIR: Final = "`kb check --repair` writes what can be read into a new store"
-_AGAIN: Final = "`kb check --repair` takes it in again from raw/, where that still holds it"
+_REPAIR: Final = "`kb check --repair` writes all readable records into a new store"
+_AGAIN: Final = "`kb check --repair` adds it again from raw/, if its file is still there"
 _LOST: Final = "add it again, or restore the home from a backup"
 
 
@@ -35,21 +35,21 @@ def salvage_findings(survey: StoreSurvey | None, salvage: SalvageReport) -> list
         for item in (survey.problems if survey else ())
     ]
     for doc in salvage.lost:
-        problem = f"{doc.doc_id or 'its doc'} is lost, and raw/ does not tell which file it was"
+        problem = f"{doc.doc_id or 'its doc'} is lost, and raw/ does not say which file it was"
         findings.append(Finding(place=doc.place or doc.doc_id, problem=problem, mend=_LOST))
     # Without a survey the user asked to rebuild a lost store, and knows that all is lost.
     findings += _unnamed(salvage.lost_unnamed, _LOST) if survey else ()
     for path in salvage.unusable:
-        problem = "no doc names it, and it cannot be taken in again"
+        problem = "no doc names it, and it cannot be added again"
         findings.append(Finding(place=path, problem=problem, mend=_LOST))
     return findings
 
 
 def _unnamed(number: int | None, mend: str) -> Iterator[Finding]:
     if number is None:
-        yield Finding(place="docs", problem="it cannot be told how many are lost", mend=mend)
+        yield Finding(place="docs", problem="it is unknown how many are lost", mend=mend)
     elif number:
-        problem = f"{number:,} are lost of which nothing tells the names"
+        problem = f"{number:,} are lost, and their names are unknown"
         yield Finding(place="docs", problem=problem, mend=mend)
 
 

@@ -51,9 +51,7 @@ def check_docs(txn: ReadTxn, collector: FindingCollector, fingerprint: str) -> N
                 or source_ref.source_no != doc.source_no
                 or source_ref.lsid != doc.place
             ):
-                collector.add(
-                    doc.doc_id, "its source is not known by name", RewritePointers(doc.doc_id)
-                )
+                collector.add(doc.doc_id, "its source has no name", RewritePointers(doc.doc_id))
             facets += _check_newest(txn, collector, doc, fingerprint)
         elif doc.status == "active":
             collector.add(
@@ -68,7 +66,11 @@ def _check_generation(txn: ReadTxn, collector: FindingCollector, doc: Doc) -> No
     place, generation = split_generation(doc.lsid)
     count = find(BIRTHS, txn, lsid_key(place))
     if count is None or count.number < generation:
-        collector.add(doc.doc_id, "its birth is not counted", CountGenerations())
+        collector.add(
+            doc.doc_id,
+            "the count of its source's generations does not include it",
+            CountGenerations(),
+        )
 
 
 def _check_newest(txn: ReadTxn, collector: FindingCollector, doc: Doc, fingerprint: str) -> int:
@@ -89,7 +91,7 @@ def _check_progress(txn: ReadTxn, collector: FindingCollector, doc: Doc, fingerp
     elif entry.state == "pending":
         if not has_any_job(txn, doc.doc_id, fingerprint):
             collector.add(
-                doc.doc_id, "it waits for a job that is not there", Rechunk(doc.source_no)
+                doc.doc_id, "it waits for a job that does not exist", Rechunk(doc.source_no)
             )
     elif not has_job(txn, queue.dedupe_key("chunk", doc.doc_id)) and not any(
         True for _ in txn.scan("source_chunks", u64(doc.source_no), u64(doc.source_no + 1))
@@ -117,12 +119,14 @@ def _check_pointers(txn: ReadTxn, collector: FindingCollector) -> None:
         if source_ref and txn.get("versions", u64(source_ref.source_no)) is None:
             repair = DropRecord("lsids", key, stored)
             collector.add(
-                f"source {source_ref.source_no}", "a name of a source that is not there", repair
+                f"source {source_ref.source_no}", "the name of a source that does not exist", repair
             )
     for key, stored in txn.scan("ledger"):
         if txn.get("docs", key) is None:
             repair = DropRecord("ledger", key, stored)
-            collector.add(f"ledger/{key.hex()[:16]}", "an entry of a doc that is not there", repair)
+            collector.add(
+                f"ledger/{key.hex()[:16]}", "a ledger entry of a doc that does not exist", repair
+            )
 
 
 def _add_overwritten(txn: ReadTxn, collector: FindingCollector, source_no: int) -> None:
@@ -130,7 +134,7 @@ def _add_overwritten(txn: ReadTxn, collector: FindingCollector, source_no: int) 
         os.fspath(path_of(location.place) or location.place)
         for location in locations_of(txn, source_no)
     ]
-    problem = "another source's doc has its id, and stands in its place"
+    problem = "another source's doc has its id and its place"
     collector.add(", ".join(places) or f"source {source_no}", problem, RecoverSource(source_no))
 
 

@@ -94,7 +94,7 @@ def _soft_limit(which: int) -> int:
 def home_advice(host: HostEnvironment) -> Iterator[Advice]:
     """Advice on a home's folder, file system, free space and process limits."""
     if host.mode & 0o077:
-        problem = f"others than its owner may enter it (mode {host.mode:04o})"
+        problem = f"other users may enter it (mode {host.mode:04o})"
         yield Advice(place="home", problem=problem, mend=f"chmod 700 {host.root}")
     if not host.is_writable:
         yield Advice(place="home", problem="it cannot be written", mend=f"chmod 700 {host.root}")
@@ -135,11 +135,11 @@ def model_advice(model: "Callable[[], DenseBackend]") -> Iterator[Advice]:
         loaded = model()
         loaded.embedder.embed_query("kb")
     except (ModelMissing, EmbedError) as error:
-        mend = "bring the model back, or choose another one with kb embedder set"
+        mend = "put the model back, or choose another one with kb embedder set"
         yield Advice(place="model", problem=str(error), mend=mend)
         return
     if loaded.warning:
-        mend = "kb embedder set follows the settings; or name the home's model in them"
+        mend = "run kb embedder set, or set the home's model in the settings"
         yield Advice(place="model", problem=loaded.warning, mend=mend)
 
 
@@ -178,7 +178,7 @@ def _jobs_advice(txn: ReadTxn, store: Store) -> Iterator[Advice]:
         problem = f"{len(stuck):,} are held by a worker that is gone"
         yield Advice(place="jobs", problem=problem, mend="kb worker --drain")
     if counts.ready:
-        problem = f"{counts.ready:,} wait; until they are done not all can be found"
+        problem = f"{counts.ready:,} wait; until they are done, searches miss some docs"
         yield Advice(place="jobs", problem=problem, mend="kb worker --drain")
 
 
@@ -204,7 +204,7 @@ def _coverage_advice(active: list[Doc]) -> Iterator[Advice]:
     if incomplete:
         pages = sum(map(_pages_without_text, incomplete))
         problem = f"{pages:,} without text, in {_first_names([doc.source for doc in incomplete])}"
-        mend = "run a text recognition over what is scanned, and add it again"
+        mend = "run text recognition (OCR) on the scans, and add them again"
         yield Advice(place="pages", problem=problem, mend=mend)
 
 

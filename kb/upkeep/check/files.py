@@ -41,7 +41,7 @@ def _check_text(txn: ReadTxn, collector: FindingCollector, doc: Doc, markdown: s
         if chunk is None or chunk.doc_id != doc.doc_id:
             continue
         if markdown[chunk.start : chunk.end] != chunk.text:
-            problem = "its text does not stand in the markdown where it says"
+            problem = "its text is not at its place in the markdown"
             collector.add(chunk.chunk_id, problem, Rechunk(doc.source_no))
 
 

@@ -30,6 +30,6 @@ def check_jobs(txn: ReadTxn, collector: FindingCollector) -> None:
             collector.add(job.job_id, f"it is not among the {job.state} jobs", RewriteJobLists())
         by_key = find(JOBS_DEDUPE, txn, text_key(job.dedupe_key))
         if by_key is None or by_key.job_id != job.job_id:
-            collector.add(job.job_id, "it is not known by its work", RewriteJobLists())
+            collector.add(job.job_id, "its dedupe key does not lead to it", RewriteJobLists())
     if sum(txn.count(table) for table in _LISTS) != jobs or txn.count("jobs_dedupe") != jobs:
-        collector.add("jobs", "a list names a job that is not there", RewriteJobLists())
+        collector.add("jobs", "a list names a job that does not exist", RewriteJobLists())

@@ -104,8 +104,8 @@ def repair_notebook(notebook: NotebookPlace, repairs: Sequence[Repair], now_ms: 
 
 def _gone_problem(root: Path) -> str:
     if root.is_dir():
-        return f"the .git of {root} is gone, and with it the history of the notes"
-    return f"its folder is gone: {root}"
+        return f"the .git of {root} is missing, and with it the history of the notes"
+    return f"its folder is missing: {root}"
 
 
 def _place(damage: Damage) -> str:

@@ -119,7 +119,7 @@ Repair: TypeAlias = (
 _REPAIR = "`kb check --repair` "
 _FILE_ORIGINS = {
     "md": "makes it again from the raw bytes",
-    "raw": "takes it from its source, where that is unchanged; else restore it",
+    "raw": "takes it from its source, if that is unchanged; if not, restore it",
 }
 
 
@@ -142,11 +142,11 @@ def describe(repair: Repair) -> str:
         ):
             return _REPAIR + "writes it again"
         case Rechunk():
-            return _REPAIR + "asks for the doc's passages anew; then run `kb worker --drain`"
+            return _REPAIR + "adds a job to cut the doc again; then run `kb worker --drain`"
         case QueueEmbedding():
-            return _REPAIR + "asks for its vectors; then run `kb worker --drain`"
+            return _REPAIR + "adds a job to embed it; then run `kb worker --drain`"
         case RecoverSource():
-            return _REPAIR + "takes it in again from its raw bytes; else add it again"
+            return _REPAIR + "adds it again from its raw bytes; if that fails, add its source again"
         case RestoreFile(part=part):
             return _REPAIR + _FILE_ORIGINS[part]
         case RebuildCache():
@@ -158,8 +158,8 @@ def describe(repair: Repair) -> str:
 def _describe_notebook(repair: RepairNotebook | SyncNotebook) -> str:
     match repair:
         case SyncNotebook():
-            return "or `kb sync-all` sees to it"
+            return "or run `kb sync-all`"
         case RepairNotebook("index"):
-            return "makes it anew from the newest commit"
+            return "makes it again from the newest commit"
         case _:
             return "puts it back; if you removed it, commit that"

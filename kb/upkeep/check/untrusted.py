@@ -31,8 +31,8 @@ class UnsafeStore(StoreDamaged):
     """An untrusted store cannot be trusted: reading it could crash the process."""
 
     template = (
-        "{place}: {detail}, so it cannot count; bring back a backup of it, or remove it and take "
-        "its sources in again"
+        "{place}: {detail}, so kb cannot trust it; restore a backup of it, or remove it and add "
+        "its sources again"
     )
 
 
@@ -79,7 +79,7 @@ def _inspect_in_child(store: Path) -> StoreInventory:
             timeout=_WALL_S,
         )
     except subprocess.TimeoutExpired:
-        raise UnsafeStore("to read it takes too long", place=store) from None
+        raise UnsafeStore("reading it takes too long", place=store) from None
     if child.returncode == 0:
         with contextlib.suppress(msgspec.MsgspecError):
             return msgspec.json.decode(child.stdout, type=StoreInventory)

@@ -100,7 +100,7 @@ def test_what_is_not_supported_is_marked(
     assert answer.answer == f"{sentence} [unsupported] The owner of the mill is Ann [2]."
     assert flags(answer) == [(citations, False), ((2,), True)]
     assert answer.found
-    said = f"the answer cites what is no source: {warning}"
+    said = f"the answer cites numbers that no source has: {warning}"
     assert answer.warnings == ((said,) if warning else ())
 
 
@@ -200,7 +200,7 @@ def test_where_the_model_fails_there_are_extracts(hears: bool) -> None:
     assert bool(heard) is hears
     assert (answer.kind, answer.found) == ("extracts", True)
     assert answer.warnings == (
-        f"these are extracts, for the language model gave no answer: {error}",
+        f"these are extracts, because the language model gave no answer: {error}",
     )
 
 

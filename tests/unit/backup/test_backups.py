@@ -125,7 +125,7 @@ def test_a_name_that_is_no_utf8_is_told(home: SmallHome, backups: Backups) -> No
     os.symlink(b"\xff", os.fsencode(home.root) + b"/link")
     made = backups.create().backup
     assert sorted(made.problems) == [
-        "link: where it leads is not UTF-8",
+        "link: the path that it links to is not UTF-8",
         "\ufffd.md: its name is not UTF-8",
     ]
     assert backups.verify(made.name).sound
@@ -185,7 +185,7 @@ def test_a_backup_is_found_by_name_start_or_path(
         with pytest.raises(NoBackup) as caught:
             backups.find(ident)
         assert caught.value.exit_code == 4
-    with pytest.raises(BackupDamaged, match="is no backup"):
+    with pytest.raises(BackupDamaged, match="is not a backup"):
         backups.verify(str(tmp_path))
 
 

@@ -190,7 +190,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "source_docs flipped": (flip("source_docs"), "checksum"),
     "source_docs lost": (lose("source_docs"), "not among its source's versions"),
     "lsids flipped": (flip("lsids"), "checksum"),
-    "lsids lost": (lose("lsids"), "not known by name"),
+    "lsids lost": (lose("lsids"), "its source has no name"),
     "facets lost": (lose("facets"), "facets are missing"),
     "facets odd": (lambda txn: txn.put("facets", b"tag\0x\0" + u64(1), b""), "a facet that no"),
     "seen flipped": (flip("seen"), "checksum"),
@@ -199,11 +199,11 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "pending without job": (_pending_without_job, "waits for a job"),
     "old version active": (_active_old_version, "a newer version does not replace it"),
     "chunk flipped": (flip("chunks"), "checksum"),
-    "chunk lost": (lose("chunks"), "passage 0 is not there"),
+    "chunk lost": (lose("chunks"), "passage 0 is missing"),
     "chunk with another's place": (_strange_passage, "another passage has its place"),
-    "chunk of nobody": (_passage_of_nobody, "a passage of a source that is not there"),
+    "chunk of nobody": (_passage_of_nobody, "a passage of a source that does not exist"),
     "chunk text": (lambda txn: _edit_chunk(txn, text="Other."), "is not what was hashed"),
-    "chunk offset": (lambda txn: _edit_chunk(txn, start=3), "does not stand in the markdown"),
+    "chunk offset": (lambda txn: _edit_chunk(txn, start=3), "is not at its place in the markdown"),
     "chunk of old version": (
         lambda txn: _edit_chunk(txn, doc_id="d00"),
         "of a version that was replaced",
@@ -217,7 +217,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "edge lost": (lose("entity_chunks"), "an entity does not lead to it"),
     "edge odd": (
         lambda txn: txn.put("entity_chunks", b"mention:bob\0" + u64(1), b""),
-        "an entity of a passage that is not there",
+        "an entity of a passage that does not exist",
     ),
     "vector flipped": (flip("vectors"), "checksum"),
     "vector lost": (lose("vectors"), "a passage without a vector"),
@@ -256,10 +256,10 @@ def _unlisted(txn: WriteTxn) -> None:
 
 JOB_DAMAGES: dict[str, tuple[Damage, str]] = {
     "job flipped": (flip("jobs"), "checksum"),
-    "job lost": (lose("jobs"), "a list names a job that is not there"),
+    "job lost": (lose("jobs"), "a list names a job that does not exist"),
     "job unlisted": (_unlisted, "is not among the ready jobs"),
     "list flipped": (flip("jobs_ready"), "checksum"),
-    "dedupe lost": (lose("jobs_dedupe"), "not known by its work"),
+    "dedupe lost": (lose("jobs_dedupe"), "dedupe key does not lead to it"),
     "dedupe flipped": (flip("jobs_dedupe"), "checksum"),
 }
 
@@ -329,7 +329,7 @@ def test_raw_is_taken_from_its_source_or_told(home: SmallHome, tmp_path: Path) -
     source.write_text("Something else.")
     report = home.check(repair=True)
     assert [(f.place, f.repaired) for f in report.findings] == [(doc.raw_path, False)]
-    assert "else restore it" in report.findings[0].mend
+    assert "if not, restore it" in report.findings[0].mend
 
 
 def _damage_cache(folder: Path, how: str) -> None:

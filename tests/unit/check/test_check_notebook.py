@@ -52,14 +52,14 @@ def test_a_whole_notebook_is_no_finding(home: Rig) -> None:
     assert found(home) == []
     (book(home) / "work/one.md").write_text("# One\n\nEdited.\n", "utf-8")
     assert found(home) == []
-    assert "work/one.md is changed, and not committed" in advised(home).out
+    assert "work/one.md is changed but not committed" in advised(home).out
 
 
 @pytest.mark.parametrize("is_all", [False, True])
 def test_a_repository_that_is_gone(home: Rig, is_all: bool) -> None:
     """It is said by everybody, with the way back; no note begins a new one in its place."""
     shutil.rmtree(book(home) if is_all else book(home) / ".git")
-    words = "its folder is gone" if is_all else "the .git of "
+    words = "its folder is missing" if is_all else "the .git of "
     (line,) = found(home)
     assert line.startswith(f"notebook: {words}")
     log = home.call("note", "log")
@@ -135,7 +135,7 @@ def test_what_was_begun_is_ended_by_the_next_note(home: Rig) -> None:
     old, new = (git(root, "rev-parse", what).strip() for what in ("HEAD~1", "HEAD"))
     (root / ".git/kb/intent").write_text(f'{{"from": "{old}", "to": "{new}"}}', "utf-8")
     assert found(home) == []
-    assert "begun and not ended" in advised(home).out
+    assert "begun but not finished" in advised(home).out
     assert home.call("note", "add", "--wait", "# Three\n").code == 0
     assert not (root / ".git/kb/intent").exists()
 
@@ -157,7 +157,7 @@ def test_what_is_lost_is_said_and_left(home: Rig) -> None:
 def test_whoever_looks_may_die_of_it(home: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The look is a process of its own: its death is a finding."""
     monkeypatch.setattr("kb.knowledge.notebook.fsck._MODULE", "kb.knowledge.notebook.none")
-    assert found(home) == ["notebook/.git: whoever reads it dies of it"]
+    assert found(home) == ["notebook/.git: reading it crashes the process"]
 
 
 def test_a_home_without_notes(tmp_path: Path) -> None:

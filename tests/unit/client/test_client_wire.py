@@ -49,9 +49,9 @@ def refusal(site: LoopbackServer, timeout_s: float = 5.0) -> KbError:
         (Answer(b"{}", 404, PROBLEM), "answered 404"),
         (Answer(b'{"code": "no_such_route", "detail": "x"}', 404, PROBLEM), "another version"),
         (Answer(b'{"code": "other", "detail": "so it is"}', 400, PROBLEM), "so it is"),
-        (raw(b"SSH-2.0-none\r\n"), "not proper HTTP"),
+        (raw(b"SSH-2.0-none\r\n"), "not valid HTTP"),
         (raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"), "is it a kb server"),
-        (raw(b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000), "not proper HTTP"),
+        (raw(b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000), "not valid HTTP"),
         (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"), "ends early"),
         (reset, "broke off"),
     ],
@@ -88,11 +88,11 @@ def test_a_problem_has_its_exit_code(site: LoopbackServer, code: str, expected: 
 
 
 def test_a_redirect_takes_the_token_nowhere(site: LoopbackServer) -> None:
-    """It is not followed, on the same server or to another."""
+    """A redirect is not followed, on the same server or to another."""
     with loopback.serving() as other:
         for status in (301, 302, 307, 308):
             site.routes[SEARCH] = moved(other.url(SEARCH), status)
-            assert "not followed" in str(refusal(site))
+            assert "does not follow" in str(refusal(site))
         assert other.requests == []
     assert all(one.headers["authorization"] == f"Bearer {SECRET}" for one in site.requests)
 
@@ -113,7 +113,7 @@ def test_a_slow_server_is_left(site: LoopbackServer, kind: str) -> None:
     began_s = time.monotonic()
     # On a busy machine the time may be over before the request is sent.
     said = str(refusal(site, 0.3))
-    assert "no whole answer within" in said or "does not answer in time" in said
+    assert "no complete answer within" in said or "does not answer in time" in said
     assert time.monotonic() - began_s < 60
 
 

@@ -223,6 +223,6 @@ def test_nothing_is_written_through_a_link(content: ContentStore, tmp_path: Path
     outside = tmp_path / "outside"
     outside.mkdir()
     (content.paths.root / NAME).parent.symlink_to(outside)
-    with pytest.raises(StoreDamaged, match="a link lies on the way"):
+    with pytest.raises(StoreDamaged, match="a symbolic link is on the path"):
         content.write_if_new(NAME, DATA)
     assert list(outside.iterdir()) == []

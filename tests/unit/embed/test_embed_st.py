@@ -44,7 +44,7 @@ def test_a_folder_here_is_not_taken_for_a_name(
     """A clone cannot put a model of its own under the name of one that the user has set."""
     (tmp_path / "org/model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ModelMissing, match=r"say \./org/model") as raised:
+    with pytest.raises(ModelMissing, match=r"give \./org/model") as raised:
         SentenceTransformersEmbedder("org/model")
     assert raised.value.__cause__ is None
     assert asked("./org/model")[0] == "./org/model"

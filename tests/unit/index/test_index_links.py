@@ -23,6 +23,6 @@ def test_a_folder_that_is_a_link_is_not_written_to(tmp_path: Path, kind: str) ->
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.symlink_to(tmp_path / "outside")
     state = index.catch_up(store, wait_s=1.0)
-    assert "a link is no folder of a cache" in (state.problem or "")
+    assert "the folder of a cache is a link" in (state.problem or "")
     assert list((tmp_path / "outside").iterdir()) == []
     index.close()

@@ -214,7 +214,7 @@ def problems(findings: tuple[Finding, ...]) -> dict[str, str]:
 def test_an_overwritten_doc_is_brought_back(collided: SmallHome) -> None:
     """A check names it by its file, and a repair takes it in again, for its owner alone."""
     told = problems(collided.check().findings)
-    assert told["/notes/b.md"] == "another source's doc has its id, and stands in its place"
+    assert told["/notes/b.md"] == "another source's doc has its id and its place"
     assert collided.check(repair=True).sound
     collided.work()
     assert texts(collided) == {

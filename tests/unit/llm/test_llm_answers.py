@@ -202,9 +202,9 @@ def test_a_stream_that_breaks_off_before_a_piece_is_asked_again(server: LlmServe
         (b"<html>hello</html>", "not JSON"),
         (b"\xff\xfe", "not JSON"),
         (b'{"x": ' + b"[" * 100_000, "not JSON"),
-        (b"{}", "lacks what it should have: Object missing required field"),
-        (b"[]", "lacks what it should have: Expected `object`, got `array`"),
-        (b"null", "lacks what it should have"),
+        (b"{}", "is not of the expected form: Object missing required field"),
+        (b"[]", "is not of the expected form: Expected `object`, got `array`"),
+        (b"null", "is not of the expected form"),
     ],
 )
 def test_what_is_no_answer_of_the_api_is_named(server: LlmServer, body: bytes, said: str) -> None:
@@ -245,7 +245,7 @@ def test_a_packed_answer_is_not_unpacked(server: LlmServer) -> None:
     """Nothing packed was asked for, so no body grows here."""
     body = server.says("ok")
     server.script = [Answer(body.body, 200, {**body.headers, "Content-Encoding": "gzip"})]
-    with pytest.raises(BadAnswer, match="packed"):
+    with pytest.raises(BadAnswer, match="compressed"):
         server.provider().complete("S", "U")
 
 

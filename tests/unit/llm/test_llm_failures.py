@@ -126,7 +126,7 @@ def test_a_sleep_that_ends_too_late_leaves_no_try(openai: LlmServer) -> None:
         random=lambda: 0.0,
     )
     openai.script = [openai.fails(500, "x")]
-    with pytest.raises(ModelUnavailable, match="no whole answer within 360 s"):
+    with pytest.raises(ModelUnavailable, match="no complete answer within 360 s"):
         openai.provider(timing=late).complete("S", "U")
     assert len(openai.requests) == 1
 
@@ -164,7 +164,7 @@ def test_another_success_is_no_answer(openai: LlmServer) -> None:
 def test_an_error_that_cannot_be_read_is_not_quoted(openai: LlmServer, body: bytes) -> None:
     """Only the field that holds the message is quoted, never a page."""
     error = failure(openai, answered(body, 400))
-    assert str(error).endswith("the server will not answer (400)")
+    assert str(error).endswith("the server rejects the request (400)")
 
 
 def test_a_long_message_is_cut(openai: LlmServer) -> None:
@@ -205,7 +205,7 @@ def test_a_silent_server_is_given_up(openai: LlmServer) -> None:
     openai.script = [silent]
     began = time.monotonic()
     with pytest.raises(
-        ModelUnavailable, match=r"said nothing for 0\.3 s|no whole answer within 0\.9 s"
+        ModelUnavailable, match=r"sent nothing for 0\.3 s|no complete answer within 0\.9 s"
     ):
         openai.provider(timing=real_time(openai), timeout_s=0.3, tries=3).complete("S", "U")
     assert time.monotonic() - began < 60
@@ -221,7 +221,7 @@ def test_a_dripping_server_ends_at_the_deadline(openai: LlmServer, head: bytes) 
     """A byte now and then keeps no question alive, in the head or in the body."""
     openai.script = [dripping(head)]
     began = time.monotonic()
-    with pytest.raises(ModelUnavailable, match=r"no whole answer within 1\.6 s"):
+    with pytest.raises(ModelUnavailable, match=r"no complete answer within 1\.6 s"):
         openai.provider(timing=real_time(openai), timeout_s=0.8, tries=2).complete("S", "U")
     assert 0.5 < time.monotonic() - began < 60
     assert len(openai.requests) == 1
@@ -265,7 +265,7 @@ def test_nobody_listening_is_unavailable() -> None:
         )
         naps = Naps(clock := FakeClock())
         provider = make_provider(said, {}, Timing(clock=clock, sleep=naps))
-        with pytest.raises(ModelUnavailable, match="cannot be reached; look whether it runs"):
+        with pytest.raises(ModelUnavailable, match="cannot be reached; check that it runs"):
             provider.complete("S", "U")
     assert len(naps.slept_s) == 2
 

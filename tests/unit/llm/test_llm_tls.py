@@ -45,7 +45,7 @@ def test_a_certificate_nobody_vouches_for_is_refused(
 ) -> None:
     """Nothing is sent, nothing is tried again, and the environment cannot make it trusted."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "localhost.pem"))
-    with pytest.raises(ModelRejected, match="the server's certificate does not hold"):
+    with pytest.raises(ModelRejected, match="the server's certificate is not valid"):
         server.provider().complete("S", "U")
     assert server.requests == []
     assert server.naps.slept_s == []
@@ -58,6 +58,6 @@ def test_a_dripping_server_ends_at_the_deadline(server: LlmServer, head: bytes) 
     server.script = [dripping(head)]
     timing = Timing(sleep=lambda _: None, random=lambda: 0.0)
     began = time.monotonic()
-    with pytest.raises(ModelUnavailable, match=r"no whole answer within 1\.6 s"):
+    with pytest.raises(ModelUnavailable, match=r"no complete answer within 1\.6 s"):
         server.provider(timing=timing, timeout_s=0.8, tries=2).complete("S", "U")
     assert time.monotonic() - began < 60

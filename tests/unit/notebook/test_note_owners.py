@@ -71,7 +71,7 @@ def test_a_model_neither_sees_nor_moves_what_is_anothers(tmp_path: Path) -> None
     assert "somebody else's folder" in (mine.reason or "")
     move = {"from": "from-bob/work/theirs.md", "to": "work/theirs.md"}
     proposed |= {"target_path": "work/more.md", "refactors": [move]}
-    assert "somebody else's" in (home.place("# More\n", "work").reason or "")
+    assert "belongs to somebody else" in (home.place("# More\n", "work").reason or "")
     assert "from-bob/work/theirs.md" in home.committed()
     home.close()
 

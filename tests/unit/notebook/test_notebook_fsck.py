@@ -103,21 +103,25 @@ def lock_of_ours(root: Path) -> None:
 
 HASH = "0123456789" * 4
 DAMAGE: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    "no .git": (lambda root: git(root.parent, "init", "-q", "x") or _gone(root), ".git", "gone"),
-    "no HEAD": (lambda root: (root / ".git/HEAD").unlink(), ".git/HEAD", "it is gone"),
+    "no .git": (
+        lambda root: git(root.parent, "init", "-q", "x") or _gone(root),
+        ".git",
+        "it is missing",
+    ),
+    "no HEAD": (lambda root: (root / ".git/HEAD").unlink(), ".git/HEAD", "it is missing"),
     "empty HEAD": (lambda root: (root / ".git/HEAD").write_text(""), ".git/HEAD", "it is empty"),
     "odd HEAD": (
         lambda root: (root / ".git/HEAD").write_text("ref: refs/tags/x\n"),
         ".git/HEAD",
         "names no branch",
     ),
-    "no objects": (lambda root: _gone(root, "objects"), ".git/objects", "it is gone"),
-    "no refs": (lambda root: _gone(root, "refs"), ".git/refs", "it is gone"),
+    "no objects": (lambda root: _gone(root, "objects"), ".git/objects", "it is missing"),
+    "no refs": (lambda root: _gone(root, "refs"), ".git/refs", "it is missing"),
     "settings": (lambda root: (root / ".git/config").write_text("[co"), ".git", "read"),
     "no branch": (
         lambda root: (root / ".git/refs/heads/main").unlink(),
         ".git/refs/heads/main",
-        "checked out is gone",
+        "checked out is missing",
     ),
     "empty ref": (
         lambda root: (root / ".git/refs/heads/main").write_text(""),
@@ -197,7 +201,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str, str]] = {
         ".git/objects/pack",
         "an index without its pack",
     ),
-    "no index": (lambda root: (root / ".git/index").unlink(), ".git/index", "it is gone"),
+    "no index": (lambda root: (root / ".git/index").unlink(), ".git/index", "it is missing"),
     "empty index": (
         lambda root: (root / ".git/index").write_bytes(b""),
         ".git/index",
@@ -208,12 +212,12 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a lock of another git": (
         lambda root: stale_lock(root, "index.lock"),
         ".git/index.lock",
-        "left behind",
+        "stale lock",
     ),
     "a lock of a branch": (
         lambda root: stale_lock(root, "refs/heads/main.lock"),
         ".git/refs/heads/main.lock",
-        "left behind",
+        "stale lock",
     ),
     "alternates": (
         lambda root: (root / ".git/objects/info/alternates").write_text("/x\n"),
@@ -267,12 +271,12 @@ def test_damage_is_found(home: NoteHome, name: str) -> None:
 
 
 REMARKS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a lock of ours": (lock_of_ours, "one of us"),
+    "a lock of ours": (lock_of_ours, "a kb process"),
     "an intent": (
         lambda root: (root / ".git/kb/intent").write_text(
             f'{{"from": null, "to": "{id_of(root, "HEAD")}"}}'
         ),
-        "begun and not ended",
+        "begun but not finished",
     ),
     "edited": (lambda root: (root / "work/one.md").write_text("x\n"), "work/one.md is changed"),
     "extra": (lambda root: (root / "new.md").write_text("x\n"), "new.md is in the folder"),

@@ -63,7 +63,7 @@ def test_a_link_in_git_is_not_followed(home: NoteHome, outside: Path, name: str)
     is_file = name in ("HEAD", "config", "index", "packed-refs", "shallow", "refs/heads/main")
     swapped(home.root / ".git" / name, outside / "id" if is_file else outside)
     assert home.place("# Two\n").status == "queued"
-    with pytest.raises(NotebookUnfit, match=rf"in its \.git {name} is a link"):
+    with pytest.raises(NotebookUnfit, match=rf"{name} in its \.git is a link"):
         home.open()
     with pytest.raises(NotebookUnfit):
         log(home.root, 9)

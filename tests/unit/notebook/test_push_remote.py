@@ -44,22 +44,22 @@ def test_addresses_that_are_pushed_to(address: str, remote: Remote) -> None:
     [
         ("ext::sh -c touch%20/x", "helper programs"),
         ("fd::3", "helper programs"),
-        ("git://example.org/n", "none that is pushed to"),
-        ("ftp://example.org/n", "none that is pushed to"),
-        ("file://elsewhere/n", "none that is pushed to"),
+        ("git://example.org/n", "does not push to such an address"),
+        ("ftp://example.org/n", "does not push to such an address"),
+        ("file://elsewhere/n", "does not push to such an address"),
         ("http://example.org/n", "use https"),
         ("http://127.0.0.1.example.org/n", "use https"),
         ("https://ada:secret@example.org/n", "KB_NOTEBOOK_TOKEN"),
         ("https://example.org/n?token=secret", "a query"),
-        ("https://-x.example.org/n", "no name"),
-        ("https:///n", "no name"),
+        ("https://-x.example.org/n", "not a valid name"),
+        ("https:///n", "not a valid name"),
         ("https://example.org:x/n", "cannot be read"),
-        ("ssh://-oProxyCommand=x/n", "no name"),
-        ("-oProxyCommand=x:n", "no name"),
-        ("-x@box:n", "no name"),
-        ("ada@-box:n", "no name"),
-        ("ssh://-x@box/n", "no name"),
-        ("box:-x", "reads as an option"),
+        ("ssh://-oProxyCommand=x/n", "not a valid name"),
+        ("-oProxyCommand=x:n", "not a valid name"),
+        ("-x@box:n", "not a valid name"),
+        ("ada@-box:n", "not a valid name"),
+        ("ssh://-x@box/n", "not a valid name"),
+        ("box:-x", "begins like an option"),
         ("box:", "empty"),
         (" ", "empty"),
         ("/a\nb", "control characters"),
@@ -67,7 +67,7 @@ def test_addresses_that_are_pushed_to(address: str, remote: Remote) -> None:
     ],
 )
 def test_addresses_that_are_not(address: str, words: str) -> None:
-    """Nothing that starts a program, reads as an option, or would send a login in the clear."""
+    """Nothing that starts a program, begins like an option, or would send a login in the clear."""
     with pytest.raises(BadRemote, match=words):
         parsed(address)
 

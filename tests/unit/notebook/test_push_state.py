@@ -102,8 +102,8 @@ def test_a_remote_that_has_moved_on() -> None:
 
 def test_a_remote_that_will_not_have_it() -> None:
     """It is asked hourly and no sooner, whatever is committed: a login must not be locked out."""
-    known = tried(PushRejected(detail="it wants a login"))
-    assert (known.state, known.last_error) == ("refused", "it wants a login")
+    known = tried(PushRejected(detail="it needs a login"))
+    assert (known.state, known.last_error) == ("refused", "it needs a login")
     assert not is_due(known, target("b"), NOW + HOUR - 1)
     assert is_due(known, target(), NOW + HOUR)
 

@@ -99,8 +99,8 @@ def test_links_between_the_files_become_references(tmp_path: Path) -> None:
     found = next(found for found in built.manifest.docs if found.selector == "a")
     assert edges(found) == [("references", name) for name in ("b", "sub.c d", "sub.e")]
     assert built.warnings == (
-        "a.md: its link leads to lost.md, which is not there",
-        "a.md: its link leads to nobody, which is not there",
+        "a.md: it links to lost.md, which does not exist",
+        "a.md: it links to nobody, which does not exist",
     )
 
 

@@ -194,7 +194,7 @@ def test_variables(tmp_path: Path) -> None:
     assert list(said.variables) == ["pack.p.a", "pack.p.b_b"]
     assert said.variables["pack.p.b_b"] == "B-B (reference). Two lines. Read as b-b."
     assert len(said.variables["pack.p.a"]) < 400
-    assert said.warnings == ("b_b has no variable, as another doc's is pack.p.b_b, too",)
+    assert said.warnings == ("b_b has no variable, because another doc has pack.p.b_b, too",)
 
 
 def test_warnings_are_few() -> None:

@@ -87,13 +87,13 @@ def index_of(tmp_path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"zettel_id": "../a"}, "is no id"),
-        ({"zettel_id": "b"}, "is not where entries are"),
-        ({"path": "entries/../../a.md"}, "is not where entries are"),
+        ({"zettel_id": "../a"}, "is not a valid id"),
+        ({"zettel_id": "b"}, "is not in the folder of entries"),
+        ({"path": "entries/../../a.md"}, "is not in the folder of entries"),
         ({"version": "1"}, "has no semantic version"),
         ({"sha256": "x"}, "cannot be read"),
         ({"size": 1 << 40}, "cannot be read"),
-        ({"vectors": {"0" * 16: {"path": "x", "sha256": "0" * 64, "size": 1}}}, "is not named"),
+        ({"vectors": {"0" * 16: {"path": "x", "sha256": "0" * 64, "size": 1}}}, "does not name"),
     ],
 )
 def test_an_index_with_anything_odd_is_refused(
@@ -110,7 +110,7 @@ def test_an_entry_stands_in_an_index_once(tmp_path: Path) -> None:
     """Else nobody knows which one is meant."""
     index = index_of(tmp_path)
     index["entries"].append(index["entries"][0])
-    with pytest.raises(Unparsable, match="a stands in it twice"):
+    with pytest.raises(Unparsable, match="it has a twice"):
         parse_index(json.dumps(index).encode(), "team")
 
 

@@ -240,13 +240,13 @@ def test_a_slow_body_ends_at_the_deadline(server: LoopbackServer) -> None:
     error = failure(server, dripping(head), total_s=0.3)
     assert time.monotonic() - began < 60
     assert isinstance(error, Transient)
-    assert "not done within 0.3 s" in error.reason
+    assert "not finished within 0.3 s" in error.reason
 
 
 def test_a_slow_head_ends_at_the_deadline(server: LoopbackServer) -> None:
     """Nor do headers that never end."""
     error = failure(server, dripping(b"HTTP/1.1 200 OK\r\nX: "), total_s=0.3)
-    assert "not done within 0.3 s" in error.reason
+    assert "not finished within 0.3 s" in error.reason
 
 
 def test_a_silent_server_ends_at_the_deadline(server: LoopbackServer) -> None:
@@ -255,7 +255,7 @@ def test_a_silent_server_ends_at_the_deadline(server: LoopbackServer) -> None:
     def silent(handler: Handler) -> None:
         handler.server.stopping.wait(240)
 
-    assert "not done within 0.2 s" in failure(server, silent, total_s=0.2).reason
+    assert "not finished within 0.2 s" in failure(server, silent, total_s=0.2).reason
 
 
 def test_the_deadline_holds_over_all_redirects(server: LoopbackServer) -> None:
@@ -271,7 +271,7 @@ def test_the_deadline_holds_over_all_redirects(server: LoopbackServer) -> None:
 
     for number in range(20):
         server.routes[f"/{number}"] = hop(number)
-    with pytest.raises(Transient, match=r"not done within 0\.4 s"):
+    with pytest.raises(Transient, match=r"not finished within 0\.4 s"):
         fetcher(total_s=0.4, hops_max=20).get(server.url("/0"))
     assert len(server.requests) <= 4
 

@@ -40,9 +40,9 @@ def test_a_certificate_is_checked_against_the_name(trusted: Path) -> None:
     with serving(speaking(trusted)) as server:
         server.routes["/"] = Answer(b"a page")
         assert fetcher().get(server.url("/", NAMED)).data == b"a page"
-        with pytest.raises(Refused, match=r"certificate does not hold .*[Mm]ismatch"):
+        with pytest.raises(Refused, match=r"certificate is not valid .*[Mm]ismatch"):
             fetcher().get(server.url("/", "other.example"))
-        with pytest.raises(Refused, match="certificate does not hold"):
+        with pytest.raises(Refused, match="certificate is not valid"):
             fetcher().get(server.url("/"))
         assert server.paths() == ["/"]
 
@@ -54,7 +54,7 @@ def test_a_certificate_nobody_vouches_for_is_refused(
     path = certificate(tmp_path, NAMED)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     with serving(speaking(path)) as server:
-        with pytest.raises(Refused, match=r"certificate does not hold \(self"):
+        with pytest.raises(Refused, match=r"certificate is not valid \(self"):
             fetcher().get(server.url("/", NAMED))
         assert server.paths() == []
 
@@ -85,7 +85,7 @@ def test_a_server_that_does_not_encrypt_is_permanent() -> None:
     """An address with https where http is spoken does not get better by itself."""
     with serving() as server:
         url = server.url("/", NAMED).replace("http:", "https:")
-        with pytest.raises(Permanent, match="no encrypted connection"):
+        with pytest.raises(Permanent, match="could not agree on an encrypted connection"):
             fetcher().get(url)
 
 
@@ -95,7 +95,7 @@ def test_a_handshake_that_hangs_ends_at_the_deadline() -> None:
         server.socket.listen(1)
         url = server.url("/", NAMED).replace("http:", "https:")
         server.RequestHandlerClass = lambda *_args: server.stopping.wait(240)  # type: ignore[assignment]
-        with pytest.raises(Transient, match=r"not done within 0\.2 s"):
+        with pytest.raises(Transient, match=r"not finished within 0\.2 s"):
             fetcher(total_s=0.2).get(url)
 
 

@@ -28,12 +28,12 @@ def test_robots_txt_is_obeyed_where_links_are_followed(server: LoopbackServer) -
     """Rules for kb come before rules for all; the page itself is not asked for."""
     server.routes["/robots.txt"] = Answer(RULES)
     one = fetcher()
-    with pytest.raises(Refused, match="asks not to fetch"):
+    with pytest.raises(Refused, match="forbids programs to fetch"):
         one.get(server.url("/not-kb"), follow_robots=True)
     assert one.get(server.url("/private/x"), follow_robots=True).data == b"a page"
     assert server.paths() == ["/robots.txt", "/private/x"]
     other = fetcher(user_agent="other/1")
-    with pytest.raises(Refused, match="asks not to fetch"):
+    with pytest.raises(Refused, match="forbids programs to fetch"):
         other.get(server.url("/private/x"), follow_robots=True)
 
 
@@ -77,12 +77,12 @@ def test_no_robots_txt_means_no_wishes(status: int, server: LoopbackServer) -> N
     ],
 )
 def test_a_robots_txt_that_fails_is_a_no_for_now(answer: Answer, server: LoopbackServer) -> None:
-    """While the site's wishes cannot be had nothing is fetched; a minute later it is asked."""
+    """While the site's wishes cannot be read nothing is fetched; a minute later it is asked."""
     server.routes["/robots.txt"] = answer
     clock = FakeClock()
     one = fetcher(clock)
     for _ in range(2):
-        with pytest.raises(Transient, match=r"robots\.txt cannot be had"):
+        with pytest.raises(Transient, match=r"robots\.txt cannot be read"):
             one.get(server.url("/open"), follow_robots=True)
     assert server.paths() == ["/robots.txt"]
     server.routes["/robots.txt"] = Answer(RULES)
@@ -94,7 +94,7 @@ def test_a_redirect_asks_again(server: LoopbackServer) -> None:
     """Where a link is redirected, the wishes of the place it leads to count."""
     server.routes["/robots.txt"] = Answer(RULES)
     server.routes["/open"] = moved("/not-kb")
-    with pytest.raises(Refused, match="asks not to fetch"):
+    with pytest.raises(Refused, match="forbids programs to fetch"):
         fetcher().get(server.url("/open"), follow_robots=True)
     assert server.paths() == ["/robots.txt", "/open"]
 

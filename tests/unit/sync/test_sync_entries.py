@@ -162,8 +162,10 @@ def test_of_two_files_with_one_id_the_first_has_it(kept: SyncHome, knowledge: Pa
     (knowledge / "a.md").write_text(entry("x", "first"))
     (knowledge / "b.md").write_text(entry("x", "second"))
     line = kept.line()
-    wrong = f"line 2: x is the id of {knowledge / 'a.md'} already"
-    assert reasons(line.problems) == [("b.md", f"{wrong}; taken in as text until that is mended")]
+    wrong = f"line 2: {knowledge / 'a.md'} already has the id x"
+    assert reasons(line.problems) == [
+        ("b.md", f"{wrong}; kb reads it as plain text until that is fixed")
+    ]
     assert set(docs_of(kept)) == {"entry:x", f"file://{knowledge / 'b.md'}"}
     assert docs_of(kept)["entry:x"].source == str(knowledge / "a.md")
     (knowledge / "a.md").unlink()

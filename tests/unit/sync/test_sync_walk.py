@@ -164,4 +164,4 @@ def test_rules_are_read_from_no_link(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "note.md").write_text("note")
     (folder / ".kbignore").symlink_to(tmp_path / "secret")
-    assert passed(folder)["."].reason == "left out, for its .kbignore is not a regular file"
+    assert passed(folder)["."].reason == "left out, because its .kbignore is not a regular file"

@@ -170,10 +170,10 @@ def test_wishes_are_added_to_what_is_learned(tmp_path: Path) -> None:
     ("wish", "said"),
     [
         ("nope/*", "there is no topic 'nope'; there are: project (General Project Knowledge)"),
-        ("project", "is not TOPIC/GLOB"),
-        ("project/", "is not TOPIC/GLOB"),
-        ("/x", "is not TOPIC/GLOB"),
-        ("", "is not TOPIC/GLOB"),
+        ("project", "is not of the form TOPIC/GLOB"),
+        ("project/", "is not of the form TOPIC/GLOB"),
+        ("/x", "is not of the form TOPIC/GLOB"),
+        ("", "is not of the form TOPIC/GLOB"),
     ],
 )
 def test_a_wish_that_is_none(tmp_path: Path, wish: str, said: str) -> None:

@@ -31,7 +31,7 @@ def test_one_that_others_can_read_is_none(tmp_path: Path) -> None:
     own.read_or_create()
     (tmp_path / "token").chmod(0o644)
     assert own.read() is None
-    with pytest.raises(ReadOnlyHome, match="remove it"):
+    with pytest.raises(ReadOnlyHome, match="remove that file"):
         own.read_or_create()
 
 

@@ -136,7 +136,7 @@ def test_a_home_that_others_write_to_is_refused(home: Path, known: TrustList, na
     (home / name).chmod(0o777 if (home / name).is_dir() else 0o666)
     verdict = decide_trust(home, known, home)
     assert (verdict.folder, verdict.store) == (False, False)
-    assert "others may write" in verdict.why
+    assert "other users may write" in verdict.why
     known.put_folder(home, [])
     assert counts(home, known)
     os.rename(home, home.with_name("before"))
@@ -214,7 +214,7 @@ def test_a_list_that_cannot_be_read_is_empty(home: Path, tmp_path: Path) -> None
     known = TrustList(tmp_path / "file/list")
     assert not counts(home, known)
     assert known.listed() == ()
-    with pytest.raises(ReadOnlyHome, match="which homes are yours"):
+    with pytest.raises(ReadOnlyHome, match="kb lists your homes there"):
         known.put_store(home, "trusted")
 
 

@@ -72,7 +72,7 @@ def test_it_goes_on_when_there_is_space_again(
     said = [record.getMessage() for record in caplog.records]
     (begins, ends) = said
     assert type(trouble).__name__ in begins
-    assert ends == "the workers go on"
+    assert ends == "the workers work again"
     assert failing.home.check().sound
     failing.home.close()
 
