@@ -68,6 +68,7 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
         print_json(report)
     else:
         _tell(report, dry_run=request.dry_run, verbose=bool(ctx.obj["verbose"]))
+        _tell_next(report, sources)
     if report.failed:
         raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
 
@@ -194,3 +195,11 @@ def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:
         warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
     if len(quiet) > _SHOWN_MAX and not verbose:
         warn(f"... and {len(quiet) - _SHOWN_MAX:,} more skipped; --json lists all")
+
+
+def _tell_next(report: "AddResult", sources: tuple[str, ...]) -> None:
+    """What to do where nothing at all was taken in, and nothing was wrong."""
+    if not report.scanned:
+        warn(f"there is no file in {' or in '.join(sources)}; kb add FOLDER takes in another one")
+    elif report.skipped == report.scanned:
+        warn("nothing here is of a kind that kb takes from folders; --ext LIST takes others")

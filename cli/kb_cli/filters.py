@@ -5,11 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from kb.operations.search import Filters
+from kb.operations.search import NOTHING_HERE, Filters
 from kb_cli.options import request_options
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _NAMES: Final = Filters.__struct_fields__
+NO_DOCS: Final = f"{NOTHING_HERE}; add some with: kb add FOLDER"
+"""For an answer from a home without docs."""
 METAVARS: Final = {"doc_ids": "ID", "sources": "PLACE"}
 
 

@@ -7,18 +7,20 @@ import click
 from kb.operations.docs import DOCS, DocRow, DocsRequest
 from kb.operations.search import Filters
 from kb_cli.answering import answer
-from kb_cli.filters import which_docs, with_places
+from kb_cli.filters import NO_DOCS, which_docs, with_places
 from kb_cli.options import request_of, request_options
 from kb_cli.output import clean, many, print_json, warn
 
 
 @click.command(name="ls")
+@click.argument("places", metavar="[PLACE]...", nargs=-1, type=click.Path())
 @which_docs
 @request_options(DocsRequest, "status", "limit")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
-    """List docs, the newest change first."""
+def command(ctx: click.Context, /, places: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """List docs, the newest change first; those at or below a file, folder or address."""
+    options["sources"] = (*options["sources"], *places)
     request = request_of(DocsRequest, **with_places(options))
     page, has_several = answer(ctx, DOCS, request)
     for warning in page.warnings:
@@ -32,7 +34,7 @@ def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
         warn(f"{many(page.total - len(page.docs), 'more doc')}; --limit 0 lists all")
     if not page.docs:
         is_narrow = request.filters != Filters() or request.status != "active"
-        warn("no docs match" if is_narrow else "no docs yet; see kb add")
+        warn("no docs match" if is_narrow else NO_DOCS)
 
 
 def _print_row(row: DocRow, *, with_space: bool) -> None:

@@ -63,9 +63,7 @@ def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> SourcePlace:
         title=doc.title,
         mime=doc.mime,
         url=doc.source if is_page else None,
-        file=None
-        if is_page
-        else _file(doc, request.id if chunk else doc.doc_id, freshness),
+        file=None if is_page else _file(doc, request.id if chunk else doc.doc_id, freshness),
         line=None if is_page or chunk is None else source_line(doc, chunk),
         freshness=freshness,
         warnings=result.warnings,
