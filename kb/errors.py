@@ -5,7 +5,7 @@ KbError                     1
 │   ├── ConfigError         2   a setting is unknown, ill-typed or out of range
 │   └── AmbiguousId         2   a short id names several things
 ├── ItemsFailed             3   finished, but some items failed
-├── NotFound                4   no such doc, passage or path
+├── NotFound                4   no such doc, chunk or path
 │   ├── NothingToLearn      4   no such topic, or nothing of it matches
 │   ├── NoNote              4   the notebook has no such file
 │   ├── NoJob               4   no job has this id

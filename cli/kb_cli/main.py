@@ -147,8 +147,8 @@ def _unknown(name: str) -> str:
     return f"no command {name!r}" + (f"; did you mean {meant}?" if meant else "")
 
 
-def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
         from kb import __version__
 
         click.echo(f"kb {__version__}")

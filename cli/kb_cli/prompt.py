@@ -21,9 +21,9 @@ from kb_cli.words import text
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def command(ctx: click.Context, wanted: tuple[str, ...], as_json: bool) -> None:
+def command(ctx: click.Context, patterns: tuple[str, ...], as_json: bool) -> None:
     """Print the section of a system prompt that tells of topics; nothing where there is none."""
-    section = prompt_section(*texts_of(ctx), wanted)
+    section = prompt_section(*texts_of(ctx), patterns)
     if as_json:
         print_json(section)
     else:

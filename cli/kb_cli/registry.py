@@ -12,7 +12,7 @@ from kb_cli.output import clean, many, print_json, warn
 from kb_cli.words import text
 
 if TYPE_CHECKING:
-    from kb.operations.registries import Problem, PublishResult
+    from kb.operations.registries import PublishProblems, PublishResult
 
 
 @click.group(name="registry")
@@ -61,7 +61,7 @@ def _line(result: "PublishResult") -> str:
     return f"{result.to}: {', '.join(parts)}; {many(result.embedded, 'passage')} embedded{signed}"
 
 
-def _tell(problems: "tuple[Problem, ...]") -> None:
+def _tell(problems: "PublishProblems") -> None:
     for problem in problems:
         place = f"{problem.file}:{problem.line}" if problem.line else problem.file
         warn(f"{place}: {problem.detail}")

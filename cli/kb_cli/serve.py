@@ -65,7 +65,7 @@ def command(
     )
     _tell_faults(form)
     own = None if no_token else local_token()
-    ended = serve(spaces, serve_settings, stream=sys.stderr, form=form, told=_say, own=own)
+    ended = serve(spaces, serve_settings, stream=sys.stderr, form=form, on_ready=_say, own=own)
     if not ended.is_heard:
         os._exit(130 if ended.by == signal.SIGINT else 0)
     if not ended.is_quiet:

@@ -67,5 +67,5 @@ def error_of(status: int, data: bytes, url: str) -> KbError:
     except (ValueError, RecursionError):
         detail = f"it answered {status}, and not as kb does; is it a kb server?"
         return ServerError(detail, place=url)
-    said = _SAID.get(problem.code, problem.detail[:_DETAIL_CHARS_MAX])
-    return _KINDS.get(problem.code, ServerError)(said, place=url)
+    advice = _SAID.get(problem.code, problem.detail[:_DETAIL_CHARS_MAX])
+    return _KINDS.get(problem.code, ServerError)(advice, place=url)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from kb.home.services.packs import HomePacks
     from kb.home.services.registries import HomeRegistries
     from kb.intake.canonicalize import Parser
+    from kb.intake.chunks import PrecomputedChunks
     from kb.intake.embed.protocol import Embedder
     from kb.intake.ingest.ingest import Ingestor
-    from kb.intake.passages import PrecomputedChunks
     from kb.intake.sync.add import Adder, AddOptions
     from kb.intake.sync.fetch import Fetcher
     from kb.intake.sync.items import CollectionMember
@@ -247,7 +247,7 @@ class App:
         revive: bool = False,
         visibility: "Visibility | None" = None,
     ) -> "Syncer":
-        """Brings sources level, for one call; of those in `ready` the passages are there already.
+        """Brings sources level, for one call; of those in `ready` the chunks are there already.
 
         With `revive` what a person removed comes back; `visibility` is that of a pack's docs, where
         it is asked for anew.
@@ -257,7 +257,7 @@ class App:
         from kb.intake.sync.add import AddOptions
         from kb.intake.sync.sync_all import Syncer
 
-        asked = AddOptions(
+        add_options = AddOptions(
             recursive=True,
             dry_run=options.dry_run,
             file_bytes_max=self.settings.ingest.file_bytes_max,
@@ -277,7 +277,7 @@ class App:
             topics_root(self.paths.root),
             self.paths,
             lambda options_of_doc: self.adder(parser, options_of_doc),
-            asked,
+            add_options,
             ready or {},
         )
         return Syncer(self.store, sources, options)

@@ -1,4 +1,4 @@
-"""How much is there? Docs, passages, jobs and bytes of one open home, counted."""
+"""How much is there? Docs, chunks, jobs and bytes of one open home, counted."""
 
 import stat
 from collections import Counter

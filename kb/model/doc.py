@@ -120,7 +120,7 @@ class Doc(Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """The title as its passages are hashed, embedded and indexed under it."""
+        """The title under which its chunks are hashed, embedded and indexed."""
         return f"[{self.entry.zettel_id}] {self.title}" if self.entry else self.title
 
     @property

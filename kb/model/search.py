@@ -134,7 +134,7 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Annotated[int, Meta(ge=1, le=1 << 62)] | None,
         Meta(description="About how many tokens the answer may have; it says what was cut."),
     ] = None
-    """Passages and their neighbours fill it. Without it each hit stands alone."""
+    """Chunks and their neighbours fill it. Without it each hit stands alone."""
     explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
 
 
@@ -204,7 +204,7 @@ class EntityAlignment(Struct, frozen=True, kw_only=True):
     entity: str
     kind: str
     known: bool
-    """Some passage that the caller may see mentions it."""
+    """A chunk that the caller may see mentions it."""
     in_hits: int
 
 
@@ -213,7 +213,7 @@ class KnownEntity(Struct, frozen=True, kw_only=True):
 
     kind: EntityKind
     surface: str
-    """As the first of these passages writes it."""
+    """As the first of these chunks writes it."""
     passages: int
     docs: int
 

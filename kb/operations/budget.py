@@ -1,6 +1,6 @@
 """A budget of tokens: how long a text is, and what of it fits.
 
-Passages are counted as they were when they were cut, in the tokens of the embedding model. What
+Chunks are counted as they were when they were cut, in the tokens of the embedding model. What
 has no such count is estimated: a token for every four bytes of UTF-8.
 """
 
@@ -17,7 +17,7 @@ from kb.store import chunks
 from kb.store.kv import ReadTxn
 
 Counted = Literal["passages", "bytes"]
-"""By the counts that passages have, or by four bytes to a token."""
+"""By the counts that chunks have, or by four bytes to a token."""
 
 
 def estimate(text: str) -> int:
@@ -89,7 +89,7 @@ def rows_fitting(rows: Sequence[Struct], max_tokens: int | None) -> int:
 
 
 def tokens_of(txn: ReadTxn, hit: Hit) -> int:
-    """How many tokens a hit's text has, by the count of its passage; neighbours are estimated."""
+    """How many tokens a hit's text has, by the count of its chunk; neighbours are estimated."""
     chunk = chunks.by_id(txn, hit.chunk_id)
     if chunk is None or not chunk.text:
         return estimate(hit.text)

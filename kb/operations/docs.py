@@ -106,7 +106,7 @@ def _row(txn: ReadTxn, doc: Doc, space: SpaceName | None) -> DocRow:
         visibility=doc.visibility,
         status=doc.status,
         ledger=entry.state if entry else "done",
-        # The passages of its source are those of a newer version.
+        # The chunks of its source are those of a newer version.
         passages=0 if is_older else len(chunks.numbers_of(txn, doc.source_no)),
         space=space,
     )

@@ -1,4 +1,4 @@
-"""The models that embed the passages of an open home: which are in use, and changing them."""
+"""The models that embed the chunks of an open home: which are in use, and changing them."""
 
 from functools import partial
 from pathlib import Path
@@ -56,9 +56,9 @@ def list_embedders(app: "App") -> Embedders:
 
 
 def change_embedder(app: "App", request: ChangeEmbedderRequest) -> None:
-    """Have every passage embedded by another model; that work is still to be done by workers.
+    """Have every chunk embedded by another model; that work is still to be done by workers.
 
-    Searches go on with the model in use until the last passage is embedded. Raises ModelMissing
+    Searches go on with the model in use until the last chunk is embedded. Raises ModelMissing
     where the request names no model that is there.
     """
     app.models.change_to(_choice(request) if request.model else None)

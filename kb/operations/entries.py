@@ -45,12 +45,12 @@ def listed_entries(home: OpenHome, *, entry_type: str | None, dangling: bool) ->
     """The entries of a type, or all; with `dangling` those with references that lead nowhere."""
     with home.store.read() as txn:
         rows = [_listed(txn, doc) for doc in _active(txn, "kind", "entry")]
-    kept = [
+    selected = [
         row
         for row in rows
         if (entry_type is None or row.entry_type == entry_type) and (row.dangling or not dangling)
     ]
-    return Entries(entries=tuple(sorted(kept, key=lambda row: row.zettel_id)))
+    return Entries(entries=tuple(sorted(selected, key=lambda row: row.zettel_id)))
 
 
 def doc_named(txn: ReadTxn, ident: str) -> Doc:

@@ -1,4 +1,4 @@
-"""Read the text of a doc or a passage, with exact offsets."""
+"""Read the text of a doc or a chunk, with exact offsets."""
 
 import re
 from bisect import bisect_right
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NEIGHBOURS_DEFAULT: Final = 1
 _CHARS_MAX: Final = 1 << 40
 # What has another form is an entry's id, and so a doc's.
-_PASSAGE: Final = re.compile(r"c[0-9a-f]*")
+_CHUNK_ID: Final = re.compile(r"c[0-9a-f]*")
 
 Neighbours = Annotated[
     int,
@@ -65,7 +65,7 @@ class FetchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         """Raise ValueError where fields do not go together."""
         has_range = self.start is not None or self.end is not None
-        if _PASSAGE.fullmatch(self.id):
+        if _CHUNK_ID.fullmatch(self.id):
             if has_range or self.page is not None:
                 name = "page" if self.page is not None else _first_said(self.start)
                 raise ValueError(f"field `{name}` goes with a doc's id, not with a passage's")
@@ -96,7 +96,7 @@ class FetchedText(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...]
     date: str | None
     heading: tuple[str, ...]
-    """Of the passage asked for, or of the one that the text starts in."""
+    """Of the chunk that was asked for, or of the one in which the text starts."""
     page: int | None
     freshness: Freshness
     chars: int
@@ -128,7 +128,7 @@ class _Text(Struct, frozen=True, kw_only=True):
 def run(spaces: "Spaces", request: FetchRequest, scope: Scope) -> FetchedText:
     """The text that an id names for a scope, as much of it as fits `max_tokens`.
 
-    A passage and its neighbours are counted by the tokens that passages have, and the nearest
+    A chunk and its neighbours are counted by the tokens that chunks have, and the nearest
     neighbours come first. A doc's text is estimated by its bytes. An older version's id brings
     the newest one, with a warning; an entry's whole id brings the entry. Of an id that several
     spaces have, the first one's text is given.
@@ -154,7 +154,7 @@ def _text_of(home: OpenHome, request: FetchRequest, scope: Scope) -> FetchedText
         opened = open_text(txn, request.id, scope)
         doc, chunk = opened.doc, opened.chunk
         if chunk is not None:
-            shown = _of_passage(home, txn, doc, chunk, request)
+            shown = _of_chunk(home, txn, doc, chunk, request)
         else:
             shown = _of_doc(home, txn, opened, request)
         freshness = freshness_of(txn, doc)
@@ -192,9 +192,7 @@ def _said(shown: _Text, max_tokens: int | None) -> str | None:
     return f"characters {parts} of the doc left out: over {max_tokens} tokens; `rest` brings them"
 
 
-def _of_passage(
-    home: OpenHome, txn: ReadTxn, doc: Doc, chunk: Chunk, request: FetchRequest
-) -> _Text:
+def _of_chunk(home: OpenHome, txn: ReadTxn, doc: Doc, chunk: Chunk, request: FetchRequest) -> _Text:
     is_current = chunk.doc_id == doc.doc_id
     count = _NEIGHBOURS_DEFAULT if request.neighbours is None else request.neighbours
     row, place = around(txn, chunk, count if is_current else 0)
@@ -223,7 +221,7 @@ def _stale(chunk: Chunk, text: str) -> tuple[str, ...]:
 
 
 def around(txn: ReadTxn, chunk: Chunk, count: int) -> tuple[list[Chunk], int]:
-    """A passage among up to `count` neighbours on either side, and its place among them."""
+    """A chunk among up to `count` neighbours on either side, and its place among them."""
     before: list[Chunk] = []
     after: list[Chunk] = []
     for row, step in ((before, -1), (after, 1)):
@@ -236,7 +234,7 @@ def around(txn: ReadTxn, chunk: Chunk, count: int) -> tuple[list[Chunk], int]:
 
 
 def nearest(row: list[Chunk], place: int, max_tokens: int | None) -> tuple[int, int, int]:
-    """First and last of the passages that fit, the nearest ones, and their tokens together.
+    """First and last of the chunks that fit, the nearest ones, and their tokens together.
 
     Of two that are as near the later comes first. A side ends with what does not fit.
     """
@@ -306,7 +304,7 @@ def _page_range(markdown: str, doc: Doc, page: int) -> tuple[int, int]:
 
 
 def _heading_at(txn: ReadTxn, doc: Doc, start: int) -> tuple[str, ...]:
-    """The heading path of the passage that a character stands in; empty before the doc is cut."""
+    """The heading path of the chunk that a character stands in; empty before the doc is cut."""
     numbers = chunks.numbers_of(txn, doc.source_no)
 
     def start_of(place: int) -> int:
@@ -336,7 +334,7 @@ def _doc_only(spaces: "Spaces", request: FetchRequest, scope: Scope) -> TextInSp
     return text
 
 
-def _passage_only(spaces: "Spaces", request: FetchRequest, scope: Scope) -> TextInSpace:
+def _chunk_only(spaces: "Spaces", request: FetchRequest, scope: Scope) -> TextInSpace:
     text = _run_address(spaces, request, scope)
     if text.chunk_id is None:
         raise NotFound(id=request.id)
@@ -379,7 +377,7 @@ FETCH: Final = Operation(
             summary="Read a passage and its neighbours.",
             request=FetchRequest,
             result=TextInSpace,
-            run=_passage_only,
+            run=_chunk_only,
             bounds=_BOUNDS,
         ),
     ),

@@ -81,8 +81,8 @@ def doc_of_any_state(ident: str, scope: Scope) -> Finds:  # noqa: ARG001  for an
     return finds
 
 
-def doc_or_passage(ident: str, scope: Scope) -> Finds:
-    """Finds the doc or the passage that an id names for a scope."""
+def doc_or_chunk(ident: str, scope: Scope) -> Finds:
+    """Finds the doc or the chunk that an id names for a scope."""
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
@@ -92,7 +92,7 @@ def doc_or_passage(ident: str, scope: Scope) -> Finds:
 
 
 def text_named(ident: str, scope: Scope) -> Finds:
-    """Finds the doc, passage or entry that an id names for a scope."""
+    """Finds the doc, chunk or entry that an id names for a scope."""
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:

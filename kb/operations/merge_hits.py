@@ -1,7 +1,7 @@
 """One answer of several: what each home found, merged by rank, in which nothing stands twice.
 
 The lists are in the order of precedence: of what two have, that of the earlier one is answered.
-Scores of two stores do not compare, for each knows its own words and passages alone.
+Scores of two stores do not compare, for each knows its own words and chunks alone.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ class _Row(Struct, kw_only=True):
 def merged_hits(lists: Sequence[SpaceHits], k: int) -> tuple[Hit, ...]:
     """The best k by their rank in their own list, at equal rank those of the earlier list first.
 
-    A passage that two lists hold, by its id or its text, is answered once, at the better of its
+    A chunk that two lists hold, by its id or its text, is answered once, at the better of its
     ranks. Scores are reciprocal ranks: 1, 1/2, 1/3. Where a list holds weak hits alone, they have
     less, and come after those of a list that holds better ones.
     """
@@ -74,7 +74,7 @@ def merged_hits(lists: Sequence[SpaceHits], k: int) -> tuple[Hit, ...]:
                     same.hit = msgspec.structs.replace(same.hit, weak=False)
             elif hit.doc_id not in ranked.held:
                 fresh.append(_Row(score=score, place=place, name=ranked.name, hit=hit))
-        # Only now: equal passages within one store are for that store to judge.
+        # Only now: equal chunks within one store are for that store to judge.
         for row in fresh:
             seen.setdefault(row.hit.chunk_id, row)
             seen.setdefault(row.hit.text, row)
@@ -166,7 +166,7 @@ def merged(each: HomeResults, failed: Sequence[FailedSpace], limits: Limits) -> 
     ]
     best = tuple(hit for hit in merged_hits(lists, limits.k) if hit.score >= limits.min_score)
     hits, cut = _fitting(each, best, limits.max_tokens)
-    cuts = merged_warnings([(one.name, filter(None, [each.truncated])) for one, each in each])
+    cuts = merged_warnings([(home.name, filter(None, [answer.truncated])) for home, answer in each])
     warnings = merged_warnings([(home.name, answer.warnings) for home, answer in each])
     return SearchResult(
         query=first.query,
@@ -185,7 +185,7 @@ def _held(each: HomeResults, place: int, limits: Limits) -> frozenset[str]:
     space, result = each[place]
     held: set[str] = set()
     for earlier, _ in each[:place]:
-        # Where it cannot be told, the passage is shown.
+        # Where it cannot be told, the chunk is shown.
         with (
             contextlib.suppress(*FAILURES),
             space.store.read() as mine,

@@ -43,7 +43,7 @@ def with_neighbors(
 ) -> SearchResult:
     """The result, and after its hits the docs that their packs link them to, outbound.
 
-    At most five for each hit, none twice and none that is a hit itself, each by its first passage
+    At most five for each hit, none twice and none that is a hit itself, each by its first chunk
     and scored below every hit, in the order of the hits and then of the links. What the scope may
     not see has no part in it. A neighbour passes the filters but for doc ids, as it matches nothing
     itself. `home_of` names the home that a hit is from.

@@ -1,4 +1,4 @@
-"""Docs of an open home, written with their passages and vectors into one archive."""
+"""Docs of an open home, written with their chunks and vectors into one archive."""
 
 import os
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ class ExportPackRequest(Struct, frozen=True, kw_only=True):
 
     tag: str | None = None
     query: str | None = None
-    """The docs of the first QUERY_HITS passages found."""
+    """The docs of the first QUERY_HITS chunks found."""
     doc_ids: tuple[str, ...] = ()
     pack: str | None = None
     """The docs of a registered pack, with their links."""

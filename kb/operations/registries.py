@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     PublishResult = Published
     """What became of a registry."""
-    Problem = PublishProblem
-    """What keeps a file from being published."""
+    PublishProblems = tuple[PublishProblem, ...]
+    """What keeps files from being published."""
 
 
 class RegistryList(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ def publish(
     request: PublishRequest,
     *,
     key: "SigningKey | None" = None,
-    on_refusal: "Callable[[tuple[Problem, ...]], None]" = lambda _: None,
+    on_refusal: "Callable[[PublishProblems], None]" = lambda _: None,
 ) -> "PublishResult":
     """Write the entries below a folder as a registry, signed by the key if there is one.
 

@@ -1,4 +1,4 @@
-"""Find passages by words and by meaning, in every space that is read."""
+"""Find chunks by words and by meaning, in every space that is read."""
 
 import functools
 from collections.abc import Sequence
@@ -64,12 +64,12 @@ class MarkedResult(SearchResult, frozen=True, kw_only=True):
 
 
 def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
-    """The best passages of all spaces for a scope, with their neighbours as far as a budget lets.
+    """The best chunks of all spaces for a scope, with their neighbours as far as a budget lets.
 
     Of one space that has docs the answer is its own. Several with one embedding model are ranked
     together, as one space with all of their docs; others are merged by rank, and then `score` is
     the reciprocal of the rank that a hit had in its space. Docs and packs that are named are sought
-    where they are. Tokens are counted as passages have them. With `marks` a
+    where they are. Tokens are counted as chunks have them. With `marks` a
     MarkedResult. Raises NotFound and AmbiguousId for a doc id, UnknownPack and SharedSelector for a
     pack, and a space's own error where none can answer.
     """

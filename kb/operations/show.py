@@ -1,4 +1,4 @@
-"""Show a doc with its passages, or a passage in its place, as `kb show` does."""
+"""Show a doc with its chunks, or a chunk in its place, as `kb show` does."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -155,7 +155,7 @@ def _for(doc: Doc, scope: Scope) -> Doc:
 
 
 def _is_older(doc: Doc) -> bool:
-    """Whether the passages of its source are those of a newer version."""
+    """Whether the chunks of its source are those of a newer version."""
     return doc.status == "superseded"
 
 

@@ -1,4 +1,4 @@
-"""Find passages of other docs that are like a doc or a passage."""
+"""Find chunks of other docs that are like a doc or a chunk."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -25,18 +25,18 @@ class SimilarRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult:
-    """Passages of all spaces that are nearest in meaning to what an id names, best first.
+    """Chunks of all spaces that are nearest in meaning to what an id names, best first.
 
-    It is of whichever space has it. Spaces whose passages another model embedded say so and bring
-    none. Tokens are counted as passages have them. Raises NotFound and AmbiguousId, and a space's
+    It is of whichever space has it. Spaces whose chunks another model embedded say so and bring
+    none. Tokens are counted as chunks have them. Raises NotFound and AmbiguousId, and a space's
     own error where none can answer.
     """
     from kb.home.spaces.each import ask_each
-    from kb.operations.locate import doc_or_passage, home_with, locate
+    from kb.operations.locate import doc_or_chunk, home_with, locate
     from kb.operations.merge_hits import Limits, merged
 
     failed = list(spaces.failed)
-    located = locate(spaces.homes, request.id, doc_or_passage(request.id, scope), failed)
+    located = locate(spaces.homes, request.id, doc_or_chunk(request.id, scope), failed)
     origin = home_with(spaces.homes, located)
     seed = origin.searcher().seed(located[origin.name], scope)
     elsewhere = msgspec.structs.replace(seed, warnings=())

@@ -1,4 +1,4 @@
-"""Say where the source of a doc or a passage lies, for whoever opens it."""
+"""Say where the source of a doc or a chunk lies, for whoever opens it."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ class NoSource(NotFound):
 
 
 class SourcePlace(Struct, frozen=True, kw_only=True):
-    """Where the source of a doc or a passage lies."""
+    """Where the source of a doc or a chunk lies."""
 
     space: SpaceName | None
     doc_id: str
@@ -36,7 +36,7 @@ class SourcePlace(Struct, frozen=True, kw_only=True):
     file: str | None = None
     """The absolute path of a file that is there; without `url` there is one."""
     line: int | None = None
-    """1-based line of a passage in the file as kb last read it; None for a whole doc."""
+    """1-based line of a chunk in the file as kb last read it; None for a whole doc."""
     freshness: Freshness
     warnings: tuple[str, ...] = ()
 

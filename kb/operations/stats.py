@@ -1,4 +1,4 @@
-"""How much there is in an open home: docs, passages, jobs and bytes, counted."""
+"""How much there is in an open home: docs, chunks, jobs and bytes, counted."""
 
 import contextlib
 from typing import TYPE_CHECKING

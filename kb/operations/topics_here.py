@@ -58,12 +58,12 @@ def learn(
             raise KbError(learned.message)
 
 
-def prompt_section(home: Path, settings: Settings, wanted: tuple[str, ...]) -> Knowledge:
+def prompt_section(home: Path, settings: Settings, patterns: tuple[str, ...]) -> Knowledge:
     """The section of a system prompt that tells of topics, with these subjects learned, too.
 
     Raises as `list_topics`, and UsageError for a subject that means nothing.
     """
-    return knowledge_section(with_learned(topics_of(home, settings, OPERATOR), wanted))
+    return knowledge_section(with_learned(topics_of(home, settings, OPERATOR), patterns))
 
 
 def _limits(max_tokens: int) -> LearnLimits:

@@ -107,14 +107,14 @@ class OtherSourcesFilter(CandidateFilter):
         return admitted
 
 
-def gather(fetch: FetchHits, post_filter: ChunkFilter | None, wanted: int) -> IndexHits:
+def gather(fetch: FetchHits, post_filter: ChunkFilter | None, count: int) -> IndexHits:
     """Fetch more hits of a leg until `wanted` are admitted or it has no more; keeps their order.
 
     Without a filter the first `wanted` hits are taken as they are: the leg has filtered them.
     """
     if post_filter is None:
-        return fetch(wanted)
-    limit = wanted
+        return fetch(count)
+    limit = count
     while True:
         hits = fetch(limit)
         admitted = [
@@ -122,8 +122,8 @@ def gather(fetch: FetchHits, post_filter: ChunkFilter | None, wanted: int) -> In
             for no, score in zip(hits.nos, hits.scores, strict=True)
             if post_filter.admit(no) is not None
         ]
-        if len(admitted) >= wanted or len(hits.nos) < limit:
-            first = admitted[:wanted]
+        if len(admitted) >= count or len(hits.nos) < limit:
+            first = admitted[:count]
             return IndexHits(nos=[no for no, _ in first], scores=[score for _, score in first])
         limit *= _WIDEN_FACTOR
 

@@ -159,15 +159,15 @@ class _FederatedVectors:
         """As `DenseIndex.vectors`; `nos` ascend."""
         import numpy as np
 
-        found = [
+        parts = [
             part.query.dense.index.vectors(
                 [no & LOCAL_MASK for no in nos if home_position(no) == part.position]
             )
             for part in self._parts
             if part.query.dense is not None
         ]
-        return np.concatenate([rows for rows, _ in found]), np.concatenate(
-            [has for _, has in found]
+        return np.concatenate([rows for rows, _ in parts]), np.concatenate(
+            [has for _, has in parts]
         )
 
 
@@ -201,7 +201,7 @@ class _Ranking:
         self._admission = admission
         self._first_home = first_home
         self._behind = behind
-        self._wanted = max(part.query.candidates_wanted for part in parts)
+        self._candidates = max(part.query.candidates_wanted for part in parts)
         self._frequencies = [part.legs.frequencies(part.query) for part in parts]
         self._boosted = [
             EntityMatches(
@@ -250,10 +250,10 @@ class _Ranking:
         lexical = dense = vectors = None
         if legs.lexical is not None:
             rows = [(score, no) for score, no in legs.lexical if no not in without]
-            lexical = rank_rows(rows, self._wanted)
+            lexical = rank_rows(rows, self._candidates)
         if legs.dense is not None:
             best = sorted((-score, no) for score, no in legs.dense if no not in without)
-            del best[self._wanted :]
+            del best[self._candidates :]
             dense = IndexHits(nos=[no for _, no in best], scores=[-score for score, _ in best])
         ceiling = 0.0
         if dense is not None:

@@ -46,7 +46,7 @@ class Bodies:
 
     def __init__(self, settings: ServeSettings, folder: Path) -> None:
         """`folder` is where files lie while they are worked on; they have no name there."""
-        self._said = settings
+        self._settings = settings
         self._folder = folder
         self._files: set[_Coming] = set()
 
@@ -75,7 +75,7 @@ class Bodies:
         is no place, and StoreFull.
         """
         _check_type(header, BINARY)
-        coming = _Coming(self._said.body_s * _FILE_TIMES)
+        coming = _Coming(self._settings.body_s * _FILE_TIMES)
         try:
             yield await self._file(receive, coming)
         finally:
@@ -91,7 +91,7 @@ class Bodies:
                     coming.bytes += len(part)
                     file.write(part)
 
-                await self._parts(receive, take, self._said.upload_bytes_max, coming.deadline)
+                await self._parts(receive, take, self._settings.upload_bytes_max, coming.deadline)
                 self._have_place(coming)
                 coming.is_whole = True
                 file.seek(0)
@@ -118,8 +118,8 @@ class Bodies:
         self._files.add(coming)
 
     async def _small(self, receive: Receive, body: bytearray) -> None:
-        deadline = asyncio.timeout(self._said.body_s)
-        await self._parts(receive, body.extend, self._said.body_bytes_max, deadline)
+        deadline = asyncio.timeout(self._settings.body_s)
+        await self._parts(receive, body.extend, self._settings.body_bytes_max, deadline)
 
     async def _parts(
         self,
@@ -129,7 +129,7 @@ class Bodies:
         deadline: asyncio.Timeout,
     ) -> None:
         """Give `sink` all parts of a body, unless they are too many, or too late."""
-        dropped_max = bytes_max + _DROPPED_SHARE * self._said.body_bytes_max
+        dropped_max = bytes_max + _DROPPED_SHARE * self._settings.body_bytes_max
         try:
             async with deadline:
                 count = 0

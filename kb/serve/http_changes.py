@@ -12,7 +12,7 @@ _LOOK_S: Final = 0.25
 
 
 class Changes:
-    """What is committed to one store, by whatever process; for one loop. Close it."""
+    """Tells one event loop of commits to a store, by whichever process. Close it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -24,31 +24,31 @@ class Changes:
         """The number of the last change."""
         return self._store.last_txn()
 
-    async def after(self, known: int, wait_s: float) -> bool:
-        """Whether there is a change after `known`; waits for one, but no longer than `wait_s`.
+    async def after(self, revision: int, wait_s: float) -> bool:
+        """Whether there is a change after `revision`; waits for one, at most `wait_s`.
 
-        However much is committed, it is said a few times in a second at most.
+        Callers hear of changes a few times a second at most, however many there are.
         """
-        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[told] = known
+        changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[changed] = revision
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
         try:
             async with asyncio.timeout(wait_s):
-                await told
+                await changed
         except TimeoutError:
             return False
         finally:
-            del self._waiting[told]
+            del self._waiting[changed]
         return True
 
     async def _look(self) -> None:
         while self._waiting:
             await asyncio.sleep(_LOOK_S)
             last = self.last()
-            for told, known in self._waiting.items():
-                if known != last and not told.done():
-                    told.set_result(None)
+            for changed, revision in self._waiting.items():
+                if revision != last and not changed.done():
+                    changed.set_result(None)
 
     async def read(self, work: Callable[[], T]) -> T:
         """What `work` returns or raises, which reads the store; done apart from the loop."""

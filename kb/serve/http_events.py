@@ -62,12 +62,12 @@ class QueueState(Struct, frozen=True, kw_only=True):
     passages: int
 
 
-class _Told(Struct, frozen=True, kw_only=True):
-    """One thing that is told of, as it is now."""
+class _StatusEvent(Struct, frozen=True, kw_only=True):
+    """The status of one job, doc or the queue, as it is now."""
 
     event: str
     ident: str
-    said: JobStatus | DocState | QueueState
+    status: JobStatus | DocState | QueueState
     is_over: bool
 
 
@@ -122,7 +122,7 @@ class Watching:
         self._caller = caller
         self._jobs = tuple(dict.fromkeys(jobs))
         self._docs = docs
-        self._known: dict[str, JobStatus] = {}
+        self._last_status: dict[str, JobStatus] = {}
 
     async def pieces(self, limit_s: float, beat_s: float) -> AsyncGenerator[bytes, None]:
         """Events, each when it is new, and the last when all is over; a sign of life between.
@@ -132,47 +132,49 @@ class Watching:
         changes = self._served.changes
         loop = asyncio.get_running_loop()
         end_s = loop.time() + limit_s
-        before: dict[str, _Told] = {}
+        before: dict[str, _StatusEvent] = {}
         while self._caller.holds():
-            known = changes.last()
-            now = {one.ident: one for one in await changes.read(self.look)}
-            for ident, one in now.items():
-                if before.get(ident) != one:
-                    yield _event(one.event, one.said)
-            if all(one.is_over for one in now.values()):
+            revision = changes.last()
+            now = {event.ident: event for event in await changes.read(self.look)}
+            for ident, event in now.items():
+                if before.get(ident) != event:
+                    yield _event(event.event, event.status)
+            if all(event.is_over for event in now.values()):
                 yield _event("done", {})
                 return
             before = now
-            while not await changes.after(known, min(beat_s, max(0.0, end_s - loop.time()))):
+            while not await changes.after(revision, min(beat_s, max(0.0, end_s - loop.time()))):
                 if loop.time() >= end_s:
                     return
                 yield b": at work\n\n"
 
-    def look(self) -> list[_Told]:
+    def look(self) -> list[_StatusEvent]:
         """All of it as it is now. Raises NoJob for a job that never was, to this caller."""
         with self._served.app.store.read() as txn:
             if not self._jobs and not self._docs:
-                return [_Told(event="queue", ident="", said=queue_state(txn), is_over=False)]
+                return [
+                    _StatusEvent(event="queue", ident="", status=queue_state(txn), is_over=False)
+                ]
             docs = [self._doc(txn, ident) for ident in self._docs]
         return [*(self._job(ident) for ident in self._jobs), *docs]
 
-    def _job(self, ident: str) -> _Told:
+    def _job(self, ident: str) -> _StatusEvent:
         try:
             status = job_status(self._served, ident, self._caller)
         except NoJob:
-            if ident not in self._known:
+            if ident not in self._last_status:
                 raise
             # Those of docs are forgotten when they are done.
-            status = msgspec.structs.replace(self._known[ident], status="done")
-        self._known[ident] = status
+            status = msgspec.structs.replace(self._last_status[ident], status="done")
+        self._last_status[ident] = status
         is_over = status.status in ("done", "failed")
-        return _Told(event="job", ident=ident, said=status, is_over=is_over)
+        return _StatusEvent(event="job", ident=ident, status=status, is_over=is_over)
 
-    def _doc(self, txn: ReadTxn, ident: DocId) -> _Told:
+    def _doc(self, txn: ReadTxn, ident: DocId) -> _StatusEvent:
         state = self._state(txn, ident)
         indexed = state not in ("pending", "failed", "gone")
         doc_state = DocState(doc_id=ident, state=state, indexed=indexed)
-        return _Told(event="doc", ident=ident, said=doc_state, is_over=state != "pending")
+        return _StatusEvent(event="doc", ident=ident, status=doc_state, is_over=state != "pending")
 
     def _state(self, txn: ReadTxn, ident: DocId) -> LedgerState | Literal["failed", "gone"]:
         try:

@@ -103,7 +103,7 @@ class Gate:
         self.routes = tuple(routes)
         self._served = served
         self._options = options
-        self._said = options.settings
+        self._settings = options.settings
         self._metrics = metrics
         self._executors = executors
         self._lines = lines
@@ -175,17 +175,17 @@ class Gate:
         if route.role is not None and not role_allows(caller.role, route.role):
             raise Refusal(403, "forbidden", f"this wants a token of a {route.role}")
         takes_file = route.method == "POST" and route.takes == "file"
-        said_max = self._said.upload_bytes_max if takes_file else self._said.body_bytes_max
-        check_length(request.header, said_max)
+        bytes_max = self._settings.upload_bytes_max if takes_file else self._settings.body_bytes_max
+        check_length(request.header, bytes_max)
         if takes_file:
-            said = route.request(ids, request.query, b"")
+            query = route.request(ids, request.query, b"")
             async with self._bodies.file(request.header, receive) as file:
-                return await self._worked(request, route, Upload(said=said, file=file), caller)
+                return await self._worked(request, route, Upload(query=query, file=file), caller)
         body = await self._body(request, route, receive)
-        asked = route.request(ids, request.query, body)
+        payload = route.request(ids, request.query, body)
         if route.takes == "message":
-            asked = Message(headers=request.headers, body=asked)
-        return await self._worked(request, route, asked, caller)
+            payload = Message(headers=request.headers, body=payload)
+        return await self._worked(request, route, payload, caller)
 
     async def _body(self, request: _Request, route: Route, receive: Receive) -> bytes:
         if route.has_json:
@@ -194,16 +194,16 @@ class Gate:
             await self._bodies.nothing(request.header, receive)
         return b""
 
-    async def _worked(self, request: _Request, route: Route, asked: Any, caller: Caller) -> Reply:
+    async def _worked(self, request: _Request, route: Route, payload: Any, caller: Caller) -> Reply:
         """What a route answers, by one of the threads, unless too many are asked already."""
 
         def work() -> Reply:
-            return _finished(request, run(route, self._served, asked, caller))
+            return _finished(request, run(route, self._served, payload, caller))
 
         if not route.waits:
             return work()
         executor = (
-            self._executors.long if route.is_long(self._served, asked) else self._executors.short
+            self._executors.long if route.is_long(self._served, payload) else self._executors.short
         )
         if executor.is_full:
             raise _too_busy()
@@ -220,9 +220,9 @@ class Gate:
 
     def _check_size(self, request: _Request) -> None:
         sizes = (len(n) + len(v) for n, values in request.headers.items() for v in values)
-        if sum(sizes) > self._said.header_bytes_max:
+        if sum(sizes) > self._settings.header_bytes_max:
             raise Refusal(431, "headers_too_large", "the headers are too long", headers=(_CLOSE,))
-        if len(request.path) + len(request.query) > self._said.header_bytes_max // 2:
+        if len(request.path) + len(request.query) > self._settings.header_bytes_max // 2:
             raise Refusal(414, "address_too_long", "the address is too long", headers=(_CLOSE,))
 
     def _check_origin(self, request: _Request) -> None:
@@ -231,7 +231,7 @@ class Gate:
             detail = "this host is not served here; the setting serve.hosts names those that are"
             raise Refusal(421, "foreign_host", detail)
         origin = request.header("origin")
-        is_known = origin in self._said.origins
+        is_known = origin in self._settings.origins
         is_own = origin.lower() in {f"{scheme}://{hosts[0].lower()}" for scheme in _SCHEMES}
         is_foreign_page = bool(origin) and not is_own
         if not origin and request.header("sec-fetch-site") == "cross-site":
@@ -243,7 +243,7 @@ class Gate:
 
     def _preflight(self, request: _Request) -> Reply | None:
         """What a browser wants to know before it asks for a page of another site."""
-        if request.header("origin") not in self._said.origins:
+        if request.header("origin") not in self._settings.origins:
             return None
         headers = (
             ("access-control-allow-methods", "GET, POST"),
@@ -258,7 +258,7 @@ class Gate:
             ("x-content-type-options", "nosniff"),
             ("vary", "Accept-Encoding, Authorization, Cookie, Origin"),
         ]
-        if (origin := request.header("origin")) in self._said.origins:
+        if (origin := request.header("origin")) in self._settings.origins:
             headers.append(("access-control-allow-origin", origin))
             headers.append(("access-control-expose-headers", "etag, retry-after, x-request-id"))
         return headers

@@ -122,7 +122,7 @@ async def _exchanged(server: "Server[Any]", message: Message) -> Reply:
     manager = StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=len(message.body) + 1
     )
-    told: list[Any] = []
+    parts_sent: list[Any] = []
     coming = iter([{"type": "http.request", "body": message.body, "more_body": False}])
 
     async def receive() -> Any:
@@ -133,11 +133,11 @@ async def _exchanged(server: "Server[Any]", message: Message) -> Reply:
         return part
 
     async def send(part: Any) -> None:
-        told.append(part)
+        parts_sent.append(part)
 
     async with manager.run():
         await manager.handle_request(_scope_of(message), receive, send)
-    begin, *parts = told
+    begin, *parts = parts_sent
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in begin["headers"]}
     return Reply(
         status=int(begin["status"]),

@@ -83,9 +83,9 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class Upload(Struct, frozen=True, kw_only=True):
-    """A file that is handed in, and what is said of it."""
+    """A file that is handed in, and the query that came with it."""
 
-    said: Any
+    query: Any
     """The route's input."""
     file: IO[bytes]
     """It stands at its start, and has a descriptor."""
@@ -199,20 +199,21 @@ def _from_query(
     query: Mapping[str, Sequence[str]],
     fields: Mapping[str, str],
 ) -> Struct:
-    said: dict[str, object] = dict(ids)
-    known = {field for field in properties_of(record) if field not in fields.values()} | set(fields)
+    parameters: dict[str, object] = dict(ids)
+    renamed = set(fields.values())
+    allowed = (set(properties_of(record)) - renamed) | set(fields)
     for name, values in query.items():
-        if name not in known or name in ids:
+        if name not in allowed or name in ids:
             raise Refusal(422, "invalid_input", f"no parameter {name[:64]!r} here", field=name[:64])
         field = fields.get(name, name)
         if field in many_of(record):
-            said[field] = values
+            parameters[field] = values
         elif len(values) > 1:
             raise Refusal(422, "invalid_input", f"{name} is said more than once", field=name)
         else:
-            said[field] = values[0]
+            parameters[field] = values[0]
     try:
-        return msgspec.convert(said, record, strict=False)
+        return msgspec.convert(parameters, record, strict=False)
     except msgspec.ValidationError as error:
         wrong = refusal_of(failed("invalid_input", str(error)))
         names = {field: name for name, field in fields.items()}

@@ -49,7 +49,7 @@ _BACKLOG: Final = 128
 _THREADS: Final = 3
 
 
-Told = Callable[[str, str | None], None]
+OnReady = Callable[[str, str | None], None]
 """Hears an address, and the path that opens the page there; None where none is needed."""
 
 
@@ -112,19 +112,20 @@ def bound(settings: ServeSettings, *, has_tokens: bool) -> tuple[socket.socket, 
 
 def serve(
     spaces: Spaces,
-    said: ServeSettings,
+    settings: ServeSettings,
     *,
     stream: TextIO,
     form: LogFormat,
-    told: Told,
+    on_ready: OnReady,
     own: LocalToken | None,
 ) -> Ended:
     """Answer until SIGTERM or SIGINT, and end within ten seconds of it.
 
-    The home is the first of the spaces, which are left open; its workers work meanwhile. `told` is
-    given the address when requests are taken, and the path that opens the page once; `stream` a
-    line to a request. Without an `own` token none is wanted of anybody on this machine, until the
-    home has one. Raises UsageError as `bound` does, and KbError without uvicorn.
+    The home is the first of the spaces; its workers work meanwhile, and the spaces stay open.
+    `on_ready` gets the server's address once it takes requests, and the path that opens the page
+    once. `stream` gets a line for each request. Without an `own` token nobody on this machine
+    needs one until the home has tokens. Raises UsageError as `bound` does, and KbError without
+    uvicorn.
     """
     if importlib.util.find_spec("uvicorn") is None:
         raise KbError(f"the server needs uvicorn; run `{install_command('serve')}`")
@@ -132,7 +133,7 @@ def serve(
     secret = own.read_or_create() if own is not None else None
     with app.store.read() as txn:
         has_tokens = bool(tokens.list_tokens(txn))
-    listener, is_loopback = bound(said, has_tokens=has_tokens)
+    listener, is_loopback = bound(settings, has_tokens=has_tokens)
     with contextlib.ExitStack() as held:
         held.enter_context(listener)
         inside = held.enter_context(own_socket(app.paths.socket))
@@ -140,8 +141,8 @@ def serve(
         if own is not None:
             held.enter_context(own.listening(host, port))
         options = GateOptions(
-            settings=said,
-            host=said.host,
+            settings=settings,
+            host=settings.host,
             is_loopback=is_loopback,
             draw=secrets.token_bytes,
             own_token=secret,
@@ -149,7 +150,7 @@ def serve(
         )
         lines = AccessLog(stream, form, app.store.clock)
         listeners = (listener,) if inside is None else (listener, inside)
-        ended = _Running(spaces, listeners, options, lines).run(told)
+        ended = _Running(spaces, listeners, options, lines).run(on_ready)
         return msgspec.structs.replace(ended, is_heard=lines.close(_CALLS_S))
 
 
@@ -163,7 +164,7 @@ class _Running:
         options: GateOptions,
         lines: AccessLog,
     ) -> None:
-        """Of the listeners the first is the one whose address is told."""
+        """Of the listeners the first is the one whose address `on_ready` gets."""
         self._listeners = listeners
         app, settings = spaces.first, options.settings
         self._executors = CallExecutors(
@@ -223,27 +224,27 @@ class _Running:
             h11_max_incomplete_event_size=settings.header_bytes_max,
         )
 
-        class Server(uvicorn.Server):
+        class SignalFreeServer(uvicorn.Server):
             @contextlib.contextmanager
             def capture_signals(self) -> Iterator[None]:
-                # They are taken by `run`: uvicorn would end the process by them, workers and all.
+                # `run` handles signals: uvicorn's handlers would end the process with its workers.
                 yield
 
             async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-                # Else it would wait for them as for any answer.
+                # uvicorn would wait for open streams as it waits for any answer.
                 streams.stop()
                 await super().shutdown(sockets)
 
-        return Server(config)
+        return SignalFreeServer(config)
 
-    def run(self, told: Told) -> Ended:
+    def run(self, on_ready: OnReady) -> Ended:
         """Answer until a signal comes."""
         # A background job, which a shell starts with SIGINT ignored, goes on ignoring it.
         taken = [signal.SIGTERM, signal.SIGINT]
         taken = [number for number in taken if signal.getsignal(number) is not signal.SIG_IGN]
         before = {number: signal.signal(number, self._end) for number in taken}
         self._pool.start(recovers=True)
-        told(_address(self._listeners[0]), f"/open/{self._link()}" if self._link else None)
+        on_ready(_address(self._listeners[0]), f"/open/{self._link()}" if self._link else None)
         try:
             with self._pushing():
                 self._server.run(sockets=list(self._listeners))

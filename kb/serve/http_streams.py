@@ -73,6 +73,6 @@ async def _first_of(*works: Coroutine[Any, Any, object]) -> None:
         for task in tasks:
             task.cancel()
         ended = await asyncio.gather(*tasks, return_exceptions=True)
-    for one in ended:
-        if isinstance(one, Exception):
-            raise one
+    for outcome in ended:
+        if isinstance(outcome, Exception):
+            raise outcome

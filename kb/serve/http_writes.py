@@ -142,7 +142,7 @@ def _add(served: Served, request: DocInput, caller: Caller) -> Reply:
 
 
 def _add_file(served: Served, upload: Upload, caller: Caller) -> Reply:
-    query: FileQuery = upload.said
+    query: FileQuery = upload.query
     ingest_options = IngestOptions(
         title=query.title,
         tags=query.tags or None,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kb.errors import StoreBusy
-from kb.search.index.lock import file_lock
+from kb.store.content.lock import file_lock
 
 logger = logging.getLogger(__name__)
 

@@ -45,7 +45,8 @@ class Sessions:
     def holds(self, cookie: str) -> bool:
         """Whether a cookie is one of these; it takes as long for each, and for none."""
         shown = cookie.encode("utf-8", "replace")
-        matches = [one for one in self._cookies if hmac.compare_digest(one.encode(), shown)]
+        own_cookies = [cookie.encode() for cookie in self._cookies]
+        matches = [own for own in own_cookies if hmac.compare_digest(own, shown)]
         return bool(matches)
 
 

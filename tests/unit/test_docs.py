@@ -184,7 +184,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
     from kb.upkeep.compactor.report import CompactReport
 
     return {
-        "add": [("", added.AddReport), ("docs", added.DocLine), ("problems", added.Problem)],
+        "add": [("", added.AddReport), ("docs", added.DocLine), ("problems", added.SourceProblem)],
         "search": [
             ("", search.SearchResult),
             ("hits", search.Hit),
@@ -219,7 +219,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         "sync-all": [
             ("", added.SyncReport),
             ("sources", added.SourceLine),
-            ("sources.problems", added.Problem),
+            ("sources.problems", added.SourceProblem),
         ],
         "token": [("", tokens.TokenList), ("tokens", tokens.ListedToken)],
         "trust": [("", trust.TrustedHomes), ("homes", TrustedHome)],

@@ -1,7 +1,11 @@
 """Names: the glossary is true, words that were given up stay away, and one name has one meaning."""
 
 import ast
+import inspect
+import io
+import json
 import re
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -9,6 +13,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+
+from kb.operations.table import listing
+from kb.serve.http_openapi import described
+from kb.serve.http_server import all_routes
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 GLOSSARY: Final = ROOT / "docs/glossary.md"
@@ -36,14 +44,6 @@ GIVEN_UP: Final = (
     "wish",
 )
 """Words that no class, function, module or argument of kb/ and cli/ may have in its name."""
-
-SHARED_CLASSES: Final = frozenset(
-    (
-        "Problem",
-        "Server",
-    )
-)
-"""Classes of kb/ that still share a name; one that does not any more has to leave this list."""
 
 UNIQUE_MODULES: Final = frozenset(("wire.py",))
 """Module names that say too little to be used twice."""
@@ -147,14 +147,15 @@ def test_words_that_were_given_up_stay_away() -> None:
 
 
 def test_a_class_name_has_one_meaning() -> None:
-    """No two classes of kb/ have one name, but for those on the list, which shrinks."""
+    """No two classes of kb/ and cli/ have one name."""
     names = Counter(
         node.name
-        for _, tree in trees("kb")
+        for folder in ("kb", "cli")
+        for _, tree in trees(folder)
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
     )
-    assert {name for name, count in names.items() if count > 1} == SHARED_CLASSES
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_a_module_name_is_not_used_too_often() -> None:
@@ -166,3 +167,44 @@ def test_a_module_name_is_not_used_too_often() -> None:
         if count > (1 if name in UNIQUE_MODULES else MODULES_PER_NAME_MAX)
     }
     assert shared == SHARED_MODULES
+
+
+def descriptions(schema: object) -> Iterator[str]:
+    """The descriptions in a JSON document, at any depth."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("description"), str):
+            yield schema["description"]
+        for value in schema.values():
+            yield from descriptions(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from descriptions(value)
+
+
+def remarks(path: Path, tree: ast.Module) -> Iterator[str]:
+    """The docstrings and comments of a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield inspect.cleandoc(str(node.value.value))
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text("utf-8")).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+
+
+def test_code_says_chunk_for_what_people_read_as_passage() -> None:
+    """Docstrings and comments of kb/ do, but for docstrings that are shown as descriptions."""
+    shown = {*descriptions(described(all_routes())), *descriptions(json.loads(listing()))}
+    offences = [
+        f"{path.relative_to(ROOT)}: {remark[:60]}"
+        for path, tree in trees("kb")
+        for remark in remarks(path, tree)
+        if re.search(r"(?i)\bpassages?\b(?!/)", remark) and remark not in shown
+    ]
+    assert offences == []
+
+
+def test_people_read_passage_for_chunk() -> None:
+    """No description of a route or a tool says chunk; names of fields and jobs may."""
+    shown = {*descriptions(described(all_routes())), *descriptions(json.loads(listing()))}
+    said = [text for text in shown if re.search(r"(?i)(?<![`_])\bchunks?\b(?![`_])", text)]
+    assert said == []

@@ -6,8 +6,8 @@ from typing import Final
 
 from kb.errors import ReadOnlyHome, SourceError, StoreFull, UsageError
 from kb.intake.canonicalize.decode import clean_text, decode_text
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.ingest.request import IngestOptions
-from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.collection import Collection
 from kb.intake.sync.items import CollectionMember
 from kb.intake.sync.origins import origin_folder
@@ -144,7 +144,7 @@ def _member(path: Path, text: str, members: dict[Lsid, CollectionMember]) -> Col
 
 
 def of_entry(path: Path, entry: Entry, ready: PrecomputedChunks | None = None) -> CollectionMember:
-    """The file of an entry, as its folder names it; `ready` where its passages came with it."""
+    """The file of an entry, as its folder names it; `ready` where its chunks came with it."""
     ingest_options = IngestOptions(title=entry.title, tags=entry.tags, entry=entry.meta)
     lsid = entry_lsid(entry.meta.zettel_id)
     return CollectionMember(

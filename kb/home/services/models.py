@@ -81,13 +81,13 @@ class HomeModels:
             stored = embedders.in_use(txn)
         if stored is not None:
             return stored
-        asked = self.asked()
-        return EmbedderSet(active=self.described(asked), settings=asked)
+        choice = self.asked()
+        return EmbedderSet(active=self.described(choice), settings=choice)
 
     def active(self) -> "DenseBackend":
         """The model that searches use, with its cache of vectors.
 
-        Raises ModelMissing where it is not there, or is not the one that embedded the passages.
+        Raises ModelMissing where it is not there, or is not the one that embedded the chunks.
         """
         from kb.search.backends import DenseBackend
         from kb.search.index import DenseIndex

@@ -263,12 +263,12 @@ class HomeNotebook:
     def take_in(self, arrival: "NotebookChanges") -> dict[str, DocId]:
         """Take in what commits have changed; returns the docs of what was added, by path.
 
-        A moved note keeps its doc, its passages and their vectors. May be repeated.
+        A moved note keeps its doc, its chunks and their vectors. May be repeated.
         """
         root = self.root
         self.settle_in()
         places = [(root / move.old, root / move.new) for move in arrival.moves]
-        apply_moves(self._store, [one for one in map(self._followed, places) if one is not None])
+        apply_moves(self._store, [item for item in map(self._followed, places) if item is not None])
         options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
         members = [
             CollectionMember(
@@ -279,14 +279,14 @@ class HomeNotebook:
             )
             for path, tags in arrival.added.items()
         ]
-        members += [one for _, new in places if (one := member_at(root, new)) is not None]
+        members += [item for _, new in places if (item := member_at(root, new)) is not None]
         report = self._engine.adder(options).add_members(members)
         # A path whose note went elsewhere and was not known again there.
         gone = [*(old for old, _ in places), *(root / path for path in arrival.removed)]
         self._hide([path for path in gone if not os.path.lexists(path)])
-        found = {line.source: line.doc_id for line in report.docs}
+        doc_ids = {line.source: line.doc_id for line in report.docs}
         names = {path: display_name(root / path) for path in arrival.added}
-        return {path: found[name] for path, name in names.items() if name in found}
+        return {path: doc_ids[name] for path, name in names.items() if name in doc_ids}
 
     def _ingest_options(
         self, path: Path, tags: tuple[str, ...], owner: str | None
@@ -330,10 +330,10 @@ class HomeNotebook:
         )
         fresh = [path for path in here if member_at(self.root, path)]
         lost = [MissingDoc(doc=doc) for doc in left]
-        found = detect_moves(
+        moves = detect_moves(
             self._store, fresh, lost, self._file_bytes_max, title_of=self._title_of
         )
-        followed = set(apply_moves(self._store, found))
+        followed = set(apply_moves(self._store, moves))
         tombstone_missing(self._store, [doc.doc_id for doc in left if doc.doc_id not in followed])
         origins.unregister(self._store, origin.origin_id)
 
@@ -365,7 +365,7 @@ class HomeNotebook:
             tombstone_missing(self._store, hidden)
 
     def nearest(self, text: str) -> list[tuple[str, float]]:
-        """Paths of notes with the cosine of their passage that is most like `text`, best first."""
+        """Paths of notes with the cosine of their chunk that is most like `text`, best first."""
         request = SearchRequest(query=text, k=_LIKE_HITS, kinds=("notebook",))
         hits = self._engine.searcher().search(request, OPERATOR).hits
         if not hits:

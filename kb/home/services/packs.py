@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import Refused, SourceError, TooLarge, Unreadable, UsageError
-from kb.intake.passages import PrecomputedChunks
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.sync import origins
 from kb.knowledge.packs import register
 from kb.knowledge.packs.keys import key_bytes
@@ -23,10 +23,10 @@ from kb.model.ids import Lsid
 from kb.model.origin import Origin, origin_id
 from kb.model.pack import PackRecord
 from kb.model.source import member_lsid
-from kb.search.index import file_lock
-from kb.search.index.files import fsync_folder
+from kb.store.content.durable import fsync_folder
 from kb.store.content.inside import read_inside
 from kb.store.content.layout import HomePaths
+from kb.store.content.lock import file_lock
 from kb.store.store import Store
 from kb.upkeep.backup.staging import staged_folder
 
@@ -53,7 +53,7 @@ class PlacedPack(Struct, frozen=True, kw_only=True):
     origin_id: str
     """The source as which its docs are kept current."""
     ready: Mapping[Lsid, PrecomputedChunks]
-    """Passages that came with it."""
+    """Chunks that came with it."""
     signed: Signed | None
     """The archive that it came as; None where it is a folder."""
 
@@ -95,7 +95,7 @@ class HomePacks:
 
     def place(
         self,
-        found: Pack | Signed,
+        pack: Pack | Signed,
         *,
         visibility: Visibility | None = None,
         downgrade: bool = False,
@@ -107,12 +107,12 @@ class HomePacks:
         the one that the id is known by, HeldBack where its version is lower than the registered
         one and `downgrade` does not allow that; StoreBusy, StoreFull.
         """
-        if isinstance(found, Signed):
-            return self._archive(found, visibility, downgrade=downgrade)
-        self._check(found, found.location, "", downgrade=downgrade)
-        ident = self._follow(found.manifest.pack_id)
-        record = register.register(self._store, found, visibility=visibility, downgrade=downgrade)
-        return PlacedPack(record=record, pack=found, origin_id=ident, ready={}, signed=None)
+        if isinstance(pack, Signed):
+            return self._archive(pack, visibility, downgrade=downgrade)
+        self._check(pack, pack.location, "", downgrade=downgrade)
+        ident = self._follow(pack.manifest.pack_id)
+        record = register.register(self._store, pack, visibility=visibility, downgrade=downgrade)
+        return PlacedPack(record=record, pack=pack, origin_id=ident, ready={}, signed=None)
 
     def _bytes(self, location: str, *, is_url: bool) -> bytes:
         if is_url:

@@ -16,9 +16,9 @@ from msgspec import Struct, structs
 from kb.errors import ReadOnlyHome, SourceError, Unparsable
 from kb.home.services.entries import collect, declared, of_entry
 from kb.intake.canonicalize.decode import clean_text, decode_text
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.embed.protocol import Embedder
 from kb.intake.ingest.changes import was_removed
-from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.read import read_file
 from kb.intake.worker.pool import worker_settings
 from kb.knowledge.entries import Entry, parse
@@ -46,9 +46,9 @@ from kb.model.failpoints import failpoint
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.source import display_name, entry_lsid, path_of
-from kb.search.index import file_lock
 from kb.store import docs
 from kb.store.content.layout import HomePaths
+from kb.store.content.lock import file_lock
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class HomeRegistries:
             embedder=self._embedder,
         )
 
-    def pull(self, wanted: PullSelection, adder: "Callable[[], Adder]") -> PullReport:
+    def pull(self, selection: PullSelection, adder: "Callable[[], Adder]") -> PullReport:
         """Take what is new or newer; what was changed, removed or deleted here is left as it is.
 
         One pull at a time: another one waits. `adder` gives one for each batch. Raises
@@ -107,29 +107,29 @@ class HomeRegistries:
         written; StoreFull, ReadOnlyHome and ModelMissing.
         """
         with self._store.read() as txn:
-            if wanted.registry is not None:
-                register.resolve(txn, wanted.registry)
-            if not wanted.names and not register.listed(txn):
+            if selection.registry is not None:
+                register.resolve(txn, selection.registry)
+            if not selection.names and not register.listed(txn):
                 return reported([], (), ready=0)
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ReadOnlyHome(error.strerror or "", place=self._folder) from error
         with file_lock(self._folder, _WAIT_S):
-            return self._pull(wanted, adder)
+            return self._pull(selection, adder)
 
-    def _pull(self, wanted: PullSelection, adder: "Callable[[], Adder]") -> PullReport:
+    def _pull(self, selection: PullSelection, adder: "Callable[[], Adder]") -> PullReport:
         with self._store.read() as txn:
             registries = register.listed(txn)
         readings = [
             read_index(self._store, registry, self._source(registry), self._shelf)
             for registry in registries
-            if wanted.registry in (None, registry.name)
+            if selection.registry in (None, registry.name)
         ]
         if readings and all(registry.error is not None for registry in readings):
             raise RegistriesUnread("; ".join(str(registry.error) for registry in readings))
         offers = offered(readings)
-        for name in wanted.names:
+        for name in selection.names:
             if name not in offers.by_id:
                 raise NotOffered(id=name)
         read = {registry.record.name for registry in readings if registry.error is None}
@@ -137,8 +137,8 @@ class HomeRegistries:
             registry.name: registry.order for registry in registries if registry.name not in read
         }
         order = {registry.name: registry.order for registry in registries}
-        ids = wanted.names or tuple(offers.by_id)
-        lost = {} if wanted.names else withdrawn(readings, self._pulled(), offers)
+        ids = selection.names or tuple(offers.by_id)
+        lost = {} if selection.names else withdrawn(readings, self._pulled(), offers)
         here = self._here([*ids, *lost])
         tasks = []
         for ident in dict.fromkeys(ids):
@@ -146,8 +146,8 @@ class HomeRegistries:
             step = decide(
                 offer,
                 here[ident],
-                by_name=bool(wanted.names),
-                take_theirs=wanted.theirs,
+                by_name=bool(selection.names),
+                take_theirs=selection.theirs,
                 unread=unread,
                 order=order[offer.registry],
             )
@@ -273,21 +273,21 @@ class Taking:
 
     def _fetch(self, task: PullTask) -> _Fetched:
         """The entry, whole and checked. Raises SourceError's children."""
-        said = task.offer.entry
+        index_entry = task.offer.entry
         source = self._sources[task.offer.registry]
-        data = whole_file(source, said.path, said.size, said.sha256)
+        data = whole_file(source, index_entry.path, index_entry.size, index_entry.sha256)
         entry = parse(clean_text(decode_text(data)[0]))
-        names = (said.zettel_id, said.version)
+        names = (index_entry.zettel_id, index_entry.version)
         is_its = isinstance(entry, Entry) and (entry.meta.zettel_id, entry.meta.version) == names
         if not isinstance(entry, Entry) or not is_its:
-            raise Unparsable("it is not the entry that the index names", source=said.path)
+            raise Unparsable("it is not the entry that the index names", source=index_entry.path)
         ready = None
-        vectors = said.vectors.get(self._made_by.key)
+        vectors = index_entry.vectors.get(self._made_by.key)
         if vectors is not None:
             file = whole_file(source, vectors.path, vectors.size, vectors.sha256)
-            markdown = markdown_of(data, said.path)
+            markdown = markdown_of(data, index_entry.path)
             ready = read_vectors(file, entry, markdown, self._made_by, vectors.path)
-        path = task.here.path or _place(self._folder, said.zettel_id)
+        path = task.here.path or _place(self._folder, index_entry.zettel_id)
         return _Fetched(task=task, data=data, entry=entry, ready=ready, path=path)
 
     def _taken(self, come: Sequence[_Fetched]) -> list[PulledLine]:

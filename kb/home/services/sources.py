@@ -10,8 +10,8 @@ from msgspec import structs
 from kb.errors import ConfigError, HeldBack, NotFound, Refused, SourceError, UsageError
 from kb.home.services import entries as home_entries
 from kb.home.services import notebook as home_notebook
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.ingest.request import IngestOptions
-from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.collection import Collection
 from kb.intake.sync.items import CollectionMember
 from kb.intake.sync.report import AddReport
@@ -148,7 +148,7 @@ class HomeSources:
 
         with self._store.read() as txn:
             records = listed(txn, OPERATOR)
-        record = next((one for one in records if one.pack_id == origin.location), None)
+        record = next((item for item in records if item.pack_id == origin.location), None)
         if record is None:
             return _collection(origin, is_removed=True)
         try:
@@ -162,10 +162,12 @@ class HomeSources:
             for doc in pack.manifest.docs
         ]
         folder = place_of(record, self._paths.root).parent
-        found = {one.lsid: one for one in _members("pack", record.pack_id, folder, named)}
-        members = [structs.replace(one, ready=self._ready.get(lsid)) for lsid, one in found.items()]
+        by_lsid = {item.lsid: item for item in _members("pack", record.pack_id, folder, named)}
+        members = [
+            structs.replace(item, ready=self._ready.get(lsid)) for lsid, item in by_lsid.items()
+        ]
         paths = {member_lsid("pack", record.pack_id, path): path for path, _ in named}
-        lost = [path for lsid, path in paths.items() if lsid not in found]
+        lost = [path for lsid, path in paths.items() if lsid not in by_lsid]
         passed = [SkippedFile(folder / path, _NO_BODY, failed=True) for path in lost]
         unsure = _unsure("pack", record.pack_id, lost)
         return _collection(origin, tuple(members), unsure, skipped=tuple(passed))

@@ -46,7 +46,7 @@ def homes_read(
     if space != "user" and nearest is not None:
         homes.append(SpaceHome(name="project", home=nearest))
     mine = user_home() if space != "project" else None
-    if mine is not None and not any(_is_same(one.home, mine) for one in homes):
+    if mine is not None and not any(_is_same(other.home, mine) for other in homes):
         homes.append(SpaceHome(name="user", home=mine))
     if not homes:
         raise UsageError("this user has no home folder; say --home DIR, or set KB_HOME")

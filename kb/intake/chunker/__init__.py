@@ -1,6 +1,6 @@
 """Where is a text cut? Pure: markdown becomes chunks with exact offsets and heading path."""
 
-from kb.intake.chunker.passages import (
+from kb.intake.chunker.chunking import (
     FINGERPRINT,
     OVERLAP_TOKENS,
     TOKENS_MAX,

@@ -51,18 +51,18 @@ class _Scanner:
         self.at = 0
 
     def scan(self) -> list[Block]:
-        found: list[Block] = []
+        blocks: list[Block] = []
         if self.lines[0].rstrip() == "---":
-            found.extend(self._front_matter())
+            blocks.extend(self._front_matter())
         count = len(self.lines)
         while self.at < count:
             text = self.lines[self.at]
             body = text.lstrip()
             if body:
-                found.append(self._block(text, body))
+                blocks.append(self._block(text, body))
             else:
                 self.at += 1
-        return found
+        return blocks
 
     def _span(self, first: int, last: int) -> tuple[int, int]:
         return self.starts[first], self.starts[last] + len(self.lines[last])
@@ -236,8 +236,8 @@ class _Scanner:
         return Block(kind="list", start=start, end=end, items=tuple(items), fences=tuple(fences))
 
 
-def _holds(text: str, wanted: str | re.Pattern[str]) -> bool:
-    return wanted in text if isinstance(wanted, str) else wanted.search(text) is not None
+def _holds(text: str, end_mark: str | re.Pattern[str]) -> bool:
+    return end_mark in text if isinstance(end_mark, str) else end_mark.search(text) is not None
 
 
 def _atx_title(body: str) -> str:
@@ -247,7 +247,7 @@ def _atx_title(body: str) -> str:
 
 
 def _bounded(title: str) -> str:
-    # The path is stored with every passage under it, so it must not grow with the line.
+    # The path is stored with every chunk under it, so it must not grow with the line.
     words = " ".join(title[: 4 * _TITLE_CHARS_MAX].split())
     return words if len(words) <= _TITLE_CHARS_MAX else words[: _TITLE_CHARS_MAX - 1].rstrip() + "…"
 

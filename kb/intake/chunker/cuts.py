@@ -31,7 +31,7 @@ class CutRank(IntEnum):
 
 
 class CutPoints(Struct, frozen=True, kw_only=True):
-    """Candidate cuts of one section, in order; a cut at p begins the next passage at p."""
+    """Candidate cuts of one section, in order; a cut at p begins the next chunk at p."""
 
     at: list[int]
     rank: list[CutRank]
@@ -50,14 +50,14 @@ _TERMINAL = frozenset('.!?…。！？；)"”’」』）')
 
 def _sentences(text: str, start: int, end: int) -> Iterator[int]:
     """Starts of the sentences in text[start:end] but the first."""
-    for found in _SENTENCE_END.finditer(text, start, end):
-        if text[found.start()] == ".":
-            before = _WORD_BEFORE.search(text, max(start, found.start() - 9), found.start())
+    for match in _SENTENCE_END.finditer(text, start, end):
+        if text[match.start()] == ".":
+            before = _WORD_BEFORE.search(text, max(start, match.start() - 9), match.start())
             word = before.group(1) if before else ""
             # A single letter is an initial or the tail of "e.g."
             if (len(word) == 1 and word.isalpha()) or word.lower() in _ABBREVIATIONS:
                 continue
-        at = found.end()
+        at = match.end()
         while at < end and text[at].isspace():
             at += 1
         if at < end:
@@ -78,11 +78,11 @@ class _CutFinder:
     def __init__(self, text: str, fits: Fits) -> None:
         self.text = text
         self.fits = fits
-        self.found: dict[int, CutRank] = {}
+        self.ranks: dict[int, CutRank] = {}
         self.prose: list[tuple[int, int]] = []
 
     def add(self, at: int, rank: CutRank) -> None:
-        self.found.setdefault(at, rank)
+        self.ranks.setdefault(at, rank)
 
     def block(self, block: Block) -> None:
         """Cuts inside one block."""
@@ -123,9 +123,9 @@ class _CutFinder:
         for index, item in enumerate(block.items):
             while open_ and ends[open_[-1]] <= item.start:
                 open_.pop()
-            kept = bool(open_) and whole[open_[-1]]
-            whole.append(kept or self.fits(item.start, ends[index]))
-            if not kept:
+            is_inside_whole = bool(open_) and whole[open_[-1]]
+            whole.append(is_inside_whole or self.fits(item.start, ends[index]))
+            if not is_inside_whole:
                 self.add(item.start, CutRank.SENTENCE if open_ else CutRank.ROW)
             if not whole[index]:
                 follows = block.items[index + 1 : index + 2]
@@ -182,7 +182,7 @@ def find_cut_points(text: str, blocks: Sequence[Block], fits: Fits) -> CutPoints
             finder.add(block.start, rank)
         finder.block(block)
         before = block
-    ordered = sorted(finder.found.items())
+    ordered = sorted(finder.ranks.items())
     return CutPoints(
         at=[at for at, _ in ordered], rank=[rank for _, rank in ordered], prose=finder.prose
     )

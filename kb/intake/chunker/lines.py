@@ -34,8 +34,8 @@ def indent_of(line: str, body: str) -> int:
 
 def atx_level(body: str) -> int:
     """1 to 6 for an ATX heading, else 0."""
-    found = _ATX.match(body)
-    return len(found.group(1)) if found else 0
+    match = _ATX.match(body)
+    return len(match.group(1)) if match else 0
 
 
 def fence_of(body: str) -> str:
@@ -73,8 +73,8 @@ def setext_level(body: str) -> int:
 
 def marker_of(body: str) -> str:
     """The list marker the line begins with, or nothing."""
-    found = _MARKER.match(body)
-    return found.group(1) if found else ""
+    match = _MARKER.match(body)
+    return match.group(1) if match else ""
 
 
 def is_delimiter_row(body: str) -> bool:
@@ -95,10 +95,10 @@ def html_end(body: str) -> str | re.Pattern[str] | None:
         return "]]>"
     if body.startswith("<!") and body[2:3].isalpha():
         return ">"
-    found = _TAG.match(body)
-    if not found:
+    match = _TAG.match(body)
+    if not match:
         return None
-    name = found.group(1).lower()
+    name = match.group(1).lower()
     if name in _RAW_TAGS and not body.startswith("</"):
         return _RAW_END
     return "" if name in _BLOCK_TAGS else None

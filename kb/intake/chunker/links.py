@@ -40,7 +40,7 @@ class LinkSpan(Struct, frozen=True, kw_only=True):
 
 def links(markdown: str) -> list[Link]:
     """Every link that may lead to another file, each once, in the order of reading."""
-    return list(dict.fromkeys(one.link for one in link_spans(markdown)))
+    return list(dict.fromkeys(span.link for span in link_spans(markdown)))
 
 
 def link_spans(markdown: str) -> Iterator[LinkSpan]:

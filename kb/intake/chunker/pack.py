@@ -1,4 +1,4 @@
-"""Which sections go into one passage? Small siblings are packed; a long one is cut."""
+"""Which sections go into one chunk? Small siblings are packed; a long one is cut."""
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -180,10 +180,10 @@ class Packer:
             zlib.crc32(self.blocks[self.sections[unit.first].first].title.encode(*_ENCODING))
             for unit in units
         ]
-        found = set()
+        anchors = set()
         for index in range(_ANCHOR_REACH, len(units) - _ANCHOR_REACH):
             mine = hashes[index]
             near = hashes[index - _ANCHOR_REACH : index + _ANCHOR_REACH + 1]
             if mine == min(near) and near.count(mine) == 1:
-                found.add(index)
-        return frozenset(found)
+                anchors.add(index)
+        return frozenset(anchors)

@@ -27,7 +27,7 @@ def sections(blocks: Sequence[Block]) -> list[Section]:
         return []
     heads = [index for index, block in enumerate(blocks) if block.kind == "heading"]
     firsts = heads if heads[:1] == [0] else [0, *heads]
-    found: list[Section] = []
+    result: list[Section] = []
     above: list[tuple[int, tuple[str, ...]]] = []
     for first, last in zip(firsts, [*firsts[1:], len(blocks)], strict=True):
         head = blocks[first]
@@ -38,7 +38,7 @@ def sections(blocks: Sequence[Block]) -> list[Section]:
             path = above[-1][1] if above else ()
             path = (*path, head.title) if head.title else path
             above.append((head.level, path))
-        found.append(
+        result.append(
             Section(
                 start=head.start,
                 end=blocks[last - 1].end,
@@ -49,15 +49,15 @@ def sections(blocks: Sequence[Block]) -> list[Section]:
                 has_body=last - first > 1 or not head.level,
             )
         )
-    return found
+    return result
 
 
-def subtree_ends(found: Sequence[Section]) -> list[int]:
+def subtree_ends(sections: Sequence[Section]) -> list[int]:
     """For each section, one past the index of its last descendant."""
-    ends = [len(found)] * len(found)
+    ends = [len(sections)] * len(sections)
     open_: list[int] = []
-    for index, section in enumerate(found):
-        while open_ and found[open_[-1]].level >= section.level:
+    for index, section in enumerate(sections):
+        while open_ and sections[open_[-1]].level >= section.level:
             ends[open_.pop()] = index
         # What precedes the first heading is nobody's parent.
         if section.level:
@@ -67,32 +67,32 @@ def subtree_ends(found: Sequence[Section]) -> list[int]:
     return ends
 
 
-def segments(found: Sequence[Section], level: int | None) -> list[tuple[int, int]]:
-    """Ranges of sections that no passage leaves: one begins at each heading up to a level.
+def segments(sections: Sequence[Section], level: int | None) -> list[tuple[int, int]]:
+    """Ranges of sections that no chunk leaves: one begins at each heading up to a level.
 
     Headings without a body that stand right above such a heading lead its range. Without a level
     all is one range.
     """
-    if level is None or not found:
-        return [(0, len(found))] if found else []
+    if level is None or not sections:
+        return [(0, len(sections))] if sections else []
     borders: list[int] = []
-    for index, section in enumerate(found):
+    for index, section in enumerate(sections):
         if not 0 < section.level <= level and index:
             continue
-        before = found[borders[-1] : index] if borders else []
-        leads = all(not one.has_body for one in before) and bool(before)
+        before = sections[borders[-1] : index] if borders else []
+        leads = all(not section_before.has_body for section_before in before) and bool(before)
         if not leads or before[-1].level >= section.level:
             borders.append(index)
-    return list(zip(borders, [*borders[1:], len(found)], strict=True))
+    return list(zip(borders, [*borders[1:], len(sections)], strict=True))
 
 
-def common_path(found: Sequence[Section]) -> tuple[str, ...]:
+def common_path(sections: Sequence[Section]) -> tuple[str, ...]:
     """The headings that all of these stand under.
 
     A heading without a body only leads to what follows, so it narrows nothing unless alone.
     """
-    paths = [section.path for section in found if section.has_body]
-    paths = paths or [section.path for section in found]
+    paths = [section.path for section in sections if section.has_body]
+    paths = paths or [section.path for section in sections]
     shared = paths[0]
     for path in paths[1:]:
         same = 0

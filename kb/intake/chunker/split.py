@@ -1,4 +1,4 @@
-"""How is one long section cut into passages that fit?"""
+"""How is one long section cut into chunks that fit?"""
 
 import unicodedata
 import zlib
@@ -26,7 +26,7 @@ class Splitter:
     """Cuts one section; `split` gives ranges that fit, in order, covering all that is visible.
 
     Among equally good cuts the one with the least hash of what follows is taken: two runs over
-    texts that differ in one place then agree again a few passages later.
+    texts that differ in one place then agree again a few chunks later.
     """
 
     def __init__(
@@ -44,19 +44,19 @@ class Splitter:
 
     def split(self) -> list[Range]:
         """The ranges, each from its first visible line or character on."""
-        found: list[Range] = []
+        ranges: list[Range] = []
         core = start = self._begin(self.start, self.start)
         while core < self.end:
             if self.counter.fits(core, self.end, self.budget):
                 if not self.counter.fits(start, self.end, self.budget):
                     start = core
-                found.append((start, self.end))
+                ranges.append((start, self.end))
                 break
             start, stop = self._next(core, start)
-            found.append((start, stop))
+            ranges.append((start, stop))
             core = self._begin(stop, stop)
             start = self._overlap_start(core, start, stop)
-        return found
+        return ranges
 
     def _begin(self, at: int, floor: int) -> int:
         """The first visible character from `at` on, or its line's start if only indent precedes."""
@@ -81,7 +81,7 @@ class Splitter:
     def _choose(self, core: int, start: int) -> int | None:
         """The best candidate cut behind `core` for a range from `start`; None where none is."""
         room = self.budget
-        # Leave no scrap for the last passage.
+        # Leave no scrap for the last chunk.
         left = self.counter.tokens(start, self.end) - room
         if 0 < left < room // 4:
             shorter = self._choose_within(core, start, room * 3 // 4 + left)
@@ -144,7 +144,7 @@ class Splitter:
         )
 
     def _overlap_start(self, core: int, start: int, stop: int) -> int:
-        """Where the next passage starts: about `overlap` tokens before `core`, or at it.
+        """Where the next chunk starts: about `overlap` tokens before `core`, or at it.
 
         At a sentence or a row where one starts there, else at a line of prose, else at a word of
         prose. Never inside code, a row or an item, and always behind the start of the last range.

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-# A token can be long (a word the model does not know is one): no passage may have more characters
+# A token can be long (a word the model does not know is one): no chunk may have more characters
 # than this for each token of its budget.
 CHARS_PER_TOKEN_MAX: Final = 12
 

@@ -254,11 +254,11 @@ def _sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _expect(found: str, model_dir: Path, name: str, card: _Card) -> None:
-    if found != card.files[name]:
+def _expect(sha256: str, model_dir: Path, name: str, card: _Card) -> None:
+    if sha256 != card.files[name]:
         raise ModelMissing(
             f"{model_dir / name} is not the file that {_CARD} names"
-            f" (sha256 {found[:12]}, expected {card.files[name][:12]}); {_REMEDY}"
+            f" (sha256 {sha256[:12]}, expected {card.files[name][:12]}); {_REMEDY}"
         )
 
 

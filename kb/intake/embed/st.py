@@ -190,8 +190,8 @@ def _digest(model: "SentenceTransformer") -> str:
     for module in model.modules():
         config: Any = getattr(module, "config", None)
         if hasattr(config, "to_dict"):
-            known = {k: v for k, v in config.to_dict().items() if k not in _CONFIG_IGNORED}
-            digest.update(repr(sorted(known.items(), key=lambda item: item[0])).encode())
+            hashed_config = {k: v for k, v in config.to_dict().items() if k not in _CONFIG_IGNORED}
+            digest.update(repr(sorted(hashed_config.items(), key=lambda item: item[0])).encode())
             break
     for name, tensor in sorted(model.state_dict().items()):
         sample = tensor.detach().flatten()[:_WEIGHTS_SAMPLED].float().cpu().numpy()

@@ -32,10 +32,10 @@ def extract(text: str) -> list[Mention]:
     Links are http or https; nothing inside a link is looked at again. Time is linear in the
     length of the text.
     """
-    found: dict[str, Mention] = {}
+    by_key: dict[str, Mention] = {}
     seen: set[tuple[str, str]] = set()
     at = 0
-    while len(found) < MENTIONS_MAX and (signal := SIGNAL.search(text, at)):
+    while len(by_key) < MENTIONS_MAX and (signal := SIGNAL.search(text, at)):
         here = signal.start()
         match text[here]:
             case "#" | "＃":
@@ -50,8 +50,8 @@ def extract(text: str) -> list[Mention]:
         surface = text[start:end]
         seen.add((kind, surface))
         key = fold_key(kind, surface)
-        found.setdefault(key, Mention(kind=kind, surface=surface, key=key))
-    return list(found.values())
+        by_key.setdefault(key, Mention(kind=kind, surface=surface, key=key))
+    return list(by_key.values())
 
 
 def _url(text: str, here: int) -> _Hit:

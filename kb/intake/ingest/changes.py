@@ -106,10 +106,10 @@ def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
 
 
 def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceStamp) -> Doc:
-    """Say that a doc's source is somewhere else now: the same doc, the same passages.
+    """Say that a doc's source is somewhere else now: the same doc, the same chunks.
 
     `doc` is as it is to be there: its `source` names the place, and with another title or
-    visibility its passages follow. The old place is free for something new.
+    visibility its chunks follow. The old place is free for something new.
     """
     before = docs.latest(txn, doc.source_no) or doc
     docs.release_place(txn, before)
@@ -135,7 +135,7 @@ def request_chunking(txn: WriteTxn, store: Store, doc: Doc) -> None:
 
 
 def mark_pending(txn: WriteTxn, store: Store, doc: Doc) -> None:
-    """Keep a doc's files until its passages are there."""
+    """Keep a doc's files until its chunks are there."""
     entry = LedgerEntry(
         doc_id=doc.doc_id,
         state="pending",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from kb.intake.chunks import build_chunks, is_usable, put_vectors, write_chunks
 from kb.intake.ingest.changes import mark_pending, release_hold, request_chunking, was_removed
 from kb.intake.ingest.request import (
     FileStamp,
@@ -12,7 +13,6 @@ from kb.intake.ingest.request import (
     IngestRequest,
     StagedDoc,
 )
-from kb.intake.passages import build_chunks, is_usable, put_vectors, write_chunks
 from kb.model.doc import LOCAL_USER, Doc, SourceStamp
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, Lsid, SourceNo, doc_id, generation_lsid, sha256_hex
@@ -135,11 +135,11 @@ class Ingestor:
         release_hold(txn, request.lsid)
         source_no = docs.ensure_source_no(txn, request.lsid)
         current = docs.latest(txn, source_no)
-        wanted = self._wanted(txn, staged, source_no, current)
-        if current is None or not _same_content(current, wanted):
-            outcome = self._put_version(txn, request, wanted, current)
+        proposed = self._wanted(txn, staged, source_no, current)
+        if current is None or not _same_content(current, proposed):
+            outcome = self._put_version(txn, request, proposed, current)
         else:
-            outcome = self._keep_version(txn, request, wanted, current)
+            outcome = self._keep_version(txn, request, proposed, current)
         for path in (staged.raw_path, staged.md_path):
             ORPHANS.delete(txn, text_key(path))
         self._put_seen(txn, request, outcome)
@@ -149,12 +149,12 @@ class Ingestor:
         self, txn: WriteTxn, staged: StagedDoc, source_no: SourceNo, current: Doc | None
     ) -> Doc:
         """The doc as it would be as the next version; a new source's birth is counted."""
-        request, said = staged.request, staged.request.canonical
+        request, canonical = staged.request, staged.request.canonical
         ingest_options = _merge_options(request.ingest_options, current)
         version = current.version + 1 if current else 1
         now_ms = self._store.clock.now_ms()
-        given = ingest_options.tags or ()
-        # A thing that moved keeps its name, and so do its passages.
+        tags_given = ingest_options.tags or ()
+        # A thing that moved keeps its name, and so do its chunks.
         lsid = (
             current.lsid
             if current
@@ -166,12 +166,12 @@ class Ingestor:
             moved_to=None if lsid == request.lsid else request.lsid,
             source_no=source_no,
             version=version,
-            title=ingest_options.title or said.title,
+            title=ingest_options.title or canonical.title,
             source=request.source,
             kind=request.kind,
-            mime=said.mime,
-            tags=tuple(dict.fromkeys((*said.tags, *given))),
-            date=said.date,
+            mime=canonical.mime,
+            tags=tuple(dict.fromkeys((*canonical.tags, *tags_given))),
+            date=canonical.date,
             visibility=ingest_options.visibility or ingest_options.visibility_first or "private",
             owner=ingest_options.owner or LOCAL_USER,
             status="active",
@@ -180,13 +180,13 @@ class Ingestor:
             md_path=staged.md_path,
             md_sha256=staged.md_sha256,
             raw_bytes=len(request.raw),
-            md_chars=len(said.markdown),
-            coverage=said.coverage,
+            md_chars=len(canonical.markdown),
+            coverage=canonical.coverage,
             canonicalizer=request.canonicalizer,
             added_ms=current.added_ms if current else now_ms,
             updated_ms=now_ms,
-            front_lines=said.front_lines,
-            tags_given=given,
+            front_lines=canonical.front_lines,
+            tags_given=tags_given,
             title_given=ingest_options.title,
             charset=request.charset,
             entry=ingest_options.entry,
@@ -194,43 +194,45 @@ class Ingestor:
         )
 
     def _put_version(
-        self, txn: WriteTxn, request: IngestRequest, wanted: Doc, current: Doc | None
+        self, txn: WriteTxn, request: IngestRequest, proposed: Doc, current: Doc | None
     ) -> IngestOutcome:
-        docs.put_new_version(txn, wanted)
+        docs.put_new_version(txn, proposed)
         if current is not None and current.status == "tombstoned":
-            # Passages that the new version keeps are not touched by cutting it.
-            _log_resurrected(txn, wanted)
-        _log_audience_change(txn, current, wanted)
-        _store_or_request_chunks(txn, self._store, request, wanted)
-        return IngestOutcome(doc_id=wanted.doc_id, status="updated" if current else "added")
+            # Chunks that the new version keeps are not touched by cutting it.
+            _log_resurrected(txn, proposed)
+        _log_audience_change(txn, current, proposed)
+        _store_or_request_chunks(txn, self._store, request, proposed)
+        return IngestOutcome(doc_id=proposed.doc_id, status="updated" if current else "added")
 
     def _keep_version(
-        self, txn: WriteTxn, request: IngestRequest, wanted: Doc, current: Doc
+        self, txn: WriteTxn, request: IngestRequest, proposed: Doc, current: Doc
     ) -> IngestOutcome:
         """Same content: bring a tombstoned doc back, take other wishes over, or do nothing."""
         revived = current.status == "tombstoned"
         # Its files stay those of the version that wrote them.
-        kept = msgspec.structs.replace(
-            wanted,
+        same_version = msgspec.structs.replace(
+            proposed,
             doc_id=current.doc_id,
             version=current.version,
             raw_path=current.raw_path,
             md_path=current.md_path,
             updated_ms=current.updated_ms,
         )
-        if kept == current:
+        if same_version == current:
             return IngestOutcome(doc_id=current.doc_id, status="unchanged")
-        kept = msgspec.structs.replace(kept, updated_ms=wanted.updated_ms)
-        docs.replace(txn, kept)
-        for path in (kept.raw_path, kept.md_path):
+        same_version = msgspec.structs.replace(same_version, updated_ms=proposed.updated_ms)
+        docs.replace(txn, same_version)
+        for path in (same_version.raw_path, same_version.md_path):
             ORPHANS.delete(txn, text_key(path))
-        if revived or kept.label != current.label:
+        if revived or same_version.label != current.label:
             # Chunker and model may have changed meanwhile; only active docs follow them.
-            _store_or_request_chunks(txn, self._store, request, kept)
+            _store_or_request_chunks(txn, self._store, request, same_version)
         if revived:
-            _log_resurrected(txn, kept)
-        _log_audience_change(txn, current, kept)
-        return IngestOutcome(doc_id=kept.doc_id, status="resurrected" if revived else "updated")
+            _log_resurrected(txn, same_version)
+        _log_audience_change(txn, current, same_version)
+        return IngestOutcome(
+            doc_id=same_version.doc_id, status="resurrected" if revived else "updated"
+        )
 
     def _put_seen(self, txn: WriteTxn, request: IngestRequest, outcome: IngestOutcome) -> None:
         if request.stamp is not None:
@@ -312,16 +314,16 @@ def _is_overtaken(txn: ReadTxn, staged: StagedDoc) -> bool:
     )
 
 
-def _same_content(current: Doc, wanted: Doc) -> bool:
+def _same_content(current: Doc, proposed: Doc) -> bool:
     return (
-        current.raw_sha256 == wanted.raw_sha256
-        and current.md_sha256 == wanted.md_sha256
-        and current.canonicalizer == wanted.canonicalizer
+        current.raw_sha256 == proposed.raw_sha256
+        and current.md_sha256 == proposed.md_sha256
+        and current.canonicalizer == proposed.canonicalizer
     )
 
 
 def _log_resurrected(txn: WriteTxn, doc: Doc) -> None:
-    """Tell the caches of passages that can be found again."""
+    """Tell the caches of chunks that can be found again."""
     log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
 
 
@@ -332,12 +334,12 @@ def _log_audience_change(txn: WriteTxn, before: Doc | None, doc: Doc) -> None:
 
 
 def _store_or_request_chunks(txn: WriteTxn, store: Store, request: IngestRequest, doc: Doc) -> None:
-    """Write the passages that came with a doc, or ask for it to be cut."""
+    """Write the chunks that came with a doc, or ask for it to be cut."""
     ready, markdown = request.ready, request.canonical.markdown
     if ready is None or not is_usable(txn, ready, markdown):
         request_chunking(txn, store, doc)
         return
     mark_pending(txn, store, doc)
-    cut = build_chunks(doc, markdown, list(ready.passages))
+    cut = build_chunks(doc, markdown, list(ready.chunks))
     put_vectors(txn, ready, cut)
     write_chunks(txn, store, cut)

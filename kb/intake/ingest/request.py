@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kb.intake.passages import PrecomputedChunks
+from kb.intake.chunks import PrecomputedChunks
 from kb.model.doc import Kind, PackPart, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid
@@ -58,7 +58,7 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     charset: str | None = None
     """As the server that the bytes are from declares it."""
     ready: PrecomputedChunks | None = None
-    """Its passages and their vectors, where they came with it."""
+    """Its chunks and their vectors, where they came with it."""
 
 
 class StagedDoc(Struct, frozen=True, kw_only=True):

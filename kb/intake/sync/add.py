@@ -116,22 +116,22 @@ class Adder:
 
     def add_walked(self, seen: Iterable[WalkedFile | SkippedFile]) -> AddReport:
         """Take in what a walk brought; else as `add`."""
-        self._take_all([walked_item(one, display_name(one.path)) for one in seen])
+        self._take_all([walked_item(entry, display_name(entry.path)) for entry in seen])
         return self.report()
 
     def add_members(
         self, members: Sequence[CollectionMember], passed: Iterable[SkippedFile] = ()
     ) -> AddReport:
         """Take in what a collection names, by its own names and wishes, and tell of the rest."""
-        left = [walked_item(one, display_name(one.path)) for one in passed]
+        left = [walked_item(entry, display_name(entry.path)) for entry in passed]
         named = [
-            SourceItem(display_name(one.path), one.path, is_explicit=False, member=one)
-            for one in members
+            SourceItem(display_name(entry.path), entry.path, is_explicit=False, member=entry)
+            for entry in members
         ]
         self._take_all([*left, *named])
-        for one in members:
-            if one.remark is not None:
-                self._tally.note(display_name(one.path), "added", one.remark)
+        for entry in members:
+            if entry.remark is not None:
+                self._tally.note(display_name(entry.path), "added", entry.remark)
         return self.report()
 
     def title_of(self, path: Path, data: bytes) -> str | None:
@@ -145,10 +145,10 @@ class Adder:
             return item.member.ingest_options.title
         mime = detect_mime(data, path.name)
         try:
-            said = self._parser.parse(CanonicalizeInput(data=data, mime=mime, name=path.name))
+            canonical = self._parser.parse(CanonicalizeInput(data=data, mime=mime, name=path.name))
         except SourceError:
             return None
-        return said.title
+        return canonical.title
 
     def _take_all(
         self,
@@ -161,8 +161,8 @@ class Adder:
                 if isinstance(item, SkippedItem):
                     self._tally.left(item.name, "failed" if item.failed else "skipped", item.reason)
                 else:
-                    known = as_member(item, self._member_at, self._options.ingest_options)
-                    self._add_one(known, stdin_fd)
+                    resolved = as_member(item, self._member_at, self._options.ingest_options)
+                    self._add_one(resolved, stdin_fd)
                 if on_progress:
                     on_progress(done + 1, len(items))
         finally:

@@ -59,8 +59,8 @@ class AllowList:
 def system_resolve(host: str, port: int) -> tuple[str, ...]:
     """Every address that the system knows for a name."""
     # As bytes, which the library passes on untouched; text it would encode once more.
-    found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+    rows = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in rows))
 
 
 def checked_addresses(
@@ -113,8 +113,8 @@ def _resolve_host(url: WebUrl, resolve: Resolve, deadline: Deadline, source: str
             lambda: tuple(map(ipaddress.ip_address, resolve(url.host, url.port)))
         )
     except TimeoutError as error:
-        said = f"no answer within {deadline.total_s:g} s; {url.host} could not be looked up"
-        raise Transient(said, source=source) from error
+        detail = f"no answer within {deadline.total_s:g} s; {url.host} could not be looked up"
+        raise Transient(detail, source=source) from error
     except (OSError, ValueError) as error:
         raise Transient(f"the host {url.host} could not be looked up", source=source) from error
     if not ips:

@@ -48,15 +48,15 @@ def diff_collection(store: Store, collection: Collection) -> CollectionDiff:
 
     A doc whose file has another name in the collection now is always removed: it is not lost.
     """
-    kept = {member.lsid for member in collection.members} | collection.unreadable
+    member_lsids = {member.lsid for member in collection.members} | collection.unreadable
     here = {display_name(member.path) for member in collection.members}
     with store.read() as txn:
-        known = list(_collection_docs(txn, collection))
-    vanished = [doc for doc in known if doc.place not in kept]
+        docs_before = list(_collection_docs(txn, collection))
+    vanished = [doc for doc in docs_before if doc.place not in member_lsids]
     if collection.is_removed:
         return CollectionDiff(vanished=vanished, hold_back_reason=None)
     lost = sum(doc.source not in here for doc in vanished)
-    why = hold_back_reason(collection.name, collection.problem, len(here), lost, len(known))
+    why = hold_back_reason(collection.name, collection.problem, len(here), lost, len(docs_before))
     return CollectionDiff(vanished=[] if collection.problem else vanished, hold_back_reason=why)
 
 

@@ -131,15 +131,15 @@ class Fetcher:
         permanent = True
         while True:
             try:
-                found = self._hop(call, at, len(seen) == 1, permanent)
-                if isinstance(found, Fetched):
-                    return found
-                to = self._next(call, at, found, seen)
+                answer = self._hop(call, at, len(seen) == 1, permanent)
+                if isinstance(answer, Fetched):
+                    return answer
+                to = self._next(call, at, answer, seen)
             except SourceError as error:
                 if len(seen) == 1:
                     raise
                 _raise_for_redirect(error, at, call.source)
-            permanent = permanent and found.permanent
+            permanent = permanent and answer.permanent
             seen.add(to.text)
             at = to
 
@@ -148,16 +148,16 @@ class Fetcher:
         try:
             to = join_url(at, moved.location)
         except Refused as error:
-            said = f"it redirects to {printable_url(moved.location)}: {error.reason}"
-            raise Refused(said, source=call.source) from error
+            detail = f"it redirects to {printable_url(moved.location)}: {error.reason}"
+            raise Refused(detail, source=call.source) from error
         if at.scheme == "https" and to.scheme == "http":
-            said = f"it redirects to {printable_url(to.text)}, which is not encrypted"
-            raise Refused(said, source=call.source)
+            detail = f"it redirects to {printable_url(to.text)}, which is not encrypted"
+            raise Refused(detail, source=call.source)
         if to.text in seen:
             raise Refused("its redirects go in a circle", source=call.source)
         if len(seen) > self._settings.hops_max:
-            said = f"more than {self._settings.hops_max} redirects"
-            raise Refused(said, source=call.source)
+            detail = f"more than {self._settings.hops_max} redirects"
+            raise Refused(detail, source=call.source)
         return to
 
     def _hop(
@@ -198,9 +198,9 @@ class Fetcher:
                 raise AuthFailed(f"the server wants a login ({status})", source=source)
             case 429:
                 wait_s = retry_after_s(answer.headers.get("retry-after"), self._clock.now_ms())
-                said = "" if wait_s is None else f" for {wait_s} s"
+                wait = "" if wait_s is None else f" for {wait_s} s"
                 raise RateLimited(
-                    f"the server wants us to wait{said} (429)", retry_after_s=wait_s, source=source
+                    f"the server wants us to wait{wait} (429)", retry_after_s=wait_s, source=source
                 )
             case 404 | 410 as status:
                 raise Gone(f"the server has no such page ({status})", source=source)

@@ -74,21 +74,27 @@ def diff_folder(
     ]
     places = {doc.place for doc in active}
     start = file_lsid(root).rstrip("/") + "/"
-    known = [
+    own_docs = [
         doc for doc in active if doc.place.startswith(start) and _is_own_doc(doc, origin, inner)
     ]
-    vanished = [doc for doc in known if doc.place not in present and not _is_under(doc, unreadable)]
+    vanished = [
+        doc for doc in own_docs if doc.place not in present and not _is_under(doc, unreadable)
+    ]
     fresh = [path for lsid, path in present.items() if lsid not in places]
     with store.read() as txn:
         others = missing_elsewhere(txn, newest, origin, origins) if fresh else []
     return FolderDiff(
         entries=entries,
         vanished=vanished,
-        known_count=len(known),
+        known_count=len(own_docs),
         fresh=fresh,
         missing_elsewhere=others,
         hold_back_reason=hold_back_reason(
-            display_name(root), unavailable, len(present), len(vanished), known_before or len(known)
+            display_name(root),
+            unavailable,
+            len(present),
+            len(vanished),
+            known_before or len(own_docs),
         ),
     )
 
@@ -129,7 +135,7 @@ def _is_under(doc: Doc, folders: list[Path]) -> bool:
 
 
 def hold_back_reason(
-    name: str, problem: str | None, files: int, vanished: int, known: int
+    name: str, problem: str | None, files: int, vanished: int, known_count: int
 ) -> str | None:
     """Why vanished docs are not removed without a confirmation; None where they may be.
 
@@ -140,10 +146,10 @@ def hold_back_reason(
     if not vanished:
         return None
     if not files:
-        came = "1 doc" if known == 1 else f"{known:,} docs"
+        came = "1 doc" if known_count == 1 else f"{known_count:,} docs"
         return f"{name} is empty, but {came} came from it; is it mounted?"
-    if vanished >= VANISHED_MIN and vanished > known * VANISHED_SHARE_MAX:
-        return f"{vanished:,} of {known:,} docs have vanished from {name}"
+    if vanished >= VANISHED_MIN and vanished > known_count * VANISHED_SHARE_MAX:
+        return f"{vanished:,} of {known_count:,} docs have vanished from {name}"
     return None
 
 

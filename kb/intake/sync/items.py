@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.ingest.request import FileStamp, IngestOptions
-from kb.intake.passages import PrecomputedChunks
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Kind
 from kb.model.ids import DocId, Lsid, sha256_hex

@@ -47,16 +47,16 @@ class DetectedMove(Struct, frozen=True, kw_only=True):
 
 
 def missing_elsewhere(
-    txn: ReadTxn, known: Iterable[Doc], origin: Origin, origins: list[Origin]
+    txn: ReadTxn, newest: Iterable[Doc], origin: Origin, origins: list[Origin]
 ) -> list[MissingDoc]:
     """Docs that a new file of a folder may be: of other folders, or hidden since their files went.
 
     Whether their files are gone is not looked at yet.
     """
-    folders = [one for one in origins if one.kind == "folder"]
+    folders = [registered for registered in origins if registered.kind == "folder"]
     owner = origin.owner or LOCAL_USER
     lost: list[MissingDoc] = []
-    for doc in known:
+    for doc in newest:
         path = path_of(doc.place)
         if path is None or doc.kind != "file" or doc.owner != owner:
             continue
@@ -70,8 +70,8 @@ def missing_elsewhere(
 
 
 def _innermost(folders: list[Origin], path: Path) -> Origin | None:
-    covering = [one for one in folders if covers(one, path)]
-    return max(covering, key=lambda one: len(origin_folder(one).parts), default=None)
+    covering = [folder for folder in folders if covers(folder, path)]
+    return max(covering, key=lambda folder: len(origin_folder(folder).parts), default=None)
 
 
 def detect_moves(
@@ -88,9 +88,9 @@ def detect_moves(
     Of several candidates the one with the same file name wins, otherwise the first.
     """
     waiting: dict[str, list[MissingDoc]] = {}
-    for one in lost:
-        waiting.setdefault(one.doc.raw_sha256, []).append(one)
-    sizes = {one.doc.raw_bytes for one in lost}
+    for missing in lost:
+        waiting.setdefault(missing.doc.raw_sha256, []).append(missing)
+    sizes = {missing.doc.raw_bytes for missing in lost}
     recognised: list[DetectedMove] = []
     for path in fresh:
         if not waiting:
@@ -103,13 +103,15 @@ def detect_moves(
             continue
         digest = hashlib.sha256(data).hexdigest()
         same = [
-            one
-            for one in waiting.get(digest, ())
-            if one.elsewhere is None or _is_file_gone(one.doc)
+            missing
+            for missing in waiting.get(digest, ())
+            if missing.elsewhere is None or _is_file_gone(missing.doc)
         ]
         if not same:
             continue
-        chosen = next((one for one in same if Path(one.doc.source).name == path.name), same[0])
+        chosen = next(
+            (missing for missing in same if Path(missing.doc.source).name == path.name), same[0]
+        )
         waiting[digest].remove(chosen)
         if not waiting[digest]:
             del waiting[digest]
@@ -170,21 +172,21 @@ def apply_moves(store: Store, recognised: list[DetectedMove]) -> list[DocId]:
     if not recognised:
         return followed
     with store.write() as txn:
-        for one in recognised:
-            lsid = file_lsid(one.path)
-            newest = docs.latest(txn, one.doc.source_no)
+        for move in recognised:
+            lsid = file_lsid(move.path)
+            newest = docs.latest(txn, move.doc.source_no)
             # A place that has a history of its own keeps it.
-            if newest is None or newest != one.doc or docs.latest_of(txn, lsid):
+            if newest is None or newest != move.doc or docs.latest_of(txn, lsid):
                 continue
             if was_removed(txn, lsid):
                 continue
             changed = structs.replace(
                 newest,
-                source=display_name(one.path),
-                title=one.title or newest.title,
-                visibility=one.visibility or newest.visibility,
+                source=display_name(move.path),
+                title=move.title or newest.title,
+                visibility=move.visibility or newest.visibility,
             )
-            move_doc(txn, store, changed, lsid, one.seen)
+            move_doc(txn, store, changed, lsid, move.seen)
             followed.append(newest.doc_id)
     failpoint("sync.after_move")
     return followed

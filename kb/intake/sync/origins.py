@@ -52,8 +52,8 @@ def covers(origin: Origin, path: Path) -> bool:
         return False
     if any(part.startswith(".") for part in path.relative_to(folder).parts):
         return False
-    wanted = normalize_extensions(origin.extensions)
-    return "*" in wanted or path.suffix.lower().lstrip(".") in wanted
+    extensions = normalize_extensions(origin.extensions)
+    return "*" in extensions or path.suffix.lower().lstrip(".") in extensions
 
 
 def inner_folders(txn: ReadTxn, root: Path) -> list[Origin]:
@@ -73,15 +73,15 @@ def register(store: Store, origin: Origin) -> None:
     It has just been taken in, so whatever went wrong with it before is over.
     """
     with store.write() as txn:
-        known = SOURCES.get(txn, origin.origin_id.encode())
-        if known is not None:
+        registered = SOURCES.get(txn, origin.origin_id.encode())
+        if registered is not None:
             origin = msgspec.structs.replace(
-                known,
+                registered,
                 extensions=origin.extensions,
-                tags=known.tags if origin.tags is None else origin.tags,
-                visibility=origin.visibility or known.visibility,
-                owner=origin.owner or known.owner,
-                cursor=origin.cursor or known.cursor,
+                tags=registered.tags if origin.tags is None else origin.tags,
+                visibility=origin.visibility or registered.visibility,
+                owner=origin.owner or registered.owner,
+                cursor=origin.cursor or registered.cursor,
                 synced_ms=origin.synced_ms,
                 next_try_ms=0,
                 failures=0,
@@ -115,12 +115,12 @@ def resolve_origin(txn: ReadTxn, ident: str) -> Origin:
     exact = [o for o in origins if o.origin_id == ident or o.location in places]
     if exact:
         return exact[0]
-    found = [o for o in origins if o.origin_id.startswith(ident)]
-    if not found or len(ident) < ID_PREFIX_MIN:
+    matches = [o for o in origins if o.origin_id.startswith(ident)]
+    if not matches or len(ident) < ID_PREFIX_MIN:
         raise UnknownSource(id=ident)
-    if len(found) > 1:
-        raise AmbiguousId(id=ident, candidates=", ".join(_ids(found)))
-    return found[0]
+    if len(matches) > 1:
+        raise AmbiguousId(id=ident, candidates=", ".join(_ids(matches)))
+    return matches[0]
 
 
 def _ids(origins: Iterable[Origin]) -> list[str]:
@@ -172,9 +172,9 @@ def release(store: Store, origin: Origin) -> None:
     """
     failpoint("sync.before_give_back")
     with store.write() as txn:
-        known = SOURCES.get(txn, origin.origin_id.encode())
-        if known is None or known.holder != origin.holder:
+        registered = SOURCES.get(txn, origin.origin_id.encode())
+        if registered is None or registered.holder != origin.holder:
             return
         learned = {name: getattr(origin, name) for name in _SYNC_FIELDS}
-        free = msgspec.structs.replace(known, holder="", held_until_ms=0, **learned)
+        free = msgspec.structs.replace(registered, holder="", held_until_ms=0, **learned)
         SOURCES.put(txn, origin.origin_id.encode(), free)

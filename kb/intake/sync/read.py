@@ -14,13 +14,13 @@ from kb.store.content.inside import open_listed
 _BLOCK: Final = 1 << 20
 
 
-def stamp_of(found: os.stat_result, now_ms: int) -> FileStamp:
+def stamp_of(file_stat: os.stat_result, now_ms: int) -> FileStamp:
     """The stamp of a file as stat sees it."""
     return FileStamp(
-        size_bytes=found.st_size,
-        mtime_ns=found.st_mtime_ns,
-        ctime_ns=found.st_ctime_ns,
-        inode=found.st_ino,
+        size_bytes=file_stat.st_size,
+        mtime_ns=file_stat.st_mtime_ns,
+        ctime_ns=file_stat.st_ctime_ns,
+        inode=file_stat.st_ino,
         taken_ms=now_ms,
     )
 

@@ -20,7 +20,7 @@ class DocLine(Struct, frozen=True, kw_only=True):
     status: Outcome
 
 
-class Problem(Struct, frozen=True, kw_only=True):
+class SourceProblem(Struct, frozen=True, kw_only=True):
     """A source that was not taken in, or not wholly; `outcome` is the one it is counted under."""
 
     source: str
@@ -39,7 +39,7 @@ class AddReport(Struct, frozen=True, kw_only=True):
     skipped: int
     failed: int
     docs: tuple[DocLine, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[SourceProblem, ...]
 
 
 class SourceLine(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class SourceLine(Struct, frozen=True, kw_only=True):
     removed: int = 0
     """Docs whose source is gone; not among those scanned."""
     reason: str | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SourceProblem, ...] = ()
 
 
 class SyncReport(Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Tally:
     def __init__(self) -> None:
         self._counts: dict[Outcome, int] = {}
         self._docs: list[DocLine] = []
-        self._problems: list[Problem] = []
+        self._problems: list[SourceProblem] = []
 
     def took(self, source: str, doc_id: DocId, status: Outcome) -> None:
         """A source that is in the store now."""
@@ -99,7 +99,7 @@ class Tally:
 
     def note(self, source: str, outcome: Outcome, reason: str) -> None:
         """Something to say of a source that is counted elsewhere."""
-        self._problems.append(Problem(source=source, outcome=outcome, reason=reason))
+        self._problems.append(SourceProblem(source=source, outcome=outcome, reason=reason))
 
     @property
     def scanned(self) -> int:
@@ -136,7 +136,7 @@ def with_failed(report: AddReport, reasons: Mapping[DocId, str]) -> AddReport:
     }
     changes: dict[str, Any] = {status: getattr(report, status) - n for status, n in moved.items()}
     problems = [
-        Problem(source=line.source, outcome="failed", reason=reasons[line.doc_id])
+        SourceProblem(source=line.source, outcome="failed", reason=reasons[line.doc_id])
         for line in failed
     ]
     lines = [

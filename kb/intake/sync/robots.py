@@ -33,7 +33,7 @@ class Robots:
     def __init__(self, user_agent: str, clock: Clock) -> None:
         self._user_agent = user_agent
         self._clock = clock
-        self._asked: dict[str, _CachedRules] = {}
+        self._cached: dict[str, _CachedRules] = {}
         self._lock = threading.Lock()
 
     def check(self, url: WebUrl, get: Callable[[str], bytes], source: str) -> None:
@@ -43,27 +43,27 @@ class Robots:
         file says no; Transient where it cannot be had for now, which is a no for now. A site
         that has no such file, or does not show it, asks nothing.
         """
-        asked = self._of(url, get)
-        if asked.rules is None:
+        cached = self._of(url, get)
+        if cached.rules is None:
             raise Transient("its robots.txt cannot be had for now", source=source)
-        if not asked.rules.can_fetch(self._user_agent, url.text):
+        if not cached.rules.can_fetch(self._user_agent, url.text):
             raise Refused("its robots.txt asks not to fetch it", source=source)
 
     def _of(self, url: WebUrl, get: Callable[[str], bytes]) -> _CachedRules:
         now_ms = self._clock.lease_ms()
         with self._lock:
-            asked = self._asked.get(url.origin)
-        if asked is not None and now_ms < asked.until_ms:
-            return asked
+            cached = self._cached.get(url.origin)
+        if cached is not None and now_ms < cached.until_ms:
+            return cached
         rules = _fetch_rules(url.origin, get)
         kept_ms = _FAILURE_KEPT_MS if rules is None else _RULES_KEPT_MS
-        asked = _CachedRules(rules=rules, until_ms=now_ms + kept_ms)
+        cached = _CachedRules(rules=rules, until_ms=now_ms + kept_ms)
         with self._lock:
-            self._asked.pop(url.origin, None)
-            self._asked[url.origin] = asked
-            if len(self._asked) > _ORIGINS_MAX:
-                del self._asked[next(iter(self._asked))]
-        return asked
+            self._cached.pop(url.origin, None)
+            self._cached[url.origin] = cached
+            if len(self._cached) > _ORIGINS_MAX:
+                del self._cached[next(iter(self._cached))]
+        return cached
 
 
 def _fetch_rules(origin: str, get: Callable[[str], bytes]) -> "RobotFileParser | None":

@@ -110,8 +110,8 @@ def page_mime(data: bytes, declared: str | None, name: str) -> str:
             return MARKDOWN
         case "text/plain":
             # Markup that is served as plain text is meant to be read as it stands.
-            found = detect_mime(data, name)
-            return PLAIN if found == HTML else found
+            detected = detect_mime(data, name)
+            return PLAIN if detected == HTML else detected
         case _:
             return detect_mime(data, name)
 

@@ -52,7 +52,7 @@ def walk(
     or whose .kbignore cannot be applied, is yielded as failed: its owner may have meant to keep
     its files out. `home` is not entered.
     """
-    wanted = normalize_extensions(extensions)
+    suffixes = normalize_extensions(extensions)
     # An explicit stack, because folders may be nested deeper than calls can be.
     start: Iterator[WalkedFile | SkippedFile | _Folder] = iter((_Folder(root, ()),))
     open_folders = [start]
@@ -65,7 +65,7 @@ def walk(
             elif isinstance(entry, _Folder):
                 open_folders.append(_listing(entry.path, entry.rules))
                 break
-            elif "*" in wanted or _extension(entry.path) in wanted:
+            elif "*" in suffixes or _extension(entry.path) in suffixes:
                 yield entry
             else:
                 yield SkippedFile(entry.path, _other_extension(entry.path))

@@ -156,8 +156,8 @@ def _host(host: str, source: str) -> str:
         try:
             return str(ipaddress.IPv4Address(host))
         except ValueError as error:
-            said = "an IPv4 address is written as four decimal numbers"
-            raise Refused(said, source=source) from error
+            detail = "an IPv4 address is written as four decimal numbers"
+            raise Refused(detail, source=source) from error
     return host
 
 

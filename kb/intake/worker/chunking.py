@@ -1,12 +1,12 @@
-"""The chunk job: a doc's markdown becomes passages that can be found by words."""
+"""The chunk job: a doc's markdown becomes chunks that can be found by words."""
 
 from collections.abc import Callable
 from typing import Final
 
 from kb.errors import KbError, StaleToken
 from kb.intake.chunker import OVERLAP_TOKENS, TOKENS_MAX, chunk_many
+from kb.intake.chunks import ChunkedDoc, build_chunks, set_ledger, write_chunks
 from kb.intake.embed.protocol import Embedder
-from kb.intake.passages import ChunkedDoc, build_chunks, set_ledger, write_chunks
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import JobId
@@ -44,9 +44,9 @@ class ChunkHandler:
         self._entry_overlap_tokens = entry_overlap_tokens
 
     def work(self, claims: list[Claim]) -> None:
-        """Do a batch: cut outside any transaction, then write passages and finish jobs in one.
+        """Do a batch: cut outside any transaction, then write chunks and finish jobs in one.
 
-        A doc that cannot be cut fails alone. Running it twice gives the same passages.
+        A doc that cannot be cut fails alone. Running it twice gives the same chunks.
         """
         loaded: list[tuple[Claim, Doc, str]] = []
         failures: list[tuple[Claim, str]] = []
@@ -77,8 +77,8 @@ class ChunkHandler:
         return doc if newest is not None and newest.doc_id == claim.job.doc_id else None
 
     def _cut(self, loaded: list[tuple[Claim, Doc, str]]) -> dict[JobId, ChunkedDoc]:
-        entries = [one for one in loaded if one[1].entry is not None]
-        others = [one for one in loaded if one[1].entry is None]
+        entries = [item for item in loaded if item[1].entry is not None]
+        others = [item for item in loaded if item[1].entry is None]
         return {
             **self._cut_alike(others, self._tokens_max, self._overlap_tokens, None),
             **self._cut_alike(
@@ -93,7 +93,7 @@ class ChunkHandler:
         overlap_tokens: int,
         section_level: int | None,
     ) -> dict[JobId, ChunkedDoc]:
-        passages = chunk_many(
+        chunk_lists = chunk_many(
             [markdown for _, _, markdown in loaded],
             titles=[doc.label for _, doc, _ in loaded],
             spans_of=self._embedder().token_spans_batch,
@@ -103,7 +103,7 @@ class ChunkHandler:
         )
         return {
             claim.job.job_id: build_chunks(doc, markdown, cut)
-            for (claim, doc, markdown), cut in zip(loaded, passages, strict=True)
+            for (claim, doc, markdown), cut in zip(loaded, chunk_lists, strict=True)
         }
 
     def _commit_one(

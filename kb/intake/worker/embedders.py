@@ -3,7 +3,7 @@
 import msgspec
 
 from kb.errors import UsageError
-from kb.intake.passages import has_current_title
+from kb.intake.chunks import has_current_title
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.ids import DocId
 from kb.model.job import JobKind
@@ -15,28 +15,28 @@ from kb.store.records import CHUNKS
 from kb.store.store import Store
 
 
-def begin_change(store: Store, wanted: EmbedderSpec, settings: EmbedderChoice) -> EmbedderSet:
+def begin_change(store: Store, spec: EmbedderSpec, settings: EmbedderChoice) -> EmbedderSet:
     """Have vectors made under `wanted`; searches use it once all are there.
 
     A home without vectors uses it at once. To ask for the model in use ends the making of another.
     Safe to repeat: what is embedded already stays.
     """
     with store.write() as txn:
-        known = embedders.in_use(txn)
-        if known is None:
-            chosen = EmbedderSet(active=wanted, settings=settings)
-        elif wanted.fingerprint == known.active.fingerprint:
-            chosen = msgspec.structs.replace(known, active=wanted, next=None, settings=settings)
+        in_use = embedders.in_use(txn)
+        if in_use is None:
+            chosen = EmbedderSet(active=spec, settings=settings)
+        elif spec.fingerprint == in_use.active.fingerprint:
+            chosen = msgspec.structs.replace(in_use, active=spec, next=None, settings=settings)
         else:
-            is_back = known.previous and known.previous.fingerprint == wanted.fingerprint
+            is_back = in_use.previous and in_use.previous.fingerprint == spec.fingerprint
             chosen = msgspec.structs.replace(
-                known,
-                next=wanted,
+                in_use,
+                next=spec,
                 settings=settings,
                 # Its vectors are those that are being completed now.
-                previous=None if is_back else known.previous,
+                previous=None if is_back else in_use.previous,
             )
-            if known.next is None or known.next.fingerprint != wanted.fingerprint:
+            if in_use.next is None or in_use.next.fingerprint != spec.fingerprint:
                 ids = [doc.doc_id for doc in docs.all_latest(txn) if doc.status == "active"]
                 _enqueue(txn, store, "reembed", ids)
         embedders.put(txn, chosen)
@@ -50,14 +50,14 @@ def roll_back(store: Store) -> EmbedderSet:
     where there is nothing to go back to.
     """
     with store.write() as txn:
-        known = embedders.in_use(txn)
-        if known is not None and known.next is not None:
-            chosen = msgspec.structs.replace(known, next=None)
-        elif known is not None and known.previous is not None:
+        in_use = embedders.in_use(txn)
+        if in_use is not None and in_use.next is not None:
+            chosen = msgspec.structs.replace(in_use, next=None)
+        elif in_use is not None and in_use.previous is not None:
             chosen = msgspec.structs.replace(
-                known,
-                active=known.previous,
-                previous=known.active,
+                in_use,
+                active=in_use.previous,
+                previous=in_use.active,
                 switched_ms=store.clock.now_ms(),
                 switched_run=compactions(txn),
             )
@@ -72,24 +72,24 @@ def roll_back(store: Store) -> EmbedderSet:
 
 
 def switch_if_complete(store: Store) -> bool:
-    """Make the next model the active one where every passage has its vector; whether it did."""
+    """Make the next model the active one where every chunk has its vector; whether it did."""
     with store.read() as txn:
-        known = embedders.in_use(txn)
-        if known is None or known.next is None or queue.count_of_kind(txn, "reembed"):
+        in_use = embedders.in_use(txn)
+        if in_use is None or in_use.next is None or queue.count_of_kind(txn, "reembed"):
             return False
-        lacking = _docs_lacking_vectors(txn, known.next.fingerprint)
+        lacking = _docs_lacking_vectors(txn, in_use.next.fingerprint)
     with store.write() as txn:
         # What was cut meanwhile has asked for its own vectors.
-        if embedders.in_use(txn) != known or queue.count_of_kind(txn, "reembed"):
+        if embedders.in_use(txn) != in_use or queue.count_of_kind(txn, "reembed"):
             return False
         if lacking:
             _enqueue(txn, store, "reembed", lacking)
             return False
         switched = msgspec.structs.replace(
-            known,
-            active=known.next,
+            in_use,
+            active=in_use.next,
             next=None,
-            previous=known.active,
+            previous=in_use.active,
             switched_ms=store.clock.now_ms(),
             switched_run=compactions(txn),
         )
@@ -98,8 +98,8 @@ def switch_if_complete(store: Store) -> bool:
 
 
 def _docs_lacking_vectors(txn: ReadTxn, model: str) -> list[DocId]:
-    """Docs of which a passage has no vector, and that are not to be cut anew anyway."""
-    found: dict[DocId, None] = {}
+    """Docs of which a chunk has no vector, and that are not to be cut anew anyway."""
+    doc_ids: dict[DocId, None] = {}
     for _, chunk in CHUNKS.scan(txn):
         if chunks.has_vector(txn, model, chunk.text_hash):
             continue
@@ -107,8 +107,8 @@ def _docs_lacking_vectors(txn: ReadTxn, model: str) -> list[DocId]:
         if doc is None or doc.status != "active" or not has_current_title(doc, chunk):
             continue
         if queue.by_key(txn, queue.dedupe_key("chunk", doc.doc_id)) is None:
-            found[doc.doc_id] = None
-    return list(found)
+            doc_ids[doc.doc_id] = None
+    return list(doc_ids)
 
 
 def _enqueue(txn: WriteTxn, store: Store, kind: JobKind, ids: list[DocId], model: str = "") -> None:

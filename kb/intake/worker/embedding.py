@@ -1,12 +1,12 @@
-"""The embed job: passages that have no vector under a model get one."""
+"""The embed job: chunks that have no vector under a model get one."""
 
 import threading
 from collections.abc import Callable
 from typing import Final
 
 from kb.errors import KbError, StaleToken
+from kb.intake.chunks import has_current_title, set_ledger
 from kb.intake.embed.protocol import Embedder, FloatVector, checked
-from kb.intake.passages import has_current_title, set_ledger
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, JobId
@@ -71,21 +71,21 @@ class EmbedHandler:
         if embedder is None:
             self._finish_all(claims)
             return
-        wanted = {claim.job.job_id: self._passages(claim) for claim in claims}
-        held, surplus = _fitting(claims, wanted)
+        chunks_of_job = {claim.job.job_id: self._chunks(claim) for claim in claims}
+        held, surplus = _fitting(claims, chunks_of_job)
         if surplus:
             with self._store.write() as txn:
                 for claim in surplus:
                     _quietly_release(txn, claim)
-        passages = [chunk for claim in held for chunk in wanted[claim.job.job_id]]
-        texts = self._missing(embedder.fingerprint, passages)
+        doc_chunks = [chunk for claim in held for chunk in chunks_of_job[claim.job.job_id]]
+        texts = self._missing(embedder.fingerprint, doc_chunks)
         hashes = list(texts)
         blocks = [hashes[i : i + TEXTS_PER_COMMIT] for i in range(0, len(hashes), TEXTS_PER_COMMIT)]
         for block in blocks[:-1]:
-            self._embed(embedder, block, texts, held, wanted, finish=False)
-        self._embed(embedder, blocks[-1] if blocks else [], texts, held, wanted, finish=True)
+            self._embed(embedder, block, texts, held, chunks_of_job, finish=False)
+        self._embed(embedder, blocks[-1] if blocks else [], texts, held, chunks_of_job, finish=True)
 
-    def _passages(self, claim: Claim) -> list[tuple[Doc, Chunk]]:
+    def _chunks(self, claim: Claim) -> list[tuple[Doc, Chunk]]:
         with self._store.read() as txn:
             doc = docs.get(txn, claim.job.doc_id)
             newest = docs.latest(txn, doc.source_no) if doc else None
@@ -93,18 +93,18 @@ class EmbedHandler:
                 return []
             return [(newest, chunk) for chunk in chunks.of_source(txn, newest.source_no)]
 
-    def _missing(self, model: str, passages: list[tuple[Doc, Chunk]]) -> dict[str, str]:
+    def _missing(self, model: str, doc_chunks: list[tuple[Doc, Chunk]]) -> dict[str, str]:
         """Text by hash, for the texts that have no vector yet."""
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         with self._store.read() as txn:
-            for doc, chunk in passages:
+            for doc, chunk in doc_chunks:
                 # A doc renamed a moment ago is cut again by its own job; its texts then hash
                 # differently, and a vector of the new text must not go under the old hash.
-                if not has_current_title(doc, chunk) or chunk.text_hash in found:
+                if not has_current_title(doc, chunk) or chunk.text_hash in texts:
                     continue
                 if not chunks.has_vector(txn, model, chunk.text_hash):
-                    found[chunk.text_hash] = indexed_text(doc.label, chunk.heading, chunk.text)
-        return found
+                    texts[chunk.text_hash] = indexed_text(doc.label, chunk.heading, chunk.text)
+        return texts
 
     def _embed(
         self,
@@ -112,7 +112,7 @@ class EmbedHandler:
         block: list[str],
         texts: dict[str, str],
         held: list[Claim],
-        wanted: dict[JobId, list[tuple[Doc, Chunk]]],
+        chunks_of_job: dict[JobId, list[tuple[Doc, Chunk]]],
         *,
         finish: bool,
     ) -> None:
@@ -130,7 +130,7 @@ class EmbedHandler:
                 embedder.fingerprint,
                 vectors,
                 held,
-                wanted,
+                chunks_of_job,
                 finish=finish and not stopped,
                 release=finish and stopped,
             )
@@ -141,17 +141,17 @@ class EmbedHandler:
         self, embedder: Embedder, block: list[str], texts: dict[str, str]
     ) -> "dict[str, FloatVector]":
         """Vectors by hash, the longest texts first; some are missing where the pool is to stop."""
-        found: dict[str, FloatVector] = {}
+        vectors: dict[str, FloatVector] = {}
         longest_first = sorted(block, key=lambda digest: -len(texts[digest]))
         for first in range(0, len(block), TEXTS_PER_LOOK):
             if self._stop.is_set():
                 break
             some = longest_first[first : first + TEXTS_PER_LOOK]
             rows = embedder.embed_documents([texts[digest] for digest in some])
-            found |= zip(some, checked(rows, len(some), embedder.dim), strict=True)
+            vectors |= zip(some, checked(rows, len(some), embedder.dim), strict=True)
             thread = threading.get_ident()
             self._in_hand[thread] = self._in_hand.get(thread, 0) + len(some)
-        return found
+        return vectors
 
     def _commit(
         self,
@@ -159,7 +159,7 @@ class EmbedHandler:
         model: str,
         vectors: "dict[str, FloatVector]",
         held: list[Claim],
-        wanted: dict[JobId, list[tuple[Doc, Chunk]]],
+        chunks_of_job: dict[JobId, list[tuple[Doc, Chunk]]],
         *,
         finish: bool,
         release: bool,
@@ -169,17 +169,19 @@ class EmbedHandler:
         Nothing is written for a job that was lost to another worker meanwhile.
         """
         live = [claim for claim in held if queue.is_held(txn, claim)]
-        asked = {chunk.text_hash for claim in live for _, chunk in wanted[claim.job.job_id]}
-        new = asked & vectors.keys()
+        hashes = {chunk.text_hash for claim in live for _, chunk in chunks_of_job[claim.job.job_id]}
+        new = hashes & vectors.keys()
         for digest in sorted(new):
             chunks.put_vector(txn, model, digest, vectors[digest])
         for claim in live:
-            passages = [chunk for _, chunk in wanted[claim.job.job_id]]
+            job_chunks = [chunk for _, chunk in chunks_of_job[claim.job.job_id]]
             # At the end all of them: the vector of a text may have come from another doc's job
-            # after this doc was cut, and then the dense cache has not heard of this passage.
-            told = passages if finish else [chunk for chunk in passages if chunk.text_hash in new]
+            # after this doc was cut, and then the dense cache has not heard of this chunk.
+            logged = (
+                job_chunks if finish else [chunk for chunk in job_chunks if chunk.text_hash in new]
+            )
             if not self._is_next:
-                log.append(txn, [chunk.no for chunk in told], vectors=True)
+                log.append(txn, [chunk.no for chunk in logged], vectors=True)
             if release:
                 queue.release(txn, claim)
             elif finish:
@@ -188,9 +190,9 @@ class EmbedHandler:
                     self._settle(txn, model, claim.job.doc_id)
 
     def _settle(self, txn: WriteTxn, model: str, doc_id: DocId) -> None:
-        """Call a doc indexed, unless its passages are still to be cut or were, meanwhile.
+        """Call a doc indexed, unless its chunks are still to be cut or were, meanwhile.
 
-        Passages cut while this job was at work found it active, and asked for no other.
+        Chunks cut while this job was at work found it active, and asked for no other.
         """
         if queue.by_key(txn, queue.dedupe_key("chunk", doc_id)) is not None:
             return
@@ -225,12 +227,12 @@ class EmbedHandler:
 
 
 def _fitting(
-    claims: list[Claim], wanted: dict[JobId, list[tuple[Doc, Chunk]]]
+    claims: list[Claim], chunks_of_job: dict[JobId, list[tuple[Doc, Chunk]]]
 ) -> tuple[list[Claim], list[Claim]]:
     """Claims up to a commit's worth of texts, at least one; and the rest."""
     total = 0
     for place, claim in enumerate(claims):
-        total += len(wanted[claim.job.job_id])
+        total += len(chunks_of_job[claim.job.job_id])
         if total > TEXTS_PER_COMMIT and place:
             return claims[:place], claims[place:]
     return claims, []

@@ -48,7 +48,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def chunker(self) -> str:
-        """Names how passages are cut."""
+        """Names how chunks are cut."""
         entries = fingerprint(self.entry_tokens_max, self.entry_overlap_tokens, ENTRY_SECTION_LEVEL)
         return f"{fingerprint(self.tokens_max, self.overlap_tokens)};entry:{entries}"
 

@@ -1,4 +1,4 @@
-"""How is a question answered? The passages that a search found become cited sentences.
+"""How is a question answered? The chunks that a search found become cited sentences.
 
 A language model writes the sentences, and each is checked against what it cites. Without a model
 the best sentences of the chunks are quoted. The chunks are handed in: nothing here searches.

@@ -1,4 +1,4 @@
-"""Answer a question from the passages that a search has found."""
+"""Answer a question from the chunks that a search has found."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -86,7 +86,7 @@ def ask(
 
 
 def raw_sources(result: SearchResult) -> tuple[RawSource, ...]:
-    """The sources of a result, each once and the best first, with their passages."""
+    """The sources of a result, each once and the best first, with their chunks."""
     parts: dict[str, list[str]] = {}
     for hit in result.hits:
         parts.setdefault(hit.source, []).append(hit.text)

@@ -1,4 +1,4 @@
-"""Check a model's sentences against the passages that they cite."""
+"""Check a model's sentences against the chunks that they cite."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -37,7 +37,7 @@ class CheckedAnswer(Struct, frozen=True, kw_only=True):
 
 
 class CitationChecker:
-    """Checks one answer against the passages that the model was given."""
+    """Checks one answer against the chunks that the model was given."""
 
     def __init__(
         self, hits: Sequence[Hit], embedder: "Callable[[], Embedder] | None" = None

@@ -1,4 +1,4 @@
-"""Quote the best sentences of the passages, where no model writes an answer."""
+"""Quote the best sentences of the chunks, where no model writes an answer."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,16 +9,16 @@ from kb.model.search import Hit
 from kb.search.index.analysis import analyzer, normalize, terms
 
 EXTRACTS_MAX: Final = 5
-_PER_PASSAGE_MAX: Final = 2
+_PER_CHUNK_MAX: Final = 2
 _SENTENCES_MAX: Final = 400
 _CHARS_MAX: Final = 400
 
 
 def extracts(question: str, hits: Sequence[Hit]) -> tuple[Sentence, ...]:
-    """At most EXTRACTS_MAX sentences of the passages, in their order, which is the best first.
+    """At most EXTRACTS_MAX sentences of the chunks, in their order, which is the best first.
 
-    They are those with most of the question's words, at most two of a passage. Where none has any,
-    it is the first sentence of the best passage. Weak passages are not quoted.
+    They are those with most of the question's words, at most two of a chunk. Where none has any,
+    it is the first sentence of the best chunk. Weak chunks are not quoted.
     Equal input gives equal output.
     """
     query_terms = frozenset(terms(question))
@@ -30,13 +30,13 @@ def extracts(question: str, hits: Sequence[Hit]) -> tuple[Sentence, ...]:
 
 
 def _best(text: str, query_terms: frozenset[str]) -> list[str]:
-    """The sentences of a passage with most of the words, in their order."""
+    """The sentences of a chunk with most of the words, in their order."""
     candidates = _prose_sentences(text)
     words = [query_terms.intersection(analyzer().analyze(normalize(row))) for row in candidates]
     order = sorted(range(len(candidates)), key=lambda place: (-len(words[place]), place))
     chosen: list[int] = []
     covered: set[str] = set()
-    for place in order[:_PER_PASSAGE_MAX]:
+    for place in order[:_PER_CHUNK_MAX]:
         # A second one has to say more than the first.
         if words[place] - covered:
             chosen.append(place)
@@ -52,7 +52,7 @@ def _first(hits: Sequence[tuple[int, Hit]]) -> tuple[Sentence, ...]:
 
 
 def _prose_sentences(text: str) -> list[str]:
-    """The sentences of a passage on a line each, without headings, tables and code."""
+    """The sentences of a chunk on a line each, without headings, tables and code."""
     parts = (text[span.start : span.end] for span in sentences(text)[:_SENTENCES_MAX])
     return [row for part in parts if is_prose(part) and (row := plain(part))]
 

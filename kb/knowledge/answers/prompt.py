@@ -1,4 +1,4 @@
-"""The prompt of a model: passages as data, between delimiters that no passage can know. Pure."""
+"""The prompt of a model: chunks as data, between delimiters that no chunk can know. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -47,7 +47,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 def prompt_of(
     question: str, hits: Sequence[Hit], draw: Callable[[], str], knowledge: str = ""
 ) -> Prompt:
-    """The passages, numbered from 1 in their order, and behind them the question.
+    """The chunks, numbered from 1 in their order, and behind them the question.
 
     `knowledge` is what the person at the machine wants known from the start, in its tags.
     `draw` gives texts that cannot be guessed. One that stands in what is sent is not used; raises

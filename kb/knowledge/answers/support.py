@@ -1,6 +1,6 @@
-"""Do passages support a sentence that cites them? Cheap signs of it, and no proof.
+"""Do chunks support a sentence that cites them? Cheap signs of it, and no proof.
 
-The passages must have all of its numbers, quotations and names, letter by letter. Of its other
+The chunks must have all of its numbers, quotations and names, letter by letter. Of its other
 words they must have enough, or fewer where the embedding model finds the two similar. Negation
 and word order are not seen.
 """
@@ -42,7 +42,7 @@ IsNear = Callable[[str, Sequence[str]], bool]
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """What there is to compare with in one passage."""
+    """What there is to compare with in one chunk."""
 
     words: frozenset[str]
     """Analysed."""
@@ -55,7 +55,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 def evidence(text: str) -> Evidence:
-    """What a passage, with its title, gives to compare with."""
+    """What a chunk, with its title, gives to compare with."""
     inner = _INNER_WORD.findall(text)
     capitals = sum(word[0].isupper() for word in inner)
     words = map(str.lower, _WORD.findall(text))
@@ -75,21 +75,21 @@ def supports(cited: Sequence[Evidence], sentence: str, is_near: IsNear) -> bool:
 
     `is_near` is asked only where the words do not tell.
     """
-    words = frozenset[str]().union(*(passage.words for passage in cited))
-    numbers = frozenset[str]().union(*(passage.numbers for passage in cited))
+    words = frozenset[str]().union(*(chunk.words for chunk in cited))
+    numbers = frozenset[str]().union(*(chunk.numbers for chunk in cited))
     sentence_terms = terms(sentence)
     if not sentence_terms or not _numbers(sentence) <= numbers:
         return False
     if not all(
-        any(quotation in passage.folded for passage in cited) for quotation in _quotations(sentence)
+        any(quotation in chunk.folded for chunk in cited) for quotation in _quotations(sentence)
     ):
         return False
-    if all(passage.has_names for passage in cited) and not words.issuperset(_names(sentence)):
+    if all(chunk.has_names for chunk in cited) and not words.issuperset(_names(sentence)):
         return False
     share = sum(word in words for word in sentence_terms) / len(sentence_terms)
     if share >= SHARE_SURE or share < SHARE_MIN:
         return share >= SHARE_SURE
-    return is_near(sentence, [part for passage in cited for part in passage.parts])
+    return is_near(sentence, [part for chunk in cited for part in chunk.parts])
 
 
 def _numbers(text: str) -> set[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kb.search.engine import EmbeddedQuery, Searcher
 
 CHUNKS_MAX: Final = 3
-_PASSAGES: Final = 50
+_CHUNKS: Final = 50
 _DIGITS: Final = 4
 _OWN: Final = "read `content`; `kb init` puts kb's own entries into your space, to be read whole"
 _READ: Final = "read `content`; `kb show {id}` has the whole entry and what it refers to"
@@ -97,7 +97,7 @@ def scored(
         if not any(True for _ in docs.with_facet(txn, "kind", "entry")):
             return ScoredSections(chunks=(), score_min=1.0)
     searcher = catalog.searcher()
-    request = SearchRequest(query=question, k=_PASSAGES, kinds=("entry",))
+    request = SearchRequest(query=question, k=_CHUNKS, kinds=("entry",))
     hits = searcher.search(request, scope).hits
     embedded = searcher.embed_query(question)
     similarities = _nearness(catalog, hits, embedded, backgrounds)

@@ -12,8 +12,8 @@ from kb.knowledge.entries import Entry, compare, parse
 from kb.knowledge.guide.core import CoreEntry, core_entries
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.source import entry_lsid, path_of
-from kb.search.index.files import write_temporary
 from kb.store import docs, meta
+from kb.store.content.durable import write_temporary
 from kb.store.store import Store
 
 _BYTES_MAX: Final = 1 << 20

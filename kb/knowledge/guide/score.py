@@ -34,9 +34,9 @@ def nearness(cosine: float, background: float) -> float:
     return max(0.0, (cosine - background) / (1.0 - background)) if background < 1.0 else 0.0
 
 
-def share(wanted: Collection[str], present: Collection[str]) -> float:
+def share(words: Collection[str], present: Collection[str]) -> float:
     """The share of the wanted words that are present; 0 where none is wanted."""
-    return sum(word in present for word in wanted) / len(wanted) if wanted else 0.0
+    return sum(word in present for word in words) / len(words) if words else 0.0
 
 
 def score_of(similarity: float, corpus_share: float, section_share: float) -> float:

@@ -25,8 +25,8 @@ _HEX: Final = 12
 def listed(txn: ReadTxn, *, with_done: bool = False) -> list[Signal]:
     """The open signals, or all, the oldest first."""
     rows = (signal for _, signal in SIGNALS.scan(txn))
-    kept = (signal for signal in rows if with_done or signal.done_ms is None)
-    return sorted(kept, key=lambda signal: (signal.added_ms, signal.signal_id))
+    selected = (signal for signal in rows if with_done or signal.done_ms is None)
+    return sorted(selected, key=lambda signal: (signal.added_ms, signal.signal_id))
 
 
 def check_room(txn: ReadTxn, kind: SignalKind, scope: Scope) -> None:

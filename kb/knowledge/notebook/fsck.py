@@ -30,7 +30,7 @@ from kb.knowledge.notebook.opening import whole
 from kb.knowledge.notebook.repository import Repository
 from kb.knowledge.notebook.worktree import SPLIT, GitIndex, WorkTree
 from kb.model.children import module_argv, module_env
-from kb.search.index import file_lock
+from kb.store.content.lock import file_lock
 
 _MODULE: Final = "kb.knowledge.notebook.fsck"
 FAULTS_MAX: Final = 200

@@ -112,8 +112,8 @@ class Listing:
         gone = set(paths)
         dropped = {entry.line for entry in self.entries() if entry.path in gone}
         bare = set(self._headings_over(dropped))
-        kept = [line for at, line in enumerate(self._lines) if at not in dropped | bare]
-        return Listing("".join(kept))
+        lines = [line for at, line in enumerate(self._lines) if at not in dropped | bare]
+        return Listing("".join(lines))
 
     def _inserted(self, at: int, new: list[str]) -> "Listing":
         before = list(self._lines[:at])

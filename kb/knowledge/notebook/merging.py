@@ -14,12 +14,12 @@ def body_of(text: str) -> str:
     return split_front_matter(text)[1]
 
 
-def parts_only_in(other: str, kept: str) -> tuple[str, ...]:
+def parts_only_in(other: str, keep_text: str) -> tuple[str, ...]:
     """The blocks and list items of `other` that `kept` lacks, in order, as they are written.
 
     White space makes no difference. A heading comes along where one of its own parts does.
     """
-    kept_keys = {_key(part) for _, part in _parts(kept)}
+    kept_keys = {_key(part) for _, part in _parts(keep_text)}
     parts: list[str] = []
     heading: str | None = None
     for block, part in _parts(other):
@@ -34,13 +34,13 @@ def parts_only_in(other: str, kept: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def merged(kept: str, title: str, parts: tuple[str, ...]) -> str:
+def merged(keep_text: str, title: str, parts: tuple[str, ...]) -> str:
     """`kept` with these parts below a heading that names the note they come from."""
     if not parts:
-        return kept
-    end = "\r\n" if kept.partition("\n")[0].endswith("\r") else "\n"
+        return keep_text
+    end = "\r\n" if keep_text.partition("\n")[0].endswith("\r") else "\n"
     section = f"\n\n## From {one_line(title)}\n\n" + "\n\n".join(parts) + "\n"
-    return kept.rstrip() + section.replace("\r\n", "\n").replace("\n", end)
+    return keep_text.rstrip() + section.replace("\r\n", "\n").replace("\n", end)
 
 
 def _parts(text: str) -> Iterator[tuple[Block, str]]:

@@ -13,7 +13,7 @@ from kb.knowledge.notebook.gitfiles import STAGING, make_git_folder
 from kb.knowledge.notebook.listing import SCAFFOLD
 from kb.knowledge.notebook.repository import Draft, Repository, commit_on_top
 from kb.model.origin import NOTEBOOK_INDEX
-from kb.search.index import file_lock
+from kb.store.content.lock import file_lock
 
 GONE: Final = (
     "the notebook's .git is gone, and with it the history of the notes; bring it back from a copy, "

@@ -45,7 +45,7 @@ Complete = Callable[[str, str], str]
 ApplyChanges = Callable[["NotebookChanges"], dict[str, DocId]]
 """Takes changes into the engine; gives the docs of what was added, by path. May be repeated."""
 Nearest = Callable[[str], list[tuple[str, float]]]
-"""A text to paths of notes with the cosines of their best passages, best first."""
+"""A text to paths of notes with the cosines of their best chunks, best first."""
 
 
 class NotebookChanges(Struct, frozen=True, kw_only=True):

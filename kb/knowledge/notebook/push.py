@@ -23,7 +23,7 @@ from kb.knowledge.notebook.sending import Outcome, PushFailed, PushRejected, Sen
 from kb.model.children import module_argv, module_env
 from kb.model.failpoints import failpoint
 from kb.model.push import Push
-from kb.search.index import file_lock
+from kb.store.content.lock import file_lock
 from kb.store.records import PUSHES
 from kb.store.store import Store
 

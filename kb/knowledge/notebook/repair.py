@@ -11,7 +11,7 @@ from kb.knowledge.notebook.gitfiles import fill, sync_folder
 from kb.knowledge.notebook.opening import at_work, whole
 from kb.knowledge.notebook.repository import Repository
 from kb.knowledge.notebook.worktree import GitIndex
-from kb.search.index import file_lock
+from kb.store.content.lock import file_lock
 
 ASIDE: Final = "index.damaged"
 """In `.git`: the index that was made anew, for what was staged in it."""

@@ -247,12 +247,12 @@ class NotebookSurveyor:
                     path,
                 ),
             )
-            kept = self.text(keep) or ""
+            keep_text = self.text(keep) or ""
             yield Duplicate(
                 keep=keep,
                 drop=drop,
                 likeness=pair.likeness,
-                adds=parts_only_in(self.as_part_of(drop, keep), kept),
+                adds=parts_only_in(self.as_part_of(drop, keep), keep_text),
                 held_back=self._held_back(keep, drop),
             )
 

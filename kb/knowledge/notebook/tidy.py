@@ -145,9 +145,9 @@ class _TidySteps:
         referring = surveyor.referring_to(drop) - {drop}
         if pair.held_back is not None or not self._are_clean({keep, drop, *referring}):
             return
-        kept = surveyor.text(keep) or ""
-        parts = parts_only_in(surveyor.as_part_of(drop, keep), kept)
-        new = merged(kept, surveyor.title_of(drop), parts)
+        keep_text = surveyor.text(keep) or ""
+        parts = parts_only_in(surveyor.as_part_of(drop, keep), keep_text)
+        new = merged(keep_text, surveyor.title_of(drop), parts)
         self._put(keep, surveyor.without_links_to(keep, new, drop, keep))
         for path in sorted(referring - {keep}):
             text = surveyor.text(path) or ""

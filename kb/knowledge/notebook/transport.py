@@ -207,9 +207,9 @@ class _OneHost:
             return answer
         answer.close()
         if 300 <= answer.status < 400:
-            there = shown(answer.headers.get("location", "nowhere"))
+            location = shown(answer.headers.get("location", "nowhere"))
             raise RemoteUnusable(
-                f"it redirects to {there}; if that is right, make it origin's address"
+                f"it redirects to {location}; if that is right, make it origin's address"
             )
         if answer.status in (401, 403):
             raise RemoteUnusable(f"it wants a login ({answer.status}); {self._how}")

@@ -12,16 +12,16 @@ from msgspec import Struct
 
 from kb.errors import EmptySource, NotFound, StoreFull, TooLarge, UsageError
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize
-from kb.intake.passages import has_current_title
+from kb.intake.chunks import has_current_title
 from kb.knowledge.packs.build import first_paragraph
 from kb.knowledge.packs.keys import public_of
 from kb.knowledge.packs.load import DOCS_MAX
 from kb.knowledge.packs.manifest import KIND_DEFAULT, PackDoc, derived_id
 from kb.knowledge.packs.portable import (
     ARCHIVE_BYTES_MAX,
+    CHUNKS_MAX,
     DOCS,
     GUARD,
-    PASSAGES_MAX,
     Portable,
     PortableChunk,
     PortableDocChunks,
@@ -165,7 +165,7 @@ def _gather(
     if not export_docs:
         raise NothingToExport("; ".join(left_out[:1]) or "no doc is meant")
     total = sum(len(export_doc.vectors) for export_doc in export_docs)
-    if total > PASSAGES_MAX or total * model.dim * 4 > ARCHIVE_BYTES_MAX:
+    if total > CHUNKS_MAX or total * model.dim * 4 > ARCHIVE_BYTES_MAX:
         raise TooLarge(f"{total:,} passages are too many", source=request.pack_id)
     manifest = PortableManifest(
         pack_id=request.pack_id,

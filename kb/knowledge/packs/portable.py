@@ -1,6 +1,6 @@
-"""A portable pack: one archive with a manifest, docs, their passages and vectors, sealed.
+"""A portable pack: one archive with a manifest, docs, their chunks and vectors, sealed.
 
-The members stand in one order: the manifest, the docs in its order, passages, vectors, seal. The
+The members stand in one order: the manifest, the docs in its order, chunks, vectors, seal. The
 manifest's `content_hash` is over all before the seal but itself, and the seal is over the manifest.
 """
 
@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import EmbedError, Refused, TooLarge, Unparsable
+from kb.intake.chunks import PrecomputedChunks
 from kb.intake.embed.protocol import checked
-from kb.intake.passages import PrecomputedChunks
 from kb.knowledge.packs.keys import is_signed, public_of
 from kb.knowledge.packs.load import (
     BODY_BYTES_MAX,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ARCHIVE_BYTES_MAX: Final = 1 << 30
-PASSAGES_MAX: Final = 500_000
+CHUNKS_MAX: Final = 500_000
 PASSAGES: Final = "passages.jsonl"
 VECTORS: Final = "vectors.f32"
 SEAL: Final = "seal.json"
@@ -55,14 +55,14 @@ _CACHES: Final = (PASSAGES, VECTORS)
 
 
 class Portable(Struct, frozen=True, kw_only=True):
-    """Under `portable` in the manifest: how the passages and vectors were made."""
+    """Under `portable` in the manifest: how the chunks and vectors were made."""
 
     format: Annotated[int, Meta(ge=1)] = _FORMAT
     canonicalizer: str
     chunker: str
     model: str
     dim: Annotated[int, Meta(ge=1, le=65_536)]
-    passages: Annotated[int, Meta(ge=0, le=PASSAGES_MAX)]
+    passages: Annotated[int, Meta(ge=0, le=CHUNKS_MAX)]
 
 
 class PortableManifest(PackManifest, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class PortableManifest(PackManifest, frozen=True, kw_only=True):
 
 
 class PortableChunk(Struct, frozen=True, kw_only=True):
-    """A passage by its place in its doc, in characters; its text is what stands there."""
+    """A chunk by its place in its doc, in characters; its text is what stands there."""
 
     start: Annotated[int, Meta(ge=0)]
     end: Annotated[int, Meta(ge=1)]
@@ -84,7 +84,7 @@ class PortableChunk(Struct, frozen=True, kw_only=True):
 
 
 class PortableDocChunks(Struct, frozen=True, kw_only=True):
-    """The passages of a doc: a line of the passages' file."""
+    """The chunks of a doc: a line of the chunks' file."""
 
     doc: str
     """Its source path."""
@@ -246,7 +246,7 @@ def _ready(
     rows: bytes | memoryview,
     source: str,
 ) -> dict[str, PrecomputedChunks]:
-    """The passages and vectors of each doc, checked against its text."""
+    """The chunks and vectors of each doc, checked against its text."""
     import numpy as np
 
     try:
@@ -271,7 +271,7 @@ def _ready(
         ready[cut.doc] = PrecomputedChunks(
             markdown=markdown,
             chunker=portable.chunker,
-            passages=chunks_of(cut, markdown, source),
+            chunks=chunks_of(cut, markdown, source),
             model=portable.model,
             vectors=vectors[first:last],
         )
@@ -288,7 +288,7 @@ def _text(data: bytes, name: str, source: str) -> str:
 
 
 def chunks_of(cut: PortableDocChunks, markdown: str, source: str) -> tuple[ChunkDraft, ...]:
-    """The passages of a text by their places in it. Raises Unparsable where they are not in it."""
+    """The chunks of a text by their places in it. Raises Unparsable where they are not in it."""
     previous_start = 0
     for chunk in cut.passages:
         if not previous_start <= chunk.start < chunk.end <= len(markdown):

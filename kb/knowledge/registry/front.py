@@ -27,14 +27,14 @@ def without_embedding(text: str) -> str:
     block = yaml_block(text)
     if block is None:
         return text
-    kept: list[str] = []
+    lines: list[str] = []
     is_inside = False
     for line in block.splitlines(keepends=True):
         if line.strip() and line[0] not in " \t":
             is_inside = _KEY.match(line) is not None
         if not is_inside:
-            kept.append(line)
-    return _with_block(text, block, "".join(kept))
+            lines.append(line)
+    return _with_block(text, block, "".join(lines))
 
 
 def with_embedding(text: str, embedding: EmbeddingBlock) -> str | EntryFault:

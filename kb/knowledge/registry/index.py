@@ -29,7 +29,7 @@ _Line = Annotated[str, Meta(max_length=1_000)]
 
 
 class VectorSet(Struct, frozen=True, kw_only=True):
-    """How the passages and vectors of one set of files were made."""
+    """How the chunks and vectors of one set of files were made."""
 
     model: _Line
     chunker: _Line
@@ -42,7 +42,7 @@ class VectorSet(Struct, frozen=True, kw_only=True):
 
 
 class VectorFile(Struct, frozen=True, kw_only=True):
-    """The passages and vectors of one entry in one set."""
+    """The chunks and vectors of one entry in one set."""
 
     path: str
     sha256: _Sha256
@@ -85,7 +85,7 @@ def entry_path(zettel_id: str) -> str:
 
 
 def vector_path(key: str, zettel_id: str) -> str:
-    """Where an entry's passages and vectors of one set lie."""
+    """Where an entry's chunks and vectors of one set lie."""
     return f"{VECTORS}{key}/{zettel_id}.bin"
 
 

@@ -93,10 +93,10 @@ def decide(
 
 def _never_pulled(offer: Offer, here: LocalEntry, *, take_theirs: bool) -> PullStep:
     """An entry that never came, or not wholly."""
-    wanted = here.pulled.wanted_sha256 if here.pulled else ""
+    intended_sha256 = here.pulled.wanted_sha256 if here.pulled else ""
     if here.path is None:
         return PullStep(outcome="new", takes=True)
-    if here.sha256 is not None and here.sha256 in (wanted, offer.entry.sha256):
+    if here.sha256 is not None and here.sha256 in (intended_sha256, offer.entry.sha256):
         return PullStep(outcome="new", takes=True)
     if take_theirs:
         return PullStep(outcome="new", takes=True, aside=True)

@@ -63,7 +63,7 @@ class Published(Struct, frozen=True, kw_only=True):
     removed: int
     """Entries that are not in it any more."""
     embedded: int
-    """Passages that vectors were made of."""
+    """Chunks that vectors were made of."""
     signed_by: str
     """The public key; empty where nobody signed."""
     problems: tuple[PublishProblem, ...]
@@ -251,7 +251,7 @@ def _entries(
     clock: Clock,
     files: dict[str, bytes],
 ) -> Iterator[tuple[IndexEntry, int]]:
-    """Each entry as the index will have it, and how many of its passages were embedded.
+    """Each entry as the index will have it, and how many of its chunks were embedded.
 
     Adds the files that are to be written to `files`.
     """
@@ -272,7 +272,7 @@ def _entries(
         for (file, published), embedded_entry in zip(batch, batch_embedded, strict=True):
             yield (
                 _entry(file, published, embedded_entry, pipeline, clock, files),
-                embedded_entry.passages,
+                embedded_entry.chunks,
             )
 
 
@@ -297,7 +297,7 @@ def _entry(
     `published` has the same text, so its vectors of other models stay; None: the text differs.
     """
     made_by = pipeline.made_by
-    block = _embedding(made_by.model, made_by.dim, embedding.passages, _iso(clock))
+    block = _embedding(made_by.model, made_by.dim, embedding.chunks, _iso(clock))
     if len(embedding.data) > VECTORS_BYTES_MAX:
         raise TooLarge(f"its vectors are over {VECTORS_BYTES_MAX:,} bytes", source=file.file)
     filled = with_embedding(file.text, block)

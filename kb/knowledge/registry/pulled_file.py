@@ -10,7 +10,7 @@ from typing import Final
 from kb.errors import ChangedWhileRead, SourceError, StoreFull
 from kb.model.ids import sha256_hex
 from kb.model.source import display_name
-from kb.search.index.files import fsync_folder
+from kb.store.content.durable import fsync_folder
 
 # Folders and files whose names begin with a dot are not taken in.
 _ASIDE: Final = ".mine"

@@ -13,7 +13,7 @@ from kb.knowledge.registry.register import note_read
 from kb.knowledge.registry.source import RegistrySource
 from kb.model.ids import sha256_hex
 from kb.model.registry import RegistryRecord
-from kb.search.index.files import write_temporary
+from kb.store.content.durable import write_temporary
 from kb.store.store import Store
 
 _SIGNATURE_BYTES_MAX: Final = 4_096

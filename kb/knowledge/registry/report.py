@@ -91,7 +91,7 @@ class PullReport(Struct, frozen=True, kw_only=True):
     kept: int
     failed: int
     ready: int
-    """Of the new and updated, those that came with passages and vectors of this home's model."""
+    """Of the new and updated, those that came with chunks and vectors of this home's model."""
     registries: tuple[ReadLine, ...]
     entries: tuple[PulledLine, ...]
     """All but the unchanged, by id."""

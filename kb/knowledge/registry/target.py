@@ -15,7 +15,7 @@ from kb.knowledge.packs.portable import ARCHIVE_BYTES_MAX
 from kb.knowledge.packs.tar import TarMember, is_plain, packed, unpacked
 from kb.knowledge.registry.index import ENTRIES_MAX, INDEX, SIGNATURE
 from kb.model.source import display_name
-from kb.search.index.files import fsync_folder, write_temporary
+from kb.store.content.durable import fsync_folder, write_temporary
 from kb.store.content.inside import read_inside
 
 TAR_SUFFIX: Final = ".tar"

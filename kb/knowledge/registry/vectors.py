@@ -1,4 +1,4 @@
-"""An entry's passages and vectors as one file: a line of JSON, then float32 rows. Pure."""
+"""An entry's chunks and vectors as one file: a line of JSON, then float32 rows. Pure."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from kb.errors import EmbedError, Unparsable
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize
 from kb.intake.chunker import chunk_many
+from kb.intake.chunks import PrecomputedChunks, text_hash
 from kb.intake.embed.protocol import Embedder, checked
-from kb.intake.passages import PrecomputedChunks, text_hash
 from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL
 from kb.knowledge.entries import Entry
 from kb.knowledge.packs.portable import PortableChunk, PortableDocChunks, chunks_of
@@ -37,7 +37,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 class Embedded(Struct, frozen=True, kw_only=True):
     """An entry cut and embedded."""
 
-    passages: int
+    chunks: int
     data: bytes
     """Its file."""
 
@@ -50,7 +50,7 @@ class _VectorsHeader(Struct, frozen=True, kw_only=True):
     chunker: str
     dim: Annotated[int, Meta(ge=1, le=65_536)]
     text_hashes: Annotated[tuple[str, ...], Meta(max_length=100_000)]
-    """Of each passage, under which its vector is kept."""
+    """Of each chunk, the key of its vector."""
     passages: Annotated[tuple[PortableChunk, ...], Meta(max_length=100_000)]
 
 
@@ -60,7 +60,7 @@ def markdown_of(data: bytes, name: str) -> str:
 
 
 def label_of(entry: Entry) -> str:
-    """What an entry's passages are hashed and embedded under."""
+    """What an entry's chunks are hashed and embedded under."""
     return f"[{entry.meta.zettel_id}] {entry.title}"
 
 
@@ -90,7 +90,7 @@ def embedded(entries: list[tuple[Entry, str]], pipeline: Pipeline) -> list[Embed
         vectors = matrix[first : first + len(entry_chunks)]
         first += len(entry_chunks)
         data = _file(entry, markdown, entry_chunks, vectors, pipeline.made_by)
-        done.append(Embedded(passages=len(entry_chunks), data=data))
+        done.append(Embedded(chunks=len(entry_chunks), data=data))
     return done
 
 
@@ -128,7 +128,7 @@ def _portable(chunk: ChunkDraft, markdown: str) -> PortableChunk:
 def read_vectors(
     data: bytes, entry: Entry, markdown: str, made_by: VectorSet, source: str
 ) -> PrecomputedChunks | None:
-    """The passages and vectors that a file holds of an entry, each checked against its text.
+    """The chunks and vectors that a file holds of an entry, each checked against its text.
 
     None where they were cut from another reading of the entry. Raises Unparsable where the file is
     not what it claims to be.
@@ -163,7 +163,7 @@ def read_vectors(
     return PrecomputedChunks(
         markdown=markdown,
         chunker=header.chunker,
-        passages=chunks,
+        chunks=chunks,
         model=header.model,
         vectors=vectors,
     )

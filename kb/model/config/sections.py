@@ -33,7 +33,7 @@ class ChunkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """At most a quarter of tokens_max."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError where the overlap would eat the passage."""
+        """Raise ValueError if the overlap is over a quarter of a chunk."""
         if self.overlap_tokens > self.tokens_max // 4:
             raise ValueError("overlap_tokens is over a quarter of tokens_max")
 
@@ -46,7 +46,7 @@ class EntrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """At most a quarter of tokens_max."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError where the overlap would eat the passage."""
+        """Raise ValueError if the overlap is over a quarter of a chunk."""
         if self.overlap_tokens > self.tokens_max // 4:
             raise ValueError("overlap_tokens is over a quarter of tokens_max")
 

@@ -6,7 +6,6 @@ from kb.search.index.dense_files import folder_name, remove_vectors, unused_fold
 from kb.search.index.hits import IndexHits, IndexStats
 from kb.search.index.lexical import LexicalIndex
 from kb.search.index.lexical_indexes import LexicalIndexes
-from kb.search.index.lock import file_lock
 from kb.search.index.log_follower import CatchUpReport
 
 __all__ = [
@@ -16,7 +15,6 @@ __all__ = [
     "IndexStats",
     "LexicalIndex",
     "LexicalIndexes",
-    "file_lock",
     "folder_name",
     "highlight_spans",
     "normalize",

@@ -132,12 +132,12 @@ def phrases(query: str) -> list[list[str]]:
     return [words for words in analysed if len(words) > 1][:_PHRASES_MAX]
 
 
-def terms_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
+def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
     """Which of the analysed terms a text contains.
 
     For speed only words that start like one of the terms are analysed.
     """
-    starts = {word[:_START_CHARS] for word in wanted}
+    starts = {word[:_START_CHARS] for word in terms}
     words: set[str] = set()
     for piece in set(normalize(text).split()):
         if piece.isascii():
@@ -145,7 +145,7 @@ def terms_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
             words.update(word for word in pieces if word[:_START_CHARS] in starts)
         else:
             words.add(piece)
-    return wanted.intersection(analyzer().analyze(" ".join(words)))
+    return terms.intersection(analyzer().analyze(" ".join(words)))
 
 
 def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
@@ -153,25 +153,25 @@ def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
 
     `terms` are analysed, as returned by `terms()`.
     """
-    wanted = frozenset(terms)
-    if not wanted:
+    term_set = frozenset(terms)
+    if not term_set:
         return []
-    return _merged(sorted([*_spaced_spans(text, wanted), *_unspaced_spans(text, wanted)]))
+    return _merged(sorted([*_spaced_spans(text, term_set), *_unspaced_spans(text, term_set)]))
 
 
-def _spaced_spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+def _spaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]:
     analyse = analyzer().analyze
     is_wanted: dict[str, bool] = {}
     for match in _SPACED_WORD.finditer(text):
         word = match[0]
         if word not in is_wanted:
-            is_wanted[word] = not wanted.isdisjoint(analyse(normalize(word)))
+            is_wanted[word] = not terms.isdisjoint(analyse(normalize(word)))
         if is_wanted[word]:
             yield match.span()
 
 
-def _unspaced_spans(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
-    unspaced = sorted((t for t in wanted if _UNSPACED.search(t)), key=len, reverse=True)
+def _unspaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]:
+    unspaced = sorted((t for t in terms if _UNSPACED.search(t)), key=len, reverse=True)
     if not unspaced or text.isascii():
         return
     # A lookahead also finds overlapping matches.

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from kb.intake.embed.runtime import session_of
-from kb.search.index.files import CacheDamaged, FileMark, fsync_file, mark_file
+from kb.search.index.files import CacheDamaged, FileMark, mark_file
+from kb.store.content.durable import fsync_file
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,7 @@ from msgspec import Struct
 from kb.errors import StoreBusy
 from kb.model.failpoints import failpoint
 from kb.search.index import log_follower
-from kb.search.index.files import CacheDamaged, fsync_folder
+from kb.search.index.files import CacheDamaged
 from kb.search.index.lexical_files import (
     LexicalManifest,
     draft_path,
@@ -35,8 +35,9 @@ from kb.search.index.lexical_tantivy import (
     engine_errors,
     write_chunks,
 )
-from kb.search.index.lock import file_lock
 from kb.search.index.log_follower import LogPosition
+from kb.store.content.durable import fsync_folder
+from kb.store.content.lock import file_lock
 from kb.store.store import Store
 
 if TYPE_CHECKING:

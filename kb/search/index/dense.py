@@ -39,11 +39,11 @@ from kb.search.index.files import (
 )
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.hnsw import Graph, GraphEntry
-from kb.search.index.lock import file_lock
 from kb.search.index.log_follower import CatchUpReport, LogPosition
 from kb.search.index.segments import Segment, SegmentWriter, memory_segment, write_merged
 from kb.search.index.threads import run_async
 from kb.store import chunks
+from kb.store.content.lock import file_lock
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
@@ -152,16 +152,16 @@ class DenseIndex:
         """
         import numpy as np
 
-        wanted = np.asarray(nos, dtype=np.uint64)
+        chunk_nos = np.asarray(nos, dtype=np.uint64)
         matrix = np.zeros((len(nos), self.dim), dtype=np.float32)
         present = np.zeros(len(nos), dtype=np.bool_)
         snapshot = self._ensure_open()
         for segment in snapshot.segments if snapshot else ():
-            rows, there = segment.find(wanted)
-            if there.all():
-                return segment.vectors[rows], there
-            matrix[there] = segment.vectors[rows[there]]
-            present |= there
+            rows, is_present = segment.find(chunk_nos)
+            if is_present.all():
+                return segment.vectors[rows], is_present
+            matrix[is_present] = segment.vectors[rows[is_present]]
+            present |= is_present
         return matrix, present
 
     @property

@@ -15,14 +15,7 @@ from kb.errors import StoreDamaged
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.text import Chunk
-from kb.search.index.files import (
-    FileMark,
-    content_matches,
-    fsync_folder,
-    read_manifest,
-    seal,
-    write_temporary,
-)
+from kb.search.index.files import FileMark, content_matches
 from kb.search.index.hnsw import GraphEntry
 from kb.search.index.segments import (
     Segment,
@@ -34,6 +27,8 @@ from kb.search.index.segments import (
     write_merged,
 )
 from kb.store import chunks
+from kb.store.content.durable import fsync_folder, write_temporary
+from kb.store.content.sealed_json import read_sealed_json, sealed_json
 from kb.store.kv import ReadTxn
 
 if TYPE_CHECKING:
@@ -90,7 +85,7 @@ def remove_vectors(folder: Path) -> None:
 
 def load_manifest(folder: Path, fingerprint: str, dim: int) -> tuple[str, DenseManifest] | None:
     """The manifest and its hash; None where there is none of this schema, model and dimension."""
-    loaded = read_manifest(folder / _MANIFEST, DenseManifest)
+    loaded = read_sealed_json(folder / _MANIFEST, DenseManifest)
     if loaded is None:
         return None
     manifest = loaded[1]
@@ -131,7 +126,7 @@ def map_segments(
 
 def write_manifest(folder: Path, manifest: DenseManifest) -> str:
     """Write the manifest, durably, and remove files that it does not name; returns its hash."""
-    sealed = seal(manifest)
+    sealed = sealed_json(manifest)
     temporary = write_temporary(folder / _MANIFEST, sealed)
     failpoint("dense.before_rename")
     os.replace(temporary, folder / _MANIFEST)
@@ -200,27 +195,29 @@ def replace_rows(
     import numpy as np
 
     unchanged = np.zeros(len(rows.nos), dtype=np.bool_)
-    kept: list[Segment] = []
+    segments: list[Segment] = []
     for part in parts:
-        part_rows, there = part.find(rows.nos)
-        same = there & (part.sources[part_rows] == rows.sources) if len(part.nos) else there
+        part_rows, is_present = part.find(rows.nos)
+        same = (
+            is_present & (part.sources[part_rows] == rows.sources) if len(part.nos) else is_present
+        )
         matched = np.flatnonzero(same)
         same[matched] = (part.vectors[part_rows[matched]] == rows.vectors[matched]).all(axis=1)
         unchanged |= same
         dead = np.zeros(len(part.nos), dtype=np.bool_)
-        dead[part_rows[there & ~same]] = True
+        dead[part_rows[is_present & ~same]] = True
         after = with_dead_rows(folder, part, dead) if dead.any() else part
         if after.live_rows:
-            kept.append(after)
+            segments.append(after)
     new = (rows.sources != 0) & ~unchanged
     if not new.any():
-        return kept
+        return segments
     merged = [memory_segment(rows.nos[new], rows.sources[new], rows.vectors[new])]
     size = merged[0].live_rows
-    while kept and segment_token(kept[-1]) != pinned and kept[-1].live_rows <= 2 * size:
-        size += kept[-1].live_rows
-        merged.append(kept.pop())
-    return [*kept, write_merged(folder, merged, dim)]
+    while segments and segment_token(segments[-1]) != pinned and segments[-1].live_rows <= 2 * size:
+        size += segments[-1].live_rows
+        merged.append(segments.pop())
+    return [*segments, write_merged(folder, merged, dim)]
 
 
 def segment_token(segment: Segment) -> str | None:

@@ -1,21 +1,15 @@
-"""Verifiable files: marks of their content and stat, and manifests with a checksum."""
+"""Marks of an index's files: their content and stat, to see whether a file is as written."""
 
 import hashlib
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-import msgspec
 from msgspec import Struct
-
-T = TypeVar("T")
 
 # Coarser than any file system's clock tick: a later write to a settled file shows in its times.
 _SETTLE_NS: Final = 20_000_000
-# A file of that name was left by a killed process; a link could lead the bytes elsewhere.
-_CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class CacheDamaged(Exception):
@@ -102,57 +96,3 @@ def current_mark(folder: Path, mark: FileMark) -> FileMark | None:
         return None
     is_same = content_matches(folder, mark, by_hash=True) and stat_matches(folder, current)
     return current if is_same else None
-
-
-def fsync_file(path: Path) -> None:
-    """Make a file's bytes durable."""
-    _fsync(path, os.O_RDONLY)
-
-
-def fsync_folder(path: Path) -> None:
-    """Make a folder's names durable."""
-    _fsync(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-
-
-def _fsync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def seal(record: Struct) -> bytes:
-    """The record as JSON, after a line with the hash of its bytes."""
-    body = msgspec.json.encode(record)
-    return hashlib.sha256(body).hexdigest().encode() + b"\n" + body + b"\n"
-
-
-def write_temporary(path: Path, content: bytes) -> Path:
-    """Write `content` next to `path`, durable, under the name that `os.replace` moves over it."""
-    beside = path.with_name(path.name + ".new")
-    try:
-        with open(os.open(beside, _CREATE_FLAGS, 0o666), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        with suppress(OSError):
-            beside.unlink()
-        raise
-    return beside
-
-
-def read_manifest(path: Path, record_type: type[T]) -> tuple[str, T] | None:
-    """The sealed record and its hash; None where it is missing, damaged or has another schema."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    digest, _, body = content.partition(b"\n")
-    if hashlib.sha256(body[:-1]).hexdigest().encode() != digest:
-        return None
-    try:
-        return digest.decode(), msgspec.json.decode(body, type=record_type)
-    except msgspec.DecodeError:
-        return None

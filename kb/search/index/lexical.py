@@ -14,7 +14,7 @@ from kb.model.job import LogEntry
 from kb.search.index import log_follower
 from kb.search.index.analysis import ANALYSIS_VERSION
 from kb.search.index.compaction import DEAD_SHARE_MAX, compact
-from kb.search.index.files import CacheDamaged, FileMark, current_mark, fsync_folder, stat_matches
+from kb.search.index.files import CacheDamaged, FileMark, current_mark, stat_matches
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
 from kb.search.index.idf import TermFrequencies, idf_factors
 from kb.search.index.lexical_files import (
@@ -41,6 +41,7 @@ from kb.search.index.lexical_tantivy import (
 from kb.search.index.log_follower import CatchUpReport, LogPosition
 from kb.search.index.threads import run_async
 from kb.store import chunks, docs
+from kb.store.content.durable import fsync_folder
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
 

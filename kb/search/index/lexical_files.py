@@ -19,16 +19,14 @@ from kb.search.index.files import (
     CacheDamaged,
     FileMark,
     content_matches,
-    fsync_folder,
     mark_file,
-    read_manifest,
-    seal,
     sha256_file,
     stat_matches,
-    write_temporary,
 )
-from kb.search.index.lock import file_lock
 from kb.search.index.log_follower import LogPosition
+from kb.store.content.durable import fsync_folder, write_temporary
+from kb.store.content.lock import file_lock
+from kb.store.content.sealed_json import read_sealed_json, sealed_json
 
 SCHEMA_VERSION: Final = 3
 META: Final = "meta.json"
@@ -127,7 +125,7 @@ def file_hashes(generation: Path) -> dict[str, str]:
 
 def load_manifest(folder: Path, audience: Audience) -> tuple[str, LexicalManifest] | None:
     """The manifest and its hash; None where there is none of this schema and audience."""
-    loaded = read_manifest(manifest_path(folder), LexicalManifest)
+    loaded = read_sealed_json(manifest_path(folder), LexicalManifest)
     if loaded is None or (loaded[1].schema, loaded[1].audience) != (SCHEMA_VERSION, audience):
         return None
     return loaded
@@ -261,7 +259,7 @@ def write_manifest(
         files=(*marks, mark_file(path / META)),
         removed=removed,
     )
-    temporary = write_temporary(manifest_path(folder), seal(record))
+    temporary = write_temporary(manifest_path(folder), sealed_json(record))
     os.replace(temporary, manifest_path(folder))
     fsync_folder(folder)
     failpoint("lexical.after_manifest")

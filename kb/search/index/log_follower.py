@@ -14,9 +14,9 @@ from kb.model.doc import Doc
 from kb.model.job import LogEntry
 from kb.model.text import Chunk
 from kb.search.index.files import CacheDamaged
-from kb.search.index.lock import file_lock
 from kb.store import chunks, log
 from kb.store.codec import u64
+from kb.store.content.lock import file_lock
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
@@ -232,10 +232,13 @@ def read_windows(
 
     The transaction of a window ends when the next window is requested.
     """
-    wanted = list(nos)
-    for start in range(0, len(wanted), _WINDOW_CHUNKS):
+    numbers = list(nos)
+    for start in range(0, len(numbers), _WINDOW_CHUNKS):
         with store.read() as txn:
-            yield txn, [(no, _live_chunk(txn, no)) for no in wanted[start : start + _WINDOW_CHUNKS]]
+            yield (
+                txn,
+                [(no, _live_chunk(txn, no)) for no in numbers[start : start + _WINDOW_CHUNKS]],
+            )
 
 
 def _live_chunk(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from kb.model.failpoints import failpoint
 from kb.search.index.codes import Codes, map_codes, write_codes
-from kb.search.index.files import CacheDamaged, FileMark, fsync_file, mark_file
+from kb.search.index.files import CacheDamaged, FileMark, mark_file
+from kb.store.content.durable import fsync_file
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,6 +8,7 @@ from pathlib import Path
 from kb.errors import ReadOnlyHome, StoreDamaged, StoreFull
 from kb.model.failpoints import failpoint
 from kb.model.ids import sha256_hex
+from kb.store.content.durable import fsync_folder
 from kb.store.content.layout import HomePaths
 
 
@@ -31,7 +32,7 @@ class ContentStore:
             self._make_folder(target.parent)
             made = _length_of(target) is None and self._link_new(target, data)
             # Sync even if another writer made the file: that writer may die before its sync.
-            _sync_folder(target.parent)
+            fsync_folder(target.parent)
             length = _length_of(target)
         except OSError as error:
             raise translate_os_error(error, target) from error
@@ -62,8 +63,8 @@ class ContentStore:
         if os.path.realpath(folder) != os.path.join(top, folder.relative_to(self.paths.root)):
             raise OSError(errno.ELOOP, "a link lies on the way; remove it")
         # Sync even if the folder existed: its maker may have died before the sync.
-        _sync_folder(folder.parent)
-        _sync_folder(folder.parent.parent)
+        fsync_folder(folder.parent)
+        fsync_folder(folder.parent.parent)
         self._made.add(folder)
 
     def read(self, relative: str, sha256: str) -> bytes:
@@ -88,14 +89,6 @@ def _write_synced(path: Path, data: bytes) -> None:
         failpoint("content.after_write")
         os.fsync(fd)
         failpoint("content.after_fsync")
-    finally:
-        os.close(fd)
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
     finally:
         os.close(fd)
 

@@ -321,7 +321,7 @@ def due_in_ms(txn: ReadTxn, clock: Clock) -> int | None:
 
 
 def _existing(txn: ReadTxn, ids: Iterable[JobId]) -> Iterator[Job]:
-    yield from (found for job in ids if (found := get(txn, job)) is not None)
+    yield from (row for job in ids if (row := get(txn, job)) is not None)
 
 
 def _require_held(txn: ReadTxn, claim: Claim) -> Job:

@@ -13,8 +13,8 @@ from msgspec import Struct
 import kb
 from kb.errors import Unreadable, UsageError
 from kb.model.failpoints import failpoint
-from kb.search.index import file_lock
 from kb.store.content.layout import HomePaths
+from kb.store.content.lock import file_lock
 from kb.store.records import DOCS
 from kb.store.store import Store
 from kb.upkeep.backup import copying, manifest, staging

@@ -7,7 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import BackupDamaged, NoBackup
-from kb.search.index.files import read_manifest, seal, write_temporary
+from kb.store.content.durable import write_temporary
+from kb.store.content.sealed_json import read_sealed_json, sealed_json
 
 HOME: Final = "home"
 """The folder in a backup that becomes the home."""
@@ -87,7 +88,7 @@ def summarize(folder: Path, manifest: Manifest) -> Backup:
 def write(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, which completes the backup in `folder`."""
     path = folder / _MANIFEST
-    os.replace(write_temporary(path, seal(manifest)), path)
+    os.replace(write_temporary(path, sealed_json(manifest)), path)
 
 
 def read(folder: Path) -> Manifest:
@@ -100,7 +101,7 @@ def read(folder: Path) -> Manifest:
         raise NoBackup(id=str(folder))
     if not (folder / _MANIFEST).exists():
         raise BackupDamaged("it has no manifest: it was cut short, or is no backup", place=folder)
-    sealed = read_manifest(folder / _MANIFEST, Manifest)
+    sealed = read_sealed_json(folder / _MANIFEST, Manifest)
     if sealed is None:
         raise BackupDamaged("its manifest is not what was written", place=folder)
     manifest = sealed[1]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kb.errors import ReadOnlyHome, StoreBusy, StoreFull, UsageError
-from kb.search.index.files import fsync_folder
+from kb.store.content.durable import fsync_folder
 
 _UNFINISHED: Final = ".unfinished"
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

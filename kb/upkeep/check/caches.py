@@ -5,9 +5,10 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import StoreBusy, StoreDamaged
-from kb.search.index import DenseIndex, LexicalIndex, LexicalIndexes, file_lock
+from kb.search.index import DenseIndex, LexicalIndex, LexicalIndexes
 from kb.store import chunks, docs, log
 from kb.store.codec import from_u64
+from kb.store.content.lock import file_lock
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
 from kb.upkeep.check.collector import FindingCollector

@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import StoreDamaged
-from kb.intake.passages import text_hash
+from kb.intake.chunks import text_hash
 from kb.model.doc import Doc
 from kb.model.text import Chunk
 from kb.store import chunks

@@ -19,9 +19,9 @@ from kb.intake.ingest.ingest import Ingestor
 from kb.model.clock import Clock
 from kb.model.ids import DocId, Lsid
 from kb.model.source import path_of
-from kb.search.index.files import fsync_folder
 from kb.store import generations
 from kb.store.codec import from_u64
+from kb.store.content.durable import fsync_folder
 from kb.store.content.files import ContentStore, translate_os_error
 from kb.store.content.layout import HomePaths
 from kb.store.exclusive import exclusive_access

@@ -7,9 +7,10 @@ from typing import Final
 from kb.errors import ReadOnlyHome
 from kb.model.config import CompactSettings
 from kb.model.ids import DocId, SourceNo
-from kb.search.index import DenseIndex, LexicalIndexes, file_lock
+from kb.search.index import DenseIndex, LexicalIndexes
 from kb.store import docs
 from kb.store.content.files import ContentStore
+from kb.store.content.lock import file_lock
 from kb.store.meta import count_compaction
 from kb.store.store import Store
 from kb.upkeep.compactor import caches, models, orphans, packs, vectors, versions

@@ -8,9 +8,9 @@ import pytest
 from homes import SmallHome
 
 from kb.errors import AmbiguousId, BackupDamaged, KbError, NoBackup, StoreFull, UsageError
-from kb.search.index import file_lock
 from kb.store import docs
 from kb.store.content.layout import HomePaths
+from kb.store.content.lock import file_lock
 from kb.store.store import Store
 from kb.upkeep.backup import BackupCatalog, Backups
 

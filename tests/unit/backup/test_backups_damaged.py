@@ -10,7 +10,7 @@ from homes import SmallHome
 
 from kb.errors import BackupDamaged
 from kb.model.ids import sha256_hex
-from kb.search.index.files import seal
+from kb.store.content.sealed_json import sealed_json
 from kb.upkeep.backup import Backups, manifest
 from kb.upkeep.backup.manifest import StoredFile
 
@@ -102,7 +102,7 @@ def test_a_manifest_cannot_lead_outside(
     made = backups.create().backup
     held = manifest.read(Path(made.path))
     forged = msgspec.structs.replace(held, files=files)
-    (Path(made.path) / "manifest.json").write_bytes(seal(forged))
+    (Path(made.path) / "manifest.json").write_bytes(sealed_json(forged))
     with pytest.raises(BackupDamaged, match="its manifest"):
         backups.restore(made.name, tmp_path / "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
@@ -119,7 +119,7 @@ def test_links_are_made_after_the_files(home: SmallHome, backups: Backups, tmp_p
     found = StoredFile(path="a/b", size_bytes=1, sha256=sha256_hex("b"))
     files = (StoredFile(path="a", link=str(outside)), found, *held.files)
     forged = msgspec.structs.replace(held, files=files)
-    (Path(made.path) / "manifest.json").write_bytes(seal(forged))
+    (Path(made.path) / "manifest.json").write_bytes(sealed_json(forged))
     with pytest.raises(FileExistsError):
         backups.restore(made.name, tmp_path / "new")
     assert list(outside.iterdir()) == []
@@ -141,7 +141,7 @@ def test_a_store_that_could_end_the_process_is_not_opened(
         else one
         for one in held.files
     ]
-    sealed = seal(msgspec.structs.replace(held, files=tuple(forged)))
+    sealed = sealed_json(msgspec.structs.replace(held, files=tuple(forged)))
     (tmp_path / "b" / "manifest.json").write_bytes(sealed)
     verified = backups.verify(made.path)
     assert [flaw.place for flaw in verified.flaws] == [manifest.STORE_FILE]

@@ -12,9 +12,9 @@ from kb.intake.ingest.changes import set_visibility, tombstone
 from kb.model.doc import Doc
 from kb.model.ids import Lsid
 from kb.model.source import file_lsid
-from kb.search.index import file_lock
 from kb.store import chunks, docs
 from kb.store.codec import u64
+from kb.store.content.lock import file_lock
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.records import CHUNKS, DOCS, LEDGER, META, StoredValue

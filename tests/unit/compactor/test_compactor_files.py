@@ -10,8 +10,8 @@ from homes import SmallHome
 
 from kb.errors import StoreBusy, StoreDamaged
 from kb.model import failpoints
-from kb.search.index import file_lock
 from kb.store import log
+from kb.store.content.lock import file_lock
 from kb.store.keys import text_key
 from kb.store.records import ORPHANS, Orphan
 from kb.upkeep.compactor import CompactReport, orphans

@@ -211,7 +211,7 @@ def test_a_worn_index_is_written_anew(index: LexicalIndex, store: Store) -> None
 
 def test_a_held_lock_leaves_the_cache_as_it_is(index: LexicalIndex, store: Store) -> None:
     """It says how far behind it is, and answers from what it has."""
-    from kb.search.index import file_lock
+    from kb.store.content.lock import file_lock
 
     put(store, "a", ["alpha"])
     caught_up(index, store)

@@ -6,7 +6,6 @@ import pytest
 from index_home import DIM, FINGERPRINT, LOCAL, memory_store, put
 
 from kb.search.index import DenseIndex, LexicalIndex
-from kb.search.index.files import write_temporary
 
 
 @pytest.mark.parametrize("kind", ["dense", "lexical"])
@@ -27,12 +26,3 @@ def test_a_folder_that_is_a_link_is_not_written_to(tmp_path: Path, kind: str) ->
     assert "a link is no folder of a cache" in (state.problem or "")
     assert list((tmp_path / "outside").iterdir()) == []
     index.close()
-
-
-def test_a_manifest_replaces_a_file_alone(tmp_path: Path) -> None:
-    """The name that it is written under first may be a link; what that leads to stays."""
-    (tmp_path / "outside").write_text("mine")
-    (tmp_path / "manifest.json.new").symlink_to(tmp_path / "outside")
-    with pytest.raises(OSError, match="symbolic links"):
-        write_temporary(tmp_path / "manifest.json", b"theirs")
-    assert (tmp_path / "outside").read_text() == "mine"

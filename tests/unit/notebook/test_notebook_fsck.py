@@ -12,7 +12,7 @@ from notebooks import NoteHome, commit_file, git, needs_git
 from kb.errors import StoreBusy
 from kb.knowledge.notebook.fsck import Examination, examine, examine_in_child
 from kb.knowledge.notebook.opening import at_work
-from kb.search.index import file_lock
+from kb.store.content.lock import file_lock
 
 pytestmark = needs_git
 LATER_S = 4_000_000_000.0

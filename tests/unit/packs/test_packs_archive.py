@@ -34,7 +34,7 @@ def test_what_was_written_is_read() -> None:
     assert found.key == public_of(KEY)
     assert read(archive()).key == ""
     quince = found.ready["docs/quince.md"]
-    assert [one.text for one in quince.passages] == [
+    assert [one.text for one in quince.chunks] == [
         "# Quince\n\nA hard quince.",
         "And another one.",
     ]

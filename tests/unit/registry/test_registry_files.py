@@ -134,7 +134,7 @@ def test_vectors_that_are_not_those_of_the_text_are_refused(tmp_path: Path, spoi
     made_by = pipeline().made_by
     ready = read_vectors(files[path], entry, markdown, made_by, "a")
     assert ready is not None
-    assert ready.vectors.shape == (len(ready.passages), 16)
+    assert ready.vectors.shape == (len(ready.chunks), 16)
     assert read_vectors(files[path], entry, "another reading", made_by, "a") is None
     with pytest.raises(Unparsable):
         read_vectors(spoilt(files[path]), entry, markdown, made_by, "a")

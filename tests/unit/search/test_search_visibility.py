@@ -11,7 +11,7 @@ from kb.intake.ingest.changes import set_visibility, tombstone
 from kb.model.doc import OPERATOR, Audience, Scope
 from kb.model.search import SearchMode
 from kb.search.entities import list_entities
-from kb.search.index import file_lock
+from kb.store.content.lock import file_lock
 
 BOB, ANN, NOBODY = Scope(user="bob"), Scope(user="ann"), Scope(user=None)
 

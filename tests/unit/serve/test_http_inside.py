@@ -211,7 +211,7 @@ def test_without_uvicorn_it_says_what_to_install(app: App, monkeypatch: pytest.M
             ServeSettings(port=0),
             stream=io.StringIO(),
             form="text",
-            told=print,
+            on_ready=print,
             own=None,
         )
 

@@ -9,7 +9,7 @@ from sync_home import SyncHome
 
 from kb.intake.ingest.changes import tombstone
 from kb.intake.ingest.request import IngestOptions
-from kb.intake.sync.report import Problem
+from kb.intake.sync.report import SourceProblem
 from kb.model.doc import Doc
 
 BODY = "# T\n\nIntro of it.\n\n## One\n\nfirst words\n\n## Two\n\nsecond words\n"
@@ -31,7 +31,7 @@ def docs_of(kept: SyncHome) -> dict[str, Doc]:
     return {doc.lsid: doc for doc in kept.docs().values()}
 
 
-def reasons(problems: tuple[Problem, ...]) -> list[tuple[str, str]]:
+def reasons(problems: tuple[SourceProblem, ...]) -> list[tuple[str, str]]:
     return [(Path(one.source).name, one.reason) for one in problems]
 
 

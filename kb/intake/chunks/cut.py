@@ -18,10 +18,10 @@ _TEXT_HASH_HEX: Final = 32
 
 
 class ChunkedDoc(Struct, frozen=True, kw_only=True):
-    """A doc's passages as they will be stored; numbers are given in the transaction."""
+    """The chunks of a doc as they will be stored; the transaction gives them their numbers."""
 
     doc: Doc
-    passages: list[ChunkDraft]
+    chunks: list[ChunkDraft]
     mentions: list[list[Mention]]
     lines: list[int]
     text_hashes: list[str]
@@ -29,30 +29,30 @@ class ChunkedDoc(Struct, frozen=True, kw_only=True):
 
 
 class PrecomputedChunks(Struct, frozen=True, kw_only=True):
-    """Passages that came with a source, so that nobody has to cut or embed it."""
+    """Chunks with vectors that came with a source, so that kb need not cut or embed it."""
 
     markdown: str
-    """What they were cut from: of any other text they say nothing."""
+    """The text that they were cut from; they fit no other."""
     chunker: str
-    passages: tuple[ChunkDraft, ...]
+    chunks: tuple[ChunkDraft, ...]
     model: str
     vectors: "NDArray[np.float32]"
-    """Shape (passages, dim); unit vectors, in the order of the passages."""
+    """Shape (chunks, dim); unit vectors, in the order of the chunks."""
 
 
-def build_chunks(doc: Doc, markdown: str, passages: list[ChunkDraft]) -> ChunkedDoc:
-    """The passages of a doc's markdown with their ids, lines, mentions and text hashes."""
+def build_chunks(doc: Doc, markdown: str, drafts: list[ChunkDraft]) -> ChunkedDoc:
+    """The chunks of a doc's markdown with their ids, lines, mentions and text hashes."""
     occurrences: Counter[str] = Counter()
     ids: list[ChunkId] = []
-    for passage in passages:
-        ids.append(chunk_id(doc.lsid, passage.text, occurrences[passage.text]))
-        occurrences[passage.text] += 1
+    for draft in drafts:
+        ids.append(chunk_id(doc.lsid, draft.text, occurrences[draft.text]))
+        occurrences[draft.text] += 1
     return ChunkedDoc(
         doc=doc,
-        passages=passages,
-        mentions=[extract(passage.text) for passage in passages],
-        lines=_line_numbers(markdown, [passage.start for passage in passages]),
-        text_hashes=[text_hash(doc.label, one.heading, one.text) for one in passages],
+        chunks=drafts,
+        mentions=[extract(draft.text) for draft in drafts],
+        lines=_line_numbers(markdown, [draft.start for draft in drafts]),
+        text_hashes=[text_hash(doc.label, draft.heading, draft.text) for draft in drafts],
         ids=ids,
     )
 
@@ -73,10 +73,10 @@ def _line_numbers(markdown: str, offsets: list[int]) -> list[int]:
 
 
 def text_hash(title: str, heading: tuple[str, ...], text: str) -> str:
-    """The key under which a passage's vector is kept: 32 hex digits of its indexed text."""
+    """The key under which a chunk's vector is stored: 32 hex digits of its indexed text."""
     return sha256_hex(indexed_text(title, heading, text))[:_TEXT_HASH_HEX]
 
 
 def has_current_title(doc: Doc | None, chunk: Chunk) -> bool:
-    """Whether a passage was cut under the title that the doc has now."""
+    """Whether a chunk was cut under the title that the doc has now."""
     return doc is not None and text_hash(doc.label, chunk.heading, chunk.text) == chunk.text_hash

@@ -1,4 +1,4 @@
-"""A file lock that ends with its holder, so that an index has one writer at a time."""
+"""A file lock that ends with its holder: one process at a time does a piece of work."""
 
 import fcntl
 import os

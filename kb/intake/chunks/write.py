@@ -2,7 +2,7 @@
 
 import msgspec
 
-from kb.intake.passages.cut import ChunkedDoc, PrecomputedChunks
+from kb.intake.chunks.cut import ChunkedDoc, PrecomputedChunks
 from kb.model.doc import LedgerState
 from kb.model.ids import ChunkNo, DocId
 from kb.model.text import Chunk
@@ -15,63 +15,67 @@ from kb.store.store import Store
 
 
 def is_usable(txn: ReadTxn, ready: PrecomputedChunks, markdown: str) -> bool:
-    """Whether the home would cut this text as it was cut."""
+    """Whether the home would cut this text into the same chunks."""
     return ready.markdown == markdown and ready.chunker == get_word(txn, CHUNKER)
 
 
 def put_vectors(txn: WriteTxn, ready: PrecomputedChunks, cut: ChunkedDoc) -> None:
-    """Keep the vectors that came with a cut, where they are of a model that the home keeps."""
-    known = embedders.in_use(txn)
-    kept = {one.fingerprint: one.dim for one in known.retained} if known else {}
-    if kept.get(ready.model) != ready.vectors.shape[1]:
+    """Store the vectors that came with the chunks, if the home uses their model."""
+    embedder_set = embedders.in_use(txn)
+    dims = {spec.fingerprint: spec.dim for spec in embedder_set.retained} if embedder_set else {}
+    if dims.get(ready.model) != ready.vectors.shape[1]:
         return
     for digest, vector in zip(cut.text_hashes, ready.vectors, strict=True):
-        # What the home made itself is never replaced.
+        # A vector that the home made itself stays.
         if not chunks.has_vector(txn, ready.model, digest):
             chunks.put_vector(txn, ready.model, digest, vector)
 
 
 def write_chunks(txn: WriteTxn, store: Store, cut: ChunkedDoc, model: str = "") -> None:
-    """Make a cut the passages of its doc, and ask for the vectors that are missing.
+    """Store the chunks of a doc in place of its old ones; add jobs for missing vectors.
 
-    `model` names the one that embeds where the home has none yet.
+    `model` is the fingerprint of the embedder to use if the home has none yet.
     """
-    rows = [_row(txn, cut, ordinal) for ordinal in range(len(cut.passages))]
+    rows = [_row(txn, cut, ordinal) for ordinal in range(len(cut.chunks))]
     touched = [row.no for row in rows if _stored_text_hash(txn, row.no) != row.text_hash]
     mentions = dict(zip((row.no for row in rows), cut.mentions, strict=True))
     gone = chunks.replace_all(txn, cut.doc.source_no, rows, mentions)
     log.append(txn, [*touched, *(chunk.no for chunk in gone)], words=True, vectors=True)
     doc_id, hashes = cut.doc.doc_id, [row.text_hash for row in rows]
-    known = embedders.in_use(txn)
-    active = known.active.fingerprint if known else model
+    embedder_set = embedders.in_use(txn)
+    active = embedder_set.active.fingerprint if embedder_set else model
     if _lacks_vectors(txn, active, hashes):
         key = queue.dedupe_key("embed", doc_id, active)
         queue.enqueue(txn, store.clock, "embed", doc_id, key=key)
     else:
         set_ledger(txn, store, doc_id, "indexing_complete")
-    if known and known.next and _lacks_vectors(txn, known.next.fingerprint, hashes):
+    if (
+        embedder_set
+        and embedder_set.next
+        and _lacks_vectors(txn, embedder_set.next.fingerprint, hashes)
+    ):
         key = queue.dedupe_key("reembed", doc_id)
         queue.enqueue(txn, store.clock, "reembed", doc_id, key=key)
 
 
 def _row(txn: WriteTxn, cut: ChunkedDoc, ordinal: int) -> Chunk:
-    passage, ident = cut.passages[ordinal], cut.ids[ordinal]
-    known = CHUNK_IDS.get(txn, ident.encode())
+    draft, ident = cut.chunks[ordinal], cut.ids[ordinal]
+    chunk_row = CHUNK_IDS.get(txn, ident.encode())
     return Chunk(
         chunk_id=ident,
-        no=known.no if known else ChunkNo(next_number(txn, "chunk")),
+        no=chunk_row.no if chunk_row else ChunkNo(next_number(txn, "chunk")),
         doc_id=cut.doc.doc_id,
         lsid=cut.doc.lsid,
         source_no=cut.doc.source_no,
         ordinal=ordinal,
-        text=passage.text,
-        start=passage.start,
-        end=passage.end,
-        heading=passage.heading,
-        page=passage.page,
+        text=draft.text,
+        start=draft.start,
+        end=draft.end,
+        heading=draft.heading,
+        page=draft.page,
         line=cut.lines[ordinal],
         text_hash=cut.text_hashes[ordinal],
-        tokens=passage.tokens,
+        tokens=draft.tokens,
         entities=tuple(mention.key for mention in cut.mentions[ordinal]),
     )
 
@@ -86,7 +90,7 @@ def _stored_text_hash(txn: WriteTxn, no: ChunkNo) -> str | None:
 
 
 def set_ledger(txn: WriteTxn, store: Store, doc_id: DocId, state: LedgerState) -> None:
-    """Move a doc's ledger entry on, if it has one."""
+    """Set the state of a doc's ledger entry, if it has one."""
     entry = LEDGER.get(txn, doc_id.encode())
     if entry is not None and entry.state != state:
         moved = msgspec.structs.replace(entry, state=state, updated_ms=store.clock.now_ms())

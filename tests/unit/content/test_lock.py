@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from kb.errors import StoreBusy
-from kb.search.index.lock import file_lock
+from kb.store.content.lock import file_lock
 
 _HOLD = """
 import sys
 from pathlib import Path
-from kb.search.index.lock import file_lock
+from kb.store.content.lock import file_lock
 with file_lock(Path(sys.argv[1]), 1):
     print("held", flush=True)
     sys.stdin.read()

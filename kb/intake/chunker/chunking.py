@@ -1,4 +1,4 @@
-"""Markdown in, passages out."""
+"""Markdown in, chunks out."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ TOKENS_MAX: Final = 256
 OVERLAP_TOKENS: Final = 32
 _TOKENS_MAX_MIN: Final = 16
 _SPECIAL_TOKENS: Final = 2
-# Of the budget: what title and heading path may take from the passage, however long they are.
+# Of the budget: what title and heading path may take from the chunk, however long they are.
 _PREFIX_SHARE: Final = 3
 # Of the budget: a section shorter than this is packed with the next one.
 _SMALL_SHARE: Final = 4
@@ -27,8 +27,8 @@ _BATCH_CHARS: Final = 1 << 20
 
 def fingerprint(tokens_max: int, overlap: int, section_level: int | None = None) -> str:
     """Names the rules and their parameters: equal fingerprints cut equal markdown equally."""
-    said = f"chunk-1:tokens={tokens_max},overlap={overlap}"
-    return said if section_level is None else f"{said},level={section_level}"
+    rules = f"chunk-1:tokens={tokens_max},overlap={overlap}"
+    return rules if section_level is None else f"{rules},level={section_level}"
 
 
 FINGERPRINT: Final[str] = fingerprint(TOKENS_MAX, OVERLAP_TOKENS)
@@ -43,13 +43,13 @@ def chunk(
     section_level: int | None = None,
     title: str = "",
 ) -> list[ChunkDraft]:
-    """The passages of one markdown, in order of their starts.
+    """The chunks of one markdown, in order of their starts.
 
-    Each passage's text is markdown[start:end], without blank lines or trailing white space at its
+    Each chunk's text is markdown[start:end], without blank lines or trailing white space at its
     edges. Together they hold every character that is not white space; heading lines stand in the
-    passage of their section. Neighbours overlap only inside a section that was cut. Title, path,
-    passage and two special tokens fit `tokens_max`, where the first two take at most a third.
-    With `section_level` no passage goes on past a heading of that level or a higher one, but for
+    chunk of their section. Neighbours overlap only inside a section that was cut. Title, path,
+    chunk and two special tokens fit `tokens_max`, where the first two take at most a third.
+    With `section_level` no chunk goes on past a heading of that level or a higher one, but for
     headings without a body, which lead what stands under them.
     `spans_of` is called once. Time is linear in the markdown's length.
 
@@ -78,7 +78,7 @@ def chunk_many(
     """What `chunk` says of each, with few calls of `spans_of`: many texts in each of them."""
     if tokens_max < _TOKENS_MAX_MIN or not 0 <= overlap_tokens <= tokens_max // 4:
         raise ValueError(f"cannot cut to {tokens_max} tokens with {overlap_tokens} of overlap")
-    found: list[list[ChunkDraft]] = []
+    chunks: list[list[ChunkDraft]] = []
     for first, last in _batches(markdowns):
         texts = list(markdowns[first:last])
         names = list(titles[first:last])
@@ -87,8 +87,8 @@ def chunk_many(
             title_tokens = len(spans[len(texts) + number])
             counter = TokenCounter(text, spans[number])
             rules = (tokens_max, overlap_tokens, section_level)
-            found.append(_passages(counter, names[number], title_tokens, *rules))
-    return found
+            chunks.append(_chunks(counter, names[number], title_tokens, *rules))
+    return chunks
 
 
 def _batches(markdowns: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -102,7 +102,7 @@ def _batches(markdowns: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield first, len(markdowns)
 
 
-def _passages(
+def _chunks(
     counter: TokenCounter,
     title: str,
     title_tokens: int,
@@ -122,13 +122,13 @@ def _passages(
         section_level=section_level,
     )
     marks = _page_marks(markdown)
-    return [_passage(counter, piece, marks) for piece in packer.pieces()]
+    return [_chunk(counter, piece, marks) for piece in packer.pieces()]
 
 
 def _budget(
     counter: TokenCounter, parsed: Sequence[Block], title: str, title_tokens: int, tokens_max: int
 ) -> Callable[[tuple[str, ...]], int]:
-    """How many tokens a passage under a path may have."""
+    """How many tokens a chunk under a path may have."""
     # The line's mark (its #s) stands for the separator of the path.
     lengths = {
         block.title: counter.tokens(block.start, block.end)
@@ -153,7 +153,7 @@ def _page_marks(markdown: str) -> list[int]:
     return marks
 
 
-def _passage(counter: TokenCounter, piece: Piece, marks: Sequence[int]) -> ChunkDraft:
+def _chunk(counter: TokenCounter, piece: Piece, marks: Sequence[int]) -> ChunkDraft:
     text = counter.text[piece.start : piece.end].rstrip()
     end = piece.start + len(text)
     page = None

@@ -4,14 +4,14 @@ For callers that have the chunks of a doc, from the chunker or from an archive. 
 texts and makes no vectors.
 """
 
-from kb.intake.passages.cut import (
+from kb.intake.chunks.cut import (
     ChunkedDoc,
     PrecomputedChunks,
     build_chunks,
     has_current_title,
     text_hash,
 )
-from kb.intake.passages.write import is_usable, put_vectors, set_ledger, write_chunks
+from kb.intake.chunks.write import is_usable, put_vectors, set_ledger, write_chunks
 
 __all__ = [
     "ChunkedDoc",
