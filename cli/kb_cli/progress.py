@@ -81,9 +81,9 @@ class AddProgress:
         left = self._look()
         ended_s = time.monotonic()
         self._next_look_s = ended_s + max(_LOOK_EVERY_S, (ended_s - began_s) / _LOOK_SHARE)
-        if left.passages or self._total:
+        if left.chunks or self._total:
             self._bars.update(self._work, description="embedding")
-            self._tell(left.passages, "passage", is_growing=is_reading or not left.is_cut)
+            self._tell(left.chunks, "passage", is_growing=is_reading or not left.is_cut)
             self._bars.line = _BY_WORDS
         elif left.jobs and not is_reading:
             self._bars.update(self._work, visible=True, count=f"{left.jobs:,} to do")

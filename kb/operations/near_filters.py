@@ -25,7 +25,7 @@ class _Values(Struct, frozen=True, kw_only=True):
 
     tags: frozenset[str]
     hashtags: frozenset[str]
-    """Those of the tags asked for that stand in a passage as #TAG."""
+    """Those of the tags asked for that stand in a chunk as #TAG."""
     sources: frozenset[str]
 
 
