@@ -138,11 +138,12 @@ def _show_examples(command: click.Command, name: str) -> None:
 def _unknown(name: str) -> str:
     import difflib
 
-    from kb_cli.synonyms import SUGGESTED
+    from kb_cli.synonyms import SUGGESTED, SYNONYMS
 
-    near = difflib.get_close_matches(name, COMMANDS, n=2, cutoff=0.5)
-    starts = [known for known in COMMANDS if known.startswith(name)]
-    names = [SUGGESTED[name]] if name in SUGGESTED else list(dict.fromkeys((*starts, *near)))
+    words = (*COMMANDS, *SYNONYMS, *SUGGESTED, "help")
+    starts = [command for command in COMMANDS if command.startswith(name)]
+    near = difflib.get_close_matches(name, words, n=2, cutoff=0.6)
+    names = dict.fromkeys(SUGGESTED.get(word, word) for word in (*starts, *near))
     meant = " or ".join(repr(known) for known in names)
     return f"no command {name!r}" + (f"; did you mean {meant}?" if meant else "")
 

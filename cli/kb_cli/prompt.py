@@ -13,7 +13,7 @@ from kb_cli.words import text
 @click.option(
     "-k",
     "--knowledge",
-    "wanted",
+    "patterns",
     metavar="TOPIC/GLOB",
     type=text,
     multiple=True,

@@ -75,8 +75,9 @@ def test_a_wrong_call_is_2(home: Home, args: list[str]) -> None:
 
 def test_an_unknown_command_suggests_one(home: Home) -> None:
     """A mistyped command is answered with the one that was meant."""
-    assert "did you mean 'search'" in home.run("serch", "x").err
+    assert "did you mean 'search' or 'serve'?" in home.run("serch", "x").err
     assert "did you mean 'visibility'?" in home.run("vis").err
+    assert "did you mean 'version'?" in home.run("versoin").err
 
 
 def test_short_ids(home: Home) -> None:
