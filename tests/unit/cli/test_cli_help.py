@@ -1,5 +1,6 @@
 """What the help of each command says, and that its example is one."""
 
+import inspect
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,3 +57,16 @@ def test_an_example_is_understood(name: str) -> None:
     assert words[: 1 + len(name.split())] == ["kb", *name.split()]
     command = dict(commands())[name]
     command.make_context(name, words[1 + len(name.split()) :], obj={}, resilient_parsing=False)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_a_command_takes_what_its_options_give(name: str) -> None:
+    """The names of its parameters are those that its function has."""
+    command = dict(commands())[name]
+    assert command.callback is not None
+    taken = inspect.signature(inspect.unwrap(command.callback)).parameters.values()
+    given = {param.name for param in command.params if param.expose_value}
+    names = {param.name for param in taken if param.kind != param.VAR_KEYWORD} - {"ctx"}
+    takes_all = any(param.kind == param.VAR_KEYWORD for param in taken)
+    assert names <= given
+    assert takes_all or given <= names
