@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kb.errors import ItemsFailed, UsageError
+from kb.home.opening import HomePaths
 from kb.operations import add
 from kb.operations.add import VISIBILITIES, AddRequest, SourceAdder
 from kb.operations.work import workers_if
@@ -56,6 +57,7 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
     if "-" in sources and sys.stdin is not None and sys.stdin.isatty():
         warn("reading from the terminal; end with Ctrl-D")
     client = server_of(ctx)
+    is_first = client is None and not HomePaths(homes_of(ctx)[0].home).has_store
     request = _request(options)
     if not options["unasked"]:
         _ask(ctx, request, sources)
@@ -68,6 +70,7 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
         print_json(report)
     else:
         _tell(report, dry_run=request.dry_run, verbose=bool(ctx.obj["verbose"]))
+        _tell_next(report, sources, is_first=is_first)
     if report.failed:
         raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
 
@@ -176,7 +179,9 @@ def _kinds(reasons: list[str]) -> str:
 
 def _kind(reason: str) -> str:
     extension = re.match(r"extension (\.\S+)", reason)
-    return extension[1] if extension else reason.partition(";")[0].partition(" (")[0]
+    if extension:
+        return extension[1]
+    return re.sub(r"^(it is|an?) ", "", reason.partition(";")[0].partition(" (")[0])
 
 
 def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:
@@ -194,3 +199,13 @@ def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:
         warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
     if len(quiet) > _SHOWN_MAX and not verbose:
         warn(f"... and {len(quiet) - _SHOWN_MAX:,} more skipped; --json lists all")
+
+
+def _tell_next(report: "AddResult", sources: tuple[str, ...], *, is_first: bool) -> None:
+    """What to do after the first time, and where nothing was taken in and nothing was wrong."""
+    if not report.scanned:
+        warn(f"there is no file in {' or in '.join(sources)}; kb add FOLDER takes in another one")
+    elif report.skipped == report.scanned:
+        warn("nothing here is of a kind that kb takes from folders; --ext LIST takes others")
+    elif is_first and report.added and sys.stderr.isatty():
+        warn("find it with: kb search WORDS")

@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from kb.operations.ask import ASK, SOURCES, Answer, AskRequest, Source
+from kb.operations.search import NOTHING_HERE
 from kb_cli.answering import answer as answer_of
-from kb_cli.filters import which_docs, with_places
+from kb_cli.filters import NO_DOCS, which_docs, with_places
 from kb_cli.options import request_of, request_options
 from kb_cli.output import clean, print_json, warn
 from kb_cli.words import text
@@ -64,7 +65,7 @@ def command(
         _show_whole(answer)
     _show_sources(answer)
     for warning in answer.warnings:
-        warn(warning)
+        warn(NO_DOCS if warning == NOTHING_HERE else warning)
 
 
 def _show_whole(answer: Answer) -> None:

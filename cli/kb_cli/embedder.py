@@ -70,7 +70,7 @@ def change(
             scripts=scripts,
         )
         embedder.change_embedder(app, request)
-    with progress_bar() as progress, workers_if(app, wanted=not no_wait) as workers:
+    with progress_bar(reads=False) as progress, workers_if(app, wanted=not no_wait) as workers:
         if workers is not None:
             drain(workers, progress)
     _show(app, as_json=as_json)

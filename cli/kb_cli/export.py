@@ -27,7 +27,7 @@ from kb_cli.output import clean, size
 @click.pass_context
 def command(ctx: click.Context, ident: str, target: str, raw: bool, force: bool) -> None:
     """Write what a doc says, as markdown."""
-    result = export.run(open_to_read(ctx), ExportRequest(ident=id_or_path(ident), raw=raw))
+    result = export.run(open_to_read(ctx), ExportRequest(ident=id_or_path(ident)[0], raw=raw))
     if target == "-":
         _print(result.data, ident)
         return

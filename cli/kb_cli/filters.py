@@ -5,11 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from kb.operations.search import Filters
+from kb.operations.search import NOTHING_HERE, Filters
 from kb_cli.options import request_options
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _NAMES: Final = Filters.__struct_fields__
+NO_DOCS: Final = f"{NOTHING_HERE}; add some with: kb add FOLDER"
+"""For an answer from a home without docs."""
 METAVARS: Final = {"doc_ids": "ID", "sources": "PLACE"}
 
 
@@ -23,12 +25,22 @@ def with_places(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "sources": tuple(_place(source) for source in options["sources"])}
 
 
-def id_or_path(typed: str) -> str:
-    """What names a doc; the path of a file that is there is taken from here."""
-    is_path = "/" in typed or "." in typed or typed.startswith("~")
-    if is_path and os.path.exists(os.path.expanduser(typed)):
-        return _place(typed)
-    return typed
+def id_or_path(typed: str) -> tuple[str, int | None]:
+    """What names a doc, and the line behind it, as hits are printed; PATH alone has none.
+
+    The path of a file that is there is taken from here.
+    """
+    path, line = _without_line(typed)
+    is_path = "/" in path or "." in path or path.startswith("~")
+    if is_path and os.path.exists(os.path.expanduser(path)):
+        return _place(path), line
+    return path, line
+
+
+def _without_line(typed: str) -> tuple[str, int | None]:
+    path, _, line = typed.rpartition(":")
+    is_place = path and line.isdecimal() and not os.path.exists(os.path.expanduser(typed))
+    return (path, int(line)) if is_place and "://" not in typed else (typed, None)
 
 
 def _place(source: str) -> str:

@@ -63,7 +63,8 @@ def _place(hit: Hit, *, with_space: bool) -> str:
     weak = "weak" if hit.weak else None
     remarks = (hit.doc_id[:9], space, weak, freshness, _learnt_by(hit), _via(hit))
     notes = "  ".join(filter(None, remarks))
-    return f"{click.style(_linked(hit, shown), fg='green')}  {click.style(notes, dim=True)}"
+    place = click.style(linked(hit.kind, hit.source, shown), fg="green")
+    return f"{place}  {click.style(notes, dim=True)}"
 
 
 def _learnt_by(hit: Hit) -> str:
@@ -77,12 +78,13 @@ def _via(hit: Hit) -> str:
     return clean(f"{hit.via.edge} of {hit.via.selector}") if hit.via else ""
 
 
-def _linked(hit: Hit, shown: str) -> str:
-    if hit.kind == "url" or hit.source.startswith("file://"):
-        return link(clean(hit.source), shown)
-    path = Path(hit.source)
+def linked(kind: str, source: str, shown: str) -> str:
+    """`shown`, clickable on a terminal where a source of this kind lies here or on the web."""
+    if kind == "url" or source.startswith("file://"):
+        return link(clean(source), shown)
+    path = Path(source)
     # What was handed in over HTTP is a file that lies nowhere.
-    is_here = hit.kind in ("file", "entry") and path.is_absolute()
+    is_here = kind in ("file", "entry") and path.is_absolute()
     return link(file_lsid(path), shown) if is_here else shown
 
 

@@ -160,6 +160,7 @@ def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
     cls=_Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: kb add FOLDER, then: kb search WORDS",
 )
 @click.option(
     "--home", metavar="DIR", help="The store to use; else KB_HOME, .kb/ upward, the user's."

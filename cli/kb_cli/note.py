@@ -80,7 +80,7 @@ def _add_by_server(
 def _add_here(app: "App", request: AddNoteRequest, *, wait: bool) -> "JobInfo":
     job_id = notes.add_note(app, request)
     if wait:
-        with progress_bar() as progress, Workers(app) as workers:
+        with progress_bar(reads=False) as progress, Workers(app) as workers:
             drain(workers, progress)
     return jobs.show_job(app, job_id)
 

@@ -4,6 +4,7 @@ import os
 import shlex
 
 import click
+import msgspec
 
 from kb.operations import source_place
 from kb.operations.operation import LOCAL
@@ -21,11 +22,13 @@ from kb_cli.output import clean, warn
 def command(ctx: click.Context, ident: str, only_print: bool) -> None:
     """Open the file of a doc or a passage in your editor, at the line; a page in the browser.
 
-    A part of the file's path will do where no other doc has it. The editor is VISUAL, else EDITOR.
-    Without one, and for what is no text, the program that your
-    desktop has for it.
+    A part of the file's path will do where no other doc has it, and :LINE may follow it. The editor
+    is VISUAL, else EDITOR. Without one, and for what is no text, the program that your desktop has.
     """
-    place = source_place.run(open_spaces(ctx), ShowRequest(id=id_or_path(ident)), LOCAL)
+    named, line = id_or_path(ident)
+    place = source_place.run(open_spaces(ctx), ShowRequest(id=named), LOCAL)
+    if line is not None and place.line is None:
+        place = msgspec.structs.replace(place, line=line)
     for warning in place.warnings:
         warn(warning)
     if place.line is not None and place.freshness == "changed":

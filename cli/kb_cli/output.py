@@ -83,6 +83,19 @@ def fitted(text: str, width: int) -> str:
     return shown + "…" + " " * (width - 1 - used)
 
 
+def fitted_end(text: str, width: int) -> str:
+    """The end of the text in at most `width` columns, behind an ellipsis where it is cut."""
+    if cells(text) <= width:
+        return text
+    shown, used = "", 0
+    for char in reversed(text):
+        if used + _cell(char) > width - 1:
+            break
+        shown = char + shown
+        used += _cell(char)
+    return f"…{shown}"
+
+
 def link(target: str, shown: str) -> str:
     """`shown`, clickable where standard output is a terminal (OSC 8)."""
     if not sys.stdout.isatty():

@@ -34,7 +34,8 @@ class _Bars(Progress):
 class AddProgress:
     """Files read, passages embedded, and when that ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, reads: bool = True) -> None:
+        """Without `reads` nothing is read, and only the work of workers is shown."""
         self._bars = _Bars(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -44,7 +45,7 @@ class AddProgress:
             console=Console(stderr=True),
             transient=True,
         )
-        self._files = self._task("reading")
+        self._files = self._task("reading", visible=reads)
         self._work = self._task("indexing", visible=False)
         self._look: Callable[[], WorkLeft] | None = None
         self._next_look_s = 0.0
@@ -53,7 +54,7 @@ class AddProgress:
         self._is_growing = False
         self._total = self._done = 0
 
-    def _task(self, name: str, *, visible: bool = True) -> TaskID:
+    def _task(self, name: str, *, visible: bool) -> TaskID:
         return self._bars.add_task(name, total=None, visible=visible, count="", rate="", left="")
 
     def follow(self, look: "Callable[[], WorkLeft]") -> None:
@@ -81,9 +82,9 @@ class AddProgress:
         left = self._look()
         ended_s = time.monotonic()
         self._next_look_s = ended_s + max(_LOOK_EVERY_S, (ended_s - began_s) / _LOOK_SHARE)
-        if left.passages or self._total:
+        if left.chunks or self._total:
             self._bars.update(self._work, description="embedding")
-            self._tell(left.passages, "passage", is_growing=is_reading or not left.is_cut)
+            self._tell(left.chunks, "passage", is_growing=is_reading or not left.is_cut)
             self._bars.line = _BY_WORDS
         elif left.jobs and not is_reading:
             self._bars.update(self._work, visible=True, count=f"{left.jobs:,} to do")

@@ -13,13 +13,11 @@ from kb.errors import ItemsFailed, UsageError
 from kb.operations.search import NOTHING_HERE, SEARCH, SearchResult, ShownSearch
 from kb_cli.answering import answer as answer_of
 from kb_cli.answering import asker
-from kb_cli.filters import which_docs, with_places
+from kb_cli.filters import NO_DOCS, which_docs, with_places
 from kb_cli.hits import print_hits
 from kb_cli.options import request_of, request_options
 from kb_cli.output import many, print_json, warn
 from kb_cli.words import text
-
-_EMPTY = f"{NOTHING_HERE}; add some with: kb add FOLDER"
 
 _WEAK = "nothing here fits the query; these passages are merely the nearest"
 
@@ -51,7 +49,9 @@ def command(
     All words are the query. One that begins with - needs quotes around the query, or -- before it.
     """
     if bool(words) == (batch is not None):
-        raise UsageError("give either a QUERY or --batch FILE")
+        raise UsageError(
+            "say what to search for, as in: kb search boiler quote; or give --batch FILE"
+        )
     marks = not as_json and batch is None
     request = request_of(ShownSearch, query=" ".join(words), marks=marks, **with_places(options))
     if batch is not None:
@@ -72,7 +72,7 @@ def command(
 
 
 def _with_advice(result: SearchResult) -> SearchResult:
-    warnings = tuple(_EMPTY if warning == NOTHING_HERE else warning for warning in result.warnings)
+    warnings = tuple(NO_DOCS if warning == NOTHING_HERE else warning for warning in result.warnings)
     return msgspec.structs.replace(result, warnings=warnings)
 
 
@@ -124,5 +124,5 @@ def _warn(result: SearchResult) -> None:
         warn(result.truncated)
     if result.hits and all(hit.weak for hit in result.hits):
         warn(_WEAK)
-    if not result.hits and _EMPTY not in result.warnings:
+    if not result.hits and NO_DOCS not in result.warnings:
         warn("nothing found")

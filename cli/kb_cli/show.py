@@ -22,7 +22,7 @@ def command(ctx: click.Context, ident: str, as_json: bool) -> None:
     A part of the path of its file will do where no other doc has it. Of an entry, whose own id will
     do, also what it refers to and what refers to it.
     """
-    result, has_several = answer(ctx, SHOW, ShowRequest(id=id_or_path(ident)))
+    result, has_several = answer(ctx, SHOW, ShowRequest(id=id_or_path(ident)[0]))
     for warning in result.warnings:
         warn(warning)
     shown = result.shown

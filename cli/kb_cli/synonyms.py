@@ -5,10 +5,15 @@ from typing import Final
 # What reads or adds is done at once. Hidden from help.
 SYNONYMS: Final = {
     "find": "search",
+    "query": "search",
     "index": "add",
+    "import": "add",
     "list": "ls",
     "get": "show",
     "cat": "show",
+    "view": "show",
+    "tags": "facets",
+    "status": "stats",
     "update": "sync-all",
     "sync": "sync-all",
     "version": "--version",

@@ -30,12 +30,15 @@ def drain(workers: "Workers", progress: "AddProgress | None") -> None:
 
 
 @contextlib.contextmanager
-def progress_bar() -> "Iterator[AddProgress | None]":
-    """A bar on standard error where that is a terminal; None elsewhere."""
+def progress_bar(*, reads: bool = True) -> "Iterator[AddProgress | None]":
+    """Bars on standard error where that is a terminal; None elsewhere.
+
+    Without `reads` nothing is read, and only the work of workers is shown.
+    """
     if not sys.stderr.isatty():
         yield None
         return
     from kb_cli.progress import AddProgress
 
-    with AddProgress() as progress:
+    with AddProgress(reads=reads) as progress:
         yield progress

@@ -12,6 +12,7 @@ from kb.operations.work import Workers
 from kb_cli.home import open_app
 from kb_cli.output import clean, many, warn
 from kb_cli.pushes import push_line
+from kb_cli.work import progress_bar
 
 if TYPE_CHECKING:
     from kb.home.app import App
@@ -31,7 +32,7 @@ def command(ctx: click.Context, drain: bool, retry_failed: bool) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     with workers:
         if drain:
-            workers.drain()
+            _drain(workers)
         else:
             warn("at work; Ctrl-C stops it")
             workers.serve(stop)
@@ -43,6 +44,13 @@ def command(ctx: click.Context, drain: bool, retry_failed: bool) -> None:
         _push(app)
     left = jobs.count_jobs(app)
     click.echo(f"{many(left.ready + left.running, 'job')} left, {left.failed:,} failed")
+
+
+def _drain(workers: Workers) -> None:
+    with progress_bar(reads=False) as progress:
+        if progress is not None:
+            progress.follow(workers.left)
+        workers.drain(progress.working if progress else None)
 
 
 def _push(app: "App") -> None:

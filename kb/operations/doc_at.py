@@ -110,6 +110,8 @@ def _stem(source: str) -> str:
 def _missing(place: str, by_source: Mapping[str, DocId]) -> NotFound:
     if _ID.fullmatch(place):
         return NotFound(id=place)
+    if not by_source:
+        return NoDocAt(id=place, detail="there are no docs yet; add some with: kb add FOLDER")
     below = sum(is_within(source, place) for source in by_source)
     if below:
         return NoDocAt(id=place, detail=f"`{_listing(place)}` lists the {below:,} docs below it")

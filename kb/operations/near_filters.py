@@ -8,9 +8,11 @@ from msgspec import Struct
 
 from kb.home.open_home import OpenHome
 from kb.home.spaces.each import ask_each
+from kb.intake.entities import fold_key
 from kb.model.doc import Scope
 from kb.model.search import NO_FILTERS, Filters
 from kb.model.source import is_within
+from kb.search.entities import visible_mentions
 from kb.search.filters import allowed_sources
 from kb.store import docs
 
@@ -22,6 +24,8 @@ class _Values(Struct, frozen=True, kw_only=True):
     """What a scope can filter the docs of a home by."""
 
     tags: frozenset[str]
+    hashtags: frozenset[str]
+    """Those of the tags asked for that stand in a chunk as #TAG."""
     sources: frozenset[str]
 
 
@@ -44,15 +48,26 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
                 )
                 for name in ("tag", "source")
             )
-            return _Values(tags=tags, sources=sources)
+            hashtags = frozenset(
+                tag
+                for tag in filters.tags
+                if tag not in tags
+                and visible_mentions(txn, [fold_key("hashtag", f"#{tag.lstrip('#')}")], scope)
+            )
+            return _Values(tags=tags, hashtags=hashtags, sources=sources)
 
     each = [home_values for _, home_values in ask_each(homes, values, [])]
     tags = frozenset().union(*(home_values.tags for home_values in each))
+    hashtags = frozenset().union(*(home_values.hashtags for home_values in each))
     sources = frozenset().union(*(home_values.sources for home_values in each))
     if not sources:
         return ()
     return (
-        *(_tag_hint(tag, tags) for tag in filters.tags if tag not in tags),
+        *(
+            _hashtag_hint(tag) if tag in hashtags else _tag_hint(tag, tags)
+            for tag in filters.tags
+            if tag not in tags
+        ),
         *(
             _place_hint(place, sources)
             for place in filters.sources
@@ -65,6 +80,12 @@ def _tag_hint(tag: str, tags: Iterable[str]) -> str:
     by_folded = {other.casefold(): other for other in sorted(tags)}
     near = nearest(tag.casefold(), by_folded)
     return f"no doc has the tag {tag!r}" + _listed([by_folded[other] for other in near], "tags")
+
+
+def _hashtag_hint(tag: str) -> str:
+    name = f"#{tag.lstrip('#')}"
+    option = f"--require-entity '{name}'"
+    return f"no doc has the tag {tag!r}, but passages mention {name}: kb search {option}"
 
 
 def _place_hint(place: str, sources: Iterable[str]) -> str:

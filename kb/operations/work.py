@@ -30,7 +30,7 @@ class WorkLeft(Struct, frozen=True, kw_only=True):
     jobs: int
     is_cut: bool
     """Whether every doc is cut into chunks, so that their number is known."""
-    passages: int
+    chunks: int
     """Chunks that wait for vectors, as far as they are cut."""
 
 
@@ -75,13 +75,13 @@ class Workers:
             is_cut = not queue.pending_of_kind(txn, "chunk", 1)
             waiting = (*queue.pending(txn, "embed"), *queue.pending(txn, "reembed"))
             sources = (docs.get(txn, job.doc_id) for job in waiting)
-            passages = sum(
+            waiting_chunks = sum(
                 chunks.count_of_source(txn, doc.source_no) for doc in sources if doc is not None
             )
         return WorkLeft(
             jobs=counts.ready + counts.running,
             is_cut=is_cut,
-            passages=max(0, passages - self._pool.texts_in_hand),
+            chunks=max(0, waiting_chunks - self._pool.texts_in_hand),
         )
 
     def serve(self, stop: threading.Event) -> None:

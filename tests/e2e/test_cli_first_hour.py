@@ -81,7 +81,7 @@ def test_the_first_add_says_how_far_it_is(home: Home, tmp_path: Path) -> None:
     assert done == sorted(done)
     assert totals[-1] == home.run("stats", "--json").json["passages"]
     assert re.search(r"\d+ s left", shown)
-    assert "120 added of 120 scanned" in shown
+    assert shown.endswith("120 added of 120 scanned\r\nkb: find it with: kb search WORDS\r\n")
 
 
 def test_what_is_skipped_is_one_line_on_a_terminal(home: Home, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_what_is_skipped_is_one_line_on_a_terminal(home: Home, tmp_path: Path) -
     code, shown = on_terminal(home.argv("add", folder))
     assert code == 0
     assert (
-        "kb: 7 skipped: 3 .png, 1 no extension, 1 .jpg, 1 it is empty, 1 a symbolic link; "
+        "kb: 7 skipped: 3 .png, 1 no extension, 1 .jpg, 1 empty, 1 symbolic link; "
         "kb -v add lists each"
     ) in shown
     assert "a.png" not in shown
@@ -230,6 +230,10 @@ def test_a_doc_is_named_by_its_path_or_a_part_of_it(home: Home, notes: Path) -> 
         ran = home.run("show", typed)
         assert (ran.code, ran.out, ran.err) == (0, whole.out, ""), typed
     assert home.run("show", "House/../House/boiler.md", cwd=notes).out == whole.out
+    for typed in (f"{boiler}:6", "boiler.md:6", "House/boiler.md:6"):
+        assert home.run("show", typed, cwd=notes).out == whole.out, typed
+        at_line = home.run("open", "--print", typed, env=surroundings(EDITOR="vim", VISUAL=None))
+        assert at_line.out.strip() == f"vim +6 {boiler}", typed
     assert home.run("export", "boiler.md").out.startswith("# Boiler")
     opened = home.run("open", "--print", "boiler", env=surroundings(EDITOR="vim", VISUAL=None))
     assert opened.out.strip() == f"vim {boiler}"
@@ -266,3 +270,13 @@ def test_a_path_that_no_doc_has(
     folder = home.run(command, notes)
     assert folder.code == 4
     assert f"`kb ls --source {notes}` lists the 2 docs below it" in folder.err
+
+
+def test_a_worker_that_drains_says_how_far_it_is(home: Home, tmp_path: Path) -> None:
+    """On a terminal, by passages, and it reads no files."""
+    home.run("add", vault(tmp_path / "vault", 300), "--no-wait")
+    code, shown = on_terminal([KB, "--home", str(home.root), "worker", "--drain"])
+    assert code == 0
+    assert re.search(r"[\d,]+ of [\d,]+\+? passages", shown)
+    assert "reading" not in shown
+    assert "0 jobs left, 0 failed" in shown

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from commands import KB, Home, run, surroundings
 from http_server import serving
+from kb_cli.output import cells
 from terminal import on_terminal
 
 from kb.errors import KbError
@@ -83,6 +84,22 @@ def test_narrow_terminals(home: Home, columns: int) -> None:
     ran = home.run("search", "kettles", "-k", "1", env=surroundings(COLUMNS=str(columns)))
     rows = ran.out.splitlines()[2:]
     assert max(map(len, rows)) <= min(columns, 104)
+
+
+@pytest.mark.parametrize("columns", [60, 100, 200])
+def test_ls_fits_the_terminal(home: Home, columns: int) -> None:
+    """A line for each doc, in columns, with the end of its path; a pipe gets the whole of it."""
+    _, shown = on_terminal(home.argv("ls"), COLUMNS=str(columns), NO_COLOR="1")
+    plain = re.sub(r"\033\]8;;.*?\033\\", "", shown)
+    rows = plain.splitlines()
+    assert len(rows) == 3
+    assert max(map(cells, rows)) <= columns
+    (tea,) = (row for row in rows if "  Tea  " in row)
+    assert tea.endswith("/tea.md")
+    assert tea.startswith(home.ids()["tea.md"][:9])
+    assert f"{'':9}  {home.root.parent / 'notes' / 'tea.md'}\n" in home.run("ls").out
+    _, narrow = on_terminal(home.argv("ls"), COLUMNS="40", NO_COLOR="1")
+    assert len(narrow.splitlines()) == 6
 
 
 def test_add_shows_a_bar_on_a_terminal_alone(tmp_path: Path) -> None:

@@ -56,10 +56,17 @@ def test_an_example_is_understood(name: str) -> None:
     words = shlex.split(example.partition(" > ")[0])
     assert words[: 1 + len(name.split())] == ["kb", *name.split()]
     command = dict(commands())[name]
-    context = command.make_context(
-        name, words[1 + len(name.split()) :], obj={}, resilient_parsing=False
-    )
+    command.make_context(name, words[1 + len(name.split()) :], obj={}, resilient_parsing=False)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_a_command_takes_what_its_options_give(name: str) -> None:
+    """The names of its parameters are those that its function has."""
+    command = dict(commands())[name]
     assert command.callback is not None
-    called = inspect.unwrap(command.callback)
-    passed = [context] if called is not command.callback else []
-    inspect.signature(called).bind(*passed, **context.params)
+    taken = inspect.signature(inspect.unwrap(command.callback)).parameters.values()
+    given = {param.name for param in command.params if param.expose_value}
+    names = {param.name for param in taken if param.kind != param.VAR_KEYWORD} - {"ctx"}
+    takes_all = any(param.kind == param.VAR_KEYWORD for param in taken)
+    assert names <= given
+    assert takes_all or given <= names

@@ -1,0 +1,99 @@
+"""A stranger in front of an empty home: each answer is a line with what to do next."""
+
+from pathlib import Path
+
+import pytest
+from commands import HASHING, KB, Home, run, surroundings
+
+NO_DOCS = "kb: there are no docs to search; add some with: kb add FOLDER\n"
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """Of somebody who has never used kb."""
+    return surroundings(HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data"))
+
+
+def test_the_help_ends_with_how_to_start(env: dict[str, str]) -> None:
+    """`kb` alone is its help, and the last line is the first step."""
+    alone = run([KB], env=env)
+    assert (alone.code, alone.out) == (0, run([KB, "--help"], env=env).out)
+    last = alone.out.splitlines()[-1]
+    assert last.strip() == "Start with: kb add FOLDER, then: kb search WORDS"
+
+
+@pytest.mark.parametrize("command", [("search", "tea"), ("ask", "tea"), ("ls",)], ids=" ".join)
+def test_an_empty_home_says_how_to_fill_it(
+    env: dict[str, str], tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """It is no error, and no home is made for it."""
+    ran = run([KB, *command], env=env)
+    assert (ran.code, ran.err) == (0, NO_DOCS)
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("command", ["show", "open", "export"])
+def test_nothing_can_be_shown_of_an_empty_home(env: dict[str, str], command: str) -> None:
+    """The id or path is repeated, with what to do."""
+    ran = run([KB, command, "tea.md"], env=env)
+    told = "nothing here has the id or the path tea.md; there are no docs yet; add some with: "
+    assert (ran.code, ran.err) == (4, f"kb: {told}kb add FOLDER\n")
+
+
+def test_nothing_to_take_in(env: dict[str, str], tmp_path: Path) -> None:
+    """An empty folder, and one of pictures, are told apart; neither is an error."""
+    empty, pictures = tmp_path / "empty", tmp_path / "pictures"
+    empty.mkdir()
+    pictures.mkdir()
+    (pictures / "a.png").write_text("x")
+    none = run([KB, *HASHING, "add", str(empty)], env=env)
+    told = f"kb: there is no file in {empty}; kb add FOLDER takes in another one\n"
+    assert (none.code, none.out, none.err) == (0, "nothing of 0 scanned\n", told)
+    skipped = run([KB, *HASHING, "add", str(pictures)], env=env)
+    assert (skipped.code, skipped.out) == (0, "1 skipped of 1 scanned\n")
+    last = skipped.err.splitlines()[-1]
+    assert last == (
+        "kb: nothing here is of a kind that kb takes from folders; --ext LIST takes others"
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("search", "say what to search for, as in: kb search boiler quote; or give --batch FILE"),
+        ("tagz", "no command 'tagz'"),
+        ("--space project ls", "no .kb/ folder here or above; `kb init --project` makes one here"),
+    ],
+)
+def test_a_call_that_lacks_something_says_what(env: dict[str, str], typed: str, told: str) -> None:
+    """In a line, with exit code 2."""
+    ran = run([KB, *typed.split()], env=env, cwd=Path(env["HOME"]))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines()[0].startswith(f"kb: {told}")
+
+
+def test_a_tag_that_stands_in_texts_alone(tmp_path: Path) -> None:
+    """#people in a note is no tag of the note; how it is found is said, ready to be typed."""
+    home, note = Home(tmp_path / "home"), tmp_path / "lian.md"
+    note.write_text("# Lian\n\nHeating engineer. #people\n")
+    home.run("add", note)
+    for tag in ("people", "#people"):
+        ran = home.run("search", "engineer", "--tag", tag)
+        told = f"no doc has the tag '{tag}', but passages mention #people: kb search "
+        assert ran.err.startswith(f"kb: {told}--require-entity '#people'\n")
+    assert "Lian" in home.run("search", "engineer", "--require-entity", "#people").out
+
+
+def test_ls_of_a_place(tmp_path: Path) -> None:
+    """A folder or a file, relative to here, lists what --source does."""
+    home, folder = Home(tmp_path / "home"), tmp_path / "notes"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.md").write_text("# A")
+    (folder / "deep" / "b.md").write_text("# B")
+    home.run("add", folder)
+    deep = home.run("ls", "notes/deep", cwd=tmp_path)
+    assert (deep.code, deep.out) == (0, home.run("ls", "--source", folder / "deep").out)
+    assert str(folder / "deep" / "b.md") in deep.out
+    assert "a.md" not in deep.out
+    both = home.run("ls", folder / "a.md", folder / "deep", "--json")
+    assert both.json["total"] == 2
