@@ -45,6 +45,7 @@ KbError                     1
 ├── StoreFull               1   the disk or the map has no room
 ├── StoreBusy               1   another process held a lock for too long
 ├── ReadOnlyHome            1   the home cannot be written
+├── HomeClosed              1   a program uses a home that it has closed
 ├── WrongProcess            1   an environment was carried across a fork
 └── StaleToken              1   a job's lease was lost to someone else
 """
@@ -331,6 +332,12 @@ class ReadOnlyHome(KbError):
     """The home cannot be written."""
 
     template = "{place} cannot be written: {detail}"
+
+
+class HomeClosed(KbError):
+    """A program uses a home that it has closed."""
+
+    template = "{place} is closed here; open it again with kb.open"
 
 
 class WrongProcess(KbError):

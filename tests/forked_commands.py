@@ -40,21 +40,24 @@ class Server:
     """A process that forks; made when it is first needed, and once for each process that asks."""
 
     _pid = 0
+    _lock = threading.Lock()
     _socket: socket.socket
     _process: "subprocess.Popen[bytes]"
 
     @classmethod
     def socket_of(cls) -> socket.socket:
-        if cls._pid != os.getpid():
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                cls._process = subprocess.Popen(
-                    [sys.executable, __file__, str(theirs.fileno())],
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    env={**_plain(os.environ), "OPENBLAS_NUM_THREADS": "1"},
-                )
-            cls._pid, cls._socket = os.getpid(), ours
+        # Several threads may need it first.
+        with cls._lock:
+            if cls._pid != os.getpid():
+                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                with theirs:
+                    cls._process = subprocess.Popen(
+                        [sys.executable, __file__, str(theirs.fileno())],
+                        pass_fds=[theirs.fileno()],
+                        stdin=subprocess.DEVNULL,
+                        env={**_plain(os.environ), "OPENBLAS_NUM_THREADS": "1"},
+                    )
+                cls._pid, cls._socket = os.getpid(), ours
         return cls._socket
 
 

@@ -1,6 +1,5 @@
 """`kb add`: take in files, folders or standard input."""
 
-import os
 import re
 import sys
 from collections import Counter
@@ -52,13 +51,12 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
 
     What is already there and unchanged costs nothing; what changed becomes a new version.
     """
-    if options["title"] and (len(sources) > 1 or _folders(sources)):
-        raise UsageError("--title is for a single source, and no folder")
+    request = _request(options)
+    add.check_title(request, sources, "--title")
     if "-" in sources and sys.stdin is not None and sys.stdin.isatty():
         warn("reading from the terminal; end with Ctrl-D")
     client = server_of(ctx)
     is_first = client is None and not HomePaths(homes_of(ctx)[0].home).has_store
-    request = _request(options)
     if not options["unasked"]:
         _ask(ctx, request, sources)
     if client is not None:
@@ -75,13 +73,9 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
         raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
 
 
-def _folders(sources: tuple[str, ...]) -> list[str]:
-    return [source for source in sources if os.path.isdir(os.path.expanduser(source))]
-
-
 def _ask(ctx: click.Context, request: AddRequest, sources: tuple[str, ...]) -> None:
     """Ask on a terminal whether a large folder is meant. Raises HeldBack where it is not."""
-    folders = _folders(sources)
+    folders = add.folders_among(sources)
     if not folders or request.dry_run or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     home = homes_of(ctx)[0].home

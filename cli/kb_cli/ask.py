@@ -93,7 +93,5 @@ def _show_sources(answer: Answer) -> None:
 
 
 def _place(source: Source) -> str:
-    line = f":{source.line}" if source.line is not None else ""
-    page = f" page {source.page}" if source.page is not None else ""
-    shown = click.style(clean(f"{source.source}{line}{page}"), fg="green")
+    shown = click.style(clean(source.location), fg="green")
     return f"{shown}  {click.style(source.doc_id[:9], dim=True)}"

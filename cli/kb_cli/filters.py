@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from kb.operations.search import NOTHING_HERE, Filters
@@ -22,7 +21,11 @@ def which_docs(command: _F) -> _F:
 
 def with_places(options: dict[str, Any]) -> dict[str, Any]:
     """A command's options; a path among the sources is taken from here, as `kb add` takes it."""
-    return {**options, "sources": tuple(_place(source) for source in options["sources"])}
+    if not options["sources"]:
+        return options
+    from kb.operations.locate import source_named
+
+    return {**options, "sources": tuple(source_named(source) for source in options["sources"])}
 
 
 def id_or_path(typed: str) -> tuple[str, int | None]:
@@ -33,7 +36,9 @@ def id_or_path(typed: str) -> tuple[str, int | None]:
     path, line = _without_line(typed)
     is_path = "/" in path or "." in path or path.startswith("~")
     if is_path and os.path.exists(os.path.expanduser(path)):
-        return _place(path), line
+        from kb.operations.locate import source_named
+
+        return source_named(path), line
     return path, line
 
 
@@ -41,11 +46,3 @@ def _without_line(typed: str) -> tuple[str, int | None]:
     path, _, line = typed.rpartition(":")
     is_place = path and line.isdecimal() and not os.path.exists(os.path.expanduser(typed))
     return (path, int(line)) if is_place and "://" not in typed else (typed, None)
-
-
-def _place(source: str) -> str:
-    if "://" in source:
-        return source
-    from kb.operations.search import display_name
-
-    return display_name(Path(os.path.realpath(os.path.expanduser(source))))

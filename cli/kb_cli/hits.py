@@ -53,17 +53,12 @@ def _head(hit: Hit) -> str:
 
 
 def _place(hit: Hit, *, with_space: bool) -> str:
-    shown = clean(hit.source)
-    if hit.line is not None:
-        shown += f":{hit.line}"
-    if hit.page is not None:
-        shown += f" page {hit.page}"
     freshness = _SAID_OF.get(hit.freshness)
     space = hit.source_space if with_space else None
     weak = "weak" if hit.weak else None
     remarks = (hit.doc_id[:9], space, weak, freshness, _learnt_by(hit), _via(hit))
     notes = "  ".join(filter(None, remarks))
-    place = click.style(linked(hit.kind, hit.source, shown), fg="green")
+    place = click.style(linked(hit.kind, hit.source, clean(hit.location)), fg="green")
     return f"{place}  {click.style(notes, dim=True)}"
 
 

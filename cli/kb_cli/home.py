@@ -9,27 +9,38 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kb.errors import HeldBack, UsageError
-from kb.home.opening import (
-    HOME_CONFIGS,
-    HomePaths,
-    ProjectFiles,
-    Settings,
-    TrustDecision,
-    decide_trust,
-    is_project_home,
-    load,
-    trust_list,
-    trusting_new_store,
-    user_config,
-)
-from kb.home.spaces.homes import SpaceHome, home_written, homes_read, project_at, user_home
+from kb.errors import UsageError
+from kb.home.opening import Settings, trust_list, trusting_new_store
+from kb.home.spaces.choice import HomeChoice, make_store, working_folder
+from kb.home.spaces.homes import SpaceHome, home_written, homes_read
 from kb_cli.output import warn
 
 if TYPE_CHECKING:
     from kb.home.app import App
     from kb.home.spaces.spaces import Spaces, Topics
     from kb.operations.settings import SettingsLayers
+    from kb.operations.trust import TrustList
+
+here = working_folder
+
+
+def _choice(ctx: click.Context) -> HomeChoice:
+    """The homes that the options mean, judged once in a command."""
+    options: dict[str, Any] = ctx.obj
+    if "choice" not in options:
+        options["choice"] = HomeChoice(
+            options["home"], options["space"], overrides=options["cfg"], warn=warn, confirm=_confirm
+        )
+    choice: HomeChoice = options["choice"]
+    return choice
+
+
+def _confirm(home: Path, trusted: "TrustList") -> bool:
+    if not sys.stdin.isatty():
+        return False
+    from kb_cli.trust_prompt import is_let_in_now
+
+    return is_let_in_now(home, trusted)
 
 
 def home_of(ctx: click.Context) -> tuple[Path, Settings]:
@@ -37,8 +48,9 @@ def home_of(ctx: click.Context) -> tuple[Path, Settings]:
 
     Raises HeldBack where it is not the user's and was not accepted: another is never taken for it.
     """
-    home = _home_written(ctx)
-    _check_counts(ctx, home)
+    choice = _choice(ctx)
+    home = choice.written()
+    choice.check_counts(home)
     return home, _settings_here(ctx, home)
 
 
@@ -47,20 +59,14 @@ def texts_of(ctx: click.Context) -> tuple[Path, Settings]:
 
     Where the user did not name the home, their own stands in for one that does not count.
     """
-    home = _home_written(ctx)
-    if not _verdict(ctx, home).folder:
-        home = _stand_in(ctx, home)
+    home = _home_of_texts(ctx)
     return home, _settings_here(ctx, home)
 
 
-def _stand_in(ctx: click.Context, home: Path) -> Path:
-    """The user's own home, for one that does not count. Raises HeldBack where they named that."""
-    why = _verdict(ctx, home).why
-    mine = user_home()
-    if _is_named(ctx) or mine is None:
-        raise HeldBack(why)
-    _tell(ctx, f"{why}; until then it is left out")
-    return mine
+def _home_of_texts(ctx: click.Context) -> Path:
+    choice = _choice(ctx)
+    home = choice.written()
+    return home if choice.decision(home).folder else choice.stand_in(home)
 
 
 def homes_of(ctx: click.Context) -> tuple[SpaceHome, ...]:
@@ -68,65 +74,7 @@ def homes_of(ctx: click.Context) -> tuple[SpaceHome, ...]:
 
     Raises HeldBack where that leaves none of those the user named.
     """
-    options: dict[str, Any] = ctx.obj
-    homes = homes_read(options["home"], options["space"], here(), os.environ)
-    verdicts = [(home, _verdict(ctx, home.home)) for home in homes]
-    trusted = tuple(home for home, verdict in verdicts if verdict.store)
-    left_out = [verdict.why for _, verdict in verdicts if not verdict.store]
-    if left_out and (_is_named(ctx) or not trusted):
-        raise HeldBack(left_out[0])
-    for why in left_out:
-        _tell(ctx, f"{why}; until then it is left out")
-    return trusted
-
-
-def _home_written(ctx: click.Context) -> Path:
-    options: dict[str, Any] = ctx.obj
-    return home_written(options["home"], options["space"], here(), os.environ)
-
-
-def _is_named(ctx: click.Context) -> bool:
-    """Whether the user named the home, rather than it being found from the working directory."""
-    options: dict[str, Any] = ctx.obj
-    if options["home"] is not None or options["space"] in ("user", "project"):
-        return True
-    return options["space"] is None and bool(os.environ.get("KB_HOME"))
-
-
-def _verdict(ctx: click.Context, home: Path) -> TrustDecision:
-    verdicts: dict[Path, TrustDecision] = ctx.obj.setdefault("verdicts", {})
-    if home not in verdicts:
-        try:
-            verdicts[home] = _judged(home)
-        except OSError:
-            # What nobody may look at nobody can open either; that says why.
-            verdicts[home] = TrustDecision()
-    return verdicts[home]
-
-
-def _judged(home: Path) -> TrustDecision:
-    trusted, mine = trust_list(), user_home()
-    verdict = decide_trust(home, trusted, mine)
-    if verdict.can_be_trusted and sys.stdin.isatty():
-        from kb_cli.trust_prompt import is_let_in_now
-
-        if is_let_in_now(home, trusted):
-            return decide_trust(home, trusted, mine)
-    return verdict
-
-
-def _check_counts(ctx: click.Context, home: Path) -> None:
-    verdict = _verdict(ctx, home)
-    if not verdict.store:
-        raise HeldBack(verdict.why)
-
-
-def _tell(ctx: click.Context, line: str) -> None:
-    """A warning, once in a command."""
-    warned: set[str] = ctx.obj.setdefault("told", set())
-    if line not in warned:
-        warned.add(line)
-        warn(line)
+    return _choice(ctx).read()
 
 
 def _settings_here(ctx: click.Context, home: Path) -> Settings:
@@ -145,31 +93,13 @@ def server_named(ctx: click.Context, settings: Settings) -> str:
 
     Whoever says --home or --space means this machine.
     """
-    options: dict[str, Any] = ctx.obj
-    if options["server"] is not None:
-        return str(options["server"])
-    if options["home"] is not None or options["space"] is not None:
-        return ""
-    return os.environ.get("KB_SERVER", "") or settings.client.server
+    return _choice(ctx).server(ctx.obj["server"], settings)
 
 
 def settings_of(ctx: click.Context, home: Path) -> Settings:
     """The settings in force in a home."""
     options: dict[str, Any] = ctx.obj
-    layers = _layers(ctx, home)
-
-    def loaded() -> tuple[Settings, list[str]]:
-        left_out: list[str] = []
-        return load(**layers, warn=left_out.append), left_out
-
-    settings, left_out = loaded()
-    if left_out and sys.stdin.isatty():
-        from kb_cli.trust_prompt import is_let_in_now
-
-        if is_let_in_now(home, trust_list()):
-            settings, left_out = loaded()
-    for line in left_out:
-        _tell(ctx, line)
+    settings = _choice(ctx).settings(home)
     if options["verbose"]:
         import logging
 
@@ -179,19 +109,6 @@ def settings_of(ctx: click.Context, home: Path) -> Settings:
     return settings
 
 
-def _layers(ctx: click.Context, home: Path) -> dict[str, Any]:
-    """What `load` reads for a home."""
-    mine = user_config()
-    nearest = home if is_project_home(home) else project_at(here())
-    return {
-        # On some systems the user's settings and the user's home lie in one folder.
-        "files": tuple(dict.fromkeys((mine, *(home / name for name in HOME_CONFIGS)))),
-        "overrides": ctx.obj["cfg"],
-        "load_path": (mine.parent / "config.d", home / "config.d"),
-        "project": _project_files(nearest, mine) if nearest else None,
-    }
-
-
 def settings_layers(ctx: click.Context) -> "SettingsLayers":
     """Where the settings of the home that is meant come from; nothing of it is read yet.
 
@@ -199,28 +116,8 @@ def settings_layers(ctx: click.Context) -> "SettingsLayers":
     """
     from kb.operations.settings import SettingsLayers
 
-    home = _home_written(ctx)
-    if not _verdict(ctx, home).folder:
-        home = _stand_in(ctx, home)
-    return SettingsLayers(home=home, server=ctx.obj["server"], **_layers(ctx, home))
-
-
-def _project_files(home: Path, mine: Path) -> ProjectFiles:
-    root = Path(os.path.realpath(home))
-    # Of a `.kb` in the folder of all that the user has, only itself is the project's.
-    if not Path(os.path.realpath(mine)).is_relative_to(root.parent):
-        root = root.parent
-    trusted = trust_list()
-    return ProjectFiles(home=home, root=root, accepts=lambda data: trusted.has_settings(home, data))
-
-
-def here() -> Path:
-    """The working directory."""
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        # The working directory was removed; homes named absolutely can still be used.
-        return Path("/")
+    home = _home_of_texts(ctx)
+    return SettingsLayers(home=home, server=ctx.obj["server"], **_choice(ctx).layers(home))
 
 
 def open_app(ctx: click.Context, *, create: bool) -> "App":
@@ -243,10 +140,11 @@ def open_to_read(ctx: click.Context) -> "App":
     from kb.home.app import App
 
     os.umask(0o077)
-    home = _home_written(ctx)
-    if not _verdict(ctx, home).store:
-        home = _stand_in(ctx, home)
-        _check_counts(ctx, home)
+    choice = _choice(ctx)
+    home = choice.written()
+    if not choice.decision(home).store:
+        home = choice.stand_in(home)
+        choice.check_counts(home)
     app = App.open(home, _settings_here(ctx, home), create=False)
     ctx.call_on_close(app.close)
     return app
@@ -264,7 +162,7 @@ def make_home(ctx: click.Context, home: Path) -> "App":
     from kb.home.app import App
 
     os.umask(0o077)
-    _check_counts(ctx, home)
+    _choice(ctx).check_counts(home)
     with trusting_new_store(home, trust_list()):
         app = App.open(home, _settings_here(ctx, home))
     ctx.call_on_close(app.close)
@@ -277,16 +175,15 @@ def open_spaces(ctx: click.Context, *, create: bool = False, leads: bool = False
     With `create` the first one is made where it is not there; with `leads` that is so, too, and it
     must be one that can be opened.
     """
-    from kb.home.app import App
     from kb.home.spaces.spaces import Spaces
 
     os.umask(0o077)
     if leads:
-        _check_counts(ctx, _home_written(ctx))
+        choice = _choice(ctx)
+        choice.check_counts(choice.written())
     homes = homes_of(ctx)
-    if (create or leads) and not HomePaths(homes[0].home).has_store:
-        with trusting_new_store(homes[0].home, trust_list()):
-            App.open(homes[0].home, _settings_here(ctx, homes[0].home)).close()
+    if create or leads:
+        make_store(homes[0].home, lambda home: _settings_here(ctx, home))
     spaces = Spaces.open(
         homes,
         lambda home: _settings_here(ctx, home),
@@ -301,8 +198,8 @@ def _texts_beside(ctx: click.Context) -> "Topics | None":
     """The topics of a project whose store does not count; its texts are those of any clone."""
     options: dict[str, Any] = ctx.obj
     for space in homes_read(options["home"], options["space"], here(), os.environ):
-        verdict = _verdict(ctx, space.home)
-        if verdict.folder and not verdict.store:
+        decision = _choice(ctx).decision(space.home)
+        if decision.folder and not decision.store:
             from kb.home.app import topics_of
 
             settings = _settings_here(ctx, space.home)

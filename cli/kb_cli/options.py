@@ -1,6 +1,5 @@
 """The options of a command, as the request of its operation has them."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -8,8 +7,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from kb.errors import UsageError
-from kb.operations.operation import FieldType, field_type
+from kb.operations.operation import FieldType, field_type, request_from
 from kb_cli.words import text
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -42,17 +40,7 @@ def request_options(
 
 def request_of(request: type[_R], **values: Any) -> _R:
     """A request of what options say. Raises UsageError for what its fields do not take."""
-    try:
-        return msgspec.convert(values, request)
-    except msgspec.ValidationError as error:
-        from typing import get_type_hints
-
-        what, _, path = str(error).partition(" - at `$.")
-        name = re.split(r"[^a-z_]", path)[0]
-        hint = get_type_hints(request, include_extras=True).get(name)
-        extra = field_type(hint).extra if hint else {}
-        what = extra.get("expects", what)
-        raise UsageError(f"--{_flag(name, extra)}: {what}" if name else what) from error
+    return request_from(request, values, lambda name, extra: f"--{_flag(name, extra)}")
 
 
 def _flag(name: str, extra: Mapping[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""How does a command ask a server? By the operation itself, over HTTP or the home's socket."""
+"""How is kb reached from outside? A server over HTTP or its socket, the homes here by a program."""

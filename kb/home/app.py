@@ -114,9 +114,13 @@ class App:
         """Whether the home is there; one that was not is empty, and reading it makes nothing."""
         return self.paths.has_store
 
-    @functools.cached_property
+    @property
     def models(self) -> "HomeModels":
         """The models that embed here."""
+        return self._locked(lambda: self._models)
+
+    @functools.cached_property
+    def _models(self) -> "HomeModels":
         from kb.home.services.models import HomeModels
 
         return HomeModels(self.store, self.paths.index / "dense", self.settings, self._shared)
@@ -332,7 +336,8 @@ class App:
         pool = WorkerPool(
             self.store, self.content, models, settings, {"organize": self.notebook.organize}
         )
-        self._pools.append(pool)
+        with self._lock:
+            self._pools = [earlier for earlier in self._pools if not earlier.has_ended] + [pool]
         return pool
 
     def _worker_settings(self) -> "WorkerSettings":
@@ -425,7 +430,7 @@ class App:
         busy = [pool for pool in self._pools if not pool.shutdown(wait_s=0.0)]
         if busy:
             return
-        for name in ("lexical", "models"):
+        for name in ("lexical", "_models"):
             if name in self.__dict__:
                 self.__dict__[name].close()
         self.store.close()

@@ -1,5 +1,6 @@
 """How much is there? Docs, chunks, jobs and bytes of one open home, counted."""
 
+import os
 import stat
 from collections import Counter
 from contextlib import suppress
@@ -94,6 +95,12 @@ def _pushed(app: App) -> PushReport | None:
 
 def _disk_bytes(root: Path) -> int:
     """Blocks in use: the store's file is sparse, and backups share files with the home."""
-    statuses = (path.lstat() for path in root.rglob("*"))
-    files = {(s.st_dev, s.st_ino): s.st_blocks for s in statuses if stat.S_ISREG(s.st_mode)}
-    return sum(files.values()) * 512
+    blocks: dict[tuple[int, int], int] = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            # Whoever writes meanwhile removes what is unfinished.
+            with suppress(FileNotFoundError):
+                status = os.lstat(os.path.join(folder, name))
+                if stat.S_ISREG(status.st_mode):
+                    blocks[status.st_dev, status.st_ino] = status.st_blocks
+    return sum(blocks.values()) * 512

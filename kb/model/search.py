@@ -1,5 +1,6 @@
 """Search requests and their results."""
 
+from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
@@ -163,6 +164,12 @@ class Via(Struct, frozen=True, kw_only=True):
     edge: str
 
 
+def location_of(source: str, line: int | None, page: int | None) -> str:
+    """A place in a source, for people: `notes.md:12`, or `paper.pdf page 3`."""
+    named = source if line is None else f"{source}:{line}"
+    return named if page is None else f"{named} page {page}"
+
+
 class Hit(Struct, frozen=True, kw_only=True):
     """One passage found. `score` is the fused one; raw leg scores are never given out."""
 
@@ -197,6 +204,11 @@ class Hit(Struct, frozen=True, kw_only=True):
     """Of a neighbour, which matches nothing itself: the hit that brought it."""
     explain: dict[str, int | float | str] | None = None
 
+    @property
+    def location(self) -> str:
+        """Where it stands, as `location_of` names it."""
+        return location_of(self.source, self.line, self.page)
+
 
 class EntityAlignment(Struct, frozen=True, kw_only=True):
     """Whether an entity that the query names appears in what was found."""
@@ -228,3 +240,7 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     truncated: str | None = None
     """What a token budget cut, in words."""
+
+    def __iter__(self) -> Iterator[Hit]:
+        """The hits, best first."""
+        return iter(self.hits)

@@ -2,12 +2,14 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
+from kb.errors import UsageError
 from kb.intake.sync.report import AddReport
 from kb.model import doc
 
@@ -38,7 +40,11 @@ class SourceAdder(Protocol):
     """Takes the sources of one call in."""
 
     def add(
-        self, sources: Iterable[str], *, on_progress: Callable[[int, int], None] | None = None
+        self,
+        sources: Iterable[str],
+        *,
+        stdin_fd: int = 0,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> AddResult:
         """Take every source in; `on_progress` hears (done, total).
 
@@ -51,6 +57,33 @@ class SourceAdder(Protocol):
     def report(self) -> AddResult:
         """What became of the sources so far."""
         ...
+
+
+def check_title(request: AddRequest, sources: Sequence[str], shown: str) -> None:
+    """Raise UsageError where a title, `shown` to the caller so, would be that of several."""
+    if request.title and (len(sources) > 1 or folders_among(sources)):
+        raise UsageError(f"{shown} is for a single source, and no folder")
+
+
+def folders_among(sources: Iterable[str]) -> list[str]:
+    """Those of the sources that are folders."""
+    return [source for source in sources if os.path.isdir(os.path.expanduser(source))]
+
+
+@contextlib.contextmanager
+def text_source(text: str) -> Iterator[IO[bytes]]:
+    """A file inside the block from which a text is read as standard input is.
+
+    Raises UsageError for what is no text.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"character {error.start} of the text is half of one") from error
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file
 
 
 @contextlib.contextmanager

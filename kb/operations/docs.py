@@ -45,6 +45,10 @@ class Docs(Struct, frozen=True, kw_only=True):
     total: int
     warnings: tuple[str, ...]
 
+    def __iter__(self) -> Iterator[DocRow]:
+        """The docs, the newest change first."""
+        return iter(self.docs)
+
 
 def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
     """The docs of a state that pass the filters and that a scope sees.
@@ -70,7 +74,7 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
                 key=lambda doc: (-doc.updated_ms, doc.source),
             )
             shown = matches[: request.limit or None]
-            return [_row(txn, doc, home.name) for doc in shown], len(matches)
+            return [doc_row(txn, doc, home.name) for doc in shown], len(matches)
 
     homes = located.homes(spaces.homes)
     each = ask_each(homes, rows_of, failed) if homes else []
@@ -98,7 +102,8 @@ def _docs(txn: ReadTxn, filters: Filters, status: str, scope: Scope) -> Iterator
     )
 
 
-def _row(txn: ReadTxn, doc: Doc, space: SpaceName | None) -> DocRow:
+def doc_row(txn: ReadTxn, doc: Doc, space: SpaceName | None) -> DocRow:
+    """A doc as it is listed, with its state and where it is."""
     entry = LEDGER.get(txn, doc.doc_id.encode())
     is_older = doc.status == "superseded"
     return DocRow(

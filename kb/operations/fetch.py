@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NEIGHBOURS_DEFAULT: Final = 1
 _CHARS_MAX: Final = 1 << 40
 # What has another form is an entry's id, and so a doc's.
-_CHUNK_ID: Final = re.compile(r"c[0-9a-f]*")
+CHUNK_ID: Final = re.compile(r"c[0-9a-f]*")
 
 Neighbours = Annotated[
     int,
@@ -66,7 +66,7 @@ class FetchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         """Raise ValueError where fields do not go together."""
         has_range = self.start is not None or self.end is not None
-        if _CHUNK_ID.fullmatch(self.id):
+        if CHUNK_ID.fullmatch(self.id):
             if has_range or self.page is not None:
                 name = "page" if self.page is not None else _first_said(self.start)
                 raise ValueError(f"field `{name}` goes with a doc's id, not with a passage's")

@@ -6,18 +6,21 @@ client, and the options of a command.
 
 import contextlib
 import functools
+import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
 
+from kb.errors import UsageError
 from kb.model.doc import OPERATOR, Scope
 
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
     from kb.model.token import Role
 
+_R = TypeVar("_R", bound=Struct)
 Run = Callable[["Spaces", Any, Scope], Any]
 _BY_AGENTS: Final = "ByAgents"
 LOCAL: Final = OPERATOR
@@ -211,6 +214,26 @@ def field_type(hint: Any) -> FieldType:
         extra |= meta.extra or {}
         description = meta.description or description
     return FieldType(hint, description, extra, tuple(metas))
+
+
+def request_from(
+    request: type[_R],
+    values: Mapping[str, Any],
+    shown: Callable[[str, Mapping[str, Any]], str],
+) -> _R:
+    """A request of the values of its fields. Raises UsageError for what they do not take.
+
+    `shown` is what the caller calls a field, by its name and the `extra` of its Metas.
+    """
+    try:
+        return msgspec.convert(values, request)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$.")
+        name = re.split(r"[^a-z_]", path)[0]
+        hint = get_type_hints(request, include_extras=True).get(name)
+        extra = field_type(hint).extra if hint else {}
+        what = extra.get("expects", what)
+        raise UsageError(f"{shown(name, extra)}: {what}" if name else what) from error
 
 
 def parameter_of(hint: Any, name: str) -> str:

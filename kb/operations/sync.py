@@ -3,9 +3,9 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from kb.intake.sync.report import SourceLine, SyncReport
 
@@ -21,9 +21,9 @@ SyncResult = SyncReport
 class SyncRequest(Struct, frozen=True, kw_only=True):
     """Which sources are brought level, and how."""
 
-    interval_min: int = 20
+    interval_min: Annotated[int, Meta(ge=0)] = 20
     """Only sources that were not synced for so many minutes."""
-    sources_max: int | None = None
+    sources_max: Annotated[int, Meta(ge=1)] | None = None
     only: str | None = None
     """Id or place of the one source that is meant, due or not."""
     accept_deletions: bool = False

@@ -2,22 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
-from kb.errors import NoJob, NotFound
-from kb.model.doc import LedgerState
+from kb.errors import NoJob
 from kb.model.ids import DocId
 from kb.model.token import Role, role_allows
+from kb.operations.events import DocState, EventsRequest, QueueState, doc_state, queue_state
 from kb.search.resolve import resolve_doc, resolve_unchecked
 from kb.serve.http_content import JobStatus, job_status
 from kb.serve.http_reply import EVENTS, Refusal, Reply
 from kb.serve.http_routes import Caller, Route, Served
-from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
-from kb.store.records import LEDGER
 
 _IDS_MAX: Final = 64
 _BEAT_S: Final = 15.0
@@ -29,7 +27,7 @@ Idents = Annotated[
 ]
 
 
-class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EventsQuery(EventsRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to be told of; with no id the queue."""
 
     job: Idents = ()
@@ -39,27 +37,6 @@ class EventsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """Raise ValueError for too many ids."""
         if len(self.job) + len(self.doc) > _IDS_MAX:
             raise ValueError(f"field `doc`: at most {_IDS_MAX} ids together")
-
-
-class DocState(Struct, frozen=True, kw_only=True):
-    """How far a doc has come."""
-
-    doc_id: DocId
-    state: LedgerState | Literal["failed", "gone"]
-    """Of its newest version: `failed` where the work on it ended for good, `gone` where the caller
-    does not see it any more."""
-    indexed: bool
-    """Whether searches find all of it."""
-
-
-class QueueState(Struct, frozen=True, kw_only=True):
-    """How much there is, and is to do."""
-
-    ready: int
-    running: int
-    failed: int
-    docs: int
-    passages: int
 
 
 class _StatusEvent(Struct, frozen=True, kw_only=True):
@@ -81,18 +58,6 @@ def events_route() -> Route:
         run=_events,
         input=EventsQuery,
         media=EVENTS,
-    )
-
-
-def queue_state(txn: ReadTxn) -> QueueState:
-    """How much there is, and is to do."""
-    counts = queue.counts(txn)
-    return QueueState(
-        ready=counts.ready,
-        running=counts.running,
-        failed=counts.failed,
-        docs=txn.count("versions"),
-        passages=txn.count("chunks"),
     )
 
 
@@ -171,21 +136,9 @@ class Watching:
         return _StatusEvent(event="job", ident=ident, status=status, is_over=is_over)
 
     def _doc(self, txn: ReadTxn, ident: DocId) -> _StatusEvent:
-        state = self._state(txn, ident)
-        indexed = state not in ("pending", "failed", "gone")
-        doc_state = DocState(doc_id=ident, state=state, indexed=indexed)
-        return _StatusEvent(event="doc", ident=ident, status=doc_state, is_over=state != "pending")
-
-    def _state(self, txn: ReadTxn, ident: DocId) -> LedgerState | Literal["failed", "gone"]:
-        try:
-            newest = resolve_doc(txn, ident, self._caller.scope)
-        except NotFound:
-            return "gone"
-        entry = LEDGER.get(txn, newest.doc_id.encode())
-        if entry is None:
-            return "done"
-        has_failed = any(job.state == "failed" for job in queue.of_doc(txn, newest.doc_id))
-        return "failed" if entry.state == "pending" and has_failed else entry.state
+        status = doc_state(txn, ident, self._caller.scope)
+        is_over = status.state != "pending"
+        return _StatusEvent(event="doc", ident=ident, status=status, is_over=is_over)
 
 
 def _event(name: str, record: object) -> bytes:

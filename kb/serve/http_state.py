@@ -16,9 +16,9 @@ from kb.model.note import NoteStatus
 from kb.model.origin import Origin
 from kb.model.standing import Standing, StandingsRequest
 from kb.model.token import Role
+from kb.operations.events import queue_state
 from kb.search.resolve import resolve_doc
 from kb.serve.http_content import JobQuery, is_seen_at, job_report, shown_job
-from kb.serve.http_events import queue_state
 from kb.serve.http_reply import Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served
 from kb.store.jobs import queue

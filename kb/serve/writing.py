@@ -1,6 +1,5 @@
 """Tools that write, for a server that was started to let agents do so."""
 
-import tempfile
 import threading
 from typing import IO, Annotated, Final
 
@@ -17,6 +16,7 @@ from kb.knowledge.notebook import JobReport, report
 from kb.model.doc import LOCAL_USER, Scope, Visibility
 from kb.model.ids import DocId
 from kb.model.source import STDIN_NAME
+from kb.operations.add import text_source
 from kb.operations.failure import Failed, failed
 from kb.operations.fields import Word
 from kb.operations.operation import Tool
@@ -148,9 +148,7 @@ def add(
 
     It is not waited for until searches find it. Raises SourceError.
     """
-    with tempfile.TemporaryFile() as text:
-        text.write((request.text or "").encode())
-        text.seek(0)
+    with text_source(request.text or "") as text:
         ingest_options = IngestOptions(
             title=request.title, tags=request.tags or None, visibility=visibility, owner=owner
         )

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -115,27 +117,11 @@ class LmdbEnvironment:
         self._pid = os.getpid()
         self._closed = False
         with self._translated_errors():
-            self._env = _open_lmdb(folder, read_only=read_only, locked=locked)
-            try:
-                self._check_length()
-                self._dbs = {name: self._table(name, read_only) for name in TABLES}
-            except BaseException:
-                self._env.close()
-                raise
-
-    def _table(self, name: str, read_only: bool) -> "lmdb._Database | None":
-        try:
-            return self._env.open_db(name.encode(), create=not read_only)
-        except lmdb.NotFoundError:
-            # Every version of kb makes this table: without it the file is not a store of kb.
-            if name == "meta":
-                raise
-            return None
-
-    def _check_length(self) -> None:
-        with self._env.begin() as txn:
-            if pages.tree_is_truncated(self._data_file, txn.id()):
-                raise StoreDamaged("the data file is cut short", place=self._data_file)
+            shared = _shared_lmdb(folder, read_only=read_only, locked=locked)
+        self._env, self._dbs = shared.env, shared.dbs
+        # Also where nobody closes it; not at the end of the process, under busy threads.
+        self._release = weakref.finalize(self, _release, shared, self._pid)
+        self._release.atexit = False
 
     @contextmanager
     def read(self) -> Iterator[ReadTxn]:
@@ -217,8 +203,7 @@ class LmdbEnvironment:
 
     def close(self) -> None:
         """Close, except in a forked child: the environment belongs to the parent."""
-        if not self._closed and os.getpid() == self._pid:
-            self._env.close()
+        self._release()
         self._closed = True
 
     def _check_usable(self) -> None:
@@ -233,6 +218,79 @@ class LmdbEnvironment:
             yield
         except lmdb.Error as error:
             raise _translate_error(error, self._folder) from error
+
+
+class _SharedEnvironment:
+    """An environment and its tables, opened once for all of a process that open it alike.
+
+    While it is open nobody may open a table of it again: LMDB would wait for the writer, and the
+    writer, if it is a thread of this process, for the interpreter.
+    """
+
+    def __init__(self, folder: Path, *, read_only: bool, locked: bool) -> None:
+        self.users = 0
+        self.env = _open_lmdb(folder, read_only=read_only, locked=locked)
+        try:
+            self._check_length(folder / "data.mdb")
+            self.dbs = {name: self._table(name, read_only) for name in TABLES}
+        except BaseException:
+            self.env.close()
+            raise
+
+    def _table(self, name: str, read_only: bool) -> "lmdb._Database | None":
+        try:
+            return self.env.open_db(name.encode(), create=not read_only)
+        except lmdb.NotFoundError:
+            # Every version of kb makes this table: without it the file is not a store of kb.
+            if name == "meta":
+                raise
+            return None
+
+    def _check_length(self, data_file: Path) -> None:
+        with self.env.begin() as txn:
+            if pages.tree_is_truncated(data_file, txn.id()):
+                raise StoreDamaged("the data file is cut short", place=data_file)
+
+
+# What is open in this process: LMDB opens no data file twice in one.
+_OPEN: Final[dict[tuple[object, ...], _SharedEnvironment]] = {}
+# Reentrant: what nobody closed may be collected, and released, at any moment.
+_OPEN_LOCK: Final = threading.RLock()
+
+
+def _shared_lmdb(folder: Path, *, read_only: bool, locked: bool) -> _SharedEnvironment:
+    """The environment in a folder, the same one for all of this process that open it alike."""
+    with _OPEN_LOCK:
+        # After a fork those of the parent, which this process must not use; the parent keeps its.
+        for key in [key for key in list(_OPEN) if key[0] != os.getpid()]:
+            _OPEN.pop(key).env.close()
+        shared = _OPEN.get(_key(folder, read_only, locked))
+        if shared is None:
+            shared = _SharedEnvironment(folder, read_only=read_only, locked=locked)
+            _OPEN[_key(folder, read_only, locked)] = shared
+        shared.users += 1
+        return shared
+
+
+def _release(shared: _SharedEnvironment, pid: int) -> None:
+    """Close an environment with the last who opened it, in the process that did."""
+    if os.getpid() != pid:
+        return
+    with _OPEN_LOCK:
+        shared.users -= 1
+        if not shared.users:
+            for key in [key for key, other in list(_OPEN.items()) if other is shared]:
+                del _OPEN[key]
+            shared.env.close()
+
+
+def _key(folder: Path, read_only: bool, locked: bool) -> tuple[object, ...]:
+    # By the file, which another may replace, and by the process: a child has to open its own.
+    try:
+        status = os.stat(folder / "data.mdb")
+    except OSError:
+        return os.getpid(), folder, read_only, locked
+    return os.getpid(), status.st_dev, status.st_ino, read_only, locked
 
 
 def _open_lmdb(folder: Path, *, read_only: bool, locked: bool) -> "lmdb.Environment":

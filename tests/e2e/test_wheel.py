@@ -46,6 +46,7 @@ def test_the_wheel_carries_the_model_and_nothing_that_is_not_kb(wheel: Path) -> 
     page = {Path(name).name for name in names if name.startswith("kb/serve/page/")}
     assert page == {path.name for path in (ROOT / "kb/serve/page").iterdir()}
     assert model == {"model.onnx", "tokenizer.json", "model.json"}
+    assert {"kb/py.typed", "kb/__init__.pyi"} <= set(names)
     assert {top for top in tops if not top.endswith(".dist-info")} == {"kb", "kb_cli"}
 
 

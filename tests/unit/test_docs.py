@@ -429,5 +429,6 @@ def test_what_a_room_offers_is_there(name: str) -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kb")
         for alias in node.names
     }
-    if str(module.__file__).endswith("__init__.py"):
+    # What kb itself offers is loaded when it is asked for; the library's own test holds it.
+    if str(module.__file__).endswith("__init__.py") and name != "kb":
         assert taken == set(offered)

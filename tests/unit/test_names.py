@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 
+import kb
 from kb.operations.table import listing
 from kb.serve.http_openapi import described
 from kb.serve.http_server import all_routes
@@ -194,6 +195,9 @@ def remarks(path: Path, tree: ast.Module) -> Iterator[str]:
 def test_code_says_chunk_for_what_people_read_as_passage() -> None:
     """Docstrings and comments of kb/ do, but for docstrings that are shown as descriptions."""
     shown = {*descriptions(described(all_routes())), *descriptions(json.loads(listing()))}
+    # What programmers read in `help(kb.Home)` and in the reference.
+    public = (kb.open, *(member for name, member in vars(kb.Home).items() if name[0] != "_"))
+    shown |= {inspect.getdoc(member) or "" for member in public}
     offences = [
         f"{path.relative_to(ROOT)}: {remark[:60]}"
         for path, tree in trees("kb")

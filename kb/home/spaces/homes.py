@@ -41,7 +41,7 @@ def homes_read(
     nearest = next(_projects(cwd), None)
     if space == "project" and nearest is None:
         raise UsageError(
-            f"there is no {PROJECT_FOLDER}/ folder here or above; `kb init --project` makes one here"
+            f"no {PROJECT_FOLDER}/ folder here or above; `kb init --project` makes one here"
         )
     if space != "user" and nearest is not None:
         homes.append(SpaceHome(name="project", home=nearest))

@@ -112,6 +112,8 @@ class WorkerPool:
         self._held_lock = threading.Lock()
         self._claiming = threading.Lock()
         self._threads: list[threading.Thread] = []
+        self._woken = threading.Condition()
+        self._wakes = 0
         self._fatal: Trouble | None = None
         self._recovers = False
         self._trouble: Trouble | None = None
@@ -143,6 +145,11 @@ class WorkerPool:
             self._threads.append(thread)
             thread.start()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was shut down, and no thread is at work any more."""
+        return self._stop.is_set() and not any(thread.is_alive() for thread in self._threads)
+
     def shutdown(self, wait_s: float = 30.0) -> bool:
         """Stop: claim no more jobs, and commit or release those in hand.
 
@@ -150,6 +157,7 @@ class WorkerPool:
         busy then. Its job becomes free when its lease ends.
         """
         self._stop.set()
+        self._wake()
         deadline = time.monotonic() + wait_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -161,6 +169,7 @@ class WorkerPool:
         Jobs that wait for another try stay. Raises the error that stopped a worker for good: a full
         disk, a damaged store.
         """
+        self._wake()
         while not self._stop.is_set():
             if self._fatal is not None:
                 raise self._fatal
@@ -186,6 +195,7 @@ class WorkerPool:
         last_sweep_ms = -self._settings.lease_ms
         pause_s = _PAUSE_FIRST_S
         while not self._stop.is_set():
+            wakes = self._wakes
             try:
                 self._give_back_left()
                 now_ms = self._store.clock.lease_ms()
@@ -205,7 +215,18 @@ class WorkerPool:
                 continue
             pause_s = _PAUSE_FIRST_S
             if not has_worked:
-                self._stop.wait(self._settings.idle_ms / 1000)
+                self._rest(wakes)
+
+    def _wake(self) -> None:
+        """Have those who rest look for jobs now: some were just added, or the pool is to stop."""
+        with self._woken:
+            self._wakes += 1
+            self._woken.notify_all()
+
+    def _rest(self, wakes: int) -> None:
+        """Wait for the next look; not at all if there was a wake since `wakes` was read."""
+        with self._woken:
+            self._woken.wait_for(lambda: self._wakes != wakes, self._settings.idle_ms / 1000)
 
     def _tell(self, error: Trouble) -> None:
         """Log when trouble begins or changes; log nothing while it lasts."""

@@ -5,6 +5,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from kb.model.ids import ChunkId, DocId
+from kb.model.search import location_of
 
 NOT_SAID: Final = "the sources do not say"
 NOTHING_FOUND: Final = "nothing was found that could answer this"
@@ -40,6 +41,11 @@ class Source(Struct, frozen=True, kw_only=True):
     """None where it was not asked for."""
     weak: bool = False
     """It hardly fits the question, and is merely the nearest there is."""
+
+    @property
+    def location(self) -> str:
+        """Where it stands, as `location_of` names it."""
+        return location_of(self.source, self.line, self.page)
 
 
 class Answer(Struct, frozen=True, kw_only=True):

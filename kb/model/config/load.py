@@ -28,6 +28,8 @@ from kb.model.config.sections import KbSettings, Settings, TopicAuthor, TopicSet
 
 _KeyPath = tuple[str, ...]
 _Place = Callable[[_KeyPath], str]
+PROGRAM: Final = "kb.open"
+"""Where an error says that a program's settings are wrong."""
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
 
 
@@ -38,16 +40,20 @@ def load(
     load_path: Sequence[Path] = (),
     project: ProjectFiles | None = None,
     warn: Callable[[str], None] | None = None,
+    values: Mapping[str, Any] = MappingProxyType({}),
 ) -> Settings:
     """Read the layers into Settings.
 
     Missing `files` are skipped. An override is KEY=VALUE, KEY+=VALUE, the name of a file (without
     `.toml`) in the first folder of `load_path` that has it, or a path; KB_CFG holds more overrides,
     separated by newlines. A file of the `project` is used in full if the user accepted it, else
-    only its harmless keys; `warn` is called for ignored keys. Raises ConfigError, which names the
-    layer, the key and, in a file, the line.
+    only its harmless keys; `warn` is called for ignored keys. `values` are what a program sets by
+    whole names, and win. Raises ConfigError, which names the layer, the key and, in a file, the
+    line.
     """
-    return _layers(files, overrides, env, load_path, _Layers(project, warn)).settings()
+    layers = _layers(files, overrides, env, load_path, _Layers(project, warn))
+    layers.add_values(values)
+    return layers.settings()
 
 
 class SettingPlace(Struct, frozen=True, kw_only=True):
@@ -206,11 +212,7 @@ class _Layers:
                 *_current_list(self._merged, parts),
                 *(value if isinstance(value, list) else [value]),
             ]
-        table: dict[str, Any] = {}
-        inner = table
-        for part in parts[:-1]:
-            inner = inner.setdefault(part, {})
-        inner[parts[-1]] = value
+        table = _nested(parts, value)
         client = table.get("client")
         if isinstance(client, dict) and "token" in client:
             # Other users of the machine can see the arguments of a command.
@@ -229,6 +231,13 @@ class _Layers:
             else SettingPlace(layer="environment", place="KB_CFG")
         )
         self._add_table(table, place, "user", lambda _: setting_place)
+
+    def add_values(self, values: Mapping[str, Any]) -> None:
+        """Merge what a program sets, by whole names. Raises ConfigError."""
+        for key, value in values.items():
+            table = _nested(str(key).split("."), value)
+            _validate(table, lambda _: PROGRAM)
+            self._add_table(table, lambda _: PROGRAM, "user")
 
     def _add_table(
         self,
@@ -277,13 +286,7 @@ def parse_value(raw: str) -> Any:
 
 def check_setting(key: str, value: Any) -> None:
     """Raise ConfigError if a setting is unknown, or its value is not valid."""
-    table: dict[str, Any] = {}
-    inner = table
-    *above, name = key.split(".")
-    for part in above:
-        inner = inner.setdefault(part, {})
-    inner[name] = value
-    _validate(table, lambda _: "kb config set")
+    _validate(_nested(key.split("."), value), lambda _: "kb config set")
 
 
 def unknown_setting(key: str) -> ConfigError:
@@ -356,6 +359,15 @@ def _current_list(merged: dict[str, Any], parts: list[str]) -> list[Any]:
     for part in parts:
         current = current.get(part, []) if isinstance(current, dict) else []
     return list(current) if isinstance(current, list | tuple) else [current]
+
+
+def _nested(parts: Sequence[str], value: Any) -> dict[str, Any]:
+    """The table that has one value, under a name of several parts."""
+    *above, name = parts
+    table: dict[str, Any] = {name: value}
+    for part in reversed(above):
+        table = {part: table}
+    return table
 
 
 def _merge(into: dict[str, Any], table: dict[str, Any]) -> None:

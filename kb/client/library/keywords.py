@@ -1,0 +1,123 @@
+"""The keywords of the library's methods, for people and type checkers; the requests judge them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict, TypeVar
+
+from msgspec import Struct
+
+from kb.model.doc import DocStatus, Kind, Visibility
+from kb.model.search import SearchMode
+from kb.operations.locate import source_named
+from kb.operations.operation import request_from
+
+R = TypeVar("R", bound=Struct)
+
+
+class FilterKeywords(TypedDict, total=False):
+    """Which docs are meant; a doc is meant that meets every one of these."""
+
+    tags: Sequence[str]
+    kinds: Sequence[Kind]
+    doc_ids: Sequence[str]
+    packs: Sequence[str]
+    sources: Sequence[str | os.PathLike[str]]
+    since: str | None
+    until: str | None
+
+
+class SearchKeywords(FilterKeywords, total=False):
+    """Of `Home.search`."""
+
+    k: int
+    mode: SearchMode
+    with_neighbors: bool
+    require_entities: Sequence[str]
+    boost_entities: Sequence[str]
+    min_score: float
+    max_tokens: int | None
+    explain: bool
+    marks: bool
+
+
+class AskKeywords(FilterKeywords, total=False):
+    """Of `Home.ask`."""
+
+    k: int
+    max_tokens: int
+    with_text: bool
+    with_model: bool
+
+
+class GetKeywords(TypedDict, total=False):
+    """Of `Home.get`."""
+
+    neighbours: int | None
+    start: int | None
+    end: int | None
+    page: int | None
+    max_tokens: int | None
+
+
+class ListKeywords(FilterKeywords, total=False):
+    """Of `Home.list`."""
+
+    status: DocStatus | Literal["all"]
+    limit: int
+
+
+class SimilarKeywords(TypedDict, total=False):
+    """Of `Home.similar`."""
+
+    k: int
+    max_tokens: int | None
+
+
+class AddKeywords(TypedDict, total=False):
+    """Of `Home.add`."""
+
+    extensions: Sequence[str]
+    title: str | None
+    tags: Sequence[str] | None
+    visibility: Visibility | None
+    dry_run: bool
+
+
+class SyncKeywords(TypedDict, total=False):
+    """Of `Home.sync`."""
+
+    interval_min: int
+    sources_max: int | None
+    only: str | None
+    accept_deletions: bool
+    dry_run: bool
+
+
+class EventsKeywords(TypedDict, total=False):
+    """Of `Home.events`."""
+
+    job: Sequence[str]
+    doc: Sequence[str]
+
+
+def request_of(
+    request: type[R],
+    method: str,
+    keywords: Mapping[str, Any],
+    *others: str,
+    **values: Any,
+) -> R:
+    """A request of `values` and of what the caller of a method gave by keywords.
+
+    `others` are keywords that the method has besides. Raises TypeError for a keyword that it does
+    not have, which names those it has, and UsageError for a value that a field does not take.
+    """
+    names = [name for name in request.__struct_fields__ if name not in values]
+    unknown = [name for name in keywords if name not in names]
+    if unknown:
+        named = ", ".join((*names, *others))
+        raise TypeError(f"Home.{method}() has no keyword {unknown[0]!r}; it has {named}")
+    given = dict(keywords)
+    if isinstance(given.get("sources"), list | tuple):
+        given["sources"] = [source_named(os.fspath(source)) for source in given["sources"]]
+    return request_from(request, {**given, **values}, lambda name, _: name)
