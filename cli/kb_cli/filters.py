@@ -33,13 +33,10 @@ def id_or_path(typed: str) -> tuple[str, int | None]:
 
     The path of a file that is there is taken from here.
     """
-    path, line = _without_line(typed)
-    is_path = "/" in path or "." in path or path.startswith("~")
-    if is_path and os.path.exists(os.path.expanduser(path)):
-        from kb.operations.locate import source_named
+    from kb.operations.locate import place_from_here
 
-        return source_named(path), line
-    return path, line
+    path, line = _without_line(typed)
+    return place_from_here(path), line
 
 
 def _without_line(typed: str) -> tuple[str, int | None]:

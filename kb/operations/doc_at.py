@@ -122,4 +122,4 @@ def _missing(place: str, by_source: Mapping[str, DocId]) -> NotFound:
     if near:
         names = " or ".join(near)
         return NoDocAt(id=place, near=names, detail=f"did you mean {names}?")
-    return NoDocAt(id=place, detail="`kb ls` lists what there is")
+    return NoDocAt(id=place, detail="`kb ls` lists the docs")

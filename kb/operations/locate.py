@@ -7,19 +7,17 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from kb.errors import AmbiguousId, NotFound, UsageError
+from kb.errors import AmbiguousId, NotFound
 from kb.home.open_home import OpenHome
 from kb.home.spaces.each import FailedSpace, ask_each
 from kb.knowledge.packs.load import UnknownPack
 from kb.knowledge.packs.register import resolve
 from kb.model.doc import Scope
 from kb.model.ids import DocId
-from kb.model.search import NO_FILTERS, Filters, SpaceName
+from kb.model.search import Filters, SpaceName
 from kb.model.source import display_name
 from kb.operations import entries
-from kb.search.filters import may_appear
 from kb.search.resolve import ResolvedId, resolve_doc, resolve_id
-from kb.store import docs
 from kb.store.kv import ReadTxn
 
 Finds = Callable[[OpenHome], str]
@@ -113,39 +111,26 @@ def source_named(source: str) -> str:
     return display_name(Path(os.path.realpath(os.path.expanduser(source))))
 
 
-def doc_from(source: str, scope: Scope) -> Finds:
-    """Finds the one doc that a scope sees of a source, as docs call it."""
-
-    def finds(home: OpenHome) -> str:
-        with home.store.read() as txn:
-            newest = (docs.latest(txn, no) for no in docs.with_facet(txn, "source", source))
-            ids = [doc.doc_id for doc in newest if doc and may_appear(doc, NO_FILTERS, scope)]
-        if not ids:
-            raise NotFound(id=source)
-        if len(ids) > 1:
-            raise UsageError(f"several docs are from {source} ({', '.join(ids)}); name one by id")
-        return ids[0]
-
-    return finds
+def place_from_here(named: str) -> str:
+    """What names a doc: the path of a file that is there as docs call it, else as it was given."""
+    is_path = "/" in named or "." in named or named.startswith("~")
+    is_there = is_path and os.path.exists(os.path.expanduser(named))
+    return source_named(named) if is_there else named
 
 
 def id_named(homes: Sequence[OpenHome], named: str, scope: Scope) -> str:
-    """The full id of the doc, chunk or entry that an id or a source names for a scope.
+    """The full id of the doc, chunk or entry that an id names for a scope, or else a path.
 
-    An id comes first. Raises NotFound and AmbiguousId, UsageError where several docs are of the
-    source, and a space's own error where only that one could tell.
+    A path is that of `doc_at`. Raises NotFound and AmbiguousId, and a space's own error where only
+    that one could tell.
     """
+    from kb.operations.doc_at import doc_at
+
     failed: list[FailedSpace] = []
     try:
         return next(iter(locate(homes, named, text_named(named, scope), failed).values()))
-    except NotFound as error:
-        for source in dict.fromkeys((named, source_named(named))):
-            try:
-                ids = locate(homes, source, doc_from(source, scope), failed)
-            except NotFound:
-                continue
-            return next(iter(ids.values()))
-        raise error from None
+    except NotFound:
+        return doc_at(homes, named, scope, failed)
 
 
 def open_text(txn: ReadTxn, ident: str, scope: Scope) -> ResolvedId:

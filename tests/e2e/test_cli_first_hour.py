@@ -256,8 +256,8 @@ def test_a_part_of_several_paths_names_them(home: Home, notes: Path) -> None:
     ("typed", "told"),
     [
         ("boyler.md", "nothing here has the id or the path boyler.md; did you mean {}/boiler.md?"),
-        ("nix/zzzzz", "nothing here has the id or the path nix/zzzzz; `kb ls` lists what there is"),
-        ("dead0", "nothing here has the id dead0; `kb ls` lists what there is"),
+        ("nix/zzzzz", "nothing here has the id or the path nix/zzzzz; `kb ls` lists the docs"),
+        ("dead0", "nothing here has the id dead0; `kb ls` lists the docs"),
     ],
 )
 @pytest.mark.parametrize("command", ["show", "open", "export"])
@@ -274,7 +274,7 @@ def test_a_path_that_no_doc_has(
 
 def test_a_worker_that_drains_says_how_far_it_is(home: Home, tmp_path: Path) -> None:
     """On a terminal, by passages, and it reads no files."""
-    home.run("add", vault(tmp_path / "vault", 300), "--no-wait")
+    home.run("add", vault(tmp_path / "vault", 1500), "--no-wait")
     code, shown = on_terminal([KB, "--home", str(home.root), "worker", "--drain"])
     assert code == 0
     assert re.search(r"[\d,]+ of [\d,]+\+? passages", shown)

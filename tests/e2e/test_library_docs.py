@@ -88,7 +88,7 @@ def test_the_guide_to_frameworks_runs_without_one(
     wrong, passages, missing = (json.loads(message["content"]) for message in results)
     assert "unexpected keyword argument 'tag'" in wrong["error"]
     assert "A cat or a small dog may live in the flat" in passages[0]["text"]
-    assert missing == {"error": "nothing here has the id dffffffff; `kb ls` lists what there is"}
+    assert missing == {"error": "nothing here has the id dffffffff; `kb ls` lists the docs"}
     assert [len(question["messages"]) for question in questions] == [2, 4, 6, 8]
     assert [tool["function"]["name"] for tool in questions[0]["tools"]] == ["search", "read"]
 

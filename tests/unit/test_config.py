@@ -187,7 +187,7 @@ def test_adding_to_a_topic(tmp_path: Path) -> None:
         ('subjects = "b"', "subjects = []", 12, "kb.topic.b.subjects: Expected `str`"),
         ('    "x",', "    1,", 13, "kb.topic.b.learned[0]: Expected `str`"),
         ("learned = [", "disabled = 1\nlearned = [", 13, "kb.topic.b.disabled: Expected `array`"),
-        ('subjects = "b"', "", 10, "kb.topic.b.subjects: say the folder"),
+        ('subjects = "b"', "", 10, "kb.topic.b.subjects is missing; set it to the folder"),
         ('subjects = "b"', 'subjects = ""', 12, "kb.topic.b.subjects: "),
         ('title = "B"', 'defined_at = "x"', 11, "unknown setting kb.topic.b.defined_at"),
         ("[kb.topic.b]\ntitle", '[kb.topic."b/c"]\ntitle', 10, "kb.topic.b/c: an id has letters"),
@@ -237,7 +237,7 @@ def test_the_line_of_a_key(text: str, path: tuple[str, ...], line: int | None) -
 def test_a_topic_that_is_off_may_be_half_said(tmp_path: Path) -> None:
     """It can be turned off where no layer defines it; an assignment that misses is named."""
     assert load([], ["kb.topic.x.enable=false"], env={}).kb.topic["x"].enable is False
-    with pytest.raises(ConfigError, match=r"--cfg kb.topic.x.title=X: kb.topic.x.subjects: say"):
+    with pytest.raises(ConfigError, match=r"title=X: kb.topic.x.subjects is missing"):
         load([], ["kb.topic.x.title=X"], env={})
 
 

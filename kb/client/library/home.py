@@ -408,9 +408,9 @@ def _id(spaces: "Spaces", named: Place) -> str:
 
 
 def _id_in(homes: "Sequence[OpenHome]", named: Place) -> str:
-    from kb.operations.locate import id_named
+    from kb.operations.locate import id_named, place_from_here
 
-    return id_named(homes, os.fspath(named), LOCAL)
+    return id_named(homes, place_from_here(os.fspath(named)), LOCAL)
 
 
 def _alone(ident: str, keywords: GetKeywords) -> GetKeywords:

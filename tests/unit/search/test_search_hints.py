@@ -28,7 +28,7 @@ def test_a_hidden_doc_is_at_no_place(homes: list[OpenHome], home: SearchHome) ->
     for place in ("deep/plan.md", "plan", "plam.md", "deep", "zzz"):
         with pytest.raises(NoDocAt) as caught:
             doc_at(homes, place, BOB, [])
-        assert str(caught.value).endswith("; `kb ls` lists what there is"), place
+        assert str(caught.value).endswith("; `kb ls` lists the docs"), place
     assert doc_at(homes, "ope", BOB, []) == doc_at(homes, "open.md", OPERATOR, [])
 
 

@@ -20,7 +20,8 @@ def test_the_folder_is_its_owners(tmp_path: Path) -> None:
 def test_a_link_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
     """There is no socket, and what the link leads to keeps its mode and its content."""
     outside = tmp_path / "outside"
-    outside.mkdir(mode=0o755)
+    outside.mkdir()
+    outside.chmod(0o755)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).symlink_to(outside if name == "run" else outside / "file")
     with own_socket(tmp_path / "run" / "kb.sock") as listener:

@@ -45,7 +45,7 @@ def test_one_space_alone(project: Path, mine: Path, tmp_path: Path) -> None:
     assert read("user", project) == {"user": mine}
     assert read("project", project) == {"project": project / ".kb"}
     assert read(None, tmp_path) == {"user": mine}
-    with pytest.raises(UsageError, match="make one"):
+    with pytest.raises(UsageError, match="makes one"):
         read("project", tmp_path)
 
 
