@@ -308,5 +308,5 @@ def test_the_words_of_a_query_are_told_with_the_hits(server: Running) -> None:
     assert found["hits"][0]["text"][slice(*span)] == "zebrafish"
     plain = server.get("/v1/search?q=zebrafish&k=1").json
     assert plain == json.loads(
-        server.post("/v1/tools/kb_search", {"query": "zebrafish", "k": 1}).body
+        server.post("/v1/tools/kb_search", {"query": "zebrafish", "limit": 1}).body
     )

@@ -61,7 +61,7 @@ def test_nothing_to_take_in(env: dict[str, str], tmp_path: Path) -> None:
     ("typed", "told"),
     [
         ("search", "say what to search for, as in: kb search boiler quote; or give --batch FILE"),
-        ("tagz", "no command 'tagz'"),
+        ("tagz", "there is no command 'tagz'"),
         ("--space project ls", "no .kb/ folder here or above; `kb init --project` makes one here"),
     ],
 )
