@@ -9,7 +9,7 @@ import click
 
 from kb.operations.search import Hit, Mark, SearchResult, file_lsid
 from kb_cli.output import clean, link
-from kb_cli.snippet import Row, snippet
+from kb_cli.snippet import Row, flowed, snippet
 
 _INDENT: Final = "    "
 _WIDTH_MIN: Final = 20
@@ -37,8 +37,9 @@ def print_hits(
         click.echo(_head(hit))
         click.echo(_INDENT + _place(hit, with_space=with_space))
         spans = marks[place] if marks else ()
-        for row in snippet(hit.text, spans, width, rows_max=None if whole else 5):
-            click.echo(_INDENT + _marked(hit.text, row))
+        text = flowed(hit.text)
+        for row in snippet(text, spans, width, rows_max=None if whole else 5):
+            click.echo(_INDENT + _marked(text, row))
         if hit.explain:
             parts = ", ".join(f"{name} {value}" for name, value in hit.explain.items())
             click.echo(_INDENT + click.style(parts.replace("_", " "), dim=True))

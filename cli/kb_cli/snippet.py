@@ -1,5 +1,6 @@
 """Which part of a passage to show? The rows around its matched words. Pure."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -11,6 +12,10 @@ from kb_cli.output import cells
 
 # What the ellipses before the first and after the last row take.
 _ELLIPSES: Final = 4
+# A shorter line was ended on purpose, as those of verses and addresses.
+_WRAPPED_CHARS_MIN: Final = 45
+_BLOCK: Final = r"\s|$|#|>|\||<|:|```|~~~|[-=*+]{2}|[-*+]\s|\d+[.)]\s"
+_CJK_FIRST: Final = "\u2e80"
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -45,6 +50,30 @@ def snippet(text: str, spans: Sequence[Mark], width: int, *, rows_max: int | Non
 
 def _within(spans: Sequence[Mark], start: int, end: int) -> tuple[Mark, ...]:
     return tuple((max(a, start), min(b, end)) for a, b in spans if a < end and b > start)
+
+
+def flowed(text: str) -> str:
+    """The text with the line ends inside its paragraphs made spaces, so its length stays.
+
+    Lines of code, tables, headings and lists, and short lines, end where they did.
+    """
+    lines = text.split("\n")
+    is_block = re.compile(_BLOCK).match
+    parts: list[str] = []
+    in_code = False
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        is_fence = line.startswith(("```", "~~~"))
+        in_code ^= is_fence
+        is_prose = not in_code and not is_fence and not line.startswith(("#", "|"))
+        joins = (
+            is_prose
+            and len(line) >= _WRAPPED_CHARS_MIN
+            and not is_block(following)
+            and max(line[-1], following[0]) < _CJK_FIRST
+            and not line[-1].isspace()
+        )
+        parts += [line, " " if joins else "\n"]
+    return "".join(parts[:-1])
 
 
 def wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:

@@ -244,3 +244,11 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     def __iter__(self) -> Iterator[Hit]:
         """The hits, best first."""
         return iter(self.hits)
+
+    def __len__(self) -> int:
+        """How many hits are in this answer."""
+        return len(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        """One of the hits."""
+        return self.hits[place]

@@ -49,6 +49,14 @@ class Docs(Struct, frozen=True, kw_only=True):
         """The docs, the newest change first."""
         return iter(self.docs)
 
+    def __len__(self) -> int:
+        """How many docs are in this answer."""
+        return len(self.docs)
+
+    def __getitem__(self, place: int) -> DocRow:
+        """One of the docs."""
+        return self.docs[place]
+
 
 def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
     """The docs of a state that pass the filters and that a scope sees.

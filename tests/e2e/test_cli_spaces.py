@@ -321,3 +321,21 @@ def test_what_fits_in_no_space_is_weak(filled: Person) -> None:
     assert {hit["source_space"] for hit in kept} == {"user", "project"}
     assert all(hit["score"] >= 0.5 and not hit["weak"] for hit in kept)
     assert filled.kb("ask", "who is flurbelgrmpf?", "--json").json["found"] is False
+
+
+def test_git_is_told_to_leave_out_what_kb_keeps(person: Person, tmp_path: Path) -> None:
+    """In a project's home alone, and not over a file of its owner's; the rest can be committed."""
+    from dulwich.ignore import IgnoreFilter
+
+    ignored = IgnoreFilter.from_path(person.project_home / ".gitignore")
+    kept = {"kb.toml", "config.d", "knowledge", ".gitignore"}
+    written = {path.name for path in person.project_home.iterdir()}
+    assert {name for name in written if not ignored.is_ignored(name)} <= kept
+    assert ignored.is_ignored("store")
+    assert not ignored.is_ignored("knowledge/store/note.md")
+    assert not list(person.user_home.glob(".gitignore"))
+    other = tmp_path / "other" / ".kb"
+    other.mkdir(parents=True)
+    (other / ".gitignore").write_text("*\n")
+    assert person.kb("--home", str(other), "add", person.project / "rope.md").code == 0
+    assert (other / ".gitignore").read_text() == "*\n"

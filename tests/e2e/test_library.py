@@ -80,6 +80,8 @@ def test_a_text_is_got_by_every_name_that_it_has(
     assert home.get(hit.chunk_id).text == hit.text
     assert home.get(hit.doc_id, start=2, end=5).text == "Fox"
     assert [row.title for row in home.list(sources=["papers/fox.md"])] == ["Fox"]
+    assert home.search("brown fox", k=1)[0] == hit
+    assert (len(home.search("brown fox", k=1)), len(home.list())) == (1, 2)
     for name in ("papers/none.md", "dffffffff", "no such thing"):
         with pytest.raises(NotFound, match=Path(name).name):
             home.get(name)

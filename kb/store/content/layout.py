@@ -1,5 +1,6 @@
 """The folders of a home, and the names of the files in them."""
 
+import contextlib
 import os
 import re
 import unicodedata
@@ -19,6 +20,10 @@ _FOLDERS: Final = ("store", "raw", "md", "index", "tmp")
 # Folders that are filled only once a home has a store, and remain when the store is lost.
 _LEFT_BY_A_STORE: Final = ("raw", "md", "notebook", "backups")
 _KB_FOLDERS: Final = (*_FOLDERS, "run", "backups", "notebook")
+_IGNORED: Final = "".join(
+    ["# What kb keeps here; the rest is for you to commit.\n"]
+    + [f"/{name}\n" for name in (*_KB_FOLDERS, PACKS_FOLDER, "*.lock")]
+)
 
 
 def is_project_home(home: Path) -> bool:
@@ -126,13 +131,23 @@ class HomePaths(Struct, frozen=True):
         return self.root / "kb.toml"
 
     def make(self) -> None:
-        """Make the folders, accessible only to their owner. Raises ReadOnlyHome."""
+        """Make the folders, accessible only to their owner. Raises ReadOnlyHome.
+
+        A new home of a project gets a .gitignore, unless it has one, that leaves out these folders.
+        """
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if is_project_home(self.root) and not self.store.is_dir():
+                self._ignore_in_git()
             for name in _FOLDERS:
                 (self.root / name).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise ReadOnlyHome(error.strerror or "", place=self.root) from error
+
+    def _ignore_in_git(self) -> None:
+        # Exclusive: not over a file that is there, and through no link.
+        with contextlib.suppress(FileExistsError), open(self.root / ".gitignore", "x") as file:
+            file.write(_IGNORED)
 
 
 def is_store(data_file: Path) -> bool:

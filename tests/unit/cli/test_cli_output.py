@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kb_cli.errors import exit_code_of
 from kb_cli.output import cells, clean, fitted, many, size
-from kb_cli.snippet import snippet, wrapped
+from kb_cli.snippet import flowed, snippet, wrapped
 from kb_cli.words import text
 
 from kb.errors import HeldBack, KbError, NotFound, StoreDamaged
@@ -72,6 +72,28 @@ def test_rows_hold_every_word_within_the_width(said: str, width: int) -> None:
     assert "".join("".join(said[a:b].split()) for a, b in rows) == "".join(said.split())
     assert all(cells(said[a:b]) <= max(width, 2) for a, b in rows)
     assert all(one[1] <= two[0] for one, two in itertools.pairwise(rows))
+
+
+LONG = "A line of prose that somebody broke at column"
+
+
+@pytest.mark.parametrize(
+    ("said", "joined"),
+    [
+        (f"{LONG}\nfifty goes on.\n{LONG}\n\nNext.", 1),
+        (f"{LONG}\n- an item\n{LONG}\n2. another\n{LONG}\n  indented", 0),
+        (f"# {LONG}\ntext\n| {LONG} |\nunder", 0),
+        (f"```\n{LONG}\n{LONG}\n```\n{LONG}\nend", 1),
+        ("Ada Lovelace\n12 St James's Square\nLondon", 0),
+        ("\u6587" * 50 + "\nwords", 0),
+        (f"{LONG}  \nafter a hard break", 0),
+    ],
+)
+def test_lines_of_a_paragraph_flow(said: str, joined: int) -> None:
+    """Only line ends inside a paragraph become spaces, and no character moves."""
+    text = flowed(said)
+    assert text.count("\n") == said.count("\n") - joined
+    assert text.replace("\n", " ") == said.replace("\n", " ")
 
 
 def shown(said: str, terms: list[str], width: int = 34, rows_max: int | None = 3) -> list[str]:
