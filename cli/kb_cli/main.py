@@ -6,52 +6,68 @@ from typing import Any, Final
 
 import click
 
-# name -> what `kb --help` says of it. Each lives in <name>.py, - as _, as `command`, or in DERIVED.
-COMMANDS: Final[dict[str, str]] = {
-    "init": "Make a home, and write entries about kb into the user's.",
-    "add": "Take in files, folders or standard input.",
-    "search": "Find passages by words and by meaning.",
-    "ask": "Answer a question from what is here, with its sources.",
-    "similar": "Find passages like a doc or a passage.",
-    "ls": "List docs.",
-    "show": "Show a doc or a passage.",
-    "open": "Open a doc's file at the line, or its page.",
-    "rm": "Remove docs; the same file added again brings them back.",
-    "visibility": "Say who may see a doc.",
-    "export": "Write a doc's markdown to standard output or a file.",
-    "entities": "List who and what is mentioned.",
-    "facets": "List what a search can be narrowed to.",
-    "growth": "Count docs by month.",
-    "learn": "List topics, and read their subjects.",
-    "prompt": "Print the part of a system prompt that tells of topics.",
-    "pack": "Work with packs: docs that a manifest describes and links.",
-    "new": "Write a new entry into the home's knowledge folder.",
-    "entries": "List entries, and references that lead nowhere.",
-    "note": "Keep notes in a git repository of markdown.",
-    "job": "Say how it stands with a job, or list jobs.",
-    "guide": "Say how things are done, by entries alone.",
-    "signals": "List what agents left for a person.",
-    "registry": "Publish entries, and name registries to pull from.",
-    "pull": "Take entries from registries.",
-    "sync-knowledge": "Bring pulled entries level with their registries.",
-    "sync-all": "Bring folders and pages level with what was added.",
-    "sources": "List the folders and pages that are kept current.",
-    "watch": "Keep folders current while it runs.",
-    "stats": "Count what there is.",
-    "embedder": "Show or change the model that embeds passages.",
-    "worker": "Work on what is still to do.",
-    "mcp": "Answer an agent by MCP on standard input and output.",
-    "serve": "Answer over HTTP, and work on what is still to do.",
-    "token": "Say who may ask the server.",
-    "compact": "Remove what nothing needs any more.",
-    "backup": "Copy the whole home, and bring it back.",
-    "trust": "Let a home count that kb did not make for you.",
-    "check": "Check that everything is whole.",
-    "doctor": "Look at what surrounds the store, and say what to mend.",
-    "config": "List the settings with where each is set, and change them.",
-    "completion": "Print the script that completes kb in a shell.",
+# Each section of `kb --help`: name -> what it says of the command. Each command lives in <name>.py,
+# - as _, as `command`, or in DERIVED.
+SECTIONS: Final[dict[str, dict[str, str]]] = {
+    "Take in and find": {
+        "init": "Make a home, and write entries about kb into yours.",
+        "add": "Take in files, folders or standard input.",
+        "search": "Find passages by words and by meaning.",
+        "ask": "Answer a question from what is here, with its sources.",
+        "similar": "Find passages like a doc or a passage.",
+        "facets": "List what a search can be narrowed to.",
+    },
+    "Docs": {
+        "ls": "List docs.",
+        "show": "Show a doc or a passage.",
+        "open": "Open a doc's file at the line, or its page.",
+        "export": "Write a doc's markdown to standard output or a file.",
+        "rm": "Remove docs; the same file added again brings them back.",
+        "visibility": "Say who may see a doc.",
+        "entities": "List who and what is mentioned.",
+        "growth": "Count docs by month.",
+    },
+    "Keep current": {
+        "sync-all": "Bring folders and pages level with what was added.",
+        "sources": "List the folders and pages that are kept current.",
+        "watch": "Keep folders current while it runs.",
+        "worker": "Work on what is still to do.",
+        "job": "Say how it stands with a job, or list jobs.",
+        "stats": "Count what there is.",
+    },
+    "Agents and guidance": {
+        "mcp": "Answer an agent by MCP on standard input and output.",
+        "learn": "List topics, and read their subjects.",
+        "prompt": "Print the part of a system prompt that tells of topics.",
+        "guide": "Say how things are done, by entries alone.",
+        "new": "Write a new entry into the home's knowledge folder.",
+        "entries": "List entries, and references that lead nowhere.",
+        "signals": "List what agents left for a person.",
+        "note": "Keep notes in a git repository of markdown.",
+    },
+    "Share": {
+        "serve": "Answer over HTTP, and work on what is still to do.",
+        "token": "Say who may ask the server.",
+        "pack": "Work with packs: docs that a manifest describes and links.",
+        "registry": "Publish entries, and name registries to pull from.",
+        "pull": "Take entries from registries.",
+        "sync-knowledge": "Bring pulled entries level with their registries.",
+    },
+    "Look after the home": {
+        "check": "Check that everything is whole.",
+        "doctor": "Look at what surrounds the store, and say what to mend.",
+        "backup": "Copy the whole home, and bring it back.",
+        "compact": "Remove what nothing needs any more.",
+        "embedder": "Show or change the model that embeds passages.",
+        "trust": "Accept a home that your kb did not make.",
+        "config": "List the settings with where each is set, and change them.",
+        "completion": "Print the script that completes kb in a shell.",
+    },
 }
-
+COMMANDS: Final[dict[str, str]] = {
+    name: text for section in SECTIONS.values() for name, text in section.items()
+}
+_NAME_COLUMNS: Final = max(map(len, COMMANDS))
 
 COMPLETING: Final = "_KB_COMPLETE"
 """Set in the environment where a shell asks what it may complete."""
@@ -111,8 +127,10 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                rows = [(name.ljust(_NAME_COLUMNS), text) for name, text in commands.items()]
+                formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -163,7 +181,7 @@ def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
     epilog="Start with: kb add FOLDER, then: kb search WORDS",
 )
 @click.option(
-    "--home", metavar="DIR", help="The store to use; else KB_HOME, .kb/ upward, the user's."
+    "--home", metavar="DIR", help="The home to use, not that of KB_HOME, .kb/ upward, or yours."
 )
 @click.option("--space", type=click.Choice(["user", "project", "all"]), help="Which spaces.")
 @click.option("--server", metavar="URL", help="Ask a running server; '' for none.")

@@ -104,9 +104,9 @@ def test_the_readme_has_every_option_of_the_group() -> None:
 
 
 def test_the_readme_has_every_command_and_no_other() -> None:
-    """Each command has its heading under Commands, in the order of `kb --help`."""
+    """Each command has one heading under Commands."""
     headings = re.findall(r"(?m)^### `kb ([\w-]+)", section(README, "## Commands"))
-    assert headings == list(COMMANDS)
+    assert sorted(headings) == sorted(COMMANDS)
 
 
 def test_every_command_has_help() -> None:
