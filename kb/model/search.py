@@ -133,9 +133,11 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 0.0
     max_tokens: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 62)] | None,
-        Meta(description="About how many tokens the answer may have; it says what was cut."),
+        Meta(
+            description="About how many tokens the answer may have: hits, and then the text around "
+            "them, fill it. Without it each hit stands alone."
+        ),
     ] = None
-    """Chunks and their neighbours fill it. Without it each hit stands alone."""
     explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
 
 

@@ -6,15 +6,18 @@ has no such count is estimated: a token for every four bytes of UTF-8.
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct
 
 from kb.knowledge.topics.records import BYTES_PER_TOKEN
-from kb.model.search import Hit
+from kb.model.search import Hit, SearchResult
 from kb.store import chunks
 from kb.store.kv import ReadTxn
+
+if TYPE_CHECKING:
+    from kb.home.open_home import OpenHome
 
 Counted = Literal["passages", "bytes"]
 """By the counts that chunks have, or by four bytes to a token."""
@@ -73,6 +76,25 @@ def hits_fitting(
     if left_out:
         parts.append(f"{left_out} of {len(hits)} hits left out: over {tokens_max} tokens")
     return tuple(fitting), "; ".join(parts) or None
+
+
+def bounded(
+    homes: "Sequence[OpenHome]", result: SearchResult, max_tokens: int | None
+) -> SearchResult:
+    """The result with the hits that fit the budget together; the first one always, cut if need be.
+
+    A hit is counted in the home of its space, or else in the first one.
+    """
+    if max_tokens is None:
+        return result
+    by_name = {home.name: home for home in homes}
+    counts = []
+    for hit in result.hits:
+        with by_name.get(hit.source_space, homes[0]).store.read() as txn:
+            counts.append(tokens_of(txn, hit))
+    hits, cut = hits_fitting(result.hits, counts, max_tokens)
+    truncated = "; ".join(part for part in (result.truncated, cut) if part) or None
+    return msgspec.structs.replace(result, hits=hits, truncated=truncated)
 
 
 def rows_fitting(rows: Sequence[Struct], max_tokens: int | None) -> int:

@@ -16,7 +16,14 @@ from kb.model.search import (
     SearchResult,
 )
 from kb.model.source import display_name, file_lsid
-from kb.operations.fields import BUDGET, ENTITIES, FILTER_BOUNDS, HITS, TOOL_HITS
+from kb.operations.fields import (
+    ENTITIES,
+    FILTER_BOUNDS,
+    HITS,
+    TOKENS,
+    TOKENS_MAX_DEFAULT,
+    TOOL_HITS,
+)
 from kb.operations.operation import Address, Bounds, Operation, Tool
 
 if TYPE_CHECKING:
@@ -242,11 +249,21 @@ def _marked(result: SearchResult) -> MarkedResult:
     return MarkedResult(**msgspec.structs.asdict(result), marks=marks)
 
 
+def _run_bounded(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
+    """As `run`; without a budget of its own each hit stands alone, and together they have one."""
+    from kb.operations.budget import bounded
+
+    result = run(spaces, request, scope)
+    if request.max_tokens is not None:
+        return result
+    return bounded(spaces.homes, result, TOKENS_MAX_DEFAULT)
+
+
 def _run_address(spaces: "Spaces", request: ShownSearch, scope: Scope) -> SearchResult:
-    """As `run`; whoever looks at marks is given each hit by itself."""
-    if request.marks:
-        request = msgspec.structs.replace(request, max_tokens=None)
-    return run(spaces, request, scope)
+    """As `_run_bounded`; whoever looks at marks is given every hit, and each by itself."""
+    if not request.marks:
+        return _run_bounded(spaces, request, scope)
+    return run(spaces, msgspec.structs.replace(request, max_tokens=None), scope)
 
 
 _BOUNDS: Final = {
@@ -255,7 +272,7 @@ _BOUNDS: Final = {
     "k": HITS,
     "require_entities": ENTITIES,
     "boost_entities": ENTITIES,
-    "max_tokens": BUDGET,
+    "max_tokens": Bounds(meta=TOKENS),
 }
 
 SEARCH: Final = Operation(
@@ -275,7 +292,7 @@ SEARCH: Final = Operation(
         ),
         request=SearchRequest,
         output=SearchResult,
-        run=run,
+        run=_run_bounded,
         bounds={**_BOUNDS, "k": TOOL_HITS},
     ),
     addresses=(

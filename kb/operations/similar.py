@@ -32,6 +32,7 @@ def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult
     own error where none can answer.
     """
     from kb.home.spaces.each import ask_each
+    from kb.operations.budget import bounded
     from kb.operations.locate import doc_or_chunk, home_with, locate
     from kb.operations.merge_hits import Limits, merged
 
@@ -44,23 +45,11 @@ def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult
     def like(home: "OpenHome") -> SearchResult:
         vector = seed if home is origin else elsewhere
         result = home.searcher().like(vector, request.k, scope)
-        return _bounded(home, result, request.max_tokens)
+        return bounded([home], result, request.max_tokens)
 
     each = ask_each(_with_docs(spaces, scope, failed), like, failed)
     limits = Limits(k=request.k, max_tokens=request.max_tokens, scope=scope, filters=NO_FILTERS)
     return msgspec.structs.replace(merged(each, failed, limits), query=request.id)
-
-
-def _bounded(home: "OpenHome", result: SearchResult, max_tokens: int | None) -> SearchResult:
-    """The result with the hits that fit the budget together."""
-    from kb.operations.budget import hits_fitting, tokens_of
-
-    if max_tokens is None:
-        return result
-    with home.store.read() as txn:
-        counts = [tokens_of(txn, hit) for hit in result.hits]
-    hits, truncated = hits_fitting(result.hits, counts, max_tokens)
-    return msgspec.structs.replace(result, hits=hits, truncated=truncated)
 
 
 def _with_docs(spaces: "Spaces", scope: Scope, failed: "list[FailedSpace]") -> "list[OpenHome]":

@@ -40,7 +40,23 @@ def test_search_fills_its_budget_and_says_what_was_cut(home: ToolsHome) -> None:
     said = home.ask("kb_search", query="kettle boils water", max_tokens=2 * tokens)
     assert len(said["hits"]) == 2
     assert "left out" in said["truncated"]
-    assert len(home.ask("kb_search", query="kettle boils water")["hits"]) == 4
+    wide = home.ask("kb_search", query="kettle boils water", max_tokens=100 * tokens)["hits"]
+    assert sorted(hit["text"] for hit in wide) == sorted(home.markdown(doc).strip() for doc in docs)
+
+
+def test_without_a_budget_hits_stand_alone(
+    home: ToolsHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has the text of its own passage, as many as fit the bound of every answer."""
+    passages = home.passages(home.give("a.md", long_text(100)))
+    texts = {passage.text: passage.tokens for passage in passages}
+    few = home.ask("kb_search", query="kettle boils water", limit=3)
+    assert [hit["text"] in texts for hit in few["hits"]] == [True] * 3
+    assert few["truncated"] is None
+    monkeypatch.setattr("kb.operations.search.TOKENS_MAX_DEFAULT", 1_000)
+    many = home.ask("kb_search", query="kettle boils water", limit=100)
+    assert 900 < sum(texts[hit["text"]] for hit in many["hits"]) <= 1_000
+    assert "left out: over 1000 tokens" in many["truncated"]
 
 
 def test_a_first_hit_that_is_over_the_budget_is_cut(home: ToolsHome) -> None:
