@@ -30,6 +30,7 @@ KbError                     1
 │   ├── Permanent           1   the server will not give it (other 4xx)
 │   │   └── Gone            1   the server says there is no such page (404, 410)
 │   └── Transient           1   the network or the server failed; try again (5xx)
+├── PluginFailed            1   a plugin cannot be loaded, or is not what it should be
 ├── EmbedError              1   the model returned what is not a vector
 ├── ModelMissing            1   the model's files are not where they should be
 ├── LlmError                1   the language model gave no answer to work with
@@ -240,6 +241,12 @@ class Gone(Permanent):
 
 class Transient(SourceError):
     """The network or the server failed (5xx); a later try may succeed."""
+
+
+class PluginFailed(KbError):
+    """A plugin cannot be loaded, or is not what its group wants; the others work."""
+
+    template = "the plugin {plugin} of {place} {detail}; update {place}, or uninstall it"
 
 
 class EmbedError(KbError):

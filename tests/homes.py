@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fakes import FakeClock
 
-from kb.intake.canonicalize import FINGERPRINT, CanonicalizeInput, canonicalize
+from kb.intake.canonicalize import CanonicalizeInput, canonicalize, fingerprint_of
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.ingest.ingest import Ingestor
 from kb.intake.ingest.request import FileStamp, IngestOptions, IngestRequest, StagedDoc
@@ -64,7 +64,7 @@ class SmallHome:
             raw=raw,
             raw_sha256=sha256_hex(raw),
             extension="md",
-            canonicalizer=FINGERPRINT,
+            canonicalizer=fingerprint_of("text/markdown"),
             ingest_options=IngestOptions(title=title),
             stamp=FileStamp(size_bytes=len(raw), mtime_ns=1, ctime_ns=1, inode=1, taken_ms=now_ms),
         )

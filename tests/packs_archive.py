@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy as np
 
-from kb.intake.canonicalize import FINGERPRINT
+from kb.intake.canonicalize import fingerprint_of
 from kb.knowledge.packs.manifest import PackDoc
 from kb.knowledge.packs.portable import (
     Portable,
@@ -30,7 +30,11 @@ TEXTS: Final = {
 def manifest(**said: Any) -> PortableManifest:
     """What is said of the two docs; `portable` as its changes."""
     portable = Portable(
-        canonicalizer=FINGERPRINT, chunker="chunk-x", model="model-x", dim=DIM, passages=3
+        canonicalizer=fingerprint_of("text/markdown"),
+        chunker="chunk-x",
+        model="model-x",
+        dim=DIM,
+        passages=3,
     )
     changes = said.pop("portable", {})
     docs = tuple(

@@ -79,7 +79,7 @@ def _ask(ctx: click.Context, request: AddRequest, sources: tuple[str, ...]) -> N
     if not folders or request.dry_run or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     home = homes_of(ctx)[0].home
-    files = add.count_files(request, settings_of(ctx, home).ingest.extensions, folders, home)
+    files = add.count_files(request, settings_of(ctx, home).ingest.folder_extensions, folders, home)
     if files > _FILES_UNASKED:
         confirm(
             f"{files:,} files; add them?",
@@ -146,7 +146,7 @@ def _add_by_server(
     settings = settings_of(ctx, homes_of(ctx)[0].home).ingest
     adder = RemoteAdder(
         client,
-        add.naming_of(request, settings.extensions),
+        add.naming_of(request, settings.folder_extensions),
         add.ingest_options_of(request),
         file_bytes_max=settings.file_bytes_max,
         host=platform.node(),

@@ -1,5 +1,7 @@
 """`kb doctor`: is all well around the store?"""
 
+from collections.abc import Iterator
+
 import click
 
 from kb.errors import ConfigError, HeldBack, ItemsFailed
@@ -17,20 +19,35 @@ class NeedsAttention(ItemsFailed):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """Look at disk, model, settings, jobs and sources. Exit 3 where something needs attention.
+    """Look at disk, model, settings, plugins, jobs and sources, and say what to mend.
 
-    `kb check` looks at the store itself.
+    Exit 3 where something needs attention. `kb check` looks at the store itself.
     """
     health = _health(ctx)
     if as_json:
         print_json(health)
     else:
+        for line in _plugins(health):
+            click.echo(clean(line))
         for finding in health.findings:
             click.echo(clean(f"{finding.place}: {finding.problem} ({finding.mend})"))
         if health.well:
             click.echo("all is well")
     if health.findings:
         raise NeedsAttention(f"{many(len(health.findings), 'finding')}; each says how to fix it")
+
+
+def _plugins(health: DoctorReport) -> Iterator[str]:
+    """A line for each kind of plugin: which are there, and from where."""
+    groups = dict.fromkeys(plugin.group for plugin in health.plugins)
+    for group in groups:
+        by_origin: dict[str, list[str]] = {}
+        for plugin in health.plugins:
+            if plugin.group == group and plugin.problem is None:
+                origin = f"{plugin.distribution} {plugin.version}"
+                by_origin.setdefault(origin, []).append(plugin.name)
+        parts = (f"{', '.join(names)} ({origin})" for origin, names in by_origin.items())
+        yield f"{group}: {'; '.join(parts)}"
 
 
 def _health(ctx: click.Context) -> DoctorReport:

@@ -1,16 +1,13 @@
 """The embedding models of a home: the active, the next and the previous one."""
 
-from typing import Literal
-
 from msgspec import Struct
-
-EmbedderKind = Literal["onnx", "sentence-transformers", "hashing"]
 
 
 class EmbedderChoice(Struct, frozen=True, kw_only=True):
     """A model as settings name it; an empty `model` of kind onnx is the built-in one."""
 
-    kind: EmbedderKind
+    kind: str
+    """onnx, sentence-transformers, hashing, or the name of a plugin."""
     model: str = ""
     query_prefix: str = ""
     passage_prefix: str = ""

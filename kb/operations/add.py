@@ -94,7 +94,7 @@ def adder(app: "App", request: AddRequest) -> Iterator[SourceAdder]:
     settings = app.settings.ingest
     options = AddOptions(
         recursive=True,
-        extensions=request.extensions or settings.extensions,
+        extensions=request.extensions or settings.folder_extensions,
         ingest_options=ingest_options_of(request),
         dry_run=request.dry_run,
         file_bytes_max=settings.file_bytes_max,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from kb.home.app import App
     from kb.upkeep.check.doctor import Advice
+    from kb.upkeep.check.plugins import PluginReport
 
 
 class DoctorReport(Struct, frozen=True, kw_only=True):
@@ -19,6 +20,8 @@ class DoctorReport(Struct, frozen=True, kw_only=True):
 
     well: bool
     findings: "tuple[Advice, ...]"
+    plugins: "tuple[PluginReport, ...]" = ()
+    """kb's own, and those that are installed beside it."""
 
 
 def refused(error: ConfigError | HeldBack) -> DoctorReport:
@@ -38,8 +41,11 @@ def run(app: "App") -> DoctorReport:
 
     Nothing is written. What cannot be looked at is a finding, too.
     """
-    findings = tuple(_findings(app))
-    return DoctorReport(well=not findings, findings=findings)
+    from kb.upkeep.check.plugins import plugin_reports
+
+    plugins = plugin_reports()
+    findings = (*_findings(app), *_of_plugins(plugins))
+    return DoctorReport(well=not findings, findings=findings, plugins=plugins)
 
 
 def _findings(app: "App") -> "Iterator[Advice]":
@@ -51,6 +57,16 @@ def _findings(app: "App") -> "Iterator[Advice]":
         yield from home_advice(inspect_host(app.paths.root))
         yield from store_advice(app.store)
         yield from _of_notebook(app)
+
+
+def _of_plugins(plugins: "tuple[PluginReport, ...]") -> "Iterator[Advice]":
+    from kb.upkeep.check.doctor import Advice
+
+    for plugin in plugins:
+        if plugin.problem is not None:
+            place = f"plugin {plugin.name} of {plugin.distribution}"
+            mend = f"update {plugin.distribution}, or uninstall it"
+            yield Advice(place=place, problem=plugin.problem, mend=mend)
 
 
 def _of_notebook(app: "App") -> "Iterator[Advice]":

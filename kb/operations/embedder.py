@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.model.embedder import EmbedderChoice
+from kb.model.entry_points import installed
 
 if TYPE_CHECKING:
     from kb.home.app import App
@@ -89,6 +90,9 @@ def _choice(request: ChangeEmbedderRequest) -> EmbedderChoice:
         return prefixed(kind="onnx")
     if model.startswith(_ONNX) or (folder / "model.json").is_file():
         return prefixed(kind="onnx", model=str(folder.absolute()))
+    kind, _, inner = model.partition(":")
+    if kind in {plugin.name for plugin in installed("kb.embedders")}:
+        return prefixed(kind=kind, model=inner, scripts=request.scripts)
     name = model.removeprefix(_ST)
     place = Path(name).expanduser()
     if place.is_dir():

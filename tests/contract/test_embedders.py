@@ -12,6 +12,7 @@ import pytest
 from kb.intake.embed.factory import make_embedder
 from kb.intake.embed.protocol import Embedder
 from kb.intake.embed.scripts import SCRIPTS
+from kb.model.embedder import EmbedderChoice
 
 NEEDS_ST = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("torch", "sentence_transformers")),
@@ -77,7 +78,9 @@ def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     model = ""
     if request.param == "sentence-transformers":
         model = _tiny_sentence_transformer(tmp_path_factory.mktemp("st"))
-    return lambda **options: make_embedder(request.param, model=model, **options)
+    return lambda **options: make_embedder(
+        EmbedderChoice(kind=request.param, model=model, **options)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +197,7 @@ def test_prefixes_change_fingerprint_and_vectors(make: Callable[..., Embedder]) 
 
 def test_the_built_in_model_knows_what_is_alike() -> None:
     """Foxes are nearer to foxes than to tax law, and a paraphrase nearer than shared words."""
-    embedder = make_embedder("onnx")
+    embedder = make_embedder(EmbedderChoice(kind="onnx"))
     query = embedder.embed_query("a quick brown fox")
     foxes, law = embedder.embed_documents(["fast brown foxes", "tax law"]) @ query
     assert foxes > 0.6
@@ -211,7 +214,7 @@ def test_the_built_in_model_knows_what_is_alike() -> None:
 
 def test_the_built_in_model_reads_latin_alone() -> None:
     """So that a query in another script leaves the dense leg out."""
-    assert make_embedder("onnx").scripts == frozenset({"Latin"})
+    assert make_embedder(EmbedderChoice(kind="onnx")).scripts == frozenset({"Latin"})
 
 
 @NEEDS_ST
@@ -221,11 +224,11 @@ def test_a_retrained_model_in_the_same_folder_has_another_fingerprint(tmp_path: 
     from sentence_transformers import SentenceTransformer
 
     folder = _tiny_sentence_transformer(tmp_path)
-    before = make_embedder("sentence-transformers", model=folder)
+    before = make_embedder(EmbedderChoice(kind="sentence-transformers", model=folder))
     model = SentenceTransformer(folder, device="cpu")
     with torch.no_grad():
         next(iter(model.parameters())).add_(1)
     model.save(folder)
-    after = make_embedder("sentence-transformers", model=folder)
+    after = make_embedder(EmbedderChoice(kind="sentence-transformers", model=folder))
     assert after.fingerprint != before.fingerprint
     assert json.dumps([after.dim, after.tokens_max]) == "[32, 64]"

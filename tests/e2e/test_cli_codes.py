@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from commands import HASHING, KB, Home, run, surroundings
-from kb_cli.main import COMMANDS
+from kb_cli.main import COMMANDS, SECTIONS
 
 
 @pytest.fixture(scope="module")
@@ -189,8 +189,8 @@ def test_help_of_every_command(home: Home) -> None:
     alone = run([KB])
     assert alone.code == 0
     assert alone.out == run([KB, "--help"]).out
-    listed = alone.out.partition("Commands:")[2].partition("\n\n")[0]
-    names = [line.split()[0] for line in listed.splitlines() if line]
+    listed = alone.out.partition(f"{next(iter(SECTIONS))}:")[2].partition("Start with")[0]
+    names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ")]
     assert names == list(COMMANDS)
     for name in names:
         ran = run([KB, name, "--help"])

@@ -25,8 +25,9 @@ def findings(ran: Ran) -> dict[str, str]:
 
 def test_all_is_well(home: Home, tmp_path: Path) -> None:
     """A sound home, or none yet, is exit 0; nothing is made."""
-    assert home.run("doctor").out == "all is well\n"
-    assert home.run("doctor", "--json").json == {"well": True, "findings": []}
+    assert home.run("doctor").out.endswith(" (kb-search 0.1.0)\nall is well\n")
+    health = home.run("doctor", "--json").json
+    assert (health["well"], health["findings"]) == (True, [])
     assert Home(tmp_path / "none").run("doctor").code == 0
     assert not (tmp_path / "none").exists()
 

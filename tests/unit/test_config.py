@@ -61,7 +61,7 @@ def test_adding_keeps_what_was_there() -> None:
         ("search.rrf_k=much", "search.rrf_k: Expected `int`, got `str`"),
         ("search.rrf_kk=1", "unknown setting search.rrf_kk; did you mean search.rrf_k?"),
         ("nothing.at=1", "unknown setting nothing"),
-        ("embed.kind=magic", "embed.kind: Invalid enum value 'magic'"),
+        ("embed.kind=magic", "embed.kind: 'magic' is none of onnx"),
         ("search=1", "search: Expected `object`, got `int`"),
         ("search.rrf_k.deep=1", "search.rrf_k: Expected `int`"),
     ],

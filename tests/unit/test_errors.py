@@ -39,6 +39,7 @@ CLASSES = every_class()
 FIELDS = {
     "id": "d123",
     "place": "/home/kb",
+    "plugin": "docling",
     "source": "notes.md",
     "candidates": "d1231, d1232",
     "opened_by": 42,

@@ -34,14 +34,7 @@ class SharedModels:
         with self._lock:
             embedder = self._made.get((choice, threads))
             if embedder is None:
-                embedder = self._made[choice, threads] = make_embedder(
-                    choice.kind,
-                    model=choice.model,
-                    threads=threads,
-                    query_prefix=choice.query_prefix,
-                    passage_prefix=choice.passage_prefix,
-                    scripts=choice.scripts,
-                )
+                embedder = self._made[choice, threads] = make_embedder(choice, threads)
             return embedder
 
     def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":

@@ -4,8 +4,22 @@ Turns one source's bytes into text with a title, tags and a date. It does not fi
 and does not cut the text. Nothing here reads a clock, a network or another file.
 """
 
-from kb.intake.canonicalize.dispatch import FINGERPRINT, CanonicalizeInput, canonicalize
+from kb.intake.canonicalize.dispatch import (
+    CanonicalizeInput,
+    canonicalize,
+    fingerprint_of,
+    reads_as_before,
+)
 from kb.intake.canonicalize.mime import detect_mime
 from kb.intake.canonicalize.parser import Parser
+from kb.intake.canonicalize.parsers import parser_table
 
-__all__ = ["FINGERPRINT", "CanonicalizeInput", "Parser", "canonicalize", "detect_mime"]
+__all__ = [
+    "CanonicalizeInput",
+    "Parser",
+    "canonicalize",
+    "detect_mime",
+    "fingerprint_of",
+    "parser_table",
+    "reads_as_before",
+]

@@ -1,22 +1,14 @@
 """Which reader takes it? By mime, and by nothing else."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from kb.errors import EmptySource, SourceError, Unparsable, Unsupported
-from kb.intake.canonicalize.html import read as read_html
-from kb.intake.canonicalize.markdown import read as read_markdown
-from kb.intake.canonicalize.pdf import read as read_pdf
-from kb.intake.canonicalize.plain import read as read_plain
+from kb.intake.canonicalize.parsers import ParserPlugin, parser_table, reader
 from kb.model.text import Canonical
-
-FINGERPRINT: Final = "canon-1"
-"""Names this room's output. Raise it by hand with every change that can alter a byte of what
-`canonicalize` returns, an upgrade of pypdf, trafilatura or charset-normalizer included: docs
-made under another fingerprint are read again. A constant, since asking for the versions of
-installed packages costs more than reading ten notes."""
 
 
 class CanonicalizeInput(Struct, frozen=True, kw_only=True):
@@ -30,9 +22,6 @@ class CanonicalizeInput(Struct, frozen=True, kw_only=True):
     charset: str | None = None
     """As the server that it was fetched from declares it, which may be wrong."""
 
-
-RISKY_MIMES: Final = frozenset({"text/html", "application/xhtml+xml", "application/pdf"})
-"""Formats whose readers are large enough to deserve a process of their own."""
 
 _TO_TEXT = "convert it to PDF, HTML, markdown or plain text and add the result"
 _ADVICE: Final = (
@@ -68,11 +57,11 @@ def canonicalize(source: CanonicalizeInput) -> Canonical:
         MemoryError: it needs more memory than there is.
         ImportError: a library that reads the format is not installed.
     """
-    read = _reader(source)
+    parser = _parser(source)
     if not source.data.strip():
         raise EmptySource("it is empty", source=source.name)
     try:
-        return read(source.data, source.name, source.charset)
+        return reader(parser)(source.data, source.name, source.charset)
     except (SourceError, MemoryError, ImportError, SyntaxError):
         raise
     except RecursionError:
@@ -84,16 +73,29 @@ def canonicalize(source: CanonicalizeInput) -> Canonical:
         ) from error
 
 
-def _reader(source: CanonicalizeInput) -> Callable[[bytes, str, str | None], Canonical]:
-    match source.mime:
-        case "text/markdown":
-            return read_markdown
-        case "text/plain":
-            return read_plain
-        case "text/html" | "application/xhtml+xml":
-            return read_html
-        case "application/pdf":
-            return lambda data, name, _: read_pdf(data, name)
-        case mime:
-            advice = next((a for start, a in _ADVICE if mime.startswith(start)), _TO_TEXT)
-            raise Unsupported(f"{mime} is not a format kb reads; {advice}", source=source.name)
+def is_risky(mime: str) -> bool:
+    """Whether a format's parser is large enough, or foreign, and so gets a process of its own."""
+    parser = parser_table().by_mime.get(mime)
+    return parser is not None and parser.is_risky
+
+
+def fingerprint_of(mime: str) -> str:
+    """Names what the parser of a format writes, which is "" where there is none."""
+    parser = parser_table().by_mime.get(mime)
+    return parser.fingerprint if parser else ""
+
+
+def reads_as_before(path: Path | None = None) -> Callable[[str], bool]:
+    """Whether a doc that was read under a fingerprint would be read so now, if from this file."""
+    table = parser_table()
+    ending = path.suffix.lower().lstrip(".") if path else ""
+    return lambda fingerprint: table.is_current(fingerprint, ending)
+
+
+def _parser(source: CanonicalizeInput) -> ParserPlugin:
+    parser = parser_table().by_mime.get(source.mime)
+    if parser is None:
+        advice = next((a for start, a in _ADVICE if source.mime.startswith(start)), _TO_TEXT)
+        detail = f"{source.mime} is not a format kb reads; {advice}"
+        raise Unsupported(detail, source=source.name)
+    return parser

@@ -4,20 +4,23 @@ import codecs
 import re
 from typing import Final
 
+from kb.intake.canonicalize.parsers import parser_table
+
 MARKDOWN: Final = "text/markdown"
 PLAIN: Final = "text/plain"
 HTML: Final = "text/html"
 PDF: Final = "application/pdf"
 BINARY: Final = "application/octet-stream"
 
+# What other formats are kept in.
+_CONTAINERS: Final = frozenset(
+    {"application/zip", "application/gzip", "application/x-ole-storage", "application/vnd.sqlite3"}
+)
+
 _SAMPLE_BYTES: Final = 65_536
 _PDF_WINDOW_BYTES: Final = 1024
 _MARKUP_WINDOW_CHARS: Final = 16_384
 
-_MARKDOWN_ENDINGS: Final = frozenset(
-    {"md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd"}
-)
-_HTML_ENDINGS: Final = frozenset({"htm", "html", "shtml", "xhtml", "xht"})
 _CODE_NAMES: Final = """
     rst org log csv tsv json jsonl ndjson ipynb yaml yml toml ini cfg conf tex bib adoc textile
     py pyi rb js mjs cjs ts tsx jsx css scss less java kt c h cc cpp hpp cs go rs swift scala sh
@@ -96,26 +99,30 @@ _SVG_START: Final = re.compile(r"<(?:!doctype\s+)?svg[\s>]", re.IGNORECASE)
 def detect_mime(data: bytes, name: str | None) -> str:
     """The mime under which `canonicalize` takes `data`, or refuses it by name.
 
-    The result depends on the first 64 KiB and the ending of `name` only. `text/markdown`,
-    `text/plain`, `text/html` and `application/pdf` can be read; anything else names a format
-    that cannot, `application/octet-stream` where not even that is known.
+    The result depends on the first 64 KiB, the ending of `name` and the parsers that are installed
+    only. A format without a parser is named all the same, as `application/octet-stream` where not
+    even that is known.
     """
     sample = data[:_SAMPLE_BYTES]
     ending = _ending(name)
-    known_text = ending in _MARKDOWN_ENDINGS or ending in _CODE_ENDINGS
+    table = parser_table()
+    by_ending = table.mime_of.get(ending, "")
+    parser = table.by_mime.get(by_ending)
+    is_of_text = parser is not None and parser.is_text
+    known_text = (is_of_text and by_ending != HTML) or ending in _CODE_ENDINGS
     if sample.lstrip(b"\xef\xbb\xbf \t\r\n\0").startswith(b"%PDF-"):
         return PDF
     if not known_text and b"%PDF-" in sample[:_PDF_WINDOW_BYTES]:
         return PDF
     if (signed := _signed(sample)) is not None:
-        return signed
+        return by_ending if parser and not is_of_text and signed in _CONTAINERS else signed
     if not is_text(sample):
-        return PDF if ending == "pdf" else _weakly_signed(sample)
-    if ending in _MARKDOWN_ENDINGS:
-        return MARKDOWN
+        return by_ending if parser and not is_of_text else _weakly_signed(sample)
+    if is_of_text and by_ending not in (HTML, PLAIN):
+        return by_ending
     if ending in _CODE_ENDINGS:
         return PLAIN
-    return _text_mime(sample, ending)
+    return _text_mime(sample, ending, by_ending)
 
 
 def bom_encoding(data: bytes) -> str | None:
@@ -166,6 +173,7 @@ def _is_clean(sample: bytes, codec: str) -> bool:
 
 
 def _ending(name: str | None) -> str:
+    """The ending of a file's name, lower-case and without the dot; all of a name without one."""
     base = (name or "").replace("\\", "/").rpartition("/")[2]
     return base.rpartition(".")[2].lower() if "." in base else base.lower()
 
@@ -187,12 +195,12 @@ def _weakly_signed(sample: bytes) -> str:
     return next((mime for sign, mime in _WEAK if sample.startswith(sign)), BINARY)
 
 
-def _text_mime(sample: bytes, ending: str) -> str:
+def _text_mime(sample: bytes, ending: str, by_ending: str) -> str:
     """Of textual bytes under a name that does not say what they are."""
     if ending == "pdf":
         # Saved error pages aside, text under this name is a damaged download.
         return HTML if _starts_as(sample, _HTML_START) else PDF
-    if ending in _HTML_ENDINGS or _starts_as(sample, _HTML_START):
+    if by_ending == HTML or _starts_as(sample, _HTML_START):
         return HTML
     if ending == "svg" or _starts_as(sample, _SVG_START):
         return "image/svg+xml"

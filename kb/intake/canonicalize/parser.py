@@ -13,7 +13,7 @@ import msgspec
 
 from kb.errors import Unparsable
 from kb.intake.canonicalize.child_protocol import ParseSuccess, Reply, decode_reply, encode
-from kb.intake.canonicalize.dispatch import RISKY_MIMES, CanonicalizeInput, canonicalize
+from kb.intake.canonicalize.dispatch import CanonicalizeInput, canonicalize, is_risky
 from kb.intake.canonicalize.process import (
     ChildGarbled,
     ChildGone,
@@ -36,7 +36,9 @@ _ENV_FIXED: Final = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
 
 
 class Parser:
-    """Reads sources; HTML and PDF in a child with bounds on memory, processor time and files.
+    """Reads sources; HTML, PDF and formats of plugins in a child.
+
+    The child has bounds on memory, processor time and open files.
 
     One child serves one document at a time; calls from several threads wait for each other.
     Used as a context manager, or closed by `close`.
@@ -85,7 +87,7 @@ class Parser:
                 or memory, crashed, or could not be started; the next source gets a new child.
             ValueError: the parser is closed.
         """
-        if source.mime not in RISKY_MIMES or not source.data:
+        if not source.data or not is_risky(source.mime):
             return canonicalize(source)
         with self._lock:
             reply = self._ask(source)

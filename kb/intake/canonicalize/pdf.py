@@ -47,7 +47,7 @@ class _Pages(Struct, frozen=True, kw_only=True):
         return sum(1 for text in self.texts if text)
 
 
-def read(data: bytes, name: str) -> Canonical:
+def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
     """The pages' text in order, joined by `PAGE_BREAK`; page n is the n-th part.
 
     Words broken at a line's end are mended, and lines joined where a sentence plainly runs on.

@@ -1,52 +1,37 @@
-"""Which model do the settings name? The only module that knows the implementations by name."""
+"""Which model does a choice name? kb's own kinds, and those of plugins."""
 
-from pathlib import Path
-from typing import assert_never
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, cast
 
-from kb.intake.embed.protocol import ANY_SCRIPT, Embedder
-from kb.model.embedder import EmbedderKind
+from kb.intake.embed.protocol import Embedder
+from kb.model.embedder import EmbedderChoice
+from kb.model.entry_points import target_of
+
+if TYPE_CHECKING:
+    from kb.intake.embed.plugin import MakeEmbedder
+
+BUILT_IN: Final[Mapping[str, str]] = {
+    "onnx": "kb.intake.embed.onnx:make",
+    "sentence-transformers": "kb.intake.embed.st:make",
+    "hashing": "kb.intake.embed.hashing:make",
+}
+"""What makes the embedders of each kind. A plugin of such a name is not used."""
 
 
-def make_embedder(
-    kind: EmbedderKind,
-    *,
-    model: str = "",
-    threads: int = 0,
-    query_prefix: str = "",
-    passage_prefix: str = "",
-    scripts: tuple[str, ...] = (),
-) -> Embedder:
-    """The embedder of this kind.
+def make_embedder(choice: EmbedderChoice, threads: int = 0) -> Embedder:
+    """The embedder that a choice names; `threads` is for those that ask, and 0 means all cores.
 
     `model` is a folder for onnx (empty: the built-in one), a name or folder for
-    sentence-transformers; hashing has none, and no prefixes. `scripts` says what a
-    sentence-transformers model reads (empty: all). `threads` is for onnx; 0 means all cores.
+    sentence-transformers, and what a plugin says for a plugin; hashing has none, and no prefixes.
+    `scripts` says what a sentence-transformers model reads (empty: all).
 
     Raises:
-        ModelMissing: there is no such model, or the extra that runs it is not installed.
+        ModelMissing: there is no such model, the extra that runs it is not installed, or the plugin
+            that makes it fails.
     """
-    match kind:
-        case "onnx":
-            from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir
+    target = BUILT_IN.get(choice.kind)
+    if target is not None:
+        return cast("MakeEmbedder", target_of(target))(choice, threads)
+    from kb.intake.embed.plugin import make_by_plugin
 
-            return OnnxEmbedder(
-                Path(model).expanduser() if model else builtin_model_dir(),
-                threads=threads,
-                query_prefix=query_prefix,
-                passage_prefix=passage_prefix,
-            )
-        case "sentence-transformers":
-            from kb.intake.embed.st import SentenceTransformersEmbedder
-
-            return SentenceTransformersEmbedder(
-                model,
-                query_prefix=query_prefix,
-                passage_prefix=passage_prefix,
-                scripts=frozenset(scripts) or ANY_SCRIPT,
-            )
-        case "hashing":
-            from kb.intake.embed.hashing import HashingEmbedder
-
-            return HashingEmbedder()
-        case _:
-            assert_never(kind)
+    return make_by_plugin(choice, threads, tuple(BUILT_IN))

@@ -25,6 +25,7 @@ from kb.intake.embed.protocol import (
     without_surrogates,
 )
 from kb.intake.embed.runtime import session_of
+from kb.model.embedder import EmbedderChoice
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -63,6 +64,16 @@ def builtin_model_dir() -> Path:
         if (place / BUILTIN_MODEL / _CARD).is_file():
             return place / BUILTIN_MODEL
     raise ModelMissing(f"the built-in model is not at {places[0] / BUILTIN_MODEL}; {_REMEDY}")
+
+
+def make(choice: EmbedderChoice, threads: int) -> "OnnxEmbedder":
+    """The embedder of a folder, or the built-in one. Raises ModelMissing."""
+    return OnnxEmbedder(
+        Path(choice.model).expanduser() if choice.model else builtin_model_dir(),
+        threads=threads,
+        query_prefix=choice.query_prefix,
+        passage_prefix=choice.passage_prefix,
+    )
 
 
 class OnnxEmbedder:

@@ -16,6 +16,7 @@ from kb.intake.embed.protocol import (
     prefixes_mark,
     without_surrogates,
 )
+from kb.model.embedder import EmbedderChoice
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -25,6 +26,16 @@ _CHARS_READ_PER_TOKEN: Final = 64
 _WEIGHTS_SAMPLED: Final = 16
 # These fields change with the place or the library, not with the model.
 _CONFIG_IGNORED: Final = ("_name_or_path", "transformers_version")
+
+
+def make(choice: EmbedderChoice, threads: int) -> "SentenceTransformersEmbedder":  # noqa: ARG001
+    """The embedder of a name or folder; torch counts its threads itself. Raises ModelMissing."""
+    return SentenceTransformersEmbedder(
+        choice.model,
+        query_prefix=choice.query_prefix,
+        passage_prefix=choice.passage_prefix,
+        scripts=frozenset(choice.scripts) or ANY_SCRIPT,
+    )
 
 
 class SentenceTransformersEmbedder:

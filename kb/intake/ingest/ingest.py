@@ -42,9 +42,12 @@ class Ingestor:
         lsid: Lsid,
         stamp: FileStamp,
         ingest_options: IngestOptions,
-        canonicalizer: str,
+        is_current: Callable[[str], bool],
     ) -> Doc | None:
-        """The doc of a file that need not be read again: same stamp, same options, still active."""
+        """The doc of a file that need not be read again: same stamp, same options, still active.
+
+        `is_current` says whether what was read under a canonicalizer's fingerprint still stands.
+        """
         seen = SEEN.get(txn, lsid_key(lsid))
         if seen is None or not _same_stamp(seen, stamp):
             return None
@@ -52,9 +55,7 @@ class Ingestor:
         if doc is None or doc.status != "active" or doc.place != lsid:
             return None
         return (
-            doc
-            if doc.canonicalizer == canonicalizer and _matches_options(doc, ingest_options)
-            else None
+            doc if is_current(doc.canonicalizer) and _matches_options(doc, ingest_options) else None
         )
 
     def same_bytes(
@@ -63,16 +64,17 @@ class Ingestor:
         request_lsid: Lsid,
         raw_sha256: str,
         ingest_options: IngestOptions,
-        canonicalizer: str,
+        is_current: Callable[[str], bool],
     ) -> Doc | None:
-        """The active doc with these bytes and options, if there is one: nothing to parse."""
+        """The active doc with these bytes and options, if there is one: nothing to parse.
+
+        `is_current` is as for `unchanged`.
+        """
         doc = docs.latest_of(txn, request_lsid)
         if doc is None or doc.status != "active" or doc.raw_sha256 != raw_sha256:
             return None
         return (
-            doc
-            if doc.canonicalizer == canonicalizer and _matches_options(doc, ingest_options)
-            else None
+            doc if is_current(doc.canonicalizer) and _matches_options(doc, ingest_options) else None
         )
 
     def stage(self, request: IngestRequest) -> StagedDoc:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import Refused, SourceError, TooLarge
-from kb.intake.canonicalize import FINGERPRINT, CanonicalizeInput, Parser, detect_mime
+from kb.intake.canonicalize import (
+    CanonicalizeInput,
+    Parser,
+    detect_mime,
+    fingerprint_of,
+    reads_as_before,
+)
 from kb.intake.ingest.changes import was_removed
 from kb.intake.ingest.ingest import Ingestor, seen_record
 from kb.intake.ingest.request import IngestOptions, IngestRequest, StagedDoc
@@ -25,7 +31,7 @@ from kb.intake.sync.items import (
 from kb.intake.sync.origins import register
 from kb.intake.sync.read import read_file, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
-from kb.intake.sync.walk import DEFAULT_EXTENSIONS, SkippedFile, WalkedFile
+from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import SourceStamp
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.origin import Origin, OriginKind, origin_id
@@ -47,7 +53,8 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     """The options of a call, besides its sources."""
 
     recursive: bool = False
-    extensions: tuple[str, ...] = DEFAULT_EXTENSIONS
+    extensions: tuple[str, ...] = ()
+    """Of the files in folders; empty for those of every format that has a parser."""
     ingest_options: IngestOptions = IngestOptions()
     dry_run: bool = False
     file_bytes_max: int = 64 << 20
@@ -247,7 +254,7 @@ class Adder:
             origin = SOURCES.get(txn, origin_id("url", url, ingest_options.owner).encode())
             # The bytes are needed if an option changes, even if the page does not.
             same = newest and self._ingestor.same_bytes(
-                txn, lsid, newest.raw_sha256, ingest_options, FINGERPRINT
+                txn, lsid, newest.raw_sha256, ingest_options, reads_as_before()
             )
         cursor = origin.cursor if origin else ""
         state = self._urls().check(url, cursor, same.raw_sha256 if same else None)
@@ -289,7 +296,7 @@ class Adder:
             return False
         with self._store.read() as txn:
             doc = self._ingestor.unchanged(
-                txn, lsid, stamp, self._ingest_options(item), FINGERPRINT
+                txn, lsid, stamp, self._ingest_options(item), reads_as_before(path)
             )
         # A member keeps its name when its file is renamed.
         if doc is None or doc.source != item.name:
@@ -304,7 +311,7 @@ class Adder:
         ingest_options = self._ingest_options(read.item)
         with self._store.read() as txn:
             same = self._ingestor.same_bytes(
-                txn, read.lsid, read.raw_sha256, ingest_options, FINGERPRINT
+                txn, read.lsid, read.raw_sha256, ingest_options, reads_as_before(read.item.path)
             )
         if same is not None and same.source == read.item.name:
             self._tally.took(read.item.name, same.doc_id, "unchanged")
@@ -345,7 +352,7 @@ class Adder:
             raw=read.data,
             raw_sha256=read.raw_sha256,
             extension=extension_of(path, mime),
-            canonicalizer=FINGERPRINT,
+            canonicalizer=fingerprint_of(mime),
             ingest_options=self._ingest_options(read.item),
             stamp=read.stamp,
             read_after=read.read_after,

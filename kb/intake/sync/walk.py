@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from kb.intake.canonicalize import parser_table
+
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 IGNORE_FILE: Final = ".kbignore"
-DEFAULT_EXTENSIONS: Final = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
 _IGNORE_BYTES_MAX: Final = 1 << 20
 
 # The rules of each folder, outermost first.
@@ -37,8 +38,12 @@ class _BadIgnoreFile(Exception):
 
 
 def normalize_extensions(extensions: Iterable[str]) -> frozenset[str]:
-    """Extensions in lower case without a dot; `*` stands for all."""
-    return frozenset(extension.lower().lstrip(".") for extension in extensions)
+    """Extensions in lower case without a dot; `*` stands for all.
+
+    None at all stand for those of every format that has a parser, of plugins included.
+    """
+    given = frozenset(extension.lower().lstrip(".") for extension in extensions)
+    return given or frozenset(parser_table().mime_of)
 
 
 def walk(

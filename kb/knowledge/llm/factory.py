@@ -1,8 +1,8 @@
-"""Make the provider that the settings name. Only this module knows the APIs by name."""
+"""Make the provider that the settings name, of kb itself or of a plugin."""
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, assert_never
+from typing import Final
 
 from kb.errors import ConfigError
 from kb.knowledge.llm.dialect import Dialect
@@ -28,7 +28,8 @@ def make_provider(
     Keys are read from `env` here and never again: ANTHROPIC_API_KEY, OPENAI_API_KEY. Without one
     only a server of one's own, named by `base_url`, is asked. OLLAMA_HOST says where Ollama is
     unless `base_url` does. Raises ConfigError for a missing model, a URL or key that cannot be
-    used, and for a key that would go over the network in the clear; no message holds a key.
+    used, for a key that would go over the network in the clear, and for a plugin that is not there
+    or fails; no message holds a key.
     """
     match settings.provider:
         case "none":
@@ -53,7 +54,9 @@ def make_provider(
             url = settings.base_url or OPENAI_URL
             return _provider(settings, (url, _URL_PLACE), key, OpenAi, timing)
         case _:
-            assert_never(settings.provider)
+            from kb.knowledge.llm.plugin import make_by_plugin
+
+            return make_by_plugin(settings, env)
 
 
 def _provider(

@@ -7,22 +7,37 @@ from msgspec import Meta, Struct
 
 from kb import __version__
 from kb.model.doc import Visibility
-from kb.model.embedder import EmbedderKind
 
 _Positive = Annotated[int, Meta(ge=1)]
 _NotNegative = Annotated[int, Meta(ge=0)]
 _Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 _Pattern = Annotated[str, Meta(min_length=1, max_length=4_096)]
+_PluginName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=100)]
 _Patterns = Annotated[tuple[_Pattern, ...], Meta(max_length=256)]
+
+
+EMBEDDER_KINDS: Final = ("onnx", "sentence-transformers", "hashing")
+LLM_PROVIDERS: Final = ("none", "ollama", "anthropic", "openai")
+EXTENSIONS: Final = (
+    *("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd"),
+    *("txt", "text", "htm", "html", "shtml", "xhtml", "xht", "pdf"),
+)
+"""Of the formats that kb itself reads."""
 
 
 class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits and file types of ingest."""
 
     file_bytes_max: _Positive = 64 << 20
-    extensions: tuple[str, ...] = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
+    extensions: tuple[str, ...] = EXTENSIONS
+    """Of files that are taken from folders. As long as it is not set, those of plugins, too."""
     parse_cpu_s: _Positive = 60
     parse_memory_bytes: _Positive = 2 << 30
+
+    @property
+    def folder_extensions(self) -> tuple[str, ...]:
+        """The extensions that were set; empty for those of every format that has a parser."""
+        return () if self.extensions == EXTENSIONS else self.extensions
 
 
 class ChunkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,7 +69,8 @@ class EntrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The embedding model; an empty `model` is the built-in one."""
 
-    kind: EmbedderKind = "onnx"
+    kind: _PluginName = "onnx"
+    """onnx, sentence-transformers, hashing, or the name of a plugin."""
     model: str = ""
     threads: _NotNegative = 0
     """0 uses every core."""
@@ -121,7 +137,8 @@ class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class LlmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The language model and its time limits. API keys are not settings."""
 
-    provider: Literal["none", "ollama", "anthropic", "openai"] = "none"
+    provider: _PluginName = "none"
+    """none, ollama, anthropic, openai, or the name of a plugin."""
     model: Annotated[str, Meta(max_length=200)] = ""
     base_url: Annotated[str, Meta(max_length=2_000)] = ""
     """Empty is the provider's own URL."""

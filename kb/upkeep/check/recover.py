@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kb.errors import KbError, StoreDamaged
-from kb.intake.canonicalize import FINGERPRINT, CanonicalizeInput, Parser, detect_mime
+from kb.intake.canonicalize import CanonicalizeInput, Parser, detect_mime, fingerprint_of
 from kb.intake.ingest.ingest import Ingestor
 from kb.intake.ingest.request import IngestOptions, IngestRequest
 from kb.model.doc import SourceStamp
@@ -114,7 +114,8 @@ def request_from_raw(raw_file: Path, parser: Parser, place: Lsid, source: str) -
         raise StoreDamaged("the file is not what was written", place=f"raw/{raw_file.name}")
     # The name of a raw file is its hash, so the type is detected with the source's name.
     name = os.path.basename(source)
-    canonical = parser.parse(CanonicalizeInput(data=raw, mime=detect_mime(raw, name), name=name))
+    mime = detect_mime(raw, name)
+    canonical = parser.parse(CanonicalizeInput(data=raw, mime=mime, name=name))
     return IngestRequest(
         lsid=place,
         source=source,
@@ -123,6 +124,6 @@ def request_from_raw(raw_file: Path, parser: Parser, place: Lsid, source: str) -
         raw=raw,
         raw_sha256=digest,
         extension=raw_file.suffix.lstrip("."),
-        canonicalizer=FINGERPRINT,
+        canonicalizer=fingerprint_of(mime),
         ingest_options=IngestOptions(visibility="private", tags=(RECOVERED,)),
     )

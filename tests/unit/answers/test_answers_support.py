@@ -8,6 +8,7 @@ from answers_hits import hit
 from kb.intake.embed.factory import make_embedder
 from kb.knowledge.answers.checking import NEAR_MIN, CitationChecker
 from kb.knowledge.answers.support import evidence, supports
+from kb.model.embedder import EmbedderChoice
 
 PASSAGE = (
     "The boiler in the cellar is a Kessler K20 from 2011, and cost 1,250 euros. Its pressure is "
@@ -72,7 +73,7 @@ def test_nearness_decides_where_words_do_not() -> None:
 
 def test_the_built_in_model_is_one_that_can_tell() -> None:
     """Words alone reject this; the model that ships with kb, whose measure is known, does not."""
-    embedder = make_embedder("onnx", threads=1)
+    embedder = make_embedder(EmbedderChoice(kind="onnx"), threads=1)
     sentence = "Prune them at the time when forsythia is in flower."
     passage = "They are cut back when the forsythia blooms, to three or four buds."
     assert embedder.fingerprint in NEAR_MIN

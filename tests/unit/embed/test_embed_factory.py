@@ -8,19 +8,21 @@ import pytest
 from kb.errors import ModelMissing
 from kb.intake.embed.factory import make_embedder
 from kb.intake.embed.onnx import builtin_model_dir
+from kb.model.embedder import EmbedderChoice
 
 
 def test_onnx_without_a_model_is_the_built_in_one() -> None:
     """And with its folder it is the same."""
-    ours = make_embedder("onnx")
+    ours = make_embedder(EmbedderChoice(kind="onnx"))
     assert ours.dim == 384
-    assert make_embedder("onnx", model=str(builtin_model_dir())).fingerprint == ours.fingerprint
+    by_folder = EmbedderChoice(kind="onnx", model=str(builtin_model_dir()))
+    assert make_embedder(by_folder).fingerprint == ours.fingerprint
 
 
 def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
     """Before the first text."""
     with pytest.raises(ModelMissing):
-        make_embedder("onnx", model=str(tmp_path))
+        make_embedder(EmbedderChoice(kind="onnx", model=str(tmp_path)))
 
 
 @pytest.mark.skipif(
@@ -30,4 +32,4 @@ def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
 def test_a_missing_extra_is_said() -> None:
     """With the command that brings it."""
     with pytest.raises(ModelMissing, match=r"pip install 'kb-search\[st\]'"):
-        make_embedder("sentence-transformers", model="any")
+        make_embedder(EmbedderChoice(kind="sentence-transformers", model="any"))

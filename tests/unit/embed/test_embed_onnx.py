@@ -15,6 +15,7 @@ import pytest
 from kb.errors import EmbedError, ModelMissing
 from kb.intake.embed.factory import make_embedder
 from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir
+from kb.model.embedder import EmbedderChoice
 
 
 @pytest.fixture
@@ -121,7 +122,8 @@ def test_tokens_do_not_load_the_graph() -> None:
     probe = (
         "import sys\n"
         "from kb.intake.embed.factory import make_embedder\n"
-        "e = make_embedder('onnx')\n"
+        "from kb.model.embedder import EmbedderChoice\n"
+        "e = make_embedder(EmbedderChoice(kind='onnx'))\n"
         "e.fingerprint, e.dim, e.scripts\n"
         "assert not {'numpy', 'tokenizers', 'onnxruntime'} & set(sys.modules)\n"
         "e.token_spans('two words')\n"
@@ -151,7 +153,7 @@ def test_threads_share_one_embedder() -> None:
 
 def test_special_tokens_in_a_text_are_text() -> None:
     """What a text quotes does not end it."""
-    embedder = make_embedder("onnx")
+    embedder = make_embedder(EmbedderChoice(kind="onnx"))
     assert embedder.token_spans("[SEP]") == [(0, 1), (1, 4), (4, 5)]
     one, other = embedder.embed_documents(["a [SEP] b", "a b"])
     assert float(one @ other) < 0.999

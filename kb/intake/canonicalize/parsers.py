@@ -1,0 +1,163 @@
+"""Which parser reads which format: kb's own, and those of plugins."""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import PluginFailed
+from kb.model.entry_points import InstalledPlugin, failed, installed, load, target_of
+
+if TYPE_CHECKING:
+    from kb.model.text import Canonical
+
+Read = Callable[[bytes, str, str | None], "Canonical"]
+"""The bytes of a source, the name in its errors, and the charset that its server declares."""
+
+
+class ParserPlugin(Struct, frozen=True, kw_only=True):
+    """Says what a parser reads. Reading this record imports no more than its module.
+
+    A parser of a plugin runs in a child process with bounds on memory and time.
+    """
+
+    mimes: tuple[str, ...]
+    """The formats that it reads. In these it takes the place of kb's own parser."""
+    extensions: Mapping[str, str] = {}
+    """File name endings, lower-case and without the dot, with the format that each means.
+
+    `kb add FOLDER` takes in files with these endings."""
+    read: str
+    """`module:function`, which is called as `read(data, name, charset)` and returns a Canonical.
+
+    It is a pure function of its arguments. It raises a SourceError for bytes that it cannot read;
+    whatever else it raises counts as Unparsable."""
+    fingerprint: str
+    """Names what it writes. With another one, docs that it read are read again."""
+    is_text: bool = False
+    """Whether files of these formats are text, so that other bytes are never its own."""
+    is_risky: bool = True
+    """For kb's own parsers: whether it needs the child process."""
+
+
+_MARKDOWN_ENDINGS: Final = ("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd")
+_HTML_ENDINGS: Final = ("htm", "html", "shtml", "xhtml", "xht")
+_ROOM: Final = "kb.intake.canonicalize"
+
+# Raise a fingerprint by hand with every change that can alter a byte of what the parser returns, an
+# upgrade of its library included. Constants, since asking for the versions of installed packages
+# costs more than reading ten notes.
+BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
+    "markdown": ParserPlugin(
+        mimes=("text/markdown",),
+        extensions=dict.fromkeys(_MARKDOWN_ENDINGS, "text/markdown"),
+        read=f"{_ROOM}.markdown:read",
+        fingerprint="canon-1",
+        is_text=True,
+        is_risky=False,
+    ),
+    "plain": ParserPlugin(
+        mimes=("text/plain",),
+        extensions=dict.fromkeys(("txt", "text"), "text/plain"),
+        read=f"{_ROOM}.plain:read",
+        fingerprint="canon-1",
+        is_text=True,
+        is_risky=False,
+    ),
+    "html": ParserPlugin(
+        mimes=("text/html", "application/xhtml+xml"),
+        extensions=dict.fromkeys(_HTML_ENDINGS, "text/html"),
+        read=f"{_ROOM}.html:read",
+        fingerprint="canon-1",
+        is_text=True,
+    ),
+    "pdf": ParserPlugin(
+        mimes=("application/pdf",),
+        extensions={"pdf": "application/pdf"},
+        read=f"{_ROOM}.pdf:read",
+        fingerprint="canon-1",
+    ),
+}
+_PLAIN: Final = BUILT_IN["plain"].fingerprint
+
+
+class ParserTable(Struct, frozen=True, kw_only=True):
+    """The parsers that are used, and what is wrong with the others."""
+
+    by_mime: Mapping[str, ParserPlugin]
+    mime_of: Mapping[str, str]
+    """By the ending of a file's name."""
+    used: tuple[tuple[InstalledPlugin, ParserPlugin], ...]
+    """The plugins among them."""
+    problems: tuple[PluginFailed, ...]
+
+    @property
+    def fingerprints(self) -> frozenset[str]:
+        """Those of all parsers that are used."""
+        return frozenset(parser.fingerprint for parser in self.by_mime.values())
+
+    def is_current(self, fingerprint: str, ending: str) -> bool:
+        """Whether a doc that was read under a fingerprint would be read in the same way now.
+
+        What was read as plain text counts as outdated if there is a parser now for the ending of
+        its name, which may be "".
+        """
+        if fingerprint not in self.fingerprints:
+            return False
+        parser = self.by_mime.get(self.mime_of.get(ending, ""))
+        return parser is None or fingerprint != _PLAIN or parser.fingerprint == _PLAIN
+
+
+@functools.cache
+def parser_table() -> ParserTable:
+    """The parsers of this installation; made once in a process."""
+    return table_of(installed("kb.parsers"))
+
+
+def table_of(plugins: Iterable[InstalledPlugin]) -> ParserTable:
+    """Kb's own parsers and these plugins, which win; of two for one format the first one does."""
+    by_mime = {mime: parser for parser in BUILT_IN.values() for mime in parser.mimes}
+    mime_of = {end: mime for parser in BUILT_IN.values() for end, mime in parser.extensions.items()}
+    taken: dict[str, str] = {}
+    used: list[tuple[InstalledPlugin, ParserPlugin]] = []
+    problems: list[PluginFailed] = []
+    for plugin in plugins:
+        try:
+            parser = checked(plugin, load(plugin))
+        except PluginFailed as error:
+            problems.append(error)
+            continue
+        names = (*parser.mimes, *(f".{ending}" for ending in parser.extensions))
+        doubles = [name for name in names if name in taken]
+        if doubles:
+            others = ", ".join(f"{name}, as {taken[name]} does" for name in doubles)
+            problems.append(failed(plugin, f"is left out: it reads {others}"))
+            continue
+        taken.update(dict.fromkeys(names, plugin.name))
+        by_mime.update(dict.fromkeys(parser.mimes, parser))
+        mime_of.update(parser.extensions)
+        used.append((plugin, parser))
+    return ParserTable(by_mime=by_mime, mime_of=mime_of, used=tuple(used), problems=tuple(problems))
+
+
+def checked(plugin: InstalledPlugin, value: object) -> ParserPlugin:
+    """What a plugin gave, as a parser that runs in the child. Raises PluginFailed."""
+    if not isinstance(value, ParserPlugin):
+        raise failed(plugin, f"is a {type(value).__name__}, not a kb.plugins.ParserPlugin")
+    try:
+        parser = msgspec.convert(msgspec.to_builtins(value), ParserPlugin)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise failed(plugin, f"has a wrong field: {error}") from error
+    if not parser.mimes or not parser.fingerprint or ":" not in parser.read:
+        raise failed(plugin, "needs `mimes`, a `fingerprint`, and `read` as module:function")
+    strays = [end for end in parser.extensions if end != end.lower().lstrip(".") or not end]
+    if strays or not set(parser.extensions.values()) <= set(parser.mimes):
+        raise failed(plugin, "has `extensions` with a dot or capitals, or of none of its `mimes`")
+    return msgspec.structs.replace(parser, is_risky=True)
+
+
+def reader(parser: ParserPlugin) -> Read:
+    """The function that reads. Raises what its import raises."""
+    return cast("Read", target_of(parser.read))

@@ -1,0 +1,69 @@
+"""A language model that a plugin asks: loaded, and held to what every provider promises."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
+
+from kb.errors import BadAnswer, ConfigError, KbError, ModelUnavailable, PluginFailed
+from kb.knowledge.llm.protocol import Provider
+from kb.model.config import LlmSettings
+from kb.model.entry_points import InstalledPlugin, failed, installed, load
+
+MakeProvider = Callable[[LlmSettings, Mapping[str, str]], Provider]
+"""Makes the provider that settings name; keys are in the environment, the second argument."""
+
+
+def load_maker(plugin: InstalledPlugin) -> MakeProvider:
+    """The function that a plugin names. Raises PluginFailed."""
+    make = load(plugin)
+    if not callable(make):
+        raise failed(plugin, f"names a {type(make).__name__}, not a function")
+    return cast("MakeProvider", make)
+
+
+def make_by_plugin(settings: LlmSettings, env: Mapping[str, str]) -> Provider:
+    """The provider of the plugin that the settings name, which is there. Raises ConfigError."""
+    plugin = next(known for known in installed("kb.llm") if known.name == settings.provider)
+    try:
+        return _PluginProvider(load_maker(plugin)(settings, env), plugin.name)
+    except PluginFailed as error:
+        raise ConfigError(str(error), place="llm.provider") from error
+    except KbError:
+        raise
+    except Exception as error:
+        cause = f"cannot be set up ({type(error).__name__}: {error})"
+        raise ConfigError(str(failed(plugin, cause)), place="llm.provider") from error
+
+
+class _PluginProvider:
+    """Passes on what a plugin's provider says; whatever else it raises is ModelUnavailable."""
+
+    def __init__(self, provider: Provider, plugin: str) -> None:
+        self._provider = provider
+        self.name = str(provider.name) or plugin
+
+    def complete(self, system: str, user: str) -> str:
+        """As `Provider.complete`."""
+        try:
+            text = self._provider.complete(system, user)
+        except KbError:
+            raise
+        except Exception as error:
+            raise self._unavailable(error) from error
+        if not isinstance(text, str) or not text.strip():
+            raise BadAnswer("the answer is empty", place=self.name)
+        return text
+
+    def stream(self, system: str, user: str) -> Iterator[str]:
+        """As `Provider.stream`."""
+        try:
+            for part in self._provider.stream(system, user):
+                if part:
+                    yield part
+        except KbError:
+            raise
+        except Exception as error:
+            raise self._unavailable(error) from error
+
+    def _unavailable(self, error: Exception) -> ModelUnavailable:
+        detail = f"the plugin failed ({type(error).__name__}: {error})"
+        return ModelUnavailable(detail, place=self.name)

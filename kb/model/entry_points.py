@@ -1,0 +1,101 @@
+"""Which plugins are installed, and what do they give?
+
+A plugin is an object that an entry point of an installed distribution names.
+"""
+
+import functools
+import os
+import sys
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from kb.errors import PluginFailed
+
+PluginGroup = Literal["kb.parsers", "kb.embedders", "kb.llm"]
+GROUPS: Final[tuple[PluginGroup, ...]] = ("kb.parsers", "kb.embedders", "kb.llm")
+_ENTRY_POINTS_BYTES_MAX: Final = 1 << 20
+
+
+class InstalledPlugin(Struct, frozen=True, kw_only=True):
+    """A plugin, and the distribution that brought it."""
+
+    group: PluginGroup
+    name: str
+    target: str
+    """`module:object`."""
+    distribution: str
+    version: str
+
+
+@functools.cache
+def installed(group: PluginGroup) -> tuple[InstalledPlugin, ...]:
+    """The plugins of a group, by name; of two with one name the first on the path counts.
+
+    Nothing of them is imported. Looked up once in a process.
+    """
+    if not _names_any_group():
+        return ()
+    from importlib.metadata import entry_points
+
+    by_name: dict[str, InstalledPlugin] = {}
+    for entry in entry_points(group=group):
+        plugin = InstalledPlugin(
+            group=group,
+            name=entry.name,
+            target=entry.value,
+            distribution=entry.dist.name if entry.dist else "",
+            version=entry.dist.version if entry.dist else "",
+        )
+        by_name.setdefault(plugin.name, plugin)
+    return tuple(by_name[name] for name in sorted(by_name))
+
+
+def load(plugin: InstalledPlugin) -> object:
+    """Import what a plugin names. Raises PluginFailed."""
+    try:
+        return target_of(plugin.target)
+    except Exception as error:
+        # A plugin's code may raise anything.
+        raise failed(plugin, f"cannot be loaded ({type(error).__name__}: {error})") from error
+
+
+def target_of(target: str) -> object:
+    """The object that `module:object` names. Raises what its import raises."""
+    import importlib
+
+    module, _, attributes = target.partition(":")
+    value: object = importlib.import_module(module)
+    for name in filter(None, attributes.split(".")):
+        value = getattr(value, name)
+    return value
+
+
+def failed(plugin: InstalledPlugin, detail: str) -> PluginFailed:
+    """What is wrong with a plugin."""
+    return PluginFailed(detail, plugin=plugin.name, place=plugin.distribution)
+
+
+def _names_any_group() -> bool:
+    """Whether a distribution on the path may have a plugin.
+
+    To import importlib.metadata takes longer than this look, and most installs have no plugin.
+    """
+    for folder in sys.path:
+        try:
+            with os.scandir(folder or ".") as entries:
+                names = [entry.path for entry in entries if entry.name.endswith(".dist-info")]
+        except OSError:
+            continue
+        if any(_names_group(os.path.join(name, "entry_points.txt")) for name in names):
+            return True
+    return False
+
+
+def _names_group(file: str) -> bool:
+    try:
+        with open(file, "rb") as stream:
+            text = stream.read(_ENTRY_POINTS_BYTES_MAX)
+    except OSError:
+        return False
+    return any(f"[{group}]".encode() in text for group in GROUPS)
