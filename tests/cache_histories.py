@@ -17,7 +17,6 @@ from kb.intake.sync.sync_all import SyncOptions
 from kb.model.config import Settings
 from kb.model.config.sections import EmbedSettings, IndexSettings, SearchSettings, WorkSettings
 from kb.model.doc import OPERATOR, Doc, Scope
-from kb.model.embedder import EmbedderKind
 from kb.model.search import Hit, SearchRequest
 from kb.search.backends import DenseBackend, SearchBackends
 from kb.search.engine import Searcher
@@ -63,7 +62,7 @@ class Tally(Struct):
 class History:
     """One home, its folder of files, and what happens to them, drawn from a seed."""
 
-    def __init__(self, root: Path, seed: int, kind: EmbedderKind = "hashing") -> None:
+    def __init__(self, root: Path, seed: int, kind: str = "hashing") -> None:
         self.random = random.Random(seed)
         self.root = root
         self.folder = root / "src"
@@ -251,7 +250,7 @@ def assert_equal(one: tuple[Hit, ...], other: tuple[Hit, ...]) -> None:
         assert plain(a, score=0.0) == plain(b, score=0.0)
 
 
-def run(root: Path, seed: int, tally: Tally, kind: EmbedderKind = "hashing") -> None:
+def run(root: Path, seed: int, tally: Tally, kind: str = "hashing") -> None:
     """One history from its first file to its last step, asked on the way."""
     history = History(root, seed, kind)
     try:

@@ -7,7 +7,7 @@ from typing import Final
 from kb.errors import EmptySource
 from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
 from kb.intake.canonicalize.frontmatter import split_front_matter
-from kb.intake.canonicalize.title import fallback_title, plain_heading
+from kb.intake.canonicalize.title import fallback_title, has_name, plain_heading
 from kb.model.text import Canonical
 
 # A first heading further down than this names a part, not the whole.
@@ -17,12 +17,17 @@ _ATX_CLOSE: Final = re.compile(r"(?:^|[ \t])#+$")
 _ATTRIBUTES: Final = re.compile(r"[ \t]\{[^{}]{0,200}\}$")
 _SETEXT: Final = re.compile(r" {0,3}(?:=+|-+)$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+# What stands above the title in many files: markup, comments, images, badges and tags.
+_DECORATION: Final = re.compile(r"\s*(?:<|--+>|%%|\[?!\[|(?:#[^\s#]+\s*)+$)")
 # Lines that no setext heading can be made of: lists, quotes, tables, code, rules, markup.
 _NOT_PARAGRAPH: Final = re.compile(r"(?: {4}|\t| {0,3}(?:[-+*>|<]|\d{1,9}[.)][ \t]|={3,}$))")
 
 
 def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
-    """The markdown with tags and date of its front matter, and the title it gives itself.
+    """The markdown with tags and date of its front matter, and a title.
+
+    The title is that of the front matter, else a first-level heading that opens the text, else the
+    file's name: a later heading names a part.
 
     Front matter (YAML between `---` lines, TOML between `+++` lines) is taken off; where it can
     not be read it stays in the text, with a warning. Everything else stands as written.
@@ -43,13 +48,38 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     warnings = (warning, *front.warnings) if warning else front.warnings
     return Canonical(
         markdown=body,
-        title=front.title or first_heading(body[front.left_chars :]) or fallback_title(name, body),
+        title=front.title or _title(body[front.left_chars :], name),
         mime="text/markdown",
         tags=front.tags,
         date=front.date,
         front_lines=front_lines,
         warnings=warnings,
     )
+
+
+def _title(text: str, name: str) -> str:
+    if has_name(name):
+        return opening_heading(text) or fallback_title(name, text)
+    return first_heading(text) or fallback_title(name, text)
+
+
+def opening_heading(text: str) -> str:
+    """Words of a first-level heading with nothing but pictures, markup and tags before it; else empty."""
+    paragraph: list[str] = []
+    for line in _lines(text[:_HEADING_WINDOW_CHARS]):
+        if _is_level_one(line, paragraph):
+            return _heading(line, paragraph)
+        if paragraph:
+            return ""
+        if line.strip() and not _DECORATION.match(line):
+            paragraph = [line]
+    return ""
+
+
+def _is_level_one(line: str, paragraph: list[str]) -> bool:
+    if paragraph:
+        return line.lstrip().startswith("=") and _SETEXT.match(line.rstrip()) is not None
+    return re.match(r" {0,3}#[ \t]", line) is not None
 
 
 def first_heading(text: str) -> str:

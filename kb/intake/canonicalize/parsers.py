@@ -54,7 +54,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("text/markdown",),
         extensions=dict.fromkeys(_MARKDOWN_ENDINGS, "text/markdown"),
         read=f"{_ROOM}.markdown:read",
-        fingerprint="canon-1",
+        fingerprint="markdown-2",
         is_text=True,
         is_risky=False,
     ),

@@ -24,10 +24,19 @@ def plain_heading(text: str, *, chars_max: int = TITLE_CHARS_MAX) -> str:
     return one_line(plain, chars_max=chars_max)
 
 
+def has_name(name: str) -> bool:
+    """Whether a source has a file's name, as standard input has not."""
+    return _base(name) not in {"", "-"}
+
+
+def _base(name: str) -> str:
+    return name.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
 def fallback_title(name: str, text: str) -> str:
     """The file name's stem; the first line of `text` where the source has no name."""
-    base = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    if base in {"", "-"}:
+    base = _base(name)
+    if not has_name(name):
         return first_line(text) or "untitled"
     stem, dot, _ = base.rpartition(".")
     return one_line(stem if dot and stem.strip(".") else base) or "untitled"

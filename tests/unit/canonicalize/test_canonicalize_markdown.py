@@ -107,11 +107,31 @@ def test_first_heading(text: str, title: str) -> None:
     assert first_heading(text) == title
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("# Boiler #\n\n## Parts\n", "Boiler"),
+        ("\n\nBoiler\n======\ntext", "Boiler"),
+        ("<p align='center'>\n<img src='x'>\n</p>\n\n[![build](b)](u)\n# Boiler\n", "Boiler"),
+        ("## Monday\n\n# Boiler\n", "2026-11-22 visit"),
+        ("Talked to Lian.\n\n# Boiler\n", "2026-11-22 visit"),
+        ("- a list\n\n# Boiler\n", "2026-11-22 visit"),
+        ("Monday\n------\n", "2026-11-22 visit"),
+        ("#boiler #house\n\n# Tagged\n", "Tagged"),
+        ("#\n\ntext", "2026-11-22 visit"),
+    ],
+)
+def test_a_later_heading_is_no_title(text: str, title: str) -> None:
+    """A first-level heading that opens the file names it; else the file's own name does."""
+    assert read(text, "notes/2026-11-22 visit.md").title == title
+
+
 def test_title_falls_back_to_the_name() -> None:
     """Without heading the stem is the title; without name the first line."""
     assert read("text", "dir/my note.md").title == "my note"
     assert read("text", ".profile").title == ".profile"
     assert read("first line\nsecond", "-").title == "first line"
+    assert read("first line\n\n## Part\n", "-").title == "Part"
     assert read("x" * 100, "-", "text/plain").title == "x" * 79 + "…"
     assert read("text", "bad\udcff.txt", "text/plain").title == "bad\ufffd"
 
