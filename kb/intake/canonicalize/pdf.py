@@ -1,19 +1,23 @@
-"""What does a PDF say? The text of its pages, with a form feed where one ends."""
+"""What does a PDF say? The text of its pages, with a form feed where one ends.
 
-import io
+pdfium reads it; pypdf reads the files and the pages that pdfium cannot.
+"""
+
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
-from kb.errors import EmptySource, Encrypted, Unparsable
+from kb.errors import EmptySource, Unparsable
+from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text
+from kb.intake.canonicalize.pdf_layout import page_text
+from kb.intake.canonicalize.pdf_page import PdfFacts, PdfFile
+from kb.intake.canonicalize.pdf_pdfium import READING, PdfiumFile
+from kb.intake.canonicalize.pdf_pypdf import PypdfFile
 from kb.intake.canonicalize.title import LINE_TITLE_CHARS_MAX, fallback_title, one_line
 from kb.model.doc import Coverage
 from kb.model.text import Canonical
-
-if TYPE_CHECKING:
-    import pypdf
 
 PAGE_BREAK: Final = "\n\f\n"
 PAGES_MAX: Final = 20_000
@@ -22,11 +26,6 @@ CHARS_MAX: Final = 64 * 1024 * 1024
 _SCANNED = (
     "none with text; it is probably scanned: run OCR (for example ocrmypdf) and add the result"
 )
-# Typesetting, not spelling: one glyph for letters that a search types one by one.
-_LIGATURES: Final = str.maketrans(
-    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
-)
-_SENTENCE_ENDS: Final = tuple(".!?:;。！？：；…")
 _TITLE_OF_A_FILE: Final = re.compile(
     r"\.(?:docx?|odt|rtf|pdf|tex|dvi|indd|qxd|pptx?|xlsx?|txt|html?|pages|md)$"
     r"|^(?:microsoft (?:word|powerpoint|excel)\b|powerpoint presentation$|slide \d+$|layout \d+$"
@@ -34,6 +33,9 @@ _TITLE_OF_A_FILE: Final = re.compile(
     re.IGNORECASE,
 )
 _LETTERS: Final = re.compile(r"[^\W\d_]")
+_PDF_DATE: Final = re.compile(
+    r"D:(?P<day>\d{8})(?:(?P<time>\d{4}(?:\d\d)?)(?:(?P<utc>Z)|(?P<zone>[+-]\d\d)'?(?P<min>\d\d)?)?)?"
+)
 
 
 class _Pages(Struct, frozen=True, kw_only=True):
@@ -57,8 +59,9 @@ def read(data: bytes, name: str) -> Canonical:
         Unparsable: its structure, or each of its pages, cannot be read.
         EmptySource: no page has text.
     """
-    reader = _open(data, name)
-    pages = _read_pages(reader)
+    with READING, _open(data, name) as file:
+        pages = _read_pages(file)
+        facts = _facts(file)
     if pages.failed and pages.failed == len(pages.texts):
         raise Unparsable("not one of its pages can be read; it is damaged", source=name)
     if not pages.with_text:
@@ -70,48 +73,40 @@ def read(data: bytes, name: str) -> Canonical:
         pages.warnings.append(f"{missing} of {_count(pages.total)} {verb} no text")
     return Canonical(
         markdown=markdown,
-        title=_stated_title(reader) or _first_line_title(pages.texts) or fallback_title(name, ""),
+        title=_stated_title(facts.title)
+        or _first_line_title(pages.texts)
+        or fallback_title(name, ""),
         mime="application/pdf",
+        date=_stated_date(facts.date),
         coverage=Coverage(pages=pages.total, pages_with_text=pages.with_text),
         warnings=tuple(pages.warnings),
     )
 
 
-def _open(data: bytes, name: str) -> "pypdf.PdfReader":
-    """A reader whose pages can be counted; the empty password has been tried."""
-    import logging
-
-    import pypdf
-    from pypdf.errors import DependencyError, FileNotDecryptedError
-
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL + 1)
+def _open(data: bytes, name: str) -> PdfFile:
+    """The file as pdfium opens it, else as pypdf does."""
     try:
-        reader = pypdf.PdfReader(io.BytesIO(data), strict=False)
-        len(reader.pages)
-    except DependencyError:
-        raise Encrypted(
-            "it is encrypted with AES; install `cryptography` to read it", source=name
-        ) from None
-    except FileNotDecryptedError:
-        raise Encrypted(
-            "it needs a password; remove it (for example with qpdf) and add the result", source=name
-        ) from None
+        return PdfiumFile(data)
+    except RuntimeError:
+        return PypdfFile(data, name)
+
+
+def _facts(file: PdfFile) -> PdfFacts:
+    try:
+        return file.facts()
     except MemoryError:
         raise
-    except Exception as error:
-        raise Unparsable(
-            "it is damaged, or not a PDF; try to repair it (for example with qpdf)", source=name
-        ) from error
-    return reader
+    except Exception:  # noqa: BLE001  unreadable metadata is no reason to lose the text
+        return PdfFacts()
 
 
-def _read_pages(reader: "pypdf.PdfReader") -> _Pages:
+def _read_pages(file: PdfFile) -> _Pages:
     texts: list[str] = []
     warnings: list[str] = []
-    total, failed, chars = len(reader.pages), 0, 0
+    total, failed, chars = file.page_count, 0, 0
     for number in range(min(total, PAGES_MAX)):
         try:
-            text = _page_text(reader.pages[number].extract_text())
+            text = page_text(file.read_page(number))
         except MemoryError:
             raise
         except Exception:  # noqa: BLE001  one bad page does not cost the others
@@ -132,42 +127,22 @@ def _read_pages(reader: "pypdf.PdfReader") -> _Pages:
     return _Pages(texts=texts, total=total, warnings=warnings, failed=failed)
 
 
-def _page_text(raw: str) -> str:
-    """One page's lines, cleaned and mended; empty where there is no letter or digit on it."""
-    lines: list[str] = []
-    for line in clean_text(raw).translate(_LIGATURES).split("\n"):
-        line = line.rstrip()  # noqa: PLW2901
-        if lines and _runs_on(lines[-1], line):
-            last = lines[-1]
-            lines[-1] = last[:-1] + line if last[-1] in "-\u00ad" else f"{last} {line.lstrip()}"
-        else:
-            lines.append(line)
-    text = "\n".join(lines).strip("\n")
-    return text if any(map(str.isalnum, text)) else ""
-
-
-def _runs_on(last: str, line: str) -> bool:
-    """Whether `line` continues the sentence, or the broken word, that ends `last`."""
-    start = line.lstrip()[:1]
-    if not last or not start.islower():
-        return False
-    if last[-1] in "-\u00ad":
-        return last[-2:-1].islower() and line[:1] == start
-    return not last.endswith(_SENTENCE_ENDS)
-
-
-def _stated_title(reader: "pypdf.PdfReader") -> str:
+def _stated_title(stated: str) -> str:
     """The title in the PDF's own metadata, unless it is a file's or a program's."""
-    try:
-        stated = reader.metadata.title if reader.metadata is not None else None
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001  unreadable metadata is no reason to lose the text
-        return ""
-    title = one_line(stated) if isinstance(stated, str) else ""
+    title = one_line(stated)
     if _TITLE_OF_A_FILE.search(title) or len(_LETTERS.findall(title)) < 3:
         return ""
     return title
+
+
+def _stated_date(stated: str) -> str | None:
+    """The day and time in the PDF's own metadata, as ISO 8601."""
+    match = _PDF_DATE.match(stated)
+    if match is None:
+        return iso_date(stated) if stated else None
+    zone = match["utc"] or (f"{match['zone']}:{match['min'] or '00'}" if match["zone"] else "")
+    whole = f"{match['day']}T{match['time']}{zone}" if match["time"] else match["day"]
+    return iso_date(whole) or iso_date(match["day"])
 
 
 def _first_line_title(texts: list[str]) -> str:

@@ -8,6 +8,9 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from kb.errors import EmptySource, Encrypted, Unparsable
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize, pdf
+from kb.intake.canonicalize.pdf_layout import mended
+from kb.intake.canonicalize.pdf_page import PdfPage, clean_line
+from kb.intake.canonicalize.pdf_pdfium import PdfiumFile
 from kb.model.doc import Coverage
 from kb.model.text import Canonical
 
@@ -90,19 +93,18 @@ def test_damage_is_unparsable(keep: float) -> None:
 def test_one_bad_page_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page whose extraction raises counts as one without text; all of them are Unparsable."""
     data = make_pdf("Good", "Bad", "Fine")
-    extract = pypdf.PageObject.extract_text
+    read_page = PdfiumFile.read_page
 
-    def fail_on_bad(page: pypdf.PageObject) -> str:
-        text = extract(page)
-        if "Bad" in text:
-            raise KeyError("/Font")
-        return text
+    def fail_on_bad(file: PdfiumFile, number: int) -> PdfPage:
+        if number == 1:
+            raise ValueError("bad")
+        return read_page(file, number)
 
-    monkeypatch.setattr(pypdf.PageObject, "extract_text", fail_on_bad)
+    monkeypatch.setattr(PdfiumFile, "read_page", fail_on_bad)
     result = read(data)
     assert result.markdown == "Good\n\f\n\n\f\nFine\n"
     assert result.warnings == ("page 2 cannot be read", "1 of 3 pages has no text")
-    monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda _page: 1 / 0)
+    monkeypatch.setattr(PdfiumFile, "read_page", lambda _file, _number: 1 / 0)
     with pytest.raises(Unparsable, match="not one of its pages"):
         read(data)
 
@@ -135,7 +137,7 @@ def test_bounds_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_lines_are_mended(raw: str, clean: str) -> None:
     """Broken words and running sentences are joined, anything doubtful is left."""
-    assert pdf._page_text(raw) == clean
+    assert mended([clean_line(line) for line in raw.split("\n")]) == clean
 
 
 @pytest.mark.parametrize(
