@@ -1,15 +1,48 @@
 """In which order is a page read? Lines become text."""
 
+from itertools import pairwise
+from statistics import median
 from typing import Final
 
-from kb.intake.canonicalize.pdf_page import PdfPage
+from msgspec import Struct
+
+from kb.intake.canonicalize.pdf_page import Box, Line, PdfPage
 
 _SENTENCE_ENDS: Final = tuple(".!?:;。！？：；…")
+# A page whose lines climb this often is not in reading order.
+_CLIMBS_MIN: Final = 3
+_CLIMBS_SHARE: Final = 0.1
+# Rows with text on both sides of a gap, and the words on each side, that make columns of them.
+_COLUMN_ROWS_MIN: Final = 3
+_COLUMN_WORDS_MIN: Final = 2.5
+_ROWS_MAX: Final = 200
+# Of the usual distance of lines: more is a new paragraph.
+_PARAGRAPH: Final = 1.4
+_MARK_CHARS_MAX: Final = 5
+
+
+class _Gutter(Struct, frozen=True):
+    """White space between two columns, and the rows along it: `rows[start:end]`."""
+
+    left: float
+    right: float
+    end: int
 
 
 def page_text(page: PdfPage) -> str:
     """The page's lines in reading order, mended; empty where it has no letter or digit."""
-    return mended([line.text for line in page.lines])
+    return mended(_spaced(reading_order(page.lines)))
+
+
+def reading_order(lines: list[Line]) -> list[Line]:
+    """The lines as they are read: columns one after the other, rows of tables whole."""
+    if not _all_placed(lines):
+        return lines
+    if _is_disordered(lines):
+        lines = _rows(lines)
+    if all(len(line.boxes) < 2 for line in lines):
+        return lines
+    return _columns_parted(lines)
 
 
 def mended(lines: list[str]) -> str:
@@ -28,8 +61,165 @@ def mended(lines: list[str]) -> str:
 def _runs_on(last: str, line: str) -> bool:
     """Whether `line` continues the sentence, or the broken word, that ends `last`."""
     start = line.lstrip()[:1]
-    if not last or not start.islower():
+    if not last or not start.islower() or " | " in last or " | " in line:
         return False
     if last[-1] in "-\u00ad":
         return last[-2:-1].islower() and line[:1] == start
     return not last.endswith(_SENTENCE_ENDS)
+
+
+def _all_placed(lines: list[Line]) -> bool:
+    return all(line.boxes for line in lines if line.cells != ("",))
+
+
+def _is_disordered(lines: list[Line]) -> bool:
+    """Whether the next line often is above the last one, and not in a column beside it."""
+    boxes = [line.boxes[0] for line in lines if line.boxes]
+    climbs = sum(
+        below.bottom > above.top and below.left < above.right for above, below in pairwise(boxes)
+    )
+    return climbs >= max(_CLIMBS_MIN, _CLIMBS_SHARE * len(boxes))
+
+
+def _rows(lines: list[Line]) -> list[Line]:
+    """All cells from the top down; those at one height are one line."""
+    cells = [
+        (box, cell) for line in lines for box, cell in zip(line.boxes, line.cells, strict=False)
+    ]
+    cells.sort(key=lambda placed: (-placed[0].bottom, placed[0].left))
+    rows: list[list[tuple[Box, str]]] = []
+    for box, cell in cells:
+        if rows and _at_one_height(rows[-1][0][0], box):
+            rows[-1].append((box, cell))
+        else:
+            rows.append([(box, cell)])
+    return [
+        Line(tuple(cell for _, cell in row), tuple(box for box, _ in row))
+        for row in (sorted(row, key=lambda placed: placed[0].left) for row in rows)
+    ]
+
+
+def _at_one_height(one: Box, other: Box) -> bool:
+    lower = min(one.top - one.bottom, other.top - other.bottom)
+    return abs(one.bottom - other.bottom) < 0.5 * lower
+
+
+def _columns_parted(lines: list[Line]) -> list[Line]:
+    """Rows along a gutter become the lines left of it, then those right of it."""
+    ordered: list[Line] = []
+    at = 0
+    while at < len(lines):
+        gutter = _gutter(lines, at)
+        if gutter is None:
+            ordered.append(_marked(lines[at]))
+            at += 1
+            continue
+        sides: tuple[list[Line], list[Line]] = ([], [])
+        for line in lines[at : gutter.end]:
+            for side, part in zip(sides, _cut(line, gutter), strict=True):
+                if part.boxes:
+                    side.append(part)
+        # The left side has no gutter of its own at this place, the right one may.
+        ordered += [*map(_marked, sides[0]), *_columns_parted(sides[1])]
+        at = gutter.end
+    return ordered
+
+
+def _gutter(lines: list[Line], at: int) -> _Gutter | None:
+    """The leftmost gutter that starts at this line, if the text on both sides reads as columns."""
+    boxes = lines[at].boxes
+    for before, after in pairwise(boxes):
+        first = _Gutter(before.right, after.left, at + 1)
+        if not all(map(_words, _cut(lines[at], first))):
+            continue
+        gutter = _followed(lines, at, before.right, after.left)
+        if _are_columns(lines[at : gutter.end], gutter):
+            return gutter
+    return None
+
+
+def _followed(lines: list[Line], at: int, left: float, right: float) -> _Gutter:
+    """The white space between `left` and `right`, as far down as lines leave it free."""
+    end = at + 1
+    both = end
+    last = lines[at].boxes[0]
+    for line in lines[end : at + _ROWS_MAX]:
+        if not line.boxes:
+            end += 1
+            continue
+        lefts = [box.right for box in line.boxes if box.left < left]
+        rights = [box.left for box in line.boxes if box.left >= left]
+        narrowed = max([left, *lefts]), min([right, *rights])
+        size = line.boxes[0].top - line.boxes[0].bottom
+        climbs = line.boxes[0].bottom > last.top
+        if climbs or narrowed[1] - narrowed[0] < 0.5 * size:
+            break
+        left, right = narrowed
+        end += 1
+        both = end
+        last = line.boxes[0]
+    return _Gutter(left, right, both)
+
+
+def _are_columns(rows: list[Line], gutter: _Gutter) -> bool:
+    """Whether enough rows have words enough on both sides: prose, not a table."""
+    lefts, rights, full = 0, 0, 0
+    for row in rows:
+        left, right = _cut(row, gutter)
+        if left.boxes and right.boxes:
+            lefts += _words(left)
+            rights += _words(right)
+            full += 1
+    needed = _COLUMN_WORDS_MIN * full
+    return full >= _COLUMN_ROWS_MIN and lefts >= needed and rights >= needed
+
+
+def _words(line: Line) -> int:
+    return sum(any(map(str.isalpha, word)) for cell in line.cells for word in cell.split())
+
+
+def _cut(line: Line, gutter: _Gutter) -> tuple[Line, Line]:
+    """The cells left and right of the gutter."""
+    middle = (gutter.left + gutter.right) / 2
+    at = sum(box.left < middle for box in line.boxes)
+    return Line(line.cells[:at], line.boxes[:at]), Line(line.cells[at:], line.boxes[at:])
+
+
+def _marked(line: Line) -> Line:
+    """A list's mark or number and what it marks are one cell."""
+    if len(line.cells) < 2:
+        return line
+    mark = line.cells[0]
+    if len(mark) > _MARK_CHARS_MAX or (
+        mark[-1].isalnum() and not (mark.isdecimal() and len(line.cells) == 2)
+    ):
+        return line
+    first = Box(
+        line.boxes[0].left,
+        line.boxes[1].bottom,
+        line.boxes[1].right,
+        line.boxes[1].top,
+    )
+    return Line((f"{mark} {line.cells[1]}", *line.cells[2:]), (first, *line.boxes[2:]))
+
+
+def _spaced(lines: list[Line]) -> list[str]:
+    """The lines' text, with an empty line where a wide space is above a line."""
+    drops = [_drop(above, below) for above, below in pairwise(lines)]
+    usual = [drop for drop in drops if drop > 0]
+    if not usual:
+        return [line.text for line in lines]
+    wide = _PARAGRAPH * median(usual)
+    spaced = [lines[0].text]
+    for drop, line in zip(drops, lines[1:], strict=True):
+        if drop > wide:
+            spaced.append("")
+        spaced.append(line.text)
+    return spaced
+
+
+def _drop(above: Line, below: Line) -> float:
+    """How far the next line is below this one; 0 where it is not."""
+    if not above.boxes or not below.boxes:
+        return 0.0
+    return max(0.0, above.boxes[0].bottom - below.boxes[0].bottom)

@@ -8,7 +8,7 @@ import re
 import threading
 from typing import Any, Final, Self
 
-from kb.intake.canonicalize.pdf_page import Line, PdfFacts, PdfPage, clean_line
+from kb.intake.canonicalize.pdf_page import Box, Line, PdfFacts, PdfPage, clean_line
 
 READING: Final = threading.Lock()
 
@@ -17,7 +17,12 @@ ATTACHED_MAX: Final = 1_000
 _CHARS_MAX: Final = 1_000_000
 _VALUE_BYTES_MAX: Final = 1 << 20
 # A line ends at a line break, or in the middle of a word with the sign for its hyphen.
-_LINE_END: Final = re.compile("\r\n|\ufffe")
+_HYPHEN: Final = "\ufffe"
+_LINE_END: Final = re.compile(f"\r\n|{_HYPHEN}")
+_SPACES: Final = re.compile(r"[ \t\u00a0]+")
+# In heights of a line: a gap that parts cells, and a character wider than any letter.
+_GAP: Final = 0.9
+_WIDE: Final = 0.65
 
 
 class PdfiumFile:
@@ -51,7 +56,7 @@ class PdfiumFile:
             if not text_page:
                 raise ValueError("pdfium cannot load the page's text")
             try:
-                lines = _lines(raw, text_page)
+                lines = _TextPage(raw, text_page).lines()
             finally:
                 raw.FPDFText_ClosePage(text_page)
         finally:
@@ -77,16 +82,108 @@ class PdfiumFile:
         self.close()
 
 
-def _lines(raw: Any, text_page: Any) -> list[Line]:
-    count = min(raw.FPDFText_CountChars(text_page), _CHARS_MAX)
-    if count <= 0:
-        return []
-    # A character may be two units, and a zero ends them.
-    units = (ctypes.c_ushort * (2 * count + 2))()
-    written = raw.FPDFText_GetText(text_page, 0, count, units)
-    text = bytes(memoryview(units)[: max(written - 1, 0)]).decode("utf-16-le", "replace")
-    return [Line((clean_line(line),), ()) for line in _LINE_END.sub(_broken, text).split("\n")]
+class _TextPage:
+    """One page's characters, asked for one by one as rarely as can be."""
+
+    def __init__(self, raw: Any, text_page: Any) -> None:
+        self._raw = raw
+        self._page = text_page
+        self._rect = raw.FS_RECTF()
+        self._rect_ref = ctypes.byref(self._rect)
+        self._sides = [ctypes.c_double() for _ in range(4)]
+        self._side_refs = [ctypes.byref(side) for side in self._sides]
+        self._count = min(raw.FPDFText_CountChars(text_page), _CHARS_MAX)
+        self._is_shifted = False
+
+    def lines(self) -> list[Line]:
+        """The page's lines; a word broken at a line's end keeps its hyphen."""
+        if self._count <= 0:
+            return []
+        # A character may be two units, and a zero ends them.
+        units = (ctypes.c_ushort * (2 * self._count + 2))()
+        written = self._raw.FPDFText_GetText(self._page, 0, self._count, units)
+        text = bytes(memoryview(units)[: max(written - 1, 0)]).decode("utf-16-le", "replace")
+        # Characters without a code are counted, but are not in the text.
+        self._is_shifted = len(text) != self._count
+        lines, start = [], 0
+        for end in _LINE_END.finditer(text):
+            lines.append(self._line(text, start, end.start(), "-" if end[0] == _HYPHEN else ""))
+            start = end.end()
+        lines.append(self._line(text, start, len(text), ""))
+        return lines
+
+    def _line(self, text: str, start: int, end: int, hyphen: str) -> Line:
+        shown = text[start:end]
+        start += len(shown) - len(shown.lstrip())
+        end -= len(shown) - len(shown.rstrip())
+        if start >= end:
+            return Line(("",), ())
+        first, last = self._box(start), self._box(end - 1)
+        if first is None or last is None:
+            return Line((clean_line(shown + hyphen),), ())
+        box = _around(first, last)
+        size = min(first.top - first.bottom, last.top - last.bottom)
+        if end - start >= 3 and box.top - box.bottom > box.right - box.left:
+            # Written upwards or downwards.
+            return Line((clean_line(shown + hyphen),), ())
+        if not self._has_gap(start, end, box, size):
+            return Line((clean_line(shown + hyphen),), (box,))
+        return self._cells(text, start, end, size, hyphen)
+
+    def _cells(self, text: str, start: int, end: int, size: float, hyphen: str) -> Line:
+        """The line cut at its wide gaps."""
+        cells: list[str] = []
+        boxes: list[Box] = []
+        for space in (*_SPACES.finditer(text, start, end), None):
+            stop = end if space is None else space.start()
+            before = self._box(stop - 1)
+            after = None if space is None else self._box(space.end())
+            if space is not None and (
+                before is None or after is None or after.left - before.right < _GAP * size
+            ):
+                continue
+            first = self._box(start)
+            if first is None or before is None:
+                return Line((clean_line(text[start:end] + hyphen),), ())
+            cells.append(clean_line(text[start:stop] + (hyphen if space is None else "")))
+            boxes.append(_around(first, before))
+            start = end if space is None else space.end()
+        return Line(tuple(cells), tuple(boxes))
+
+    def _has_gap(self, start: int, end: int, box: Box, size: float) -> bool:
+        """Whether a gap may be in these characters that is wider than spaces are."""
+        if box.right - box.left > _WIDE * size * (end - start):
+            return True
+        index = self._index(start)
+        count = self._raw.FPDFText_CountRects(self._page, index, self._index(end - 1) - index + 1)
+        left, top, right, bottom = self._side_refs
+        reached = box.left
+        for number in range(count):
+            self._raw.FPDFText_GetRect(self._page, number, left, top, right, bottom)
+            if self._sides[0].value - reached > _GAP * size:
+                return True
+            reached = max(reached, self._sides[2].value)
+        return False
+
+    def _box(self, at: int) -> Box | None:
+        if not self._raw.FPDFText_GetLooseCharBox(self._page, self._index(at), self._rect_ref):
+            return None
+        rect = self._rect
+        if rect.right <= rect.left or rect.top <= rect.bottom:
+            return None
+        return Box(rect.left, rect.bottom, rect.right, rect.top)
+
+    def _index(self, at: int) -> int:
+        """The number of the character at this place in the text."""
+        if not self._is_shifted:
+            return at
+        return int(self._raw.FPDFText_GetCharIndexFromTextIndex(self._page, at))
 
 
-def _broken(end: re.Match[str]) -> str:
-    return "\n" if end[0] == "\r\n" else "-\n"
+def _around(one: Box, other: Box) -> Box:
+    return Box(
+        min(one.left, other.left),
+        min(one.bottom, other.bottom),
+        max(one.right, other.right),
+        max(one.top, other.top),
+    )
