@@ -19,6 +19,9 @@ _ROWS_MAX: Final = 200
 # Of the usual distance of lines: more is a new paragraph.
 _PARAGRAPH: Final = 1.4
 _MARK_CHARS_MAX: Final = 5
+# Of the lower one's height: how much a raised letter is beside its word, and how near to it.
+_OVERLAP: Final = 0.25
+_TOUCH: Final = 0.2
 
 
 class _Gutter(Struct, frozen=True):
@@ -38,6 +41,7 @@ def reading_order(lines: list[Line]) -> list[Line]:
     """The lines as they are read: columns one after the other, rows of tables whole."""
     if not _all_placed(lines):
         return lines
+    lines = _rejoined(lines)
     if _is_disordered(lines):
         lines = _rows(lines)
     if all(len(line.boxes) < 2 for line in lines):
@@ -70,6 +74,31 @@ def _runs_on(last: str, line: str) -> bool:
 
 def _all_placed(lines: list[Line]) -> bool:
     return all(line.boxes for line in lines if line.cells != ("",))
+
+
+def _rejoined(lines: list[Line]) -> list[Line]:
+    """The lines, with pieces that stand beside the last one put to it, as raised letters do."""
+    joined: list[Line] = []
+    for line in lines:
+        if joined and joined[-1].boxes and line.boxes:
+            last, box = joined[-1].boxes[-1], line.boxes[0]
+            gap = box.left - last.right
+            lower = min(last.top - last.bottom, box.top - box.bottom)
+            overlap = min(last.top, box.top) - max(last.bottom, box.bottom)
+            if overlap > _OVERLAP * lower and -_TOUCH * lower < gap < lower:
+                joined[-1] = _put_to(joined[-1], line, "" if gap < _TOUCH * lower else " ")
+                continue
+        joined.append(line)
+    return joined
+
+
+def _put_to(line: Line, piece: Line, between: str) -> Line:
+    last, box = line.boxes[-1], piece.boxes[0]
+    whole = Box(last.left, last.bottom, box.right, last.top)
+    return Line(
+        (*line.cells[:-1], line.cells[-1] + between + piece.cells[0], *piece.cells[1:]),
+        (*line.boxes[:-1], whole, *piece.boxes[1:]),
+    )
 
 
 def _is_disordered(lines: list[Line]) -> bool:

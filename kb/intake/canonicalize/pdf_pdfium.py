@@ -23,6 +23,7 @@ _SPACES: Final = re.compile(r"[ \t\u00a0]+")
 # In heights of a line: a gap that parts cells, and a character wider than any letter.
 _GAP: Final = 0.9
 _WIDE: Final = 0.65
+_TWO_LINES: Final = 1.6
 
 
 class PdfiumFile:
@@ -105,50 +106,53 @@ class _TextPage:
         text = bytes(memoryview(units)[: max(written - 1, 0)]).decode("utf-16-le", "replace")
         # Characters without a code are counted, but are not in the text.
         self._is_shifted = len(text) != self._count
-        lines, start = [], 0
+        lines: list[Line] = []
+        start = 0
         for end in _LINE_END.finditer(text):
-            lines.append(self._line(text, start, end.start(), "-" if end[0] == _HYPHEN else ""))
+            lines += self._placed(text, start, end.start(), "-" if end[0] == _HYPHEN else "")
             start = end.end()
-        lines.append(self._line(text, start, len(text), ""))
-        return lines
+        return lines + self._placed(text, start, len(text), "")
 
-    def _line(self, text: str, start: int, end: int, hyphen: str) -> Line:
+    def _placed(self, text: str, start: int, end: int, hyphen: str) -> list[Line]:
+        """What pdfium takes for a line: one, or several where it overlooks where they end."""
         shown = text[start:end]
         start += len(shown) - len(shown.lstrip())
         end -= len(shown) - len(shown.rstrip())
         if start >= end:
-            return Line(("",), ())
+            return []
         first, last = self._box(start), self._box(end - 1)
         if first is None or last is None:
-            return Line((clean_line(shown + hyphen),), ())
+            return [Line((clean_line(shown + hyphen),), ())]
         box = _around(first, last)
         size = min(first.top - first.bottom, last.top - last.bottom)
         if end - start >= 3 and box.top - box.bottom > box.right - box.left:
             # Written upwards or downwards.
-            return Line((clean_line(shown + hyphen),), ())
-        if not self._has_gap(start, end, box, size):
-            return Line((clean_line(shown + hyphen),), (box,))
-        return self._cells(text, start, end, size, hyphen)
+            return [Line((clean_line(shown + hyphen),), ())]
+        if box.top - box.bottom < _TWO_LINES * size and not self._has_gap(start, end, box, size):
+            return [Line((clean_line(shown + hyphen),), (box,))]
+        return self._parted(text, start, end, size, hyphen)
 
-    def _cells(self, text: str, start: int, end: int, size: float, hyphen: str) -> Line:
-        """The line cut at its wide gaps."""
+    def _parted(self, text: str, start: int, end: int, size: float, hyphen: str) -> list[Line]:
+        """The line cut into cells at its wide gaps, and into lines where the next one begins."""
+        lines: list[Line] = []
         cells: list[str] = []
         boxes: list[Box] = []
         for space in (*_SPACES.finditer(text, start, end), None):
             stop = end if space is None else space.start()
-            before = self._box(stop - 1)
+            first, before = self._box(start), self._box(stop - 1)
             after = None if space is None else self._box(space.end())
-            if space is not None and (
-                before is None or after is None or after.left - before.right < _GAP * size
-            ):
+            if space is not None and not (before and after and _is_apart(before, after, size)):
                 continue
-            first = self._box(start)
-            if first is None or before is None:
-                return Line((clean_line(text[start:end] + hyphen),), ())
             cells.append(clean_line(text[start:stop] + (hyphen if space is None else "")))
-            boxes.append(_around(first, before))
-            start = end if space is None else space.end()
-        return Line(tuple(cells), tuple(boxes))
+            if first and before:
+                boxes.append(_around(first, before))
+            if space is not None:
+                start = space.end()
+            if after is None or (before and after.left < before.left):
+                is_placed = len(boxes) == len(cells)
+                lines.append(Line(tuple(cells), tuple(boxes) if is_placed else ()))
+                cells, boxes = [], []
+        return lines
 
     def _has_gap(self, start: int, end: int, box: Box, size: float) -> bool:
         """Whether a gap may be in these characters that is wider than spaces are."""
@@ -178,6 +182,13 @@ class _TextPage:
         if not self._is_shifted:
             return at
         return int(self._raw.FPDFText_GetCharIndexFromTextIndex(self._page, at))
+
+
+def _is_apart(before: Box, after: Box, size: float) -> bool:
+    """Whether the second character begins a cell, or a line, after the first."""
+    if after.left < before.left:
+        return after.bottom < before.bottom - 0.5 * size
+    return after.left - before.right > _GAP * size
 
 
 def _around(one: Box, other: Box) -> Box:
