@@ -66,6 +66,7 @@ def read(data: bytes, name: str) -> Canonical:
         raise Unparsable("not one of its pages can be read; it is damaged", source=name)
     if not pages.with_text:
         raise EmptySource(f"{_count(pages.total)}, {_SCANNED}", source=name)
+    _name_attached(facts.attached, pages)
     markdown = clean_text(PAGE_BREAK.join(pages.texts), keep_pages=True).rstrip("\n") + "\n"
     missing = len(pages.texts) - pages.with_text
     if missing:
@@ -125,6 +126,16 @@ def _read_pages(file: PdfFile) -> _Pages:
     if failed > 1:
         warnings[0] = f"{failed} of {_count(total)} cannot be read"
     return _Pages(texts=texts, total=total, warnings=warnings, failed=failed)
+
+
+def _name_attached(names: tuple[str, ...], pages: _Pages) -> None:
+    """The names of attached files end the last page, so that a search finds them."""
+    if not names:
+        return
+    listed = "\n".join(f"Attached file: {name}" for name in names)
+    pages.texts[-1] = f"{pages.texts[-1]}\n\n{listed}".lstrip("\n")
+    what = "1 attached file is" if len(names) == 1 else f"{len(names)} attached files are"
+    pages.warnings.append(f"{what} not read")
 
 
 def _stated_title(stated: str) -> str:

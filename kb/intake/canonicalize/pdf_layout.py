@@ -33,8 +33,15 @@ class _Gutter(Struct, frozen=True):
 
 
 def page_text(page: PdfPage) -> str:
-    """The page's lines in reading order, mended; empty where it has no letter or digit."""
-    return mended(_spaced(reading_order(page.lines)))
+    """The page's lines in reading order, mended, then what is pinned on it.
+
+    Empty where it has no letter or digit.
+    """
+    text = mended(_spaced(reading_order(page.lines)))
+    pinned = "\n".join(page.pinned)
+    if not any(map(str.isalnum, pinned)):
+        return text
+    return f"{text}\n\n{pinned}" if text else pinned
 
 
 def reading_order(lines: list[Line]) -> list[Line]:

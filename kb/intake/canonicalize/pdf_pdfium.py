@@ -9,13 +9,11 @@ import threading
 from typing import Any, Final, Self
 
 from kb.intake.canonicalize.pdf_page import Box, Line, PdfFacts, PdfPage, clean_line
+from kb.intake.canonicalize.pdf_pinned import attached_names, pinned_lines
 
 READING: Final = threading.Lock()
 
-PINNED_MAX: Final = 5_000
-ATTACHED_MAX: Final = 1_000
 _CHARS_MAX: Final = 1_000_000
-_VALUE_BYTES_MAX: Final = 1 << 20
 # A line ends at a line break, or in the middle of a word with the sign for its hyphen.
 _HYPHEN: Final = "\ufffe"
 _LINE_END: Final = re.compile(f"\r\n|{_HYPHEN}")
@@ -38,6 +36,7 @@ class PdfiumFile:
         import pypdfium2
 
         self._pdf = pypdfium2.PdfDocument(data)
+        self._pdf.init_forms()
         self.page_count: int = len(self._pdf)
 
     def read_page(self, number: int) -> PdfPage:
@@ -52,6 +51,8 @@ class PdfiumFile:
         if not page:
             raise ValueError("pdfium cannot load the page")
         try:
+            form = self._pdf.formenv
+            pinned, fields = pinned_lines(raw, page, form.raw if form else None)
             height = raw.FPDF_GetPageHeightF(page)
             text_page = raw.FPDFText_LoadPage(page)
             if not text_page:
@@ -62,11 +63,17 @@ class PdfiumFile:
                 raw.FPDFText_ClosePage(text_page)
         finally:
             raw.FPDF_ClosePage(page)
-        return PdfPage(lines=lines, height=height)
+        if not lines:
+            # Where nothing else is on the page, the names of its fields say what it is for.
+            pinned += fields
+        return PdfPage(lines=lines, height=height, pinned=tuple(map(clean_line, pinned)))
 
     def facts(self) -> PdfFacts:
         """What the document says of itself."""
+        from pypdfium2 import raw
+
         return PdfFacts(
+            attached=attached_names(raw, self._pdf.raw),
             title=self._pdf.get_metadata_value("Title"),
             date=self._pdf.get_metadata_value("CreationDate")
             or self._pdf.get_metadata_value("ModDate"),
