@@ -19,6 +19,8 @@ _ROWS_MAX: Final = 200
 # Of the usual distance of lines: more is a new paragraph.
 _PARAGRAPH: Final = 1.4
 _MARK_CHARS_MAX: Final = 5
+# Heads and feet have no more lines than this.
+_EDGE_LINES: Final = 3
 # Of the lower one's height: how much a raised letter is beside its word, and how near to it.
 _OVERLAP: Final = 0.25
 _TOUCH: Final = 0.2
@@ -32,16 +34,36 @@ class _Gutter(Struct, frozen=True):
     end: int
 
 
-def page_text(page: PdfPage) -> str:
-    """The page's lines in reading order, mended, then what is pinned on it.
+class LaidPage(Struct, frozen=True):
+    """A page's lines as they are read; an empty one where a paragraph ends."""
 
-    Empty where it has no letter or digit.
-    """
-    text = mended(_spaced(reading_order(page.lines)))
+    lines: list[str]
+    edges: tuple[int, ...]
+    """Which of them are at the top or at the bottom of the page, where heads and feet are."""
+    pinned: str = ""
+    """The lines of what is pinned on the page; empty where they say nothing."""
+
+
+def laid_out(page: PdfPage) -> LaidPage:
+    """The page's lines in reading order, and what is pinned on it."""
+    ordered = reading_order(page.lines)
+    at_edge = _at_edge(ordered)
+    lines: list[str] = []
+    edges: list[int] = []
+    for number, (line, is_first) in enumerate(zip(ordered, _paragraphs(ordered), strict=True)):
+        if is_first and lines:
+            lines.append("")
+        if number in at_edge:
+            edges.append(len(lines))
+        lines.append(line.text)
     pinned = "\n".join(page.pinned)
-    if not any(map(str.isalnum, pinned)):
-        return text
-    return f"{text}\n\n{pinned}" if text else pinned
+    return LaidPage(lines, tuple(edges), pinned if any(map(str.isalnum, pinned)) else "")
+
+
+def page_text(page: LaidPage) -> str:
+    """The page's text, mended, then what is pinned on it; empty without a letter or digit."""
+    text = mended(page.lines)
+    return f"{text}\n\n{page.pinned}" if text and page.pinned else text or page.pinned
 
 
 def reading_order(lines: list[Line]) -> list[Line]:
@@ -239,19 +261,20 @@ def _marked(line: Line) -> Line:
     return Line((f"{mark} {line.cells[1]}", *line.cells[2:]), (first, *line.boxes[2:]))
 
 
-def _spaced(lines: list[Line]) -> list[str]:
-    """The lines' text, with an empty line where a wide space is above a line."""
-    drops = [_drop(above, below) for above, below in pairwise(lines)]
+def _at_edge(lines: list[Line]) -> set[int]:
+    """The places of the highest and the lowest lines; of the first and the last ones if unknown."""
+    shown = [at for at, line in enumerate(lines) if line.text.strip()]
+    if _all_placed(lines):
+        shown.sort(key=lambda at: -lines[at].boxes[0].bottom)
+    return {*shown[:_EDGE_LINES], *shown[-_EDGE_LINES:]}
+
+
+def _paragraphs(lines: list[Line]) -> list[bool]:
+    """For each line, whether a wide space is above it."""
+    drops = [0.0, *(_drop(above, below) for above, below in pairwise(lines))][: len(lines)]
     usual = [drop for drop in drops if drop > 0]
-    if not usual:
-        return [line.text for line in lines]
-    wide = _PARAGRAPH * median(usual)
-    spaced = [lines[0].text]
-    for drop, line in zip(drops, lines[1:], strict=True):
-        if drop > wide:
-            spaced.append("")
-        spaced.append(line.text)
-    return spaced
+    wide = _PARAGRAPH * median(usual) if usual else 0.0
+    return [drop > wide for drop in drops]
 
 
 def _drop(above: Line, below: Line) -> float:

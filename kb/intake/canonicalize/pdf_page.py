@@ -40,7 +40,6 @@ class PdfPage(Struct, frozen=True, kw_only=True):
     """A page as a reader gives it, in the order of its content."""
 
     lines: list[Line]
-    height: float = 0.0
     pinned: tuple[str, ...] = ()
     """What stands in fields of forms and in notes on the page, a line each."""
 

@@ -53,7 +53,6 @@ class PdfiumFile:
         try:
             form = self._pdf.formenv
             pinned, fields = pinned_lines(raw, page, form.raw if form else None)
-            height = raw.FPDF_GetPageHeightF(page)
             text_page = raw.FPDFText_LoadPage(page)
             if not text_page:
                 raise ValueError("pdfium cannot load the page's text")
@@ -66,7 +65,7 @@ class PdfiumFile:
         if not lines:
             # Where nothing else is on the page, the names of its fields say what it is for.
             pinned += fields
-        return PdfPage(lines=lines, height=height, pinned=tuple(map(clean_line, pinned)))
+        return PdfPage(lines=lines, pinned=tuple(map(clean_line, pinned)))
 
     def facts(self) -> PdfFacts:
         """What the document says of itself."""

@@ -21,7 +21,8 @@ class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     file_bytes_max: _Positive = 64 << 20
     extensions: tuple[str, ...] = ("md", "markdown", "txt", "text", "html", "htm", "xhtml", "pdf")
-    parse_cpu_s: _Positive = 60
+    parse_cpu_s: _Positive = 30
+    """At the start of a document; as much again for each 100 pages that were read of it."""
     parse_memory_bytes: _Positive = 2 << 30
 
 

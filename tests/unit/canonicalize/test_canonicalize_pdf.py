@@ -1,16 +1,18 @@
 """What does a PDF say?"""
 
 import io
+from typing import Any
 
 import pypdf
 import pytest
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from kb.errors import EmptySource, Encrypted, Unparsable
-from kb.intake.canonicalize import CanonicalizeInput, canonicalize, pdf
+from kb.intake.canonicalize import CanonicalizeInput, canonicalize, pdf_pages
 from kb.intake.canonicalize.pdf_layout import mended
 from kb.intake.canonicalize.pdf_page import PdfPage, clean_line
 from kb.intake.canonicalize.pdf_pdfium import PdfiumFile
+from kb.intake.canonicalize.pdf_pypdf import PypdfFile
 from kb.model.doc import Coverage
 from kb.model.text import Canonical
 
@@ -90,30 +92,38 @@ def test_damage_is_unparsable(keep: float) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_one_bad_page_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page whose extraction raises counts as one without text; all of them are Unparsable."""
-    data = make_pdf("Good", "Bad", "Fine")
-    read_page = PdfiumFile.read_page
+def fail_on(page: int | None, of: type[PdfiumFile | PypdfFile], patch: pytest.MonkeyPatch) -> None:
+    """Have a reader fail on the page of this number, on each of them if None."""
+    read_page = of.read_page
 
-    def fail_on_bad(file: PdfiumFile, number: int) -> PdfPage:
-        if number == 1:
-            raise ValueError("bad")
+    def read_others(file: Any, number: int) -> PdfPage:
+        if page in (None, number):
+            raise KeyError("/Font")
         return read_page(file, number)
 
-    monkeypatch.setattr(PdfiumFile, "read_page", fail_on_bad)
+    patch.setattr(of, "read_page", read_others)
+
+
+def test_one_bad_page_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that no reader reads counts as one without text; all of them are Unparsable."""
+    data = make_pdf("Good", "Bad", "Fine")
+    fail_on(1, PdfiumFile, monkeypatch)
+    assert read(data).markdown == "Good\n\f\nBad\n\f\nFine\n"
+    fail_on(1, PypdfFile, monkeypatch)
     result = read(data)
     assert result.markdown == "Good\n\f\n\n\f\nFine\n"
     assert result.warnings == ("page 2 cannot be read", "1 of 3 pages has no text")
-    monkeypatch.setattr(PdfiumFile, "read_page", lambda _file, _number: 1 / 0)
+    fail_on(None, PdfiumFile, monkeypatch)
+    fail_on(None, PypdfFile, monkeypatch)
     with pytest.raises(Unparsable, match="not one of its pages"):
         read(data)
 
 
 def test_bounds_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many pages or characters are cut, with a warning each."""
-    monkeypatch.setattr(pdf, "PAGES_MAX", 2)
+    monkeypatch.setattr(pdf_pages, "PAGES_MAX", 2)
     assert read(make_pdf("a", "b", "c")).warnings == ("only the first 2 of 3 pages were read",)
-    monkeypatch.setattr(pdf, "CHARS_MAX", 5)
+    monkeypatch.setattr(pdf_pages, "CHARS_MAX", 5)
     result = read(make_pdf("aaa", "bbb"))
     assert result.markdown == "aaa\n"
     assert result.warnings == ("cut after 1 page of 2: more than 5 characters",)

@@ -1,0 +1,72 @@
+"""Is this text, or what a font without an encoding gives? A cheap measure of one page."""
+
+import re
+import unicodedata
+from typing import Final
+
+# What readers write for a glyph that they know no character for.
+_GLYPH_NAME: Final = re.compile(
+    r"/(?:g|gid|glyph|cid|uni|index|c|a)\d{1,5}\b|\(cid:\d{1,5}\)", re.IGNORECASE
+)
+_NO_CHARACTER: Final = re.compile("[\\ue000-\\uf8ff\\ufffd-\\uffff]")
+# Letters of scripts that part words by spaces.
+_RUN: Final = re.compile("[A-Za-z\u00c0-\u024f\u0370-\u04ff]{28,}")
+_BEFORE_CJK: Final = "\u2e80"
+_LETTERS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_NO_LETTERS: Final = bytes(set(range(256)) - set(_LETTERS))
+_NO_CONSONANTS: Final = _NO_LETTERS + b"aeiouyAEIOUY"
+
+_GLYPHS_SHARE_MAX: Final = 0.3
+_RUNS_SHARE_MAX: Final = 0.4
+_SINGLES_SHARE_MAX: Final = 0.7
+_SINGLES_MIN: Final = 10
+_JUDGED_LETTERS_MIN: Final = 200
+# Of the letters of any language in Latin letters, a third and more are vowels.
+_VOWELS_SHARE_MIN: Final = 0.2
+
+
+def is_noise(text: str) -> bool:
+    """Whether most of the text is names of glyphs, wrong letters, or letters that make no words.
+
+    Text without letters, such as a table of numbers, is no noise.
+    """
+    words = text.split()
+    shown = sum(map(len, words))
+    return bool(shown) and (
+        _has_glyphs(text, shown)
+        or _is_spaced(words)
+        or sum(map(len, _RUN.findall(text))) > _RUNS_SHARE_MAX * shown
+        or _lacks_vowels(text, shown)
+    )
+
+
+def with_letters_joined(line: str) -> str:
+    """The line's words, where each letter stands alone and wider spaces part the words."""
+    if "  " not in line.strip():
+        return line
+    return " ".join(part.replace(" ", "") for part in re.split(" {2,}", line.strip()))
+
+
+def _has_glyphs(text: str, shown: int) -> bool:
+    named = sum(map(len, _GLYPH_NAME.findall(text)))
+    if not text.isascii():
+        named += len(_NO_CHARACTER.findall(text))
+    return named > _GLYPHS_SHARE_MAX * shown
+
+
+def _is_spaced(words: list[str]) -> bool:
+    singles = sum(len(word) == 1 and word.isalpha() and word < _BEFORE_CJK for word in words)
+    if singles < _SINGLES_MIN:
+        return False
+    return singles > _SINGLES_SHARE_MAX * sum(word[0].isalpha() for word in words)
+
+
+def _lacks_vowels(text: str, shown: int) -> bool:
+    if not text.isascii():
+        text = unicodedata.normalize("NFD", text)
+    latin = text.encode("ascii", "ignore")
+    letters = len(latin.translate(None, _NO_LETTERS))
+    if letters < max(_JUDGED_LETTERS_MIN, 0.5 * shown):
+        return False
+    vowels = letters - len(latin.translate(None, _NO_CONSONANTS))
+    return vowels < _VOWELS_SHARE_MIN * letters
