@@ -11,6 +11,8 @@ from kb.intake.canonicalize.pdf_layout import LaidPage
 
 _PAGES_MIN: Final = 3
 _SHARE_MIN: Final = 0.5
+# Numbers that go up with the pages are hardly chance: what follows the numbered part counts, too.
+_NUMBERED_SHARE_MIN: Final = 0.3
 _NUMBER: Final = re.compile(r"(?<![\w.,])\d{1,5}(?![\w,]|\.\d)", re.ASCII)
 _LETTER: Final = re.compile(r"[^\W\d_]")
 # As many as "Page 3 of 12" has besides its numbers.
@@ -52,7 +54,7 @@ def _numbering(pages: list[LaidPage], shown: int) -> int | None:
         )
     # Of two that are as frequent, the smaller one: the order of a set is not to be seen.
     best = min(offsets.items(), key=lambda item: (-item[1], item[0]), default=(0, 0))
-    return best[0] if best[1] >= max(_PAGES_MIN, _SHARE_MIN * shown) else None
+    return best[0] if best[1] >= max(_PAGES_MIN, _NUMBERED_SHARE_MIN * shown) else None
 
 
 def _keys(page: LaidPage, number: int, offset: int | None) -> dict[int, str]:
@@ -70,7 +72,11 @@ def _keys(page: LaidPage, number: int, offset: int | None) -> dict[int, str]:
 
 
 def _numbered(text: str, page_number: int) -> str:
-    return _NUMBER.sub(lambda match: _PLACE if int(match[0]) == page_number else match[0], text)
+    """The text with the page's number replaced where it first stands: the last page is 5 of 5."""
+    for match in _NUMBER.finditer(text):
+        if int(match[0]) == page_number:
+            return f"{text[: match.start()]}{_PLACE}{text[match.end() :]}"
+    return text
 
 
 def _is_number(key: str) -> bool:

@@ -9,6 +9,8 @@ from msgspec import Struct
 from kb.intake.canonicalize.pdf_page import Box, Line, PdfPage
 
 _SENTENCE_ENDS: Final = tuple(".!?:;。！？：；…")
+# Of a line's height: more is a line above it, less may be a raised letter.
+_ABOVE: Final = 0.8
 # A page whose lines climb this often is not in reading order.
 _CLIMBS_MIN: Final = 3
 _CLIMBS_SHARE: Final = 0.1
@@ -134,7 +136,7 @@ def _is_disordered(lines: list[Line]) -> bool:
     """Whether the next line often is above the last one, and not in a column beside it."""
     boxes = [line.boxes[0] for line in lines if line.boxes]
     climbs = sum(
-        below.bottom > above.top and below.left < above.right for above, below in pairwise(boxes)
+        _is_above(below, above) and below.left < above.right for above, below in pairwise(boxes)
     )
     return climbs >= max(_CLIMBS_MIN, _CLIMBS_SHARE * len(boxes))
 
@@ -155,6 +157,10 @@ def _rows(lines: list[Line]) -> list[Line]:
         Line(tuple(cell for _, cell in row), tuple(box for box, _ in row))
         for row in (sorted(row, key=lambda placed: placed[0].left) for row in rows)
     ]
+
+
+def _is_above(one: Box, other: Box) -> bool:
+    return one.bottom - other.bottom > _ABOVE * (other.top - other.bottom)
 
 
 def _at_one_height(one: Box, other: Box) -> bool:
@@ -209,8 +215,7 @@ def _followed(lines: list[Line], at: int, left: float, right: float) -> _Gutter:
         rights = [box.left for box in line.boxes if box.left >= left]
         narrowed = max([left, *lefts]), min([right, *rights])
         size = line.boxes[0].top - line.boxes[0].bottom
-        climbs = line.boxes[0].bottom > last.top
-        if climbs or narrowed[1] - narrowed[0] < 0.5 * size:
+        if _is_above(line.boxes[0], last) or narrowed[1] - narrowed[0] < 0.5 * size:
             break
         left, right = narrowed
         end += 1

@@ -18,6 +18,7 @@ _NO_CONSONANTS: Final = _NO_LETTERS + b"aeiouyAEIOUY"
 
 _GLYPHS_SHARE_MAX: Final = 0.3
 _RUNS_SHARE_MAX: Final = 0.4
+_RUN_LETTERS_MIN: Final = 100
 _SINGLES_SHARE_MAX: Final = 0.7
 _SINGLES_MIN: Final = 10
 _JUDGED_LETTERS_MIN: Final = 200
@@ -35,7 +36,7 @@ def is_noise(text: str) -> bool:
     return bool(shown) and (
         _has_glyphs(text, shown)
         or _is_spaced(words)
-        or sum(map(len, _RUN.findall(text))) > _RUNS_SHARE_MAX * shown
+        or sum(map(len, _RUN.findall(text))) > max(_RUN_LETTERS_MIN, _RUNS_SHARE_MAX * shown)
         or _lacks_vowels(text, shown)
     )
 

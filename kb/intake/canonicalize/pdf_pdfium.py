@@ -18,6 +18,8 @@ _CHARS_MAX: Final = 1_000_000
 _HYPHEN: Final = "\ufffe"
 _LINE_END: Final = re.compile(f"\r\n|{_HYPHEN}")
 _SPACES: Final = re.compile(r"[ \t\u00a0]+")
+_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_CONTROLS_SHARE_MAX: Final = 0.2
 # In heights of a line: a gap that parts cells, and a character wider than any letter.
 _GAP: Final = 0.9
 _WIDE: Final = 0.65
@@ -110,6 +112,9 @@ class _TextPage:
         units = (ctypes.c_ushort * (2 * self._count + 2))()
         written = self._raw.FPDFText_GetText(self._page, 0, self._count, units)
         text = bytes(memoryview(units)[: max(written - 1, 0)]).decode("utf-16-le", "replace")
+        if len(_CONTROL.findall(text)) > _CONTROLS_SHARE_MAX * len(text):
+            # The codes of a font that does not say which characters they are.
+            text = _CONTROL.sub("\ufffd", text)
         # Characters without a code are counted, but are not in the text.
         self._is_shifted = len(text) != self._count
         lines: list[Line] = []

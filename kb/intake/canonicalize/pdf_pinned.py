@@ -10,6 +10,7 @@ PINNED_MAX: Final = 5_000
 ATTACHED_MAX: Final = 1_000
 _VALUE_BYTES_MAX: Final = 1 << 20
 _HIDDEN: Final = 2
+_UNCHECKED: Final = "Off"
 _PASSWORD: Final = 1 << 13
 
 
@@ -73,7 +74,7 @@ def _look_at_field(
     )
     value = _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation).strip()
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
-        value = value if raw.FPDFAnnot_IsChecked(form, annotation) else ""
+        value = "" if value == _UNCHECKED else value
     if not value:
         empty += [name] if name else []
         return
