@@ -81,6 +81,15 @@ def with_fields(made: pypdf.PdfWriter, fields: Sequence[DictionaryObject]) -> by
         field[NameObject("/Type")] = NameObject("/Annot")
         field[NameObject("/Subtype")] = NameObject("/Widget")
         field[NameObject("/Rect")] = ArrayObject(map(NumberObject, (50, 50, 250, 70)))
+        if "/AS" in field:
+            # pdfium knows the states of a box by their looks.
+            faces = DictionaryObject(
+                {
+                    NameObject(face): made._add_object(DecodedStreamObject())
+                    for face in ("/Yes", "/Off")
+                }
+            )
+            field[NameObject("/AP")] = DictionaryObject({NameObject("/N"): faces})
         field[NameObject("/P")] = page.indirect_reference
         kept.append(made._add_object(field))
     page[NameObject("/Annots")] = kept

@@ -55,7 +55,7 @@ def read(data: bytes, name: str) -> Canonical:
     with READING, open_pdf(data, name) as file:
         pages = read_pages(file)
         facts = _facts(file)
-    if pages.failed and pages.failed == len(pages.laid):
+    if pages.failed == len(pages.laid):
         raise Unparsable("not one of its pages can be read; it is damaged", source=name)
     texts = [page_text(page) for page in without_heads(pages.laid)]
     with_text = sum(map(bool, texts))
