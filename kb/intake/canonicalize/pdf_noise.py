@@ -56,7 +56,10 @@ def _has_glyphs(text: str, shown: int) -> bool:
 
 
 def _is_spaced(words: list[str]) -> bool:
-    singles = sum(len(word) == 1 and word.isalpha() and word < _BEFORE_CJK for word in words)
+    alone = [word for word in words if len(word) == 1]
+    if len(alone) < _SINGLES_MIN:
+        return False
+    singles = sum(word.isalpha() and word < _BEFORE_CJK for word in alone)
     if singles < _SINGLES_MIN:
         return False
     return singles > _SINGLES_SHARE_MAX * sum(word[0].isalpha() for word in words)

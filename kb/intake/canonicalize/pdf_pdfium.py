@@ -150,11 +150,12 @@ class _TextPage:
         boxes: list[Box] = []
         for space in (*_SPACES.finditer(text, start, end), None):
             stop = end if space is None else space.start()
-            first, before = self._box(start), self._box(stop - 1)
+            before = self._box(stop - 1)
             after = None if space is None else self._box(space.end())
             if space is not None and not (before and after and _is_apart(before, after, size)):
                 continue
             cells.append(clean_line(text[start:stop] + (hyphen if space is None else "")))
+            first = self._box(start)
             if first and before:
                 boxes.append(_around(first, before))
             if space is not None:
