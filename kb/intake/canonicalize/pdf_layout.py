@@ -1,6 +1,6 @@
 """In which order is a page read? Lines become text."""
 
-from itertools import pairwise
+from itertools import islice, pairwise
 from statistics import median
 from typing import Final
 
@@ -13,11 +13,12 @@ _SENTENCE_ENDS: Final = tuple(".!?:;。！？：；…")
 _ABOVE: Final = 0.8
 # A page whose lines climb this often is not in reading order.
 _CLIMBS_MIN: Final = 3
-_CLIMBS_SHARE: Final = 0.1
-# Rows with text on both sides of a gap, and the words on each side, that make columns of them.
+_CLIMBS_SHARE: Final = 0.2
+# Rows with text on both sides of a gap, and the words of a cell there, that make columns of them.
 _COLUMN_ROWS_MIN: Final = 3
-_COLUMN_WORDS_MIN: Final = 2.5
+_COLUMN_WORDS_MIN: Final = 3.5
 _ROWS_MAX: Final = 200
+_GAPS_MAX: Final = 20
 # Of the usual distance of lines: more is a new paragraph.
 _PARAGRAPH: Final = 1.4
 _MARK_CHARS_MAX: Final = 5
@@ -69,15 +70,20 @@ def page_text(page: LaidPage) -> str:
 
 
 def reading_order(lines: list[Line]) -> list[Line]:
-    """The lines as they are read: columns one after the other, rows of tables whole."""
-    if not _all_placed(lines):
+    """The lines as they are read: columns one after the other, rows of tables whole.
+
+    Lines without a place come last; where most have none, the order is that of the content.
+    """
+    placed = [line for line in lines if line.boxes]
+    unplaced = [line for line in lines if not line.boxes]
+    if len(placed) < len(unplaced):
         return lines
-    lines = _rejoined(lines)
-    if _is_disordered(lines):
-        lines = _rows(lines)
-    if all(len(line.boxes) < 2 for line in lines):
-        return lines
-    return _columns_parted(lines)
+    placed = _rejoined(placed)
+    if _is_disordered(placed):
+        placed = _rows(placed)
+    if any(len(line.boxes) > 1 for line in placed):
+        placed = _columns_parted(placed)
+    return placed + unplaced
 
 
 def mended(lines: list[str]) -> str:
@@ -103,10 +109,6 @@ def _runs_on(last: str, line: str) -> bool:
     return not last.endswith(_SENTENCE_ENDS)
 
 
-def _all_placed(lines: list[Line]) -> bool:
-    return all(line.boxes for line in lines if line.cells != ("",))
-
-
 def _rejoined(lines: list[Line]) -> list[Line]:
     """The lines, with pieces that stand beside the last one put to it, as raised letters do."""
     joined: list[Line] = []
@@ -125,7 +127,7 @@ def _rejoined(lines: list[Line]) -> list[Line]:
 
 def _put_to(line: Line, piece: Line, between: str) -> Line:
     last, box = line.boxes[-1], piece.boxes[0]
-    whole = Box(last.left, last.bottom, box.right, last.top)
+    whole = Box(last.left, last.bottom, max(last.right, box.right), last.top)
     return Line(
         (*line.cells[:-1], line.cells[-1] + between + piece.cells[0], *piece.cells[1:]),
         (*line.boxes[:-1], whole, *piece.boxes[1:]),
@@ -153,10 +155,21 @@ def _rows(lines: list[Line]) -> list[Line]:
             rows[-1].append((box, cell))
         else:
             rows.append([(box, cell)])
-    return [
-        Line(tuple(cell for _, cell in row), tuple(box for box, _ in row))
-        for row in (sorted(row, key=lambda placed: placed[0].left) for row in rows)
-    ]
+    return [_row(sorted(row, key=lambda placed: placed[0].left)) for row in rows]
+
+
+def _row(placed: list[tuple[Box, str]]) -> Line:
+    """The pieces as one line, those with no wide gap between them as one cell."""
+    box, cell = placed[0]
+    row = Line((cell,), (box,))
+    for box, cell in placed[1:]:
+        last = row.boxes[-1]
+        piece = Line((cell,), (box,))
+        if box.left - last.right < min(last.top - last.bottom, box.top - box.bottom):
+            row = _put_to(row, piece, " ")
+        else:
+            row = Line((*row.cells, cell), (*row.boxes, box))
+    return row
 
 
 def _is_above(one: Box, other: Box) -> bool:
@@ -192,7 +205,7 @@ def _columns_parted(lines: list[Line]) -> list[Line]:
 def _gutter(lines: list[Line], at: int) -> _Gutter | None:
     """The leftmost gutter that starts at this line, if the text on both sides reads as columns."""
     boxes = lines[at].boxes
-    for before, after in pairwise(boxes):
+    for before, after in islice(pairwise(boxes), _GAPS_MAX):
         first = _Gutter(before.right, after.left, at + 1)
         if not all(map(_words, _cut(lines[at], first))):
             continue
@@ -225,16 +238,18 @@ def _followed(lines: list[Line], at: int, left: float, right: float) -> _Gutter:
 
 
 def _are_columns(rows: list[Line], gutter: _Gutter) -> bool:
-    """Whether enough rows have words enough on both sides: prose, not a table."""
-    lefts, rights, full = 0, 0, 0
+    """Whether the cells of enough rows have words enough on both sides: prose, not a table."""
+    words, cells, full = [0, 0], [0, 0], 0
     for row in rows:
-        left, right = _cut(row, gutter)
-        if left.boxes and right.boxes:
-            lefts += _words(left)
-            rights += _words(right)
+        parts = _cut(row, gutter)
+        if all(part.boxes for part in parts):
             full += 1
-    needed = _COLUMN_WORDS_MIN * full
-    return full >= _COLUMN_ROWS_MIN and lefts >= needed and rights >= needed
+            for side, part in enumerate(parts):
+                words[side] += _words(part)
+                cells[side] += len(part.cells)
+    return full >= _COLUMN_ROWS_MIN and all(
+        words[side] >= _COLUMN_WORDS_MIN * cells[side] for side in (0, 1)
+    )
 
 
 def _words(line: Line) -> int:
@@ -268,9 +283,11 @@ def _marked(line: Line) -> Line:
 
 def _at_edge(lines: list[Line]) -> set[int]:
     """The places of the highest and the lowest lines; of the first and the last ones if unknown."""
-    shown = [at for at, line in enumerate(lines) if line.text.strip()]
-    if _all_placed(lines):
+    shown = [at for at, line in enumerate(lines) if line.boxes]
+    if 2 * len(shown) >= len(lines):
         shown.sort(key=lambda at: -lines[at].boxes[0].bottom)
+    else:
+        shown = [at for at, line in enumerate(lines) if line.text.strip()]
     return {*shown[:_EDGE_LINES], *shown[-_EDGE_LINES:]}
 
 

@@ -59,7 +59,7 @@ class PdfiumFile:
             if not text_page:
                 raise ValueError("pdfium cannot load the page's text")
             try:
-                lines = _TextPage(raw, text_page).lines()
+                lines = _TextPage(raw, text_page, raw.FPDFPage_GetRotation(page)).lines()
             finally:
                 raw.FPDFText_ClosePage(text_page)
         finally:
@@ -94,8 +94,10 @@ class PdfiumFile:
 class _TextPage:
     """One page's characters, asked for one by one as rarely as can be."""
 
-    def __init__(self, raw: Any, text_page: Any) -> None:
+    def __init__(self, raw: Any, text_page: Any, quarters: int) -> None:
+        """`quarters` is how many quarter turns the page is shown turned by, clockwise."""
         self._raw = raw
+        self._quarters = quarters
         self._page = text_page
         self._rect = raw.FS_RECTF()
         self._rect_ref = ctypes.byref(self._rect)
@@ -176,9 +178,11 @@ class _TextPage:
         reached = box.left
         for number in range(count):
             self._raw.FPDFText_GetRect(self._page, number, left, top, right, bottom)
-            if self._sides[0].value - reached > _GAP * size:
+            sides = (self._sides[which].value for which in (0, 3, 2, 1))
+            rect = self._as_shown(*sides)
+            if rect.left - reached > _GAP * size:
                 return True
-            reached = max(reached, self._sides[2].value)
+            reached = max(reached, rect.right)
         return False
 
     def _box(self, at: int) -> Box | None:
@@ -187,7 +191,19 @@ class _TextPage:
         rect = self._rect
         if rect.right <= rect.left or rect.top <= rect.bottom:
             return None
-        return Box(rect.left, rect.bottom, rect.right, rect.top)
+        return self._as_shown(rect.left, rect.bottom, rect.right, rect.top)
+
+    def _as_shown(self, left: float, bottom: float, right: float, top: float) -> Box:
+        """The rectangle on the page as it is turned to be read."""
+        match self._quarters:
+            case 1:
+                return Box(bottom, -right, top, -left)
+            case 2:
+                return Box(-right, -top, -left, -bottom)
+            case 3:
+                return Box(-top, left, -bottom, right)
+            case _:
+                return Box(left, bottom, right, top)
 
     def _index(self, at: int) -> int:
         """The number of the character at this place in the text."""

@@ -1,7 +1,7 @@
 """In which order is a page of a PDF read, and what of it is left out?"""
 
 import pytest
-from pdf_shapes import at, drawn, lines
+from pdf_shapes import at, drawn, lines, writer, written
 
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize
 from kb.model.text import Canonical
@@ -84,6 +84,24 @@ def test_the_mark_of_a_list_is_no_cell() -> None:
     """A number or a bullet is kept with what it marks, however wide the gap is."""
     page = at(50, 700, "1.") + at(90, 700, "Heat") + at(50, 686, "2.") + at(90, 686, "Water")
     assert read(drawn(page)).markdown == "1. Heat\n2. Water\n"
+
+
+@pytest.mark.parametrize(
+    ("turn", "matrix"),
+    [(90, "0 1 -1 0 600 0"), (180, "-1 0 0 -1 600 800"), (270, "0 -1 1 0 0 800")],
+)
+def test_a_turned_page_is_read_as_it_is_shown(turn: int, matrix: str) -> None:
+    """Columns and cells are found on a page that is turned to be read."""
+    made = writer(f"q {matrix} cm\n{''.join(map(row, range(4)))}Q")
+    made.pages[0].rotate(turn)
+    assert read(written(made)).markdown == IN_ORDER
+
+
+def test_a_stamp_at_the_side_comes_last() -> None:
+    """A line that is written upwards does not hide the columns beside it."""
+    stamp = "BT /F1 12 Tf 0 1 -1 0 20 200 Tm (preprint of the fourth of May) Tj ET\n"
+    page = stamp + "".join(map(row, range(4)))
+    assert read(drawn(page)).markdown == f"{IN_ORDER}preprint of the fourth of May\n"
 
 
 def test_a_wide_space_parts_paragraphs() -> None:
