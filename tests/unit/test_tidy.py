@@ -68,7 +68,7 @@ BROAD = {
     "cli/kb_cli/main.py": "the surface: every error becomes a line and an exit code",
     "kb/intake/canonicalize/dispatch.py": "parsers raise what they like; it becomes Unparsable",
     "kb/intake/canonicalize/html.py": "the visible text is there whatever the extractor trips over",
-    "kb/intake/canonicalize/pdf.py": "bad metadata does not cost the text",
+    "kb/intake/canonicalize/pdf_document.py": "bad metadata does not cost the text",
     "kb/intake/canonicalize/pdf_pages.py": "one bad page does not cost the others",
     "kb/intake/canonicalize/pdf_pypdf.py": "pypdf raises what it likes; it becomes Unparsable",
     "kb/intake/embed/onnx.py": "the runtime has no class of its own; ModelMissing or EmbedError",

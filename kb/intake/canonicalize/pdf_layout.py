@@ -1,7 +1,6 @@
 """In which order is a page read? Lines become text."""
 
 from itertools import islice, pairwise
-from statistics import median
 from typing import Final
 
 from msgspec import Struct
@@ -295,7 +294,7 @@ def _paragraphs(lines: list[Line]) -> list[bool]:
     """For each line, whether a wide space is above it."""
     drops = [0.0, *(_drop(above, below) for above, below in pairwise(lines))][: len(lines)]
     usual = [drop for drop in drops if drop > 0]
-    wide = _PARAGRAPH * median(usual) if usual else 0.0
+    wide = _PARAGRAPH * sorted(usual)[len(usual) // 2] if usual else 0.0
     return [drop > wide for drop in drops]
 
 
