@@ -21,9 +21,11 @@ _RUNS_SHARE_MAX: Final = 0.4
 _RUN_LETTERS_MIN: Final = 100
 _SINGLES_SHARE_MAX: Final = 0.7
 _SINGLES_MIN: Final = 10
+# Tables of parts and of pins have few vowels, but also digits and signs.
 _JUDGED_LETTERS_MIN: Final = 200
+_JUDGED_SHARE_MIN: Final = 0.8
 # Of the letters of any language in Latin letters, a third and more are vowels.
-_VOWELS_SHARE_MIN: Final = 0.2
+_VOWELS_SHARE_MIN: Final = 0.18
 
 
 def is_noise(text: str) -> bool:
@@ -70,7 +72,7 @@ def _lacks_vowels(text: str, shown: int) -> bool:
         text = unicodedata.normalize("NFD", text)
     latin = text.encode("ascii", "ignore")
     letters = len(latin.translate(None, _NO_LETTERS))
-    if letters < max(_JUDGED_LETTERS_MIN, 0.5 * shown):
+    if letters < max(_JUDGED_LETTERS_MIN, _JUDGED_SHARE_MIN * shown):
         return False
     vowels = letters - len(latin.translate(None, _NO_CONSONANTS))
     return vowels < _VOWELS_SHARE_MIN * letters

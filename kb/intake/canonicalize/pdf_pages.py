@@ -1,5 +1,6 @@
 """Which reader reads which page? pdfium reads, and pypdf where pdfium cannot or finds noise."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -16,6 +17,8 @@ from kb.intake.canonicalize.pdf_pypdf import PypdfFile
 
 PAGES_MAX: Final = 20_000
 CHARS_MAX: Final = 64 * 1024 * 1024
+OTHER_S_MAX: Final = 10.0
+"""Processor time that the second reader may cost a file: the first one has to go on after it."""
 
 _EMPTY: Final = LaidPage([], ())
 
@@ -42,6 +45,7 @@ class OpenPdf:
         self._name = name
         self._other: PypdfFile | None = None
         self._has_other = True
+        self._other_s = 0.0
         try:
             self._file: PdfFile = PdfiumFile(data)
         except RuntimeError:
@@ -93,8 +97,9 @@ class OpenPdf:
 
     def _other_page(self, number: int) -> PdfPage | None:
         """The page as the other reader gives it; None where it gives none."""
-        if not self._has_other:
+        if not self._has_other or self._other_s > OTHER_S_MAX:
             return None
+        began_s = time.process_time()
         try:
             self._other = self._other or PypdfFile(self._data, self._name)
             return self._other.read_page(number)
@@ -104,6 +109,8 @@ class OpenPdf:
             self._has_other = False
         except Exception:  # noqa: BLE001  pypdf raises what it likes; it was the second try
             return None
+        finally:
+            self._other_s += time.process_time() - began_s
         return None
 
 

@@ -113,7 +113,11 @@ class _TextPage:
         # A character may be two units, and a zero ends them.
         units = (ctypes.c_ushort * (2 * self._count + 2))()
         written = self._raw.FPDFText_GetText(self._page, 0, self._count, units)
-        text = bytes(memoryview(units)[: max(written - 1, 0)]).decode("utf-16-le", "replace")
+        length = max(written - 1, 0)
+        text = bytes(memoryview(units)[:length]).decode("utf-16-le", "replace")
+        if len(text) != length:
+            # pdfium counts both halves of a rare character; `clean_line` joins them.
+            text = "".join(map(chr, units[:length]))
         if len(_CONTROL.findall(text)) > _CONTROLS_SHARE_MAX * len(text):
             # The codes of a font that does not say which characters they are.
             text = _CONTROL.sub("\ufffd", text)
@@ -141,7 +145,9 @@ class _TextPage:
         if end - start >= 3 and box.top - box.bottom > box.right - box.left:
             # Written upwards or downwards.
             return [Line((clean_line(shown + hyphen),), ())]
-        if box.top - box.bottom < _TWO_LINES * size and not self._has_gap(start, end, box, size):
+        if box.top - box.bottom < _TWO_LINES * size and not self._has_gap(
+            text, start, end, box, size
+        ):
             return [Line((clean_line(shown + hyphen),), (box,))]
         return self._parted(text, start, end, size, hyphen)
 
@@ -168,18 +174,20 @@ class _TextPage:
                 cells, boxes = [], []
         return lines
 
-    def _has_gap(self, start: int, end: int, box: Box, size: float) -> bool:
+    def _has_gap(self, text: str, start: int, end: int, box: Box, size: float) -> bool:
         """Whether a gap may be in these characters that is wider than spaces are."""
         if box.right - box.left > _WIDE * size * (end - start):
             return True
         index = self._index(start)
         count = self._raw.FPDFText_CountRects(self._page, index, self._index(end - 1) - index + 1)
-        left, top, right, bottom = self._side_refs
+        if count > 2 * len(_SPACES.findall(text, start, end)) + 1:
+            # It costs less to look at the spaces.
+            return True
+        left, top, right, bottom = self._sides
         reached = box.left
         for number in range(count):
-            self._raw.FPDFText_GetRect(self._page, number, left, top, right, bottom)
-            sides = (self._sides[which].value for which in (0, 3, 2, 1))
-            rect = self._as_shown(*sides)
+            self._raw.FPDFText_GetRect(self._page, number, *self._side_refs)
+            rect = self._as_shown(left.value, bottom.value, right.value, top.value)
             if rect.left - reached > _GAP * size:
                 return True
             reached = max(reached, rect.right)

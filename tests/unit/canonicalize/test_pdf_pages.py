@@ -3,6 +3,7 @@
 import pypdf
 import pytest
 from pdf_shapes import (
+    at,
     check_box,
     drawn,
     font,
@@ -13,7 +14,7 @@ from pdf_shapes import (
     writer,
     written,
 )
-from pypdf.generic import NameObject
+from pypdf.generic import DecodedStreamObject, NameObject
 
 from kb.errors import EmptySource
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize, page_time, pdf_pages
@@ -122,6 +123,20 @@ def test_the_other_reader_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     result = read(data)
     assert result.markdown == "The roof is read by the other\n"
     assert result.warnings == ()
+
+
+def test_rare_characters_do_not_move_the_others() -> None:
+    """Characters outside of the first plane are read, and columns after them are found."""
+    rows = (at(50, 700, "AAAA"), at(300, 700, "first"), at(50, 686, "AA"), at(300, 686, "second"))
+    made = writer("".join(rows))
+    codes = DecodedStreamObject()
+    codes.set_data(
+        b"begincmap 1 begincodespacerange <00> <ff> endcodespacerange "
+        b"1 beginbfchar <41> <D835DC65> endbfchar endcmap"
+    )
+    made.pages[0]["/Resources"]["/Font"]["/F1"][NameObject("/ToUnicode")] = made._add_object(codes)
+    rare = "\U0001d465"
+    assert read(written(made)).markdown == f"{rare * 4} | first\n{rare * 2} | second\n"
 
 
 def test_letters_spaced_apart_become_words() -> None:
