@@ -26,6 +26,8 @@ _EDGE_LINES: Final = 3
 # Of the lower one's height: how much a raised letter is beside its word, and how near to it.
 _OVERLAP: Final = 0.25
 _TOUCH: Final = 0.2
+_SMALL: Final = 0.9
+_NOTE_MARK_CHARS_MAX: Final = 3
 
 
 class _Gutter(Struct, frozen=True):
@@ -118,10 +120,18 @@ def _rejoined(lines: list[Line]) -> list[Line]:
             lower = min(last.top - last.bottom, box.top - box.bottom)
             overlap = min(last.top, box.top) - max(last.bottom, box.bottom)
             if overlap > _OVERLAP * lower and -_TOUCH * lower < gap < lower:
-                joined[-1] = _put_to(joined[-1], line, "" if gap < _TOUCH * lower else " ")
+                touches = gap < _TOUCH * lower and not _is_note_mark(joined[-1], box)
+                joined[-1] = _put_to(joined[-1], line, "" if touches else " ")
                 continue
         joined.append(line)
     return joined
+
+
+def _is_note_mark(line: Line, following: Box) -> bool:
+    """Whether the line is but the small number of a note, whose text follows."""
+    height = line.boxes[0].top - line.boxes[0].bottom
+    is_small = height < _SMALL * (following.top - following.bottom)
+    return is_small and len(line.cells) == 1 and len(line.cells[0]) <= _NOTE_MARK_CHARS_MAX
 
 
 def _put_to(line: Line, piece: Line, between: str) -> Line:
@@ -267,9 +277,8 @@ def _marked(line: Line) -> Line:
     if len(line.cells) < 2:
         return line
     mark = line.cells[0]
-    if len(mark) > _MARK_CHARS_MAX or (
-        mark[-1].isalnum() and not (mark.isdecimal() and len(line.cells) == 2)
-    ):
+    is_number = mark.isdecimal() and len(line.cells) == 2
+    if not mark or len(mark) > _MARK_CHARS_MAX or (mark[-1].isalnum() and not is_number):
         return line
     first = Box(
         line.boxes[0].left,

@@ -11,7 +11,9 @@ _GLYPH_NAME: Final = re.compile(
 _NO_CHARACTER: Final = re.compile("[\\ue000-\\uf8ff\\ufffd-\\uffff]")
 # Letters of scripts that part words by spaces.
 _RUN: Final = re.compile("[A-Za-z\u00c0-\u024f\u0370-\u04ff]{28,}")
-_BEFORE_CJK: Final = "\u2e80"
+_ROW_OF_SINGLES: Final = re.compile(
+    "(?<!\\S)[A-Za-z\u00c0-\u1fff](?: {1,3}[A-Za-z\u00c0-\u1fff](?!\\S)){3,}"
+)
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NO_LETTERS: Final = bytes(set(range(256)) - set(_LETTERS))
 _NO_CONSONANTS: Final = _NO_LETTERS + b"aeiouyAEIOUY"
@@ -37,7 +39,7 @@ def is_noise(text: str) -> bool:
     shown = sum(map(len, words))
     return bool(shown) and (
         _has_glyphs(text, shown)
-        or _is_spaced(words)
+        or _is_spaced(text, words)
         or sum(map(len, _RUN.findall(text))) > max(_RUN_LETTERS_MIN, _RUNS_SHARE_MAX * shown)
         or _lacks_vowels(text, shown)
     )
@@ -57,14 +59,12 @@ def _has_glyphs(text: str, shown: int) -> bool:
     return named > _GLYPHS_SHARE_MAX * shown
 
 
-def _is_spaced(words: list[str]) -> bool:
-    alone = [word for word in words if len(word) == 1]
-    if len(alone) < _SINGLES_MIN:
+def _is_spaced(text: str, words: list[str]) -> bool:
+    """Whether most letters stand alone in rows of such; those of a table stand in cells."""
+    if sum(len(word) == 1 for word in words) < _SINGLES_MIN:
         return False
-    singles = sum(word.isalpha() and word < _BEFORE_CJK for word in alone)
-    if singles < _SINGLES_MIN:
-        return False
-    return singles > _SINGLES_SHARE_MAX * sum(word[0].isalpha() for word in words)
+    singles = sum(map(str.isalpha, "".join(_ROW_OF_SINGLES.findall(text))))
+    return singles > max(_SINGLES_MIN, _SINGLES_SHARE_MAX * sum(map(str.isalpha, text)))
 
 
 def _lacks_vowels(text: str, shown: int) -> bool:

@@ -33,7 +33,7 @@ class Line(Struct, frozen=True):
     @property
     def text(self) -> str:
         """All cells, as a line of a table where there are several."""
-        return " | ".join(self.cells)
+        return " | ".join(filter(None, self.cells))
 
 
 class PdfPage(Struct, frozen=True, kw_only=True):

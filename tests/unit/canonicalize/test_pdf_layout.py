@@ -125,6 +125,19 @@ def test_raised_letters_stay_with_their_word() -> None:
     assert read(drawn(page)).markdown == "It has 30 m2 of floor\n"
 
 
+def test_the_mark_of_a_note_is_no_part_of_its_first_word() -> None:
+    """A small raised number before a text is parted from it."""
+    assert read(drawn(at(50, 708, "1", 6) + at(54, 700, "The roof is new."))).markdown == (
+        "1 The roof is new.\n"
+    )
+
+
+def test_cells_without_a_letter_to_show_do_no_harm() -> None:
+    """A cell of controls alone is no cell."""
+    page = at(50, 700, "\x01 \x01") + at(200, 700, "first") + at(350, 700, "second")
+    assert read(drawn(page)).markdown == "first | second\n"
+
+
 def book(pages: int, head: str = "House book") -> bytes:
     return drawn(
         *(
