@@ -20,6 +20,7 @@ _ROWS_MAX: Final = 200
 _GAPS_MAX: Final = 20
 # Of the usual distance of lines: more is a new paragraph.
 _PARAGRAPH: Final = 1.4
+_PARAGRAPH_HEIGHTS: Final = 1.5
 _MARK_CHARS_MAX: Final = 5
 # Heads and feet have no more lines than this.
 _EDGE_LINES: Final = 3
@@ -304,7 +305,15 @@ def _paragraphs(lines: list[Line]) -> list[bool]:
     drops = [0.0, *(_drop(above, below) for above, below in pairwise(lines))][: len(lines)]
     usual = [drop for drop in drops if drop > 0]
     wide = _PARAGRAPH * sorted(usual)[len(usual) // 2] if usual else 0.0
-    return [drop > wide for drop in drops]
+    heights = [
+        0.0,
+        *(line.boxes[0].top - line.boxes[0].bottom if line.boxes else 0 for line in lines),
+    ]
+    # The lines of a heading are further apart, since it is larger.
+    return [
+        drop > max(wide, _PARAGRAPH_HEIGHTS * height)
+        for drop, height in zip(drops, heights, strict=False)
+    ]
 
 
 def _drop(above: Line, below: Line) -> float:

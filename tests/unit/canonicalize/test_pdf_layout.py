@@ -86,6 +86,15 @@ def test_the_mark_of_a_list_is_no_cell() -> None:
     assert read(drawn(page)).markdown == "1. Heat\n2. Water\n"
 
 
+def test_a_heading_of_two_lines_is_one() -> None:
+    """The lines of a heading, which are further apart than those of the text, are mended."""
+    heading = at(50, 700, "How the roof was mended and the environ-", 18)
+    page = heading + at(50, 679, "ment of the house", 18) + lines(LEFT, y=640)
+    assert read(drawn(page)).markdown.startswith(
+        "How the roof was mended and the environment of the house\n\nThe house"
+    )
+
+
 @pytest.mark.parametrize(
     ("turn", "matrix"),
     [(90, "0 1 -1 0 600 0"), (180, "-1 0 0 -1 600 800"), (270, "0 -1 1 0 0 800")],
