@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-serve bench-client bench-start compare-answers calibrate fuzz-http screenshots clean
+.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-serve bench-client bench-start bench-pdf compare-answers calibrate fuzz-http screenshots clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench-serve what the server bears, with 100,000 passages"
 	@echo "make bench-client what a search gains by the socket of a server"
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
+	@echo "make bench-pdf  what is read of the PDFs below DATA, beside pdftotext and pypdf"
 	@echo "make compare-answers  the answers to 300 requests beside those of BEFORE, a revision"
 	@echo "make calibrate   from which score on the guide answers, and a passage fits; with DATA=DIR"
 	@echo "make fuzz-http   ask every operation of the server, a few minutes long"
@@ -85,6 +86,9 @@ bench-client: $(STAMP)
 
 bench-start: $(STAMP)
 	$(BIN)/python tests/bench/bench_start.py $(BEFORE)
+
+bench-pdf: $(STAMP)
+	$(BIN)/python tests/bench/bench_pdf.py --old $(DATA)
 
 compare-answers: $(STAMP)
 	$(BIN)/python tests/bench/compare_answers.py $(BEFORE)

@@ -19,6 +19,7 @@ HEAVY = {
     "trafilatura",
     "lxml",
     "pypdf",
+    "pypdfium2",
     "rich",
     "rjieba",
     "yaml",
@@ -91,7 +92,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 def test_lexical_search_loads_no_model_and_no_reader(home: Home) -> None:
     """A search by words loads no model, no reader of formats, no terminal library."""
     names = loaded("--home", str(home.root), "search", "tea", "--mode", "lexical", "--json")
-    assert names & {"onnxruntime", "tokenizers", "torch", "trafilatura", "lxml", "pypdf"} == set()
+    assert (
+        names & {"onnxruntime", "tokenizers", "torch", "trafilatura", "lxml", "pypdf", "pypdfium2"}
+        == set()
+    )
     assert names & {"rich", "hnswlib", "pathspec", "yaml", "charset_normalizer"} == set()
 
 
@@ -100,7 +104,7 @@ def test_a_hybrid_search_loads_no_reader(home: Home) -> None:
     assert home.run("embedder", "set", "builtin").code == 0
     names = loaded("--home", str(home.root), "search", "tea", "--json")
     assert "onnxruntime" in names
-    assert names & {"torch", "trafilatura", "lxml", "pypdf", "rich", "yaml"} == set()
+    assert names & {"torch", "trafilatura", "lxml", "pypdf", "pypdfium2", "rich", "yaml"} == set()
 
 
 def test_an_unchanged_add_parses_nothing(home: Home, tmp_path: Path) -> None:
@@ -108,7 +112,10 @@ def test_an_unchanged_add_parses_nothing(home: Home, tmp_path: Path) -> None:
     note = home.root.parent / "a.md"
     args = ["--home", str(home.root), "--cfg", "embed.kind=hashing", "add", str(note)]
     names = loaded(*args)
-    assert names & {"trafilatura", "lxml", "pypdf", "onnxruntime", "yaml", "rich"} == set()
+    assert (
+        names & {"trafilatura", "lxml", "pypdf", "pypdfium2", "onnxruntime", "yaml", "rich"}
+        == set()
+    )
 
 
 def test_import_of_the_command_is_quiet() -> None:

@@ -1,6 +1,7 @@
 """What a hostile document can do to the child, and what it cannot do to us."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from child_processes import finished
+from pdf_shapes import drawn, lines
 
 from kb.errors import EmptySource, Unparsable
 from kb.intake.canonicalize import CanonicalizeInput, Parser
@@ -107,6 +109,25 @@ def test_hang_is_ended_in_time(stub: Callable[..., Parser]) -> None:
 def spinning(seconds: float) -> str:
     """Lines of a child that uses so much processor time, then answers with what is no answer."""
     return f"take()\nwhile time.process_time() < {seconds}: pass\nsay(b'')"
+
+
+def test_a_long_pdf_keeps_the_pages_that_its_time_allowed() -> None:
+    """A PDF that is read too slowly is cut after the pages that were read, and says so."""
+    page = lines([f"Some words that stand on line {number}." for number in range(400)], pitch=14)
+    slow = CanonicalizeInput(data=drawn(*[page] * 150), mime="application/pdf", name="slow.pdf")
+    small = CanonicalizeInput(data=drawn(page), mime="application/pdf", name="small.pdf")
+    with Parser(cpu_s_max=0.3) as parser:
+        # What importing costs is not the long one's.
+        assert parser.parse(small).warnings == ()
+        result = parser.parse(slow)
+        assert parser.child_pid is not None
+    assert len(result.warnings) == 1
+    assert re.fullmatch(
+        r"cut after \d+ pages of 150: reading took [\d.]+ s of processor time", result.warnings[0]
+    )
+    assert result.coverage is not None
+    assert result.coverage.pages == 150
+    assert 1 < result.coverage.pages_with_text == result.markdown.count("\f") + 1 < 150
 
 
 @needs_clock

@@ -12,6 +12,7 @@ import sys
 from typing import Final
 
 from kb.errors import SourceError
+from kb.intake.canonicalize import page_time
 from kb.intake.canonicalize.child_protocol import (
     HEADER,
     ParseFailure,
@@ -41,14 +42,19 @@ def main(memory_bytes_max: int, cpu_s_max: float) -> int:
     _bound(resource.RLIMIT_NOFILE, _FILES_MAX)
     _bound(resource.RLIMIT_AS, memory_bytes_max)
     while (payload := _read_frame()) is not None:
-        signal.setitimer(signal.ITIMER_PROF, cpu_s_max)
-        signal.alarm(math.ceil(cpu_s_max * _WALL_SHARE))
+        page_time.bound(page_time.PageTime(cpu_s_max, _end_after))
         reply = encode(_answer(payload, memory_bytes_max))
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
         del payload
         _write_all(answers, encode_frame(reply))
     return 0
+
+
+def _end_after(cpu_s: float) -> None:
+    """Have the process ended after so much more processor time, whatever it does then."""
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    signal.alarm(math.ceil(cpu_s * _WALL_SHARE))
 
 
 def _answer(payload: bytes, memory_bytes_max: int) -> Reply:

@@ -64,7 +64,7 @@ def _title(text: str, name: str) -> str:
 
 
 def opening_heading(text: str) -> str:
-    """Words of a first-level heading with nothing but pictures, markup and tags before it; else empty."""
+    """Words of a first-level heading with only pictures, markup and tags before it, or empty."""
     paragraph: list[str] = []
     for line in _lines(text[:_HEADING_WINDOW_CHARS]):
         if _is_level_one(line, paragraph):

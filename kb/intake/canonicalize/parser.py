@@ -25,7 +25,7 @@ from kb.model.children import module_argv, module_env
 from kb.model.text import Canonical
 
 MEMORY_BYTES_MAX: Final = 2 * 1024**3
-CPU_S_MAX: Final = 60.0
+CPU_S_MAX: Final = 30.0
 DOCS_PER_CHILD_MAX: Final = 500
 _RSS_SHARE_MAX: Final = 0.25
 

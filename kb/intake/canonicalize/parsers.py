@@ -76,8 +76,8 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "pdf": ParserPlugin(
         mimes=("application/pdf",),
         extensions={"pdf": "application/pdf"},
-        read=f"{_ROOM}.pdf:read",
-        fingerprint="canon-1",
+        read=f"{_ROOM}.pdf.document:read",
+        fingerprint="pdf-2",
     ),
 }
 _PLAIN: Final = BUILT_IN["plain"].fingerprint

@@ -31,7 +31,8 @@ class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     file_bytes_max: _Positive = 64 << 20
     extensions: tuple[str, ...] = EXTENSIONS
     """Of files that are taken from folders. As long as it is not set, those of plugins, too."""
-    parse_cpu_s: _Positive = 60
+    parse_cpu_s: _Positive = 30
+    """At the start of a document; as much again for each 100 pages that were read of it."""
     parse_memory_bytes: _Positive = 2 << 30
 
     @property

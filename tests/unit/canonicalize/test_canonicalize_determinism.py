@@ -11,7 +11,16 @@ from kb.intake import canonicalize
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = ROOT.parent / "shared" / "data" / "files"
-HEAVY = ("yaml", "tomllib", "trafilatura", "lxml", "pypdf", "charset_normalizer", "html.entities")
+HEAVY = (
+    "yaml",
+    "tomllib",
+    "trafilatura",
+    "lxml",
+    "pypdf",
+    "pypdfium2",
+    "charset_normalizer",
+    "html.entities",
+)
 
 # Reads every file it is given, years from now by its clock, and prints a digest of each result.
 DIGEST = """

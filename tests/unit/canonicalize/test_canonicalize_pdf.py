@@ -1,13 +1,19 @@
 """What does a PDF say?"""
 
 import io
+from typing import Any
 
 import pypdf
 import pytest
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from kb.errors import EmptySource, Encrypted, Unparsable
-from kb.intake.canonicalize import CanonicalizeInput, canonicalize, pdf
+from kb.intake.canonicalize import CanonicalizeInput, canonicalize
+from kb.intake.canonicalize.pdf import pages as pdf_pages
+from kb.intake.canonicalize.pdf.layout import mended
+from kb.intake.canonicalize.pdf.page import PdfPage, clean_line
+from kb.intake.canonicalize.pdf.pdfium_file import PdfiumFile
+from kb.intake.canonicalize.pdf.pypdf_file import PypdfFile
 from kb.model.doc import Coverage
 from kb.model.text import Canonical
 
@@ -87,31 +93,38 @@ def test_damage_is_unparsable(keep: float) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_one_bad_page_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page whose extraction raises counts as one without text; all of them are Unparsable."""
-    data = make_pdf("Good", "Bad", "Fine")
-    extract = pypdf.PageObject.extract_text
+def fail_on(page: int | None, of: type[PdfiumFile | PypdfFile], patch: pytest.MonkeyPatch) -> None:
+    """Have a reader fail on the page of this number, on each of them if None."""
+    read_page = of.read_page
 
-    def fail_on_bad(page: pypdf.PageObject) -> str:
-        text = extract(page)
-        if "Bad" in text:
+    def read_others(file: Any, number: int) -> PdfPage:
+        if page in (None, number):
             raise KeyError("/Font")
-        return text
+        return read_page(file, number)
 
-    monkeypatch.setattr(pypdf.PageObject, "extract_text", fail_on_bad)
+    patch.setattr(of, "read_page", read_others)
+
+
+def test_one_bad_page_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that no reader reads counts as one without text; all of them are Unparsable."""
+    data = make_pdf("Good", "Bad", "Fine")
+    fail_on(1, PdfiumFile, monkeypatch)
+    assert read(data).markdown == "Good\n\f\nBad\n\f\nFine\n"
+    fail_on(1, PypdfFile, monkeypatch)
     result = read(data)
     assert result.markdown == "Good\n\f\n\n\f\nFine\n"
     assert result.warnings == ("page 2 cannot be read", "1 of 3 pages has no text")
-    monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda _page: 1 / 0)
+    fail_on(None, PdfiumFile, monkeypatch)
+    fail_on(None, PypdfFile, monkeypatch)
     with pytest.raises(Unparsable, match="not one of its pages"):
         read(data)
 
 
 def test_bounds_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many pages or characters are cut, with a warning each."""
-    monkeypatch.setattr(pdf, "PAGES_MAX", 2)
+    monkeypatch.setattr(pdf_pages, "PAGES_MAX", 2)
     assert read(make_pdf("a", "b", "c")).warnings == ("only the first 2 of 3 pages were read",)
-    monkeypatch.setattr(pdf, "CHARS_MAX", 5)
+    monkeypatch.setattr(pdf_pages, "CHARS_MAX", 5)
     result = read(make_pdf("aaa", "bbb"))
     assert result.markdown == "aaa\n"
     assert result.warnings == ("cut after 1 page of 2: more than 5 characters",)
@@ -135,7 +148,7 @@ def test_bounds_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_lines_are_mended(raw: str, clean: str) -> None:
     """Broken words and running sentences are joined, anything doubtful is left."""
-    assert pdf._page_text(raw) == clean
+    assert mended([clean_line(line) for line in raw.split("\n")]) == clean
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from kb.errors import EmptySource, Encrypted, SourceError, Unsupported
 from kb.intake.canonicalize import CanonicalizeInput, Parser, detect_mime
+from kb.model.doc import Coverage
 from kb.model.text import Canonical
 
 SAMPLES = Path(__file__).resolve().parents[4] / "shared" / "data" / "files"
@@ -86,6 +87,12 @@ def test_scripts(parser: Parser, name: str, low: int, high: int) -> None:
         ("pg_essay_4.html", "It has a dramatic name, Save Thousands of Lives, because"),
         ("test_wikipedia.html", "Microsoft Corporation"),
         ("GeoTopo-komprimiert.pdf", "Geometrie und Topologie"),
+        ("multicolumn.pdf", "Nulla et lectus vestibulum urna fringilla ultrices."),
+        ("multicolumn.pdf", "Country | Population (millions) | Area (km2"),
+        ("DeepSeek_R1.pdf", "MMLU (Pass@1) | 88.3 | 87.2 | 88.5 | 85.2 | 91.8 | 90.8"),
+        ("libreoffice-form.pdf", "First Name: Alice"),
+        ("annotated_pdf.pdf", "This is a text annotation."),
+        ("with-attachment.pdf", "Attached file: "),
     ],
 )
 def test_words_survive(parser: Parser, name: str, words: str) -> None:
@@ -93,6 +100,16 @@ def test_words_survive(parser: Parser, name: str, words: str) -> None:
     result = read(parser, sample(name))
     assert isinstance(result, Canonical)
     assert words in result.markdown
+
+
+def test_a_long_report_is_read_in_order(parser: Parser) -> None:
+    """Hundreds of pages: no page number ends a page, and a list's points begin their lines."""
+    result = read(parser, sample("uber_2021.pdf"))
+    assert isinstance(result, Canonical)
+    assert result.coverage == Coverage(pages=307, pages_with_text=307)
+    pages = result.markdown.split("\f")
+    assert not any(page.strip().endswith(f"\n{at}") for at, page in enumerate(pages))
+    assert "\n• our ability to effectively manage our growth and maintain" in pages[3]
 
 
 @pytest.mark.parametrize(
