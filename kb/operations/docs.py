@@ -26,7 +26,7 @@ class DocsRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     status: Annotated[
         DocStatus | Literal["all"],
-        Meta(description="Only docs that are in use, of older versions, or removed; or all."),
+        Meta(description="Only docs that are active, superseded or tombstoned (removed); or all."),
     ] = "active"
     limit: Annotated[int, Meta(ge=0, description="How many are wanted; 0 for all.")] = 50
 
