@@ -50,7 +50,9 @@ def main() -> None:
                 encoding="utf-8",
                 check=True,
             )
-            console.print(Text(done.stdout.replace(folder, "/home/ada")), soft_wrap=True)
+            console.print(
+                Text(done.stdout.rstrip().replace(folder, "/home/ada") + "\n"), soft_wrap=True
+            )
     svg = console.export_svg(title="kb", unique_id="kb")
     # The fonts of the reader's own machine: the picture asks no server for one.
     lines = [line for line in svg.splitlines() if "cdnjs" not in line]
