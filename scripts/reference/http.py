@@ -7,7 +7,7 @@ import msgspec
 
 from kb.serve.http_openapi import described
 from kb.serve.http_server import all_routes
-from reference.markdown import flat, page, part, table
+from reference.markdown import flat, page, part, said_of, table
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -30,11 +30,11 @@ def pages() -> Iterator[tuple[str, str]]:
 def _fields(operation: dict[str, Any], records: dict[str, Any]) -> Iterator[list[str]]:
     for parameter in operation.get("parameters", ()):
         must = " Required." if parameter["required"] else ""
-        yield [f"`{parameter['name']}`", parameter["schema"].get("description", "") + must]
+        yield [f"`{parameter['name']}`", said_of(parameter["schema"], records) + must]
     body = operation.get("requestBody", {}).get("content", {})
     schema = body.get("application/json", {}).get("schema", {})
     if "$ref" in schema:
         schema = records[schema["$ref"].rpartition("/")[2]]
     for name, field in schema.get("properties", {}).items():
         must = " Required." if name in schema.get("required", ()) else ""
-        yield [f"`{name}`", field.get("description", "") + must]
+        yield [f"`{name}`", said_of(field, records) + must]

@@ -2,10 +2,12 @@
 
 import ast
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -43,6 +45,20 @@ def flat(text: str | None) -> str:
 
 def _passage(found: re.Match[str]) -> str:
     return "passage" if found[1] == "c" else "Passage"
+
+
+def said_of(schema: Mapping[str, Any], records: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """What a JSON Schema says of a field: its description, its values, its default."""
+    inner = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    shown = {**(inner[0] if inner else {}), **schema}
+    if "$ref" in shown:
+        shown = {**records.get(shown["$ref"].rpartition("/")[2], {}), **shown}
+    texts = [flat(shown.get("description"))]
+    if "enum" in shown:
+        texts.append("One of " + ", ".join(f"`{value}`" for value in shown["enum"]) + ".")
+    if shown.get("default") not in (None, [], "", False):
+        texts.append(f"Default: `{json.dumps(shown['default'])}`.")
+    return " ".join(filter(None, texts))
 
 
 def slug(title: str) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from kb.home.app import App
 from kb.operations.table import HELP, LEARN, TOOLS
 from kb.serve.writing import writers
-from reference.markdown import flat, page, part, table
+from reference.markdown import page, part, said_of, table
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -19,7 +19,10 @@ def pages() -> Iterator[tuple[str, str]]:
         schema = msgspec.json.decode(tool.input_schema)
         must = schema.get("required", ())
         rows = [
-            [f"`{name}`", flat(field.get("description")) + (" Required." if name in must else "")]
+            [
+                f"`{name}`",
+                said_of(field, schema.get("$defs", {})) + (" Required." if name in must else ""),
+            ]
             for name, field in schema["properties"].items()
         ]
         writes = "" if tool.reads_only else "It writes."
