@@ -128,6 +128,17 @@ def test_the_reference_is_current() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_the_reference_names_routes_that_there_are() -> None:
+    """Each address in the table that is written by hand is that of a route."""
+    text = (REFERENCE / "http.md").read_text("utf-8")
+    routes = set(re.findall(r"(?m)^## `(.*)`$", text)) | {"POST /v1/NAME", "POST /v1/tools/NAME"}
+    named = {
+        address for cells in rows(text) for address in re.findall(r"`([A-Z]+ /[^`?]*)", cells[0])
+    }
+    assert len(named) > 30
+    assert named <= routes
+
+
 def test_the_readme_is_short() -> None:
     """It fits in a few screens; everything else has its page."""
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
