@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-serve bench-client bench-start bench-pdf compare-answers calibrate fuzz-http screenshots clean
+.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-serve bench-client bench-start bench-pdf compare-answers calibrate fuzz-http screenshots reference docs clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -15,7 +15,7 @@ help:
 	@echo "make test-crash  kills, at every step and at random moments"
 	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make histories   STEPS=30,000 steps of what people do, against a dictionary"
-	@echo "make check       format, lint, types, import contracts"
+	@echo "make check       format, lint, types, import contracts, documentation"
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
 	@echo "make bench-sync  what keeping 5,000 notes current costs"
@@ -27,7 +27,9 @@ help:
 	@echo "make compare-answers  the answers to 300 requests beside those of BEFORE, a revision"
 	@echo "make calibrate   from which score on the guide answers, and a passage fits; with DATA=DIR"
 	@echo "make fuzz-http   ask every operation of the server, a few minutes long"
-	@echo "make screenshots  the pictures of the page that the README shows"
+	@echo "make docs        the documentation as a site, in build/site/"
+	@echo "make reference   write docs/reference/ from the code"
+	@echo "make screenshots  the pictures of the page and the terminal that the README shows"
 	@echo "make setup-st    add torch and sentence-transformers"
 	@echo "make clean       remove what these made"
 
@@ -64,6 +66,9 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/write_reference.py --check
+	$(BIN)/python scripts/build_site.py
+	$(BIN)/python -m pytest tests/unit/test_docs.py -k "links or named"
 
 fix: $(STAMP)
 	$(BIN)/ruff check --fix .
@@ -101,7 +106,15 @@ fuzz-http: $(STAMP)
 	KB_FUZZ_EXAMPLES=1000 $(BIN)/python -m pytest --timeout 1800 tests/e2e/test_http_contract.py
 
 screenshots: $(STAMP)
+	$(BIN)/python scripts/terminal_picture.py
 	$(BIN)/python scripts/screenshots.py
+
+reference: $(STAMP)
+	$(BIN)/python scripts/write_reference.py
+
+docs: $(STAMP)
+	$(BIN)/python scripts/write_reference.py
+	$(BIN)/python scripts/build_site.py
 
 clean:
 	rm -rf $(VENV) build dist bench-out .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -34,15 +34,28 @@ _KINDS_MAX: Final = 6
 @click.option(
     *("-y", "--yes", "-r", "--recursive", "unasked"),
     is_flag=True,
-    help="Do not ask before a large folder.",
+    help="Do not ask before a folder of more than 1,000 files.",
 )
 @click.option(
     "--ext", metavar="LIST", help="Extensions to take from folders, as md,txt; * for all."
 )
-@click.option("--tags", type=text, metavar="LIST", help="Tags for every doc, parted by commas.")
-@click.option("--visibility", type=click.Choice(VISIBILITIES), help="Who may see it.")
+@click.option(
+    "--tags",
+    type=text,
+    metavar="LIST",
+    help="Tags for every doc, separated by commas, besides those in its front matter.",
+)
+@click.option(
+    "--visibility",
+    type=click.Choice(VISIBILITIES),
+    help="Who may see it; private if nothing says otherwise.",
+)
 @click.option("--title", type=text, help="The title, for a single source.")
-@click.option("--wait/--no-wait", default=True, help="Wait until all of it can be found.")
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    help="Wait until all of it can be found, or leave the work to kb worker.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context

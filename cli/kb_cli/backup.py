@@ -31,7 +31,9 @@ def command() -> None:
 
 @command.command(name="create")
 @click.option("--reason", type=text, default="", help="Why, for the list.")
-@click.option("--keep", type=click.IntRange(1), help="Then remove all but the newest so many.")
+@click.option(
+    "--keep", type=click.IntRange(1), help="Then remove all in backups/ but the newest so many."
+)
 @click.option("--to", metavar="DIR", help="Make it in this new folder, as on another disk.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context

@@ -23,8 +23,13 @@ class CheckFailed(StoreDamaged):
 
 
 @click.command(name="check")
-@click.option("--repair", is_flag=True, help="Mend what can be mended safely.")
-@click.option("--rebuild", is_flag=True, help="Make a lost store anew, of what raw/ holds.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Fix what can be fixed safely; a damaged store is replaced by a new one with all that can "
+    "be read, and kept beside it.",
+)
+@click.option("--rebuild", is_flag=True, help="Make a lost store again from raw/; it asks first.")
 @click.option("-y", "--yes", is_flag=True, help="With --rebuild: do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context

@@ -10,7 +10,11 @@ from kb_cli.words import text
 
 @click.command(name="entries")
 @click.option("--type", "entry_type", type=text, metavar="T", help="Only entries of this type.")
-@click.option("--dangling", is_flag=True, help="The references that no entry answers to.")
+@click.option(
+    "--dangling",
+    is_flag=True,
+    help="List the references that lead nowhere, with the files that have them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, entry_type: str | None, dangling: bool, as_json: bool) -> None:

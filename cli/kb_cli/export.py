@@ -20,7 +20,7 @@ from kb_cli.output import clean, size
     *("-o", "--to", "target"),
     default="-",
     metavar="PATH",
-    help="A file or a folder instead of standard output.",
+    help="Write to this file, or into this folder, not to standard output.",
 )
 @click.option("--raw", is_flag=True, help="The source's own bytes instead of the markdown.")
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")

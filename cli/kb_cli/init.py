@@ -25,7 +25,9 @@ _NEXT: Final = (
 
 
 @click.command(name="init")
-@click.option("--project", is_flag=True, help="Make a .kb/ folder here, for a project.")
+@click.option(
+    "--project", is_flag=True, help="Also make a .kb/ folder here, the home of a project."
+)
 @click.pass_context
 def command(ctx: click.Context, project: bool) -> None:
     """Make a home with its folders, and write kb's own entries into the user's.

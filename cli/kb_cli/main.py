@@ -183,12 +183,26 @@ def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
 @click.option(
     "--home", metavar="DIR", help="The home to use, not that of KB_HOME, .kb/ upward, or yours."
 )
-@click.option("--space", type=click.Choice(["user", "project", "all"]), help="Which spaces.")
-@click.option("--server", metavar="URL", help="Ask a running server; '' for none.")
 @click.option(
-    "--cfg", multiple=True, metavar="KEY=VALUE|KEY+=VALUE|FILE|NAME", help="Set a setting."
+    "--space",
+    type=click.Choice(["user", "project", "all"]),
+    help="Your own home, the project's, or both, for commands that only read.",
 )
-@click.option("-v", "--verbose", count=True, help="Say more on standard error.")
+@click.option(
+    "--server", metavar="URL", help="Ask a running server instead of a home; '' for none."
+)
+@click.option(
+    "--cfg",
+    multiple=True,
+    metavar="KEY=VALUE|KEY+=VALUE|FILE|NAME",
+    help="Set a setting for this call; += adds to a list; a file, or a name in config.d/, is read.",
+)
+@click.option(
+    "-v",
+    "--verbose",
+    count=True,
+    help="Say more on standard error, and where an error arose; twice for more.",
+)
 @click.option(
     "--version",
     is_flag=True,

@@ -22,9 +22,16 @@ _INTERRUPTED: Final = 130
 
 
 @click.command(name="mcp")
-@click.option("--write", is_flag=True, help="Let agents add texts, pages and notes.")
 @click.option(
-    "--user", type=text, metavar="NAME", help="Answer as this user, not as the person here."
+    "--write",
+    is_flag=True,
+    help="Let agents add texts, pages and notes with kb_add and note_add; a worker runs meanwhile.",
+)
+@click.option(
+    "--user",
+    type=text,
+    metavar="NAME",
+    help="Answer as this user, who sees no private docs of others; not with --write.",
 )
 @click.pass_context
 def command(ctx: click.Context, write: bool, user: str | None) -> None:

@@ -21,11 +21,24 @@ if TYPE_CHECKING:
 @click.command(name="new")
 @click.argument("title", type=text)
 @click.option("--id", "zettel_id", type=text, help="Its id; else one is made from the title.")
-@click.option("--type", "entry_type", type=text, default=TYPE_DEFAULT, show_default=True)
+@click.option(
+    "--type", "entry_type", type=text, default=TYPE_DEFAULT, show_default=True, help="Its type."
+)
 @click.option("--tag", "tags", type=text, multiple=True, metavar="T", help="A tag.")
-@click.option("--ref", "references", type=text, multiple=True, metavar="ID", help="A reference.")
+@click.option(
+    "--ref",
+    "references",
+    type=text,
+    multiple=True,
+    metavar="ID",
+    help="An entry that it refers to, whether it exists or not.",
+)
 @click.option("--print", "only_print", is_flag=True, help="Print the file, and write nothing.")
-@click.option("--wait/--no-wait", default=True, help="Wait until it can be found.")
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    help="Wait until it can be found, or leave the work to kb worker.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,

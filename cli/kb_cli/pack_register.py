@@ -36,10 +36,18 @@ def tell(warnings: tuple[str, ...]) -> None:
 
 @click.command(name="add")
 @click.argument("place", metavar="PATH|URL")
-@click.option("--visibility", type=click.Choice(VISIBILITIES), help="Who may see the pack.")
+@click.option(
+    "--visibility",
+    type=click.Choice(VISIBILITIES),
+    help="Who may see the pack; public if nothing says otherwise.",
+)
 @click.option("--trust", metavar="KEY", help="Refuse an archive that this key has not signed.")
 @click.option("--downgrade", is_flag=True, help="Take a lower version than the registered one.")
-@click.option("--wait/--no-wait", default=True, help="Wait until all of it can be found.")
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    help="Wait until all of it can be found, or leave the work to kb worker.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def add(

@@ -25,7 +25,11 @@ _SHADOWED_SHOWN: Final = 5
 @click.argument("names", metavar="[ZETTEL]...", type=text, nargs=-1)
 @click.option("--registry", type=text, metavar="NAME", help="This registry alone.")
 @click.option("--theirs", is_flag=True, help="Put changed files aside, and take the registry's.")
-@click.option("--wait/--no-wait", default=True, help="Wait until all of it can be found.")
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    help="Wait until all of it can be found, or leave the work to kb worker.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(

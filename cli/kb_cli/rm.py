@@ -14,8 +14,12 @@ _SHOWN_MAX = 10
 
 @click.command(name="rm")
 @click.argument("idents", nargs=-1, metavar="ID...")
-@click.option("--tag", type=text, help="Every doc with this tag.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--tag", type=text, help="Every doc with this tag, instead of ids.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Do not ask; without a terminal nothing is removed unless this is given.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(

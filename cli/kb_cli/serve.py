@@ -30,7 +30,7 @@ from kb_cli.output import warn
     type=click.Choice(["json", "text"]),
     default="text",
     show_default=True,
-    help="How a request is told of on standard error.",
+    help="The form of the line that each request gets on standard error.",
 )
 @click.option(
     "--no-token",

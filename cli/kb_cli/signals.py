@@ -11,7 +11,7 @@ from kb_cli.output import clean, print_json, warn
 
 
 @click.group(name="signals", invoke_without_command=True)
-@click.option("--all", "with_done", is_flag=True, help="Those that are closed, too.")
+@click.option("--all", "with_done", is_flag=True, help="Also list those that are closed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, with_done: bool, as_json: bool) -> None:

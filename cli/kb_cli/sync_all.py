@@ -35,11 +35,13 @@ _COUNTS: Final = (
     type=click.IntRange(0),
     default=20,
     show_default=True,
-    help="Only sources not synced for so many minutes.",
+    help="Only sources that were last synced at least this many minutes ago.",
 )
-@click.option("--max", "sources_max", type=click.IntRange(1), help="So many sources at most.")
+@click.option("--max", "sources_max", type=click.IntRange(1), help="At most this many sources.")
 @click.option("--source", "only", metavar="ID|PLACE", help="This source alone, due or not.")
-@click.option("--accept-deletions", is_flag=True, help="Remove docs however many have vanished.")
+@click.option(
+    "--accept-deletions", is_flag=True, help="Remove docs however many files have vanished."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context

@@ -7,7 +7,11 @@ from kb_cli.pull import run, run_everywhere
 
 
 @click.command(name="sync-knowledge")
-@click.option("--wait/--no-wait", default=True, help="Wait until all of it can be found.")
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    help="Wait until all of it can be found, or leave the work to kb worker.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, wait: bool, as_json: bool) -> None:

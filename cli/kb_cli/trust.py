@@ -20,7 +20,12 @@ class NotTrusted(NotFound):
 
 @click.command(name="trust")
 @click.argument("folder", metavar="[DIR]", type=click.Path(), required=False)
-@click.option("--list", "listing", is_flag=True, help="List the homes that count.")
+@click.option(
+    "--list",
+    "listing",
+    is_flag=True,
+    help="List the homes that count: those that your kb made or you accepted.",
+)
 @click.option("--remove", is_flag=True, help="Take DIR off the list.")
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

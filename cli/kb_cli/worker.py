@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command(name="worker")
-@click.option("--drain", is_flag=True, help="End when there is nothing left to do now.")
-@click.option("--retry-failed", is_flag=True, help="Try the jobs that failed for good once more.")
+@click.option("--drain", is_flag=True, help="End when no job is ready.")
+@click.option("--retry-failed", is_flag=True, help="Try the jobs again that failed for good.")
 @click.pass_context
 def command(ctx: click.Context, drain: bool, retry_failed: bool) -> None:
     """Work on jobs until stopped (Ctrl-C or SIGTERM), or until none is left."""

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 class DocsRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which docs are to be listed."""
 
-    status: DocStatus | Literal["all"] = "active"
+    status: Annotated[
+        DocStatus | Literal["all"],
+        Meta(description="Only docs that are active, superseded or tombstoned (removed); or all."),
+    ] = "active"
     limit: Annotated[int, Meta(ge=0, description="How many are wanted; 0 for all.")] = 50
 
 

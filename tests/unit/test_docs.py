@@ -6,6 +6,8 @@ import ast
 import importlib
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,26 +15,25 @@ from typing import Any
 import click
 import msgspec
 import pytest
-from backup_shapes import backup_shapes
 from kb_cli.main import COMMANDS
 from kb_cli.main import kb as group
-from note_shapes import note_shapes
-from pack_shapes import pack_shapes
-from registry_shapes import registry_shapes
+from reference.shapes import shapes
 
 import kb.errors
 from kb.errors import KbError
 from kb.model.config import Settings, TopicSettings
 from kb.model.config.sections import TOPIC_KEYS
-from kb.operations.facets import FacetsOfSpaces
-from kb.operations.growth import Growth, MonthCount
-from kb.search.facets import FacetValue
 from kb.store.jobs.queue import TRANSITIONS
 from kb.store.kv import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
-README = (ROOT / "README.md").read_text("utf-8")
+REFERENCE = ROOT / "docs/reference"
+# The parts of a page of the reference are read as it shows them.
+PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if "parts" not in path.parts]
+DOCS = (*sorted(ROOT.glob("*.md")), *PAGES)
+CLI = "\n".join(path.read_text("utf-8") for path in sorted(REFERENCE.glob("cli*.md")))
+JSON = "\n".join(path.read_text("utf-8") for path in sorted(REFERENCE.glob("json-*.md")))
+SETTINGS = (REFERENCE / "settings.md").read_text("utf-8")
 FORMAT = (ROOT / "docs/format.md").read_text("utf-8")
 ARCHITECTURE = (ROOT / "docs/ARCHITECTURE.md").read_text("utf-8")
 INVARIANTS = (ROOT / "docs/invariants.md").read_text("utf-8")
@@ -72,41 +73,75 @@ def family(name: str) -> dict[str, click.Command]:
     return dict(found.commands) if isinstance(found, click.Group) else {}
 
 
-def documented_options(heading: str) -> set[str]:
-    first = [cells[0] for cells in rows(section(README, heading))]
-    quoted = [said for cell in first for said in re.findall(r"`([^`]*)`", cell)]
-    return {said.split()[0] for said in quoted if said.startswith("-")}
+def documented_options(text: str) -> set[str]:
+    """The options that the first table of a text has, all of their names."""
+    table = text.partition("| option | what it does |")[2].partition("\n\n")[0]
+    said = [one for cells in rows(table) for one in re.findall(r"`(-[^`]*)`", cells[0])]
+    return {one.split()[0] for one in said}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_readme_has_every_option_of_a_command(name: str) -> None:
+def every_command() -> dict[str, click.Command]:
+    """Each command and each command of a group, by its words."""
+    inner = {f"{name} {short}": found for name in COMMANDS for short, found in family(name).items()}
+    return {name: command(name) for name in COMMANDS} | inner
+
+
+@pytest.mark.parametrize("words", every_command())
+def test_the_reference_has_every_option_of_a_command(words: str) -> None:
     """The table of a command lists its options, all of them and no others."""
-    heading = re.search(rf"(?m)^### `kb {name}[ `][^\n]*$(?!\n\n[^\n]*```)", README)
-    assert heading is not None
-    assert documented_options(heading[0]) == options_of(command(name)) - {"-h", "--help"}
+    level = "###" if " " in words else "##"
+    text = section(CLI, f"{level} `kb {words}`").split("\n### ")[0]
+    assert documented_options(text) == options_of(every_command()[words]) - {"-h", "--help"}
 
 
-@pytest.mark.parametrize("group_name", ["pack", "backup", "note", "registry", "token", "config"])
-def test_the_readme_has_every_option_of_a_groups_commands(group_name: str) -> None:
-    """In the table each command of the group has its row, with all of its options."""
-    cells_of = {
-        said[1]: set(re.findall(r"(?<!\w)--?[\w-]+", cells[1]))
-        for cells in rows(section(README, f"### `kb {group_name} COMMAND`"))
-        if (said := re.match(rf"`kb {group_name} ([\w-]+)", cells[0]))
-    }
-    options = {name: options_of(found) for name, found in family(group_name).items()}
-    assert cells_of == {name: said - {"-h", "--help", "--json"} for name, said in options.items()}
+def test_the_reference_says_what_every_option_does() -> None:
+    """No row of a table of options is without a meaning."""
+    assert not [cells for cells in rows(CLI) if cells[0].startswith("`-") and not cells[1]]
 
 
-def test_the_readme_has_every_option_of_the_group() -> None:
+def test_the_reference_has_every_option_of_the_group() -> None:
     """The options before the command are all there, and no others."""
-    assert documented_options("### `kb`") == options_of(group) | {"-h", "--help"}
+    text = (REFERENCE / "cli.md").read_text("utf-8")
+    assert documented_options(text) == options_of(group) - {"-h", "--help"}
 
 
-def test_the_readme_has_every_command_and_no_other() -> None:
-    """Each command has one heading under Commands."""
-    headings = re.findall(r"(?m)^### `kb ([\w-]+)", section(README, "## Commands"))
+def test_the_reference_has_every_command_and_no_other() -> None:
+    """Each command has one heading."""
+    headings = re.findall(r"(?m)^## `kb ([\w-]+)`", CLI)
     assert sorted(headings) == sorted(COMMANDS)
+
+
+def test_no_part_of_the_reference_is_left_over() -> None:
+    """Each text of docs/reference/parts/ stands on a page."""
+    pages = [path.read_text("utf-8") for path in REFERENCE.glob("*.md")]
+    for path in (REFERENCE / "parts").rglob("*.md"):
+        assert any(path.read_text("utf-8").strip() in text for text in pages), path
+
+
+def test_the_reference_is_current() -> None:
+    """Its pages are what the code says now."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts/write_reference.py", "--check"],
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_reference_names_routes_that_there_are() -> None:
+    """Each address in the table that is written by hand is that of a route."""
+    text = (REFERENCE / "http.md").read_text("utf-8")
+    routes = set(re.findall(r"(?m)^## `(.*)`$", text)) | {"POST /v1/NAME", "POST /v1/tools/NAME"}
+    named = {
+        address for cells in rows(text) for address in re.findall(r"`([A-Z]+ /[^`?]*)", cells[0])
+    }
+    assert len(named) > 30
+    assert named <= routes
+
+
+def test_the_readme_is_short() -> None:
+    """It fits in a few screens; everything else has its page."""
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
 
 
 def test_every_command_has_help() -> None:
@@ -122,17 +157,20 @@ def defaults() -> dict[str, Any]:
     return {f"{part}.{key}": value for part, keys in said.items() for key, value in keys.items()}
 
 
-def test_the_readme_has_every_setting_with_its_default() -> None:
-    """The settings table is what kb/model/config/sections.py says, value for value."""
-    said = {cells[0].strip("`"): cells[1] for cells in rows(section(README, "## Settings"))}
+def test_the_reference_has_every_setting_with_its_default() -> None:
+    """The tables are what kb/model/config/sections.py says, value for value, with a meaning."""
+    table = [cells for cells in rows(SETTINGS) if "." in cells[0]]
+    assert {cells[0].strip("`"): cells[1] for cells in table} == {
+        key: f"`{json.dumps(value)}`" for key, value in defaults().items()
+    }
+    assert all(cells[3] for cells in table)
+
+
+def test_the_reference_has_every_key_of_a_topic() -> None:
+    """The table of topics is what a layer may say of a topic, with its defaults."""
+    text = section(SETTINGS, "## `[kb.topic.ID]`")
+    said = {cells[0].strip("`"): cells[1] for cells in rows(text)}
     said.pop("setting")
-    assert said == {key: f"`{json.dumps(value)}`" for key, value in defaults().items()}
-
-
-def test_the_readme_has_every_key_of_a_topic() -> None:
-    """The table under Topics is what a layer may say of a topic, with its defaults."""
-    said = {cells[0].strip("`"): cells[1] for cells in rows(section(README, "## Topics"))}
-    said.pop("key")
     default = msgspec.to_builtins(TopicSettings())
     assert said == {key: f"`{json.dumps(default[key])}`" for key in TOPIC_KEYS}
 
@@ -142,113 +180,17 @@ def every_error() -> list[type[KbError]]:
     return [cls for cls in found if isinstance(cls, type) and issubclass(cls, KbError)]
 
 
-def test_the_readme_has_the_exit_codes_of_the_error_tree() -> None:
+def test_the_reference_has_the_exit_codes_of_the_error_tree() -> None:
     """Besides 0 and Ctrl-C's 130, the codes are those of kb/errors.py."""
-    codes = {
-        int(cells[0]) for cells in rows(section(README, "## Exit codes")) if cells[0].isdigit()
-    }
+    text = (REFERENCE / "exit-codes.md").read_text("utf-8")
+    codes = {int(cells[0]) for cells in rows(text) if cells[0].isdigit()}
     assert codes == {0, 130} | {cls.exit_code for cls in every_error()}
 
 
-# Long because it is one table, with an entry for each command.
-def shapes() -> dict[str, list[tuple[str, Any]]]:
-    """For each document in the README, the records it shows: where, and of which class."""
-    from kb.home.stats import DeadLetter, Stats
-    from kb.intake.sync import report as added
-    from kb.knowledge.answers import Answer, Sentence, Source
-    from kb.knowledge.guide import Guidance, GuideChunk
-    from kb.knowledge.notebook import JobReport
-    from kb.knowledge.registry.report import PulledLine, PullReport, ReadLine
-    from kb.knowledge.topics import Knowledge, Learned, LeftOut
-    from kb.model import doc, origin, search
-    from kb.model.signal import Signal
-    from kb.operations import (
-        docs,
-        doctor,
-        embedder,
-        entities,
-        entries,
-        jobs,
-        remove,
-        settings,
-        show,
-        signals,
-        sources,
-        tokens,
-        trust,
-        visibility,
-    )
-    from kb.store.trust import TrustedHome
-    from kb.upkeep.check import report as checked
-    from kb.upkeep.check.doctor import Advice
-    from kb.upkeep.compactor.report import CompactReport
-
-    return {
-        "add": [("", added.AddReport), ("docs", added.DocLine), ("problems", added.SourceProblem)],
-        "search": [
-            ("", search.SearchResult),
-            ("hits", search.Hit),
-            ("hits.legs", search.Legs),
-            ("entity_alignment", search.EntityAlignment),
-        ],
-        "ask": [("", Answer), ("sentences", Sentence), ("sources", Source)],
-        "ls": [("", docs.Docs), ("docs", docs.DocRow)],
-        "show": [
-            ("", show.WholeDoc),
-            ("doc", doc.Doc),
-            ("passages", show.Passage),
-            ("references", entries.Reference),
-        ],
-        "stats": [("", Stats), ("dead_letters", DeadLetter)],
-        "embedder": [("", embedder.Embedders)],
-        "learn": [("", Learned), ("left_out", LeftOut)],
-        "prompt": [("", Knowledge)],
-        "rm": [("", remove.RemoveResult)],
-        "entities": [
-            ("", entities.EntitiesPage),
-            ("entities", search.KnownEntity),
-        ],
-        "growth": [("", Growth), ("months", MonthCount)],
-        "facets": [("", FacetsOfSpaces), ("kinds", FacetValue)],
-        "pack": pack_shapes(),
-        "entries": [("", entries.Entries), ("entries", entries.ListedEntry)],
-        "registry": registry_shapes(),
-        "pull": [("", PullReport), ("registries", ReadLine), ("entries", PulledLine)],
-        "guide": [("", Guidance), ("chunks", GuideChunk)],
-        "signals": [("", signals.SignalList), ("signals", Signal)],
-        "sync-all": [
-            ("", added.SyncReport),
-            ("sources", added.SourceLine),
-            ("sources.problems", added.SourceProblem),
-        ],
-        "token": [("", tokens.TokenList), ("tokens", tokens.ListedToken)],
-        "trust": [("", trust.TrustedHomes), ("homes", TrustedHome)],
-        "sources": [("", sources.SourceList), ("sources", origin.Origin)],
-        "note": note_shapes(),
-        "job": [("", jobs.JobList), ("jobs", JobReport)],
-        "doctor": [("", doctor.DoctorReport), ("findings", Advice)],
-        "config": [
-            ("list", settings.SettingsReport),
-            ("list.files", settings.SettingsFile),
-            ("list.settings", settings.SettingRow),
-            ("get", settings.SettingRow),
-            ("path", settings.KbFolders),
-        ],
-        "visibility": [("", visibility.SetVisibilityResult)],
-        "compact": [("", CompactReport)],
-        "backup": backup_shapes(),
-        "check": [
-            ("", checked.CheckReport),
-            ("checked", checked.CheckCounts),
-            ("findings", checked.Finding),
-        ],
-    }
-
-
 @pytest.mark.parametrize("name", shapes())
-def test_the_readme_shows_the_fields_that_json_has(name: str) -> None:
+def test_the_reference_shows_the_fields_that_json_has(name: str) -> None:
     """The document under a command's heading has the fields of its records, and no others."""
-    block = re.search(r"```json\n(.*?)```", section(README, f"### `kb {name} --json`"), re.DOTALL)
+    block = re.search(r"```json\n(.*?)```", section(JSON, f"## `kb {name} --json`"), re.DOTALL)
     assert block is not None
     shown = json.loads(block[1])
     for path, record in shapes()[name]:
@@ -260,7 +202,7 @@ def test_the_readme_shows_the_fields_that_json_has(name: str) -> None:
 
 
 def test_every_json_option_has_its_document() -> None:
-    """Each command with `--json` has a document in the README, or says that it shares one."""
+    """Each command with `--json` has a document in the reference, or says that it shares one."""
     with_json = {
         name
         for name in COMMANDS
@@ -271,7 +213,7 @@ def test_every_json_option_has_its_document() -> None:
 
 def test_every_pack_command_has_its_document() -> None:
     """`show` shares one; each of the others has its own."""
-    block = re.search(r"```json\n(.*?)```", section(README, "### `kb pack --json`"), re.DOTALL)
+    block = re.search(r"```json\n(.*?)```", section(JSON, "## `kb pack --json`"), re.DOTALL)
     assert block is not None
     assert {*json.loads(block[1]), "show"} == set(family("pack"))
 

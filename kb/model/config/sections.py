@@ -29,11 +29,14 @@ class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Limits and file types of ingest."""
 
     file_bytes_max: _Positive = 64 << 20
+    """Larger files are refused."""
     extensions: tuple[str, ...] = EXTENSIONS
-    """Of files that are taken from folders. As long as it is not set, those of plugins, too."""
+    """Extensions that are taken from folders. While it is not set, those of plugins, too."""
     parse_cpu_s: _Positive = 30
-    """At the start of a document; as much again for each 100 pages that were read of it."""
+    """Seconds of processor time for reading one file; as much again for each 100 pages of a PDF
+    that were read, at most 20 times as much."""
     parse_memory_bytes: _Positive = 2 << 30
+    """Memory of the process that reads them."""
 
     @property
     def folder_extensions(self) -> tuple[str, ...]:
@@ -45,8 +48,9 @@ class ChunkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Sizes of chunks, in tokens of the embedding model."""
 
     tokens_max: Annotated[int, Meta(ge=32, le=8192)] = 256
+    """Length of a chunk, in the model's tokens."""
     overlap_tokens: _NotNegative = 32
-    """At most a quarter of tokens_max."""
+    """How many tokens of a chunk the next one repeats; at most a quarter."""
 
     def __post_init__(self) -> None:
         """Raise ValueError if the overlap is over a quarter of a chunk."""
@@ -58,8 +62,10 @@ class EntrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Sizes of chunks of entries, in tokens of the model, whose own limit may be lower."""
 
     tokens_max: Annotated[int, Meta(ge=32, le=8192)] = 512
+    """Length of a chunk of an entry, in the model's tokens; the model may read fewer (the
+    built-in one reads 256)."""
     overlap_tokens: _NotNegative = 50
-    """At most a quarter of tokens_max."""
+    """How many tokens of such a chunk the next one repeats; at most a quarter."""
 
     def __post_init__(self) -> None:
         """Raise ValueError if the overlap is over a quarter of a chunk."""
@@ -71,92 +77,117 @@ class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The embedding model; an empty `model` is the built-in one."""
 
     kind: _PluginName = "onnx"
-    """onnx, sentence-transformers, hashing, or the name of a plugin."""
+    """`onnx`, `sentence-transformers`, `hashing` (for tests), or the name of a plugin."""
     model: str = ""
+    """The model's name or folder; empty is the built-in one."""
     threads: _NotNegative = 0
-    """0 uses every core."""
+    """Threads that embed; 0 for one per core."""
     query_prefix: str = ""
+    """Put before a query when it is embedded."""
     passage_prefix: str = ""
+    """Put before a chunk when it is embedded."""
     scripts: tuple[str, ...] = ()
-    """Scripts that the model can read, if the model does not declare them itself."""
+    """Scripts that a sentence-transformers model reads, such as `"Latin"`, `"Han"`; empty for
+    all."""
 
 
 class WorkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The worker pool."""
 
     threads: Annotated[int, Meta(ge=1, le=64)] = 2
+    """Threads that work on jobs."""
     lease_ms: Annotated[int, Meta(ge=1000)] = 120_000
+    """Milliseconds that a worker holds a job before others may take it."""
     idle_ms: Annotated[int, Meta(ge=10)] = 200
+    """Milliseconds between two looks for work."""
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How candidates are ranked and become hits."""
 
     fusion: Literal["spaced", "plain"] = "spaced"
+    """`spaced` ranks from scores, or `plain` ranks; see ADR 5."""
     rrf_k: _Positive = 60
+    """The constant of reciprocal rank fusion."""
     lexical_weight: _Share = 0.5
+    """Weight of the words; the rest is the weight of the meaning."""
     lexical_top_share: _Share = 0.2
-    """Share of the highest possible lexical score below which a chunk is no full hit."""
+    """Share of the best possible score by words; a best hit below it does not get the full
+    score."""
     feedback_passages: _NotNegative = 3
-    """How many of the best chunks the dense leg moves its query towards; 0 for none."""
+    """Number of best chunks that the query is moved towards; 0 for none."""
     feedback_weight: _Share = 0.2
+    """How far it is moved."""
     candidates: _Positive = 200
-    """Candidates of each leg; k if that is more."""
+    """Candidates from each of the two indexes; as many as there are hits if that is more."""
     mmr_similarity: _Share = 0.95
-    """Cosine similarity from which chunks count as alike."""
+    """From this similarity on, chunks count as near-duplicates."""
     mmr_crowd: _Positive = 2
-    """How many chunks that are alike may follow before the next one is moved back."""
+    """How many near-duplicates keep their rank; later ones move down."""
     entity_boost: Annotated[float, Meta(ge=1.0)] = 1.5
+    """Factor for chunks that mention what `--boost-entity` names."""
     query_chars_max: _Positive = 8_192
+    """Longer queries are cut, with a warning."""
 
 
 class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The lexical and dense caches."""
 
     dense_mode: Literal["auto", "exact", "hnsw"] = "auto"
+    """`exact`, `hnsw`, or by size; see ADR 3."""
     crossover_rows: _Positive = 1_000_000
+    """From this many chunks on `auto` uses a graph (HNSW)."""
     lock_wait_ms: _NotNegative = 10_000
+    """Milliseconds to wait for another process that updates an index."""
 
 
 class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which web pages may be fetched, and the limits of a fetch."""
 
     allow: tuple[str, ...] = ()
-    """Hosts, addresses and networks that may be fetched from although they are not public, with or
-    without `:port`."""
+    """Hosts, addresses and networks that kb may fetch from although they are not public, with
+    or without a port, such as `"192.168.1.7:8080"`."""
     bytes_max: Annotated[int, Meta(ge=1)] = 32 << 20
-    """Of one page, after decompression."""
+    """Larger pages are refused; the size is that of the unpacked page."""
     total_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
-    """For one page including its redirects."""
+    """Seconds for one page with its redirects."""
     connect_s: Annotated[float, Meta(gt=0, le=3600)] = 10.0
+    """Seconds to connect."""
     hops_max: Annotated[int, Meta(ge=0)] = 5
+    """Redirects that kb follows at most."""
     user_agent: Annotated[str, Meta(pattern=r"^[!-~]([ -~]*[!-~])?\Z")] = f"kb/{__version__}"
+    """How kb names itself to servers."""
     robots: bool = True
-    """Whether robots.txt is respected when links are followed."""
+    """Whether kb respects robots.txt when it follows links; it does not ask for a page that you
+    name."""
 
 
 class LlmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The language model and its time limits. API keys are not settings."""
 
     provider: _PluginName = "none"
-    """none, ollama, anthropic, openai, or the name of a plugin."""
+    """`none`, `ollama`, `anthropic`, `openai` or the name of a plugin; see Language models."""
     model: Annotated[str, Meta(max_length=200)] = ""
+    """The model's name, as its provider calls it."""
     base_url: Annotated[str, Meta(max_length=2_000)] = ""
-    """Empty is the provider's own URL."""
+    """Where its API is; empty is the provider's own."""
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 120.0
-    """Longest silence of the server; a question as a whole may take `tries` times that."""
+    """Seconds that its server may be silent; a whole question may take `llm.tries` times that."""
     tries: Annotated[int, Meta(ge=1, le=10)] = 3
+    """How often kb asks a busy or failing server."""
     answer_tokens_max: Annotated[int, Meta(ge=1, le=1_000_000)] = 4_096
-    """For anthropic, which requires a limit."""
+    """Longest answer in tokens; the API of anthropic requires it."""
 
 
 class CompactSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long compaction keeps what is no longer needed."""
 
     grace_min: _NotNegative = 60
+    """Minutes between a file's mark and its removal."""
     model_days: _NotNegative = 7
-    """How long `kb embedder set --rollback` can restore the previous model."""
+    """Days that the vectors of the previous model are kept."""
     tombstone_days: _NotNegative = 30
+    """Days until `kb compact` frees a removed doc."""
 
 
 class PackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,7 +196,8 @@ class PackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     trusted_keys: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9+/]{43}=\Z")], ...], Meta(max_length=256)
     ] = ()
-    """Public keys in base64; packs that they signed are accepted without a warning."""
+    """Public keys whose signatures on archives are accepted without a warning; a project cannot
+    set it."""
 
 
 TopicAuthor = Literal["user", "project", "stranger"]
@@ -175,20 +207,25 @@ class TopicSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A topic that can be learned: a folder whose files are its subjects."""
 
     enable: bool = True
+    """`false` turns the topic off."""
     title: Annotated[str, Meta(pattern=r"\S", max_length=200)] | None = None
+    """Its name; without one, the id."""
     introduction: Annotated[str, Meta(max_length=2_000)] | None = None
-    """One sentence, for the list of topics."""
+    """One line for the list of topics."""
     description: Annotated[str, Meta(max_length=8_000)] | None = None
+    """Paragraphs above the list of subjects, and above those that are learned."""
     subjects: Annotated[str, Meta(pattern=r"\A[^\0]+\Z")] = ""
-    """The folder. A topic that is enabled must have one."""
+    """The folder; required. A project's topic counts from the folder that holds `.kb/`, any other
+    from the home."""
     learned: _Patterns = ()
-    """Slugs and globs of subjects that the system prompt includes from the start."""
+    """Slugs and globs that the system prompt holds from the start."""
     disabled: _Patterns = ()
-    """Slugs and globs of subjects that cannot be learned."""
+    """Slugs and globs that cannot be learned, whatever other keys say."""
     index: bool = True
-    """Whether searches find its subjects, too."""
+    """Whether searches find its subjects too."""
     visibility: Visibility = "private"
-    """Who may learn it and find its subjects; private is for the home's own user."""
+    """Who may learn it and find its subjects: `private` is you alone, `shared` every named user,
+    `public` everybody; searches follow at the next sync."""
     defined_at: str = ""
     """File and line of `subjects`. `load` sets this and `defined_by`; no layer may."""
     defined_by: TopicAuthor = "user"
@@ -204,58 +241,66 @@ class NotebookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The notebook's folder and its remote."""
 
     path: Annotated[str, Meta(pattern=r"\A[^\0]*\Z", max_length=4_096)] = ""
-    """The folder, relative to the home unless absolute; empty is `notebook`."""
+    """The notebook's folder, relative to the home or absolute; empty is `notebook`; a project can
+    name only one below its `.kb`."""
     push: bool = False
-    """Whether its branch is pushed to its `origin` after commits."""
+    """Whether kb pushes its branch to its `origin` after commits; a project cannot set it."""
     token_host: Annotated[
         str, Meta(pattern=r"\A(?:\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::[0-9]{1,5})?\Z", max_length=300)
     ] = ""
-    """The one host, as HOST or HOST:PORT, that KB_NOTEBOOK_TOKEN is sent to on request."""
+    """The one host, as `HOST` or `HOST:PORT`, that may have `KB_NOTEBOOK_TOKEN`; a project cannot
+    set it."""
 
 
 class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where `kb serve` listens, and the limits of its requests."""
 
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
+    """Where `kb serve` listens."""
     port: Annotated[int, Meta(ge=0, le=65_535)] = 7777
-    """0 takes a free port."""
+    """Its port; 0 takes a free one."""
     hosts: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
-    """Host names that requests may use besides those of this machine and `host`; without port."""
+    """Names that requests may ask for, in addition to those of this machine and `serve.host`;
+    without a port."""
     origins: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
-    """Other sites whose pages may send requests from a browser, such as `https://example.org`."""
+    """Other sites whose pages may ask, such as `https://example.org`."""
     body_bytes_max: Annotated[int, Meta(ge=1, le=64 << 20)] = 1 << 20
+    """Largest body of a request."""
     header_bytes_max: Annotated[int, Meta(ge=1_024, le=1 << 20)] = 32 << 10
+    """Largest head of a request; half of it for the address."""
     concurrency_max: Annotated[int, Meta(ge=1, le=1_000)] = 32
-    """Requests processed at once; others are told to retry."""
+    """Requests that the server works on at once; others get 503."""
     long_max: Annotated[int, Meta(ge=1, le=1_000)] = 8
-    """Additional requests that may wait for a language model, a page or a parser."""
+    """Further requests that may wait for a language model, a page or a parser."""
     connections_max: Annotated[int, Meta(ge=1, le=10_000)] = 256
+    """Connections at once."""
     streams_max: Annotated[int, Meta(ge=1, le=10_000)] = 64
-    """Streamed responses at once; they are counted separately from other requests."""
+    """Streamed answers at once; others get 503."""
     stream_s: Annotated[float, Meta(gt=0, le=86_400)] = 600.0
-    """How long a streamed response lasts."""
+    """Seconds that a streamed answer lasts."""
     upload_bytes_max: Annotated[int, Meta(ge=1, le=1 << 30)] = 64 << 20
-    """Largest uploaded file."""
+    """Largest file that the server takes."""
     head_s: Annotated[float, Meta(gt=0, le=3600)] = 10.0
-    """How long a client may take to send the request head."""
+    """Seconds for a request's head."""
     body_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
+    """Seconds for a request's body."""
     unread_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
-    """How long a response waits for its reader."""
+    """Seconds that an answer waits for its reader."""
     idle_s: Annotated[int, Meta(ge=1, le=3600)] = 5
-    """How long a connection stays open between two requests."""
+    """Seconds that a connection stays open between two requests."""
 
 
 class ClientSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The server that the command line sends its requests to, if any."""
 
     server: Annotated[str, Meta(max_length=2_000)] = ""
-    """Its URL; empty for the homes on this machine."""
+    """The server that commands ask instead of a home."""
     token: Annotated[str, Meta(max_length=1_000)] = ""
-    """KB_TOKEN takes precedence."""
+    """The token for that server; `KB_TOKEN` comes first."""
     insecure: bool = False
-    """Whether a token may be sent over plain http to another machine."""
+    """Whether a token may go over plain http to another machine."""
     timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 30.0
-    """Longest silence of the server; without an upload also the limit of the whole request."""
+    """Seconds to wait for an answer; files and answers of a language model get more."""
 
     def __repr__(self) -> str:
         """Without the token, which must not be shown."""
@@ -266,7 +311,7 @@ class KbSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The topics that can be learned."""
 
     topic: dict[str, TopicSettings] = msgspec.field(default_factory=dict)
-    """By id, in the order in which the layers first name them."""
+    """What can be learned, one table per topic; see Topics."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
