@@ -146,11 +146,11 @@ def test_where_one_space_is_read_there_is_no_choice(driver: "Chrome", person: Pe
         assert page.all("#filter-space") == []
         assert spaces_of(page.texts(".hit .where span")) == []
         page.open("#/search?q=harbour&space=user")
-        page.says(".notice.bad", lambda texts: "you read no user space here" in "".join(texts))
+        page.says(".notice.bad", lambda texts: "you can read no user space here" in "".join(texts))
         page.one(".filters .chip.on").click()
         page.says(".hit h2", lambda texts: sorted(texts) == ["Boats", "Both"])
         page.open("#/library?space=user")
-        page.says(".notice.bad", lambda texts: "you read no user space here" in "".join(texts))
+        page.says(".notice.bad", lambda texts: "you can read no user space here" in "".join(texts))
         page.one("#filter-space option").click()
         page.says(".rows a", lambda texts: sorted(texts) == ["Boats", "Both"])
         assert not page.one("#filter-space").is_displayed()
