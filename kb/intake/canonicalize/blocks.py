@@ -63,8 +63,11 @@ def finish(
     title: str = "",
     date: str | None = None,
     warnings: Iterable[str] = (),
+    is_titled: bool = True,
 ) -> Canonical:
     """The blocks as one source, titled by itself, its first heading or its file's name.
+
+    Without `is_titled`, its headings name parts of it, never the whole.
 
     Raises:
         EmptySource: no block has text.
@@ -74,7 +77,7 @@ def finish(
     )
     if not has_text(markdown):
         raise EmptySource("there is no text in it; if it holds images, run OCR first", source=name)
-    opening = first_heading(markdown) if markdown.startswith("#") else ""
+    opening = first_heading(markdown) if is_titled and markdown.startswith("#") else ""
     return Canonical(
         markdown=markdown,
         title=one_line(title) or opening or fallback_title(name, markdown),

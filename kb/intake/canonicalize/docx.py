@@ -15,20 +15,10 @@ MIME: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.do
 _HEADING_NAME: Final = re.compile(r"heading ([1-9])$", re.IGNORECASE)
 # What was deleted or moved away, formatting, and the second form of what stands there already.
 _SKIPPED: Final = frozenset(
-    [
-        "del",
-        "moveFrom",
-        "instrText",
-        "delText",
-        "Fallback",
-        "pPr",
-        "rPr",
-        "tblPr",
-        "tblGrid",
-        "sectPr",
-        "sdtPr",
-        "txbxContent",
-    ]
+    (
+        *("del", "moveFrom", "instrText", "delText", "Fallback", "txbxContent"),
+        *("pPr", "rPr", "tblPr", "tblGrid", "sectPr", "sdtPr"),
+    )
 )
 _LITERALS: Final = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _SPAN_MAX: Final = 64
