@@ -69,7 +69,7 @@ def test_slides_have_their_numbers_and_notes() -> None:
         {
             "ppt/presentation.xml": f'<p {R}><sldId r:id="r1"/></p>',
             "ppt/_rels/presentation.xml.rels": rels("slide", "slides/s.xml"),
-            "ppt/slides/s.xml": f"<s>{shape('<ph type="title"/>', 'Foxes')}{shape('', 'Red')}</s>",
+            "ppt/slides/s.xml": "<s>" + shape(TITLE, "Foxes") + shape("", "Red") + "</s>",
             "ppt/slides/_rels/s.xml.rels": rels("notesSlide", "n.xml"),
             "ppt/slides/n.xml": f"<s>{shape('', 'Say hello')}</s>",
         }
