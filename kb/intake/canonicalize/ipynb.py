@@ -27,8 +27,8 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
             "it is no JSON, or nested too deeply; save the notebook again", source=name
         ) from None
     book = _dict(book)
-    sheets = book.get("worksheets")
-    cells = book.get("cells") or (_dict(sheets[0]).get("cells") if _list(sheets) else None)
+    sheets = _list(book.get("worksheets"))
+    cells = book.get("cells") or (_dict(sheets[0]).get("cells") if sheets else None)
     if not isinstance(cells, list):
         raise Unparsable("it has no cells; save the notebook again", source=name)
     meta = _dict(book.get("metadata"))
