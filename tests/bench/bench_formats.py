@@ -38,10 +38,21 @@ def raw_text(suffix: str, data: bytes) -> str:
         return str(part.get_content()) if part is not None else ""
     texts = []
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        spine = spine_pages(archive) if suffix == ".epub" else None
         for name in archive.namelist():
-            if re.match(PARTS[suffix], name):
+            if name in spine if spine is not None else re.match(PARTS[suffix], name):
                 texts += xml_texts(archive.read(name))
     return " ".join(texts) if suffix == ".xlsx" else "".join(texts)
+
+
+def spine_pages(archive: zipfile.ZipFile) -> set[str]:
+    """The pages that the book's spine lists; others are not part of what is read."""
+    path = next(name for name in archive.namelist() if name.endswith(".opf"))
+    package = etree.fromstring(archive.read(path))
+    hrefs = {item.get("id"): item.get("href") for item in package.iter("{*}item")}
+    folder = path.rpartition("/")[0]
+    pages = [hrefs.get(entry.get("idref")) or "" for entry in package.iter("{*}itemref")]
+    return {f"{folder}/{page}".lstrip("/") for page in pages if page.endswith("html")}
 
 
 def xml_texts(data: bytes) -> list[str]:

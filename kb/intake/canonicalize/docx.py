@@ -67,7 +67,7 @@ class _Document:
             if kind == "p":
                 yield self._paragraph(child)
                 for box in child.iter("{*}txbxContent"):
-                    if not any(local(above) == "Fallback" for above in box.iterancestors()):
+                    if _is_shown(box, child):
                         yield from self.blocks(box)
             elif kind == "tbl":
                 yield table(self._rows(child))
@@ -118,6 +118,14 @@ class _Document:
         depth = values.get("ilvl", "0")
         mark = "1. " if (values.get("numId", ""), depth) in self._ordered else "- "
         return "  " * (int(depth) if depth in set("123456789") else 0) + mark + text
+
+
+def _is_shown(box: "_Element", paragraph: "_Element") -> bool:
+    """Whether the text box is the paragraph's own, and not the second form of another."""
+    # A box inside a box is read with the outer one; reading it twice would double at each level.
+    return next(box.iterancestors("{*}p"), None) is paragraph and not any(
+        local(above) == "Fallback" for above in box.iterancestors()
+    )
 
 
 def _inline(element: "_Element") -> Iterator[str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MIME: Final = "application/vnd.oasis.opendocument."
 _REPEATS_MAX: Final = 64
+_REPEATED_CHARS_MAX: Final = 1_000
 _SKIPPED: Final = frozenset(("tracked-changes", "sequence-decls", "forms", "settings"))
 
 
@@ -65,7 +66,8 @@ def _blocks(elements: "Iterator[_Element] | list[_Element]", depth: int = -1) ->
             text = "".join(_inline(element)).strip()
             yield "  " * depth + "- " + text if depth >= 0 and text else text
             for box in element.iter("{*}text-box"):
-                yield from _blocks(list(box), depth)
+                if next(box.iterancestors("{*}p", "{*}h"), None) is element:
+                    yield from _blocks(list(box), depth)
         elif kind == "table":
             yield table(_rows(element))
         elif kind not in _SKIPPED:
@@ -82,10 +84,13 @@ def _rows(sheet: "_Element") -> list[list[str]]:
         for cell in row.iterchildren("{*}table-cell", "{*}covered-table-cell"):
             repeats = attribute(cell, "number-columns-repeated")
             times = int(repeats) if repeats.isdecimal() and len(repeats) < 8 else 1
-            cells += [" ".join(_blocks(list(cell)))] * min(times, _REPEATS_MAX)
+            text = " ".join(_blocks(list(cell)))
+            # Repeats of repeats in nested tables would multiply without bound.
+            cells += [text] * (min(times, _REPEATS_MAX) if len(text) <= _REPEATED_CHARS_MAX else 1)
         repeats = attribute(row, "number-rows-repeated")
         times = int(repeats) if repeats.isdecimal() and len(repeats) < 8 else 1
-        rows += [cells] * (min(times, _REPEATS_MAX) if any(cells) else 0)
+        is_short = sum(map(len, cells)) <= _REPEATED_CHARS_MAX
+        rows += [cells] * ((min(times, _REPEATS_MAX) if is_short else 1) if any(cells) else 0)
     return rows
 
 
@@ -98,7 +103,7 @@ def _inline(element: "_Element") -> Iterator[str]:
         elif kind in {"tab", "line-break"}:
             yield "\t" if kind == "tab" else "\n"
         elif kind == "note":
-            noted = " ".join(_blocks(list(child.iter("{*}note-body"))))
+            noted = " ".join(_blocks(list(child.iterchildren("{*}note-body"))))
             yield f" [{noted}]"
         elif kind not in {"text-box", "annotation-end"}:
             yield from _inline(child)

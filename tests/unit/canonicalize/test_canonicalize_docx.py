@@ -103,3 +103,11 @@ def test_garbage_raises_only_documented_errors(noise: bytes, at: int) -> None:
     for broken in (noise, data[:at] + noise + data[at + len(noise) :]):
         with contextlib.suppress(SourceError):
             read(broken, "a.docx")
+
+
+def test_boxes_in_boxes_are_read_once() -> None:
+    """Nesting costs no more than its size."""
+    body = "<w:r><w:t>deep</w:t></w:r>"
+    for _ in range(50):
+        body = f"<w:r><w:txbxContent><w:p>{body}</w:p></w:txbxContent></w:r>"
+    assert read(docx(f"<w:p>{body}</w:p>"), "a.docx").markdown == "deep\n"
