@@ -1,6 +1,5 @@
 """What do sheets, slides, notebooks, books and mails say?"""
 
-import importlib
 import io
 import json
 import zipfile
@@ -9,7 +8,8 @@ import pytest
 
 from kb.errors import EmptySource, Unparsable
 from kb.intake.canonicalize import delimited, eml, epub, ipynb, odf, pptx, xlsx
-from kb.intake.canonicalize.formats import FORMATS
+from kb.intake.canonicalize.parsers import BUILT_IN, reader
+from kb.model.config.sections import EXTENSIONS
 
 R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
 
@@ -152,8 +152,15 @@ def test_rows_keep_their_header_in_each_block() -> None:
     assert found.markdown.endswith("| 119 | x |\n")
 
 
-def test_each_format_names_a_reader_that_exists() -> None:
-    """The table of formats can be hooked in as it stands."""
-    for form in FORMATS:
-        module, _, function = form.reader.partition(":")
-        assert callable(getattr(importlib.import_module(module), function))
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_each_parser_has_a_reader(name: str) -> None:
+    """The row names a function, and its formats are those that its endings mean."""
+    parser = BUILT_IN[name]
+    assert callable(reader(parser))
+    assert set(parser.extensions.values()) <= set(parser.mimes)
+
+
+def test_the_settings_name_every_ending() -> None:
+    """As long as nothing else is set, folders are searched for all that kb reads."""
+    endings = [ending for parser in BUILT_IN.values() for ending in parser.extensions]
+    assert sorted(EXTENSIONS) == sorted(endings)
