@@ -1,6 +1,7 @@
 """Which parts does a zipped document have? Its members and their XML, within bounds."""
 
 import io
+import lzma
 import posixpath
 import zipfile
 import zlib
@@ -21,6 +22,7 @@ _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _BAD_ZIP: Final = (
     zipfile.BadZipFile,
     zlib.error,
+    lzma.LZMAError,
     EOFError,
     OSError,
     ValueError,
@@ -61,6 +63,8 @@ class Archive:
         try:
             with self._zip.open(info) as member:
                 unpacked = member.read(self._left + 1)
+        except NotImplementedError:
+            raise self._damaged() from None
         except RuntimeError:
             raise Encrypted(
                 "it needs a password; remove it and add the result", source=self.name

@@ -7,6 +7,7 @@ from kb.errors import EmptySource
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text, has_text
 from kb.intake.canonicalize.markdown import first_heading
+from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.intake.canonicalize.title import fallback_title, one_line
 from kb.model.text import Canonical
 
@@ -24,12 +25,16 @@ def cell_text(text: str) -> str:
 def table(rows: Sequence[Sequence[str]], *, block_rows: int = 0) -> str:
     """A markdown table whose first row is its header, repeated for each `block_rows` rows.
 
-    Empty rows, and columns that are empty in every row, are left out.
+    Empty rows, and columns that are empty in every row, are left out. Raises TextTooLong.
     """
     cells = [[cell_text(cell) for cell in row] for row in rows if any(c.strip() for c in row)]
     used = sorted({i for row in cells for i, cell in enumerate(row) if cell})
     if not used:
         return ""
+    blocks = len(cells) // block_rows + 1 if block_rows else 1
+    chars = sum(len(cell) for row in cells for cell in row) + 3 * len(used) * len(cells)
+    if chars + blocks * (sum(map(len, cells[0])) + 6 * len(used)) > TEXT_CHARS_MAX:
+        raise TextTooLong
     lines = [
         "| " + " | ".join(row[i] if i < len(row) else "" for i in used) + " |" for row in cells
     ]

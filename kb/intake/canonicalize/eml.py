@@ -2,6 +2,7 @@
 
 import contextlib
 import email
+import email.errors
 import email.policy
 import re
 from email.message import Message
@@ -74,7 +75,7 @@ def _header(value: object) -> str:
     from email.header import decode_header, make_header
 
     text = str(value or "")
-    with contextlib.suppress(ValueError, LookupError):
+    with contextlib.suppress(ValueError, LookupError, email.errors.MessageError):
         text = str(make_header(decode_header(text)))
     return " ".join(clean_text(text).split())
 

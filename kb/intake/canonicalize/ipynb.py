@@ -1,6 +1,7 @@
 """What does a notebook say? Its text, its code and what the code printed."""
 
 import json
+import re
 from typing import Any, Final
 
 from kb.errors import Unparsable
@@ -32,12 +33,12 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     if not isinstance(cells, list):
         raise Unparsable("it has no cells; save the notebook again", source=name)
     meta = _dict(book.get("metadata"))
-    language = _dict(meta.get("language_info")).get("name") or _dict(meta.get("kernelspec")).get(
-        "language"
-    )
+    stated = _dict(meta.get("language_info")).get("name")
+    stated = stated or _dict(meta.get("kernelspec")).get("language")
+    language = stated if isinstance(stated, str) and re.fullmatch(r"[\w+#.-]{1,40}", stated) else ""
     blocks: list[str] = []
     for cell in map(_dict, cells):
-        blocks += _cell(cell, language if isinstance(language, str) else "")
+        blocks += _cell(cell, language)
     title = meta.get("title")
     return finish(blocks, name, MIME, title=title if isinstance(title, str) else "")
 
@@ -48,7 +49,7 @@ def _cell(cell: dict[str, Any], language: str) -> list[str]:
     if kind == "heading":
         return [f"# {source}"]
     if kind != "code":
-        return [source]
+        return [re.sub(r"!\[([^\]\n]*)\]\(data:[^)\s]*\)", r"\1", source)]
     blocks = [fenced(source, language)] if source.strip() else []
     said = "".join(filter(None, map(_output, map(_dict, _list(cell.get("outputs"))))))
     if said.strip():

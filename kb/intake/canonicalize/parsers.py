@@ -42,6 +42,14 @@ class ParserPlugin(Struct, frozen=True, kw_only=True):
     """For kb's own parsers: whether it needs the child process."""
 
 
+TEXT_CHARS_MAX: Final = 64 << 20
+"""More than this is made of no source."""
+
+
+class TextTooLong(Exception):
+    """A source makes more text than TEXT_CHARS_MAX: its reader stops."""
+
+
 _MARKDOWN_ENDINGS: Final = ("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd")
 _HTML_ENDINGS: Final = ("htm", "html", "shtml", "xhtml", "xht")
 _ROOM: Final = "kb.intake.canonicalize"

@@ -7,7 +7,17 @@ import zipfile
 import pytest
 
 from kb.errors import EmptySource, Unparsable
-from kb.intake.canonicalize import delimited, eml, epub, ipynb, odf, pptx, xlsx
+from kb.intake.canonicalize import (
+    CanonicalizeInput,
+    canonicalize,
+    delimited,
+    eml,
+    epub,
+    ipynb,
+    odf,
+    pptx,
+    xlsx,
+)
 from kb.intake.canonicalize.parsers import BUILT_IN, reader
 from kb.model.config.sections import EXTENSIONS
 
@@ -150,6 +160,34 @@ def test_rows_keep_their_header_in_each_block() -> None:
     found = delimited.read(f"No;Kind\n{rows}\n".encode(), "a.csv")
     assert found.markdown.count("| No | Kind |") == 3
     assert found.markdown.endswith("| 119 | x |\n")
+
+
+def wide(header: int, rows: int) -> bytes:
+    """A CSV file whose rows are far shorter than its header."""
+    return (",".join("x" * 9 for _ in range(header)) + "\n" + "a\n" * rows).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.csv", wide(10_000, 20_000)), ("b.csv", b"x" * 100_000 + b",\n" + b"a\n" * 100_000)],
+)
+def test_a_file_that_makes_too_much_text_is_refused(name: str, data: bytes) -> None:
+    """Before the text is made: what repeats for each block counts each time."""
+    with pytest.raises(Unparsable, match="makes more than 67,108,864 characters"):
+        canonicalize(CanonicalizeInput(data=data, mime="text/csv", name=name))
+
+
+def test_hostile_mails_and_notebooks() -> None:
+    """A header that cannot be decoded stands as it is; no base64, and no fence is broken out of."""
+    mail = eml.read(b"From: a@b.c\nSubject: =?utf-8?b?a?=\n\nHello\n", "a.eml")
+    assert mail.title == "=?utf-8?b?a?="
+    cells = [
+        {"cell_type": "markdown", "source": "![cat](data:image/png;base64,AAAA) purrs"},
+        {"cell_type": "code", "source": "1", "outputs": []},
+    ]
+    language = {"language_info": {"name": "x\n```\n# Title"}}
+    data = json.dumps({"cells": cells, "metadata": language}).encode()
+    assert ipynb.read(data, "a.ipynb").markdown == "cat purrs\n\n```\n1\n```\n"
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
