@@ -4,10 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from kb.errors import EmptySource, SourceError, Unparsable, Unsupported
-from kb.intake.canonicalize.parsers import ParserPlugin, parser_table, reader
+from kb.intake.canonicalize.parsers import (
+    TEXT_CHARS_MAX,
+    ParserPlugin,
+    TextTooLong,
+    parser_table,
+    reader,
+)
 from kb.model.text import Canonical
 
 
@@ -61,7 +68,9 @@ def canonicalize(source: CanonicalizeInput) -> Canonical:
     if not source.data.strip():
         raise EmptySource("it is empty", source=source.name)
     try:
-        return reader(parser)(source.data, source.name, source.charset)
+        canonical = reader(parser)(source.data, source.name, source.charset)
+    except TextTooLong:
+        raise _too_long(source) from None
     except (SourceError, MemoryError, ImportError, SyntaxError):
         raise
     except RecursionError:
@@ -71,6 +80,16 @@ def canonicalize(source: CanonicalizeInput) -> Canonical:
         raise Unparsable(
             f"its reader failed ({type(error).__name__}); {_TO_TEXT}", source=source.name
         ) from error
+    if len(canonical.markdown) > TEXT_CHARS_MAX:
+        raise _too_long(source)
+    # A doc keeps the format that its parser is looked up by.
+    is_known = canonical.mime in parser.mimes
+    return canonical if is_known else msgspec.structs.replace(canonical, mime=source.mime)
+
+
+def _too_long(source: CanonicalizeInput) -> Unparsable:
+    detail = f"it makes more than {TEXT_CHARS_MAX:,} characters of text; split it"
+    return Unparsable(detail, source=source.name)
 
 
 def is_risky(mime: str) -> bool:

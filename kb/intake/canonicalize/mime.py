@@ -74,12 +74,12 @@ _RIFF: Final = {b"WAVE": "audio/wav", b"WEBP": "image/webp", b"AVI ": "video/x-m
 _OFFICE: Final = "application/vnd.openxmlformats-officedocument."
 _IN_ZIP: Final = (
     (b"mimetypeapplication/epub+zip", "application/epub+zip"),
-    (b"mimetypeapplication/vnd.oasis", "application/vnd.oasis.opendocument"),
     (b"word/", _OFFICE + "wordprocessingml.document"),
     (b"xl/", _OFFICE + "spreadsheetml.sheet"),
     (b"ppt/", _OFFICE + "presentationml.presentation"),
 )
 
+_ODF: Final = re.compile(rb"mimetype(application/vnd\.oasis\.opendocument\.[a-z]{1,40})")
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -181,6 +181,8 @@ def _ending(name: str | None) -> str:
 def _signed(sample: bytes) -> str | None:
     mime = next((mime for sign, mime in _STRONG if sample.startswith(sign)), None)
     if mime == "application/zip":
+        if found := _ODF.search(sample):
+            return found[1].decode()
         return next((inner for mark, inner in _IN_ZIP if mark in sample), mime)
     if mime is None and sample[4:8] == b"ftyp":
         return "image/heic" if sample[8:11] in {b"hei", b"mif", b"avi"} else "video/mp4"

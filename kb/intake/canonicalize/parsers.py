@@ -42,9 +42,30 @@ class ParserPlugin(Struct, frozen=True, kw_only=True):
     """For kb's own parsers: whether it needs the child process."""
 
 
+TEXT_CHARS_MAX: Final = 64 << 20
+"""More than this is made of no source."""
+
+
+class TextTooLong(Exception):
+    """A source makes more text than TEXT_CHARS_MAX: its reader stops."""
+
+
 _MARKDOWN_ENDINGS: Final = ("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd")
 _HTML_ENDINGS: Final = ("htm", "html", "shtml", "xhtml", "xht")
 _ROOM: Final = "kb.intake.canonicalize"
+_OOXML: Final = "application/vnd.openxmlformats-officedocument."
+_ODF: Final = "application/vnd.oasis.opendocument."
+
+
+def _own(module: str, *, is_text: bool = False, **mime_of: str) -> ParserPlugin:
+    return ParserPlugin(
+        mimes=tuple(dict.fromkeys(mime_of.values())),
+        extensions=mime_of,
+        read=f"{_ROOM}.{module}:read",
+        fingerprint=f"{module}-1",
+        is_text=is_text,
+    )
+
 
 # Raise a fingerprint by hand with every change that can alter a byte of what the parser returns, an
 # upgrade of its library included. Constants, since asking for the versions of installed packages
@@ -79,7 +100,18 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         read=f"{_ROOM}.pdf.document:read",
         fingerprint="pdf-2",
     ),
+    "docx": _own("docx", docx=_OOXML + "wordprocessingml.document"),
+    "xlsx": _own("xlsx", xlsx=_OOXML + "spreadsheetml.sheet"),
+    "pptx": _own("pptx", pptx=_OOXML + "presentationml.presentation"),
+    "opendocument": _own(
+        "odf", odt=_ODF + "text", ods=_ODF + "spreadsheet", odp=_ODF + "presentation"
+    ),
+    "epub": _own("epub", epub="application/epub+zip"),
+    "notebook": _own("ipynb", is_text=True, ipynb="application/x-ipynb+json"),
+    "mail": _own("eml", is_text=True, eml="message/rfc822"),
+    "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
 }
+"""By name. All run in the child but those of plain text and markdown."""
 _PLAIN: Final = BUILT_IN["plain"].fingerprint
 
 

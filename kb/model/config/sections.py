@@ -21,6 +21,7 @@ LLM_PROVIDERS: Final = ("none", "ollama", "anthropic", "openai")
 EXTENSIONS: Final = (
     *("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd"),
     *("txt", "text", "htm", "html", "shtml", "xhtml", "xht", "pdf"),
+    *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "csv", "tsv"),
 )
 """Of the formats that kb itself reads."""
 

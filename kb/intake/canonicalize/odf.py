@@ -1,0 +1,110 @@
+"""What does an OpenDocument file say? Text with headings, sheets as tables, slides in order."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kb.errors import Encrypted
+from kb.intake.canonicalize.archive import Archive, attribute, local
+from kb.intake.canonicalize.blocks import BLOCK_ROWS, finish, heading, table
+from kb.intake.canonicalize.dates import iso_date
+from kb.model.text import Canonical
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+MIME: Final = "application/vnd.oasis.opendocument."
+_REPEATS_MAX: Final = 64
+_REPEATED_CHARS_MAX: Final = 1_000
+_SKIPPED: Final = frozenset(("tracked-changes", "sequence-decls", "forms", "settings"))
+
+
+def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
+    """The document in order; tracked deletions are left out, notes stand in brackets.
+
+    Raises:
+        Encrypted: it needs a password.
+        Unparsable: it is damaged, or unpacks to far more than its size.
+        EmptySource: no text is in it.
+    """
+    archive = Archive(data, name)
+    manifest = archive.bytes_of("META-INF/manifest.xml") or b""
+    if b"encryption-data" in manifest:
+        raise Encrypted("it needs a password; save it without one and add the result", source=name)
+    root = archive.need_xml("content.xml")
+    meta = archive.xml("meta.xml")
+    stated = {local(e): (e.text or "").strip() for e in (() if meta is None else meta.iter())}
+    body = root.find("{*}body/{*}*")
+    kind = local(body) if body is not None else "text"
+    blocks: list[str] = []
+    number = 0
+    for child in () if body is None else body:
+        if local(child) == "page":
+            number += 1
+            blocks.append(f"# Slide {number}")
+        elif local(child) == "table" and kind == "spreadsheet":
+            cells = table(_rows(child), block_rows=BLOCK_ROWS)
+            blocks += [heading(1, attribute(child, "name")), cells] if cells else []
+            continue
+        blocks += _blocks([child])
+    return finish(
+        blocks,
+        name,
+        MIME + kind,
+        title=stated.get("title", ""),
+        date=iso_date(stated.get("creation-date", "")),
+        is_titled=kind == "text",
+    )
+
+
+def _blocks(elements: "Iterator[_Element] | list[_Element]", depth: int = -1) -> Iterator[str]:
+    for element in elements:
+        kind = local(element)
+        if kind == "h":
+            level = attribute(element, "outline-level")
+            yield heading(int(level) if level in set("123456") else 1, "".join(_inline(element)))
+        elif kind == "p":
+            text = "".join(_inline(element)).strip()
+            yield "  " * depth + "- " + text if depth >= 0 and text else text
+            for box in element.iter("{*}text-box"):
+                if next(box.iterancestors("{*}p", "{*}h"), None) is element:
+                    yield from _blocks(list(box), depth)
+        elif kind == "table":
+            yield table(_rows(element))
+        elif kind not in _SKIPPED:
+            yield from _blocks(list(element), depth + (kind == "list"))
+
+
+def _rows(sheet: "_Element") -> list[list[str]]:
+    """Rows of the table itself; repeats of what is empty are not made."""
+    rows: list[list[str]] = []
+    for row in sheet.iter("{*}table-row"):
+        if next(row.iterancestors("{*}table"), None) is not sheet:
+            continue
+        cells: list[str] = []
+        for cell in row.iterchildren("{*}table-cell", "{*}covered-table-cell"):
+            repeats = attribute(cell, "number-columns-repeated")
+            times = int(repeats) if repeats.isdecimal() and len(repeats) < 8 else 1
+            text = " ".join(_blocks(list(cell)))
+            # Repeats of repeats in nested tables would multiply without bound.
+            cells += [text] * (min(times, _REPEATS_MAX) if len(text) <= _REPEATED_CHARS_MAX else 1)
+        repeats = attribute(row, "number-rows-repeated")
+        times = int(repeats) if repeats.isdecimal() and len(repeats) < 8 else 1
+        is_short = sum(map(len, cells)) <= _REPEATED_CHARS_MAX
+        rows += [cells] * ((min(times, _REPEATS_MAX) if is_short else 1) if any(cells) else 0)
+    return rows
+
+
+def _inline(element: "_Element") -> Iterator[str]:
+    yield element.text or ""
+    for child in element:
+        kind = local(child)
+        if kind == "s":
+            yield " "
+        elif kind in {"tab", "line-break"}:
+            yield "\t" if kind == "tab" else "\n"
+        elif kind == "note":
+            noted = " ".join(_blocks(list(child.iterchildren("{*}note-body"))))
+            yield f" [{noted}]"
+        elif kind not in {"text-box", "annotation-end"}:
+            yield from _inline(child)
+        yield child.tail or ""

@@ -1,0 +1,80 @@
+"""Files of many formats, by the real command: taken in from a folder, found, and shown."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from commands import Home
+
+ROOT = Path(__file__).parents[2]
+REAL = ROOT.parent / "shared" / "data" / "files"
+TEXT = "The kettle hums at noon."
+_W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def zipped(**parts: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, text in parts.items():
+            target.writestr(name.replace("__", "/").replace("_", "."), text)
+    return out.getvalue()
+
+
+def files() -> dict[str, bytes]:
+    """A file of each kind that says the same."""
+    paragraph = f"<w:p><w:r><w:t>{TEXT}</w:t></w:r></w:p>"
+    document = f'<w:document xmlns:w="{_W}"><w:body>{paragraph}</w:body></w:document>'
+    cell = {"cell_type": "markdown", "source": [TEXT], "metadata": {}}
+    return {
+        "a.docx": zipped(word__document_xml=document),
+        "a.odt": zipped(content_xml=f"<d><body><text><p>{TEXT}</p></text></body></d>"),
+        "a.ipynb": json.dumps({"cells": [cell], "nbformat": 4, "metadata": {}}).encode(),
+        "a.eml": f"From: ada@example.org\nSubject: Kettles\n\n{TEXT}\n".encode(),
+        "a.csv": f"what,when\n{TEXT},noon\n".encode(),
+    }
+
+
+def test_each_is_taken_in_and_found(tmp_path: Path) -> None:
+    """From a folder, without an option; a broken one is named, and the next goes on."""
+    home, folder = Home(tmp_path / "home"), tmp_path / "in"
+    folder.mkdir()
+    for name, data in files().items():
+        (folder / name).write_bytes(data)
+    bomb = zipped(word__document_xml=" " * (300 << 20))
+    (folder / "bomb.docx").write_bytes(bomb)
+    (folder / "broken.xlsx").write_bytes(b"PK\x03\x04" + b"\0" * 40)
+    added = home.run("add", folder)
+    assert added.out == "5 added, 2 failed of 7 scanned\n"
+    assert "bomb.docx: it unpacks to far more than its size" in added.err
+    assert "broken.xlsx: it is damaged" in added.err
+    hits = home.run("search", "kettle hums", "--mode", "lexical", "--json").json["hits"]
+    assert {Path(hit["source"]).name for hit in hits} == set(files())
+    assert home.run("add", folder).out == "5 unchanged, 2 failed of 7 scanned\n"
+
+
+def test_a_plain_text_of_before_is_read_by_its_new_parser(tmp_path: Path) -> None:
+    """A CSV file that an earlier kb took for plain text becomes a table at the next look."""
+    from kb.intake.canonicalize import parsers
+
+    home, file = Home(tmp_path / "home"), tmp_path / "a.csv"
+    file.write_bytes(files()["a.csv"])
+    home.run("add", file)
+    assert "| what | when |" in home.run("export", "a.csv").out
+    table = parsers.parser_table()
+    assert not table.is_current("canon-1", "csv")
+    assert table.is_current("delimited-1", "csv")
+    assert table.is_current("canon-1", "txt")
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real files in ../shared are not here")
+def test_real_files_are_taken_in_or_named(tmp_path: Path) -> None:
+    """Every office file, book, notebook and mail: none is lost, and few cannot be read."""
+    endings = {".docx", ".xlsx", ".pptx", ".odt", ".epub", ".ipynb", ".eml", ".csv"}
+    paths = [path for path in sorted(REAL.rglob("*")) if path.suffix in endings]
+    home = Home(tmp_path / "home")
+    report = home.run("add", *paths, "--no-wait", "--json").json
+    assert report["scanned"] == len(paths) > 90
+    assert report["added"] + report["unchanged"] + report["failed"] == len(paths)
+    assert report["failed"] <= 0.1 * len(paths)

@@ -1,0 +1,204 @@
+"""What do sheets, slides, notebooks, books and mails say?"""
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from kb.errors import EmptySource, Unparsable
+from kb.intake.canonicalize import (
+    CanonicalizeInput,
+    canonicalize,
+    delimited,
+    eml,
+    epub,
+    ipynb,
+    odf,
+    pptx,
+    xlsx,
+)
+from kb.intake.canonicalize.parsers import BUILT_IN, reader
+from kb.model.config.sections import EXTENSIONS
+
+R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+
+TITLE = '<ph type="title"/>'
+
+
+def zipped(parts: dict[str, str]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, text in parts.items():
+            target.writestr(name, text)
+    return out.getvalue()
+
+
+def rels(kind: str, target: str) -> str:
+    return (
+        f'<Relationships><Relationship Id="r1" Type="x/{kind}" Target="{target}"/></Relationships>'
+    )
+
+
+def workbook(rows: str) -> bytes:
+    return zipped(
+        {
+            "xl/workbook.xml": f'<w {R}><sheet name="Costs" r:id="r1"/></w>',
+            "xl/_rels/workbook.xml.rels": rels("worksheet", "sheets/s.xml"),
+            "xl/sheets/s.xml": f"<worksheet>{rows}</worksheet>",
+        }
+    )
+
+
+def test_a_sheet_is_a_table_below_its_name() -> None:
+    """Its header is the first row, gaps keep their column, and the file's name is the title."""
+    cell = '<c r="{}" t="str"><v>{}</v></c>'.format
+    rows = (
+        f"<row>{cell('A1', 'Item')}{cell('B1', 'Size')}{cell('C1', 'Cost')}</row>"
+        f'<row>{cell("A2", "Axe")}<c r="C2"><v>12.5</v></c></row>'
+    )
+    found = xlsx.read(workbook(rows), "tools.xlsx")
+    assert found.title == "tools"
+    assert found.markdown == (
+        "# Costs\n\n| Item | Size | Cost |\n| --- | --- | --- |\n| Axe |  | 12.5 |\n"
+    )
+
+
+def test_a_million_empty_rows_are_nothing() -> None:
+    """Rows without values make no line."""
+    with pytest.raises(EmptySource):
+        xlsx.read(workbook("<row/>" * 1_048_576), "a.xlsx")
+
+
+def test_slides_have_their_numbers_and_notes() -> None:
+    """The title stands in the heading, the notes below."""
+    shape = (
+        "<sp><nvSpPr><nvPr>{}</nvPr></nvSpPr><txBody><p><r><t>{}</t></r></p></txBody></sp>".format
+    )
+    data = zipped(
+        {
+            "ppt/presentation.xml": f'<p {R}><sldId r:id="r1"/></p>',
+            "ppt/_rels/presentation.xml.rels": rels("slide", "slides/s.xml"),
+            "ppt/slides/s.xml": "<s>" + shape(TITLE, "Foxes") + shape("", "Red") + "</s>",
+            "ppt/slides/_rels/s.xml.rels": rels("notesSlide", "n.xml"),
+            "ppt/slides/n.xml": f"<s>{shape('', 'Say hello')}</s>",
+        }
+    )
+    found = pptx.read(data, "a.pptx")
+    assert found.title == "Foxes"
+    assert found.markdown == "# Slide 1: Foxes\n\nRed\n\nNotes:\n\nSay hello\n"
+
+
+def test_a_notebook_keeps_code_and_text_and_drops_images() -> None:
+    """The fence names the kernel's language; no base64 gets in."""
+    output = {"data": {"text/plain": ["2"], "image/png": "iVBOR"}, "output_type": "display_data"}
+    book = {
+        "cells": [
+            {"cell_type": "markdown", "source": ["# Sums"]},
+            {"cell_type": "code", "source": "1+1", "outputs": [output]},
+        ],
+        "metadata": {"language_info": {"name": "python"}},
+    }
+    found = ipynb.read(json.dumps(book).encode(), "a.ipynb")
+    assert found.title == "Sums"
+    assert found.markdown == "# Sums\n\n```python\n1+1\n```\n\n```text\n2\n```\n"
+    with pytest.raises(Unparsable):
+        ipynb.read(b"[" * 100_000, "a.ipynb")
+
+
+def test_a_book_is_read_by_its_spine() -> None:
+    """The spine's order counts, not the manifest's; the metadata gives title and date."""
+    page = "<!DOCTYPE html><html><body><h1>{}</h1><p>Text</p></body></html>".format
+    item = '<item id="{0}" href="{0}.xhtml" media-type="application/xhtml+xml"/>'.format
+    opf = (
+        f"<package><metadata><title>Tale</title><creator>Ann</creator><date>2020-01-02</date>"
+        f"</metadata><manifest>{item('b')}{item('a')}</manifest>"
+        '<spine><itemref idref="a"/><itemref idref="b"/></spine></package>'
+    )
+    data = zipped(
+        {
+            "META-INF/container.xml": '<c><rootfile full-path="O/p.opf"/></c>',
+            "O/p.opf": opf,
+            "O/a.xhtml": page("One"),
+            "O/b.xhtml": page("Two"),
+        }
+    )
+    found = epub.read(data, "a.epub")
+    assert (found.title, found.date) == ("Tale", "2020-01-02")
+    assert found.markdown == "By Ann\n\n# One\n\nText\n\n# Two\n\nText\n"
+
+
+def test_a_mail_folds_what_it_quotes() -> None:
+    """Subject, sender and date come first; the quote is counted, the attachment named."""
+    mail = (
+        "From: a@example.org\nSubject: =?utf-8?q?Caf=C3=A9?=\n"
+        "Date: Thu, 02 Jan 2020 03:04:05 +0000\nMIME-Version: 1.0\n"
+        "Content-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: text/plain\n\n"
+        "Yes.\n\n> a\n> b\n> c\n--B\nContent-Type: image/png\n"
+        "Content-Disposition: attachment; filename=p.png\n\nAAAA\n--B--\n"
+    )
+    found = eml.read(mail.encode(), "a.eml")
+    assert (found.title, found.date) == ("Café", "2020-01-02T03:04:05+00:00")
+    assert "Yes.\n\n[3 lines quoted]" in found.markdown
+    assert found.markdown.endswith("Attachments: p.png\n")
+    with pytest.raises(Unparsable):
+        eml.read(b"no mail", "a.eml")
+
+
+def test_a_text_of_opendocument_keeps_headings_and_lists() -> None:
+    """Headings by their level, items with a dash."""
+    item = "<list><list-item><p>Red</p></list-item></list>"
+    head = '<h outline-level="2">Foxes</h>'
+    body = f"<body><text>{head}{item}</text></body>"
+    found = odf.read(zipped({"content.xml": f"<d>{body}</d>"}), "a.odt")
+    assert (found.title, found.markdown) == ("Foxes", "## Foxes\n\n- Red\n")
+
+
+def test_rows_keep_their_header_in_each_block() -> None:
+    """A passage of a long table stands alone."""
+    rows = "\n".join(f"{n};x" for n in range(120))
+    found = delimited.read(f"No;Kind\n{rows}\n".encode(), "a.csv")
+    assert found.markdown.count("| No | Kind |") == 3
+    assert found.markdown.endswith("| 119 | x |\n")
+
+
+def wide(header: int, rows: int) -> bytes:
+    """A CSV file whose rows are far shorter than its header."""
+    return (",".join("x" * 9 for _ in range(header)) + "\n" + "a\n" * rows).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.csv", wide(10_000, 20_000)), ("b.csv", b"x" * 100_000 + b",\n" + b"a\n" * 100_000)],
+)
+def test_a_file_that_makes_too_much_text_is_refused(name: str, data: bytes) -> None:
+    """Before the text is made: what repeats for each block counts each time."""
+    with pytest.raises(Unparsable, match="makes more than 67,108,864 characters"):
+        canonicalize(CanonicalizeInput(data=data, mime="text/csv", name=name))
+
+
+def test_hostile_mails_and_notebooks() -> None:
+    """A header that cannot be decoded stands as it is; no base64, and no fence is broken out of."""
+    mail = eml.read(b"From: a@b.c\nSubject: =?utf-8?b?a?=\n\nHello\n", "a.eml")
+    assert mail.title == "=?utf-8?b?a?="
+    cells = [
+        {"cell_type": "markdown", "source": "![cat](data:image/png;base64,AAAA) purrs"},
+        {"cell_type": "code", "source": "1", "outputs": []},
+    ]
+    language = {"language_info": {"name": "x\n```\n# Title"}}
+    data = json.dumps({"cells": cells, "metadata": language}).encode()
+    assert ipynb.read(data, "a.ipynb").markdown == "cat purrs\n\n```\n1\n```\n"
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_each_parser_has_a_reader(name: str) -> None:
+    """The row names a function, and its formats are those that its endings mean."""
+    parser = BUILT_IN[name]
+    assert callable(reader(parser))
+    assert set(parser.extensions.values()) <= set(parser.mimes)
+
+
+def test_the_settings_name_every_ending() -> None:
+    """As long as nothing else is set, folders are searched for all that kb reads."""
+    endings = [ending for parser in BUILT_IN.values() for ending in parser.extensions]
+    assert sorted(EXTENSIONS) == sorted(endings)
