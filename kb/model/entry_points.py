@@ -3,6 +3,7 @@
 A plugin is an object that an entry point of an installed distribution names.
 """
 
+import contextlib
 import functools
 import os
 import sys
@@ -51,11 +52,15 @@ def installed(group: PluginGroup) -> tuple[InstalledPlugin, ...]:
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-def load(plugin: InstalledPlugin) -> object:
-    """Import what a plugin names. Raises PluginFailed."""
+def load(plugin: InstalledPlugin, target: str = "") -> object:
+    """Import what a plugin names, or another `module:object` of its. Raises PluginFailed.
+
+    What it prints goes to standard error: standard output may be a document.
+    """
     try:
-        return target_of(plugin.target)
-    except Exception as error:
+        with contextlib.redirect_stdout(sys.stderr):
+            return target_of(target or plugin.target)
+    except (Exception, SystemExit) as error:
         # A plugin's code may raise anything.
         raise failed(plugin, f"cannot be loaded ({type(error).__name__}: {error})") from error
 

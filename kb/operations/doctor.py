@@ -44,7 +44,7 @@ def run(app: "App") -> DoctorReport:
     from kb.upkeep.check.plugins import plugin_reports
 
     plugins = plugin_reports()
-    findings = (*_findings(app), *_of_plugins(plugins))
+    findings = (*_findings(app), *_of_plugins(plugins, app.settings.llm.provider))
     return DoctorReport(well=not findings, findings=findings, plugins=plugins)
 
 
@@ -59,8 +59,12 @@ def _findings(app: "App") -> "Iterator[Advice]":
         yield from _of_notebook(app)
 
 
-def _of_plugins(plugins: "tuple[PluginReport, ...]") -> "Iterator[Advice]":
+def _of_plugins(plugins: "tuple[PluginReport, ...]", provider: str) -> "Iterator[Advice]":
     from kb.upkeep.check.doctor import Advice
+
+    if provider not in ("none", *(row.name for row in plugins if row.group == "kb.llm")):
+        mend = "install its plugin, or set llm.provider to another"
+        yield Advice(place="settings", problem=f"there is no llm.provider {provider}", mend=mend)
 
     for plugin in plugins:
         if plugin.problem is not None:

@@ -5,8 +5,12 @@ import json
 import zipfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from commands import Home
+
+from kb.store import docs
+from kb.store.store import Store
 
 ROOT = Path(__file__).parents[2]
 REAL = ROOT.parent / "shared" / "data" / "files"
@@ -56,16 +60,17 @@ def test_each_is_taken_in_and_found(tmp_path: Path) -> None:
 
 def test_a_plain_text_of_before_is_read_by_its_new_parser(tmp_path: Path) -> None:
     """A CSV file that an earlier kb took for plain text becomes a table at the next look."""
-    from kb.intake.canonicalize import parsers
-
     home, file = Home(tmp_path / "home"), tmp_path / "a.csv"
     file.write_bytes(files()["a.csv"])
     home.run("add", file)
     assert "| what | when |" in home.run("export", "a.csv").out
-    table = parsers.parser_table()
-    assert not table.is_current("canon-1", "csv")
-    assert table.is_current("delimited-1", "csv")
-    assert table.is_current("canon-1", "txt")
+    (row,) = home.run("ls", "--json").json["docs"]
+    with Store.open(home.root / "store") as store, store.write() as txn:
+        doc = docs.get(txn, row["doc_id"])
+        assert doc is not None
+        docs.replace(txn, msgspec.structs.replace(doc, mime="text/plain", canonicalizer="canon-1"))
+    assert home.run("add", file).out == "1 updated of 1 scanned\n"
+    assert home.run("add", file).out == "1 unchanged of 1 scanned\n"
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real files in ../shared are not here")

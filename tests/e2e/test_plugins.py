@@ -14,6 +14,15 @@ CONTACTS = "BEGIN:VCARD\r\nFN:Ada Lovelace\r\nNOTE:Wrote about the engine\r\nEND
 BROKEN = {
     # name: entry points, module
     "kb-gone": ('[project.entry-points."kb.parsers"]\ngone = "kb_gone:PARSER"', "import nowhere\n"),
+    "kb-quits": (
+        '[project.entry-points."kb.parsers"]\nquits = "kb_quits:PARSER"',
+        "print('noise')\nraise SystemExit(7)\n",
+    ),
+    "kb-unread": (
+        '[project.entry-points."kb.parsers"]\nunread = "kb_unread:PARSER"',
+        "import kb.plugins as kb\n\n"  # noqa: ISC004
+        "PARSER = kb.ParserPlugin(mimes=('text/un',), read='kb_unread:none', fingerprint='1')\n",
+    ),
     "kb-odd": (
         "\n".join(
             f'[project.entry-points."kb.{group}"]\n{name} = "kb_odd:PARSER"'
@@ -75,7 +84,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def test_doctor_lists_them_with_where_they_are_from(installed: Environment) -> None:
     """Beside those of kb itself, and all is well."""
     lines = installed.kb("doctor").out.splitlines()
-    assert lines[0].endswith("pdf (kb-search 0.1.0); vcard (kb-vcard 0.1.0)")
+    assert lines[0].startswith("kb.parsers: markdown, plain, html, pdf, ")
+    assert lines[0].endswith(" (kb-search 0.1.0); vcard (kb-vcard 0.1.0)")
     assert lines[1].startswith("kb.embedders: onnx, ")
     assert lines[1].endswith("; trigrams (kb-trigrams 0.1.0)")
     assert lines[2].endswith("; command (kb-command-llm 0.1.0)")
@@ -128,9 +138,10 @@ def test_an_embedder_is_set_by_name(installed: Environment, tmp_path: Path) -> N
     ).json["hits"]
     assert [hit["title"] for hit in hits] == ["Kettles"]
     assert installed.kb(*home, "stats", "--json", embedder="trigrams").json["model"] == "trigrams:1"
-    wrong = installed.kb(*home, "stats", embedder="trigram")
-    assert wrong.code == 2
-    assert "'trigram' is none of onnx, sentence-transformers, hashing, trigrams" in wrong.err
+    other = ("--home", tmp_path / "other")
+    wrong = installed.kb(*other, "add", tmp_path / "a.md", embedder="trigram")
+    assert wrong.code == 1
+    assert "no embedder trigram, only onnx, sentence-transformers, hashing, trigrams" in wrong.err
     assert installed.kb(*home, "embedder", "set", "hashing", embedder="trigrams").code == 0
     assert installed.kb(*home, "embedder", "set", "trigrams", embedder="trigrams").code == 0
 
@@ -148,6 +159,26 @@ def test_a_language_model_answers(installed: Environment, tmp_path: Path) -> Non
     failed = installed.kb(*home, *model, "llm.model=sh -c false", "ask", "may a dog live there?")
     assert "small dog may live in the flat" in failed.out
     assert "command:sh -c false" in failed.out + failed.err
+
+
+def test_what_no_plugin_has_any_more_locks_nothing(tmp_path: Path) -> None:
+    """Uninstalled, while the settings still name it: whatever does not need it goes on."""
+    environment = Environment(tmp_path / "env")
+    environment.install(EXAMPLES / "kb-vcard", EXAMPLES / "kb-trigrams")
+    (tmp_path / "all.vcf").write_text(CONTACTS)
+    assert environment.kb("add", tmp_path / "all.vcf", embedder="trigrams").code == 0
+    environment.pip("uninstall", "-q", "-y", "kb-vcard", "kb-trigrams")
+    provider = ("--cfg", "llm.provider=gone")
+    for words in (("ls",), ("search", "--mode", "lexical", "engine"), ("config", "path")):
+        ran = environment.kb(*provider, *words, embedder="trigrams")
+        assert (ran.code, "no embedder" in ran.err) == (0, False), words
+    assert (
+        environment.kb("add", tmp_path / "all.vcf", "--no-wait").out == "1 unchanged of 1 scanned\n"
+    )
+    health = environment.kb(*provider, "doctor", embedder="trigrams")
+    assert health.code == 3
+    assert "there is no embedder trigrams" in health.out
+    assert "there is no llm.provider gone" in health.out
 
 
 def test_broken_plugins_are_named_and_left_out(tmp_path: Path) -> None:
@@ -173,9 +204,12 @@ def test_broken_plugins_are_named_and_left_out(tmp_path: Path) -> None:
     }
     assert problems.keys() == {
         *("gone of kb-gone", "odd of kb-odd", "onnx of kb-odd", "zz of kb-rival"),
+        *("quits of kb-quits", "unread of kb-unread"),
     }
     assert "No module named 'nowhere'" in problems["gone of kb-gone"]
     assert "is left out: it reads text/vcard, as vcard does" in problems["zz of kb-rival"]
+    assert "has no attribute 'none'" in problems["unread of kb-unread"]
+    assert environment.kb("ls", "--json").json["total"] == 2
     assert "it has the name of one of kb's own" in problems["onnx of kb-odd"]
     failed = environment.kb("--cfg", "llm.provider=odd", "--cfg", "llm.model=x", "ask", "a fox?")
     assert "A brown fox." in failed.out

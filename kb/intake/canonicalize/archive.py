@@ -32,7 +32,7 @@ _BAD_ZIP: Final = (
 )
 
 
-class Archive:
+class ZippedDocument:
     """The members of one zipped document; what is unpacked of them is counted and bounded."""
 
     def __init__(self, data: bytes, name: str) -> None:

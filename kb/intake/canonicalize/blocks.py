@@ -12,7 +12,7 @@ from kb.intake.canonicalize.title import fallback_title, one_line
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:
-    from kb.intake.canonicalize.archive import Archive
+    from kb.intake.canonicalize.archive import ZippedDocument
 
 BLOCK_ROWS: Final = 50
 
@@ -92,7 +92,7 @@ def finish(
     )
 
 
-def core_properties(archive: "Archive") -> tuple[str, str | None]:
+def core_properties(archive: "ZippedDocument") -> tuple[str, str | None]:
     """Title and date of an Office Open XML document, as it states them."""
     from kb.intake.canonicalize.archive import local
 

@@ -15,6 +15,7 @@ from kb.intake.canonicalize.parsers import (
     parser_table,
     reader,
 )
+from kb.model.doc import Doc
 from kb.model.text import Canonical
 
 
@@ -104,11 +105,11 @@ def fingerprint_of(mime: str) -> str:
     return parser.fingerprint if parser else ""
 
 
-def reads_as_before(path: Path | None = None) -> Callable[[str], bool]:
-    """Whether a doc that was read under a fingerprint would be read so now, if from this file."""
+def reads_as_before(path: Path | None = None) -> Callable[[Doc], bool]:
+    """Whether a doc, of this file if it is of one, would be read in the same way now."""
     table = parser_table()
     ending = path.suffix.lower().lstrip(".") if path else ""
-    return lambda fingerprint: table.is_current(fingerprint, ending)
+    return lambda doc: table.is_current(doc, ending)
 
 
 def _parser(source: CanonicalizeInput) -> ParserPlugin:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kb.intake.canonicalize.archive import Archive, attribute, local
+from kb.intake.canonicalize.archive import ZippedDocument, attribute, local
 from kb.intake.canonicalize.blocks import core_properties, finish, heading, table
 from kb.model.text import Canonical
 
@@ -35,7 +35,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         Unparsable: it is damaged, or unpacks to far more than its size.
         EmptySource: no text is in it.
     """
-    archive = Archive(data, name)
+    archive = ZippedDocument(data, name)
     main = next(
         (part for kind, part in archive.relations("").values() if kind == "officeDocument"),
         "word/document.xml",
@@ -54,7 +54,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
 class _Document:
     """How the document's styles and lists make markdown of its parts."""
 
-    def __init__(self, archive: Archive, related: dict[str, str]) -> None:
+    def __init__(self, archive: ZippedDocument, related: dict[str, str]) -> None:
         styles = archive.xml(related.get("styles", ""))
         numbering = archive.xml(related.get("numbering", ""))
         self._levels = {} if styles is None else _heading_levels(styles)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from kb.errors import Encrypted, Unparsable
-from kb.intake.canonicalize.archive import Archive, inside
+from kb.intake.canonicalize.archive import ZippedDocument, inside
 from kb.intake.canonicalize.blocks import finish
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.html import page_text
@@ -25,7 +25,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         Unparsable: it is damaged, or has no list of chapters.
         EmptySource: no chapter has text.
     """
-    archive = Archive(data, name)
+    archive = ZippedDocument(data, name)
     container = archive.need_xml("META-INF/container.xml")
     path = next((root.get("full-path", "") for root in container.iter("{*}rootfile")), "")
     package = archive.need_xml(path)

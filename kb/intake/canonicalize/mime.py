@@ -4,10 +4,9 @@ import codecs
 import re
 from typing import Final
 
-from kb.intake.canonicalize.parsers import parser_table
+from kb.intake.canonicalize.parsers import PLAIN, parser_table
 
 MARKDOWN: Final = "text/markdown"
-PLAIN: Final = "text/plain"
 HTML: Final = "text/html"
 PDF: Final = "application/pdf"
 BINARY: Final = "application/octet-stream"

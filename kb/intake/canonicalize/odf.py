@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kb.errors import Encrypted
-from kb.intake.canonicalize.archive import Archive, attribute, local
+from kb.intake.canonicalize.archive import ZippedDocument, attribute, local
 from kb.intake.canonicalize.blocks import BLOCK_ROWS, finish, heading, table
 from kb.intake.canonicalize.dates import iso_date
 from kb.model.text import Canonical
@@ -26,7 +26,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         Unparsable: it is damaged, or unpacks to far more than its size.
         EmptySource: no text is in it.
     """
-    archive = Archive(data, name)
+    archive = ZippedDocument(data, name)
     manifest = archive.bytes_of("META-INF/manifest.xml") or b""
     if b"encryption-data" in manifest:
         raise Encrypted("it needs a password; save it without one and add the result", source=name)

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import PluginFailed
+from kb.model.doc import Doc
 from kb.model.entry_points import InstalledPlugin, failed, installed, load, target_of
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class ParserPlugin(Struct, frozen=True, kw_only=True):
     """For kb's own parsers: whether it needs the child process."""
 
 
+PLAIN: Final = "text/plain"
 TEXT_CHARS_MAX: Final = 64 << 20
 """More than this is made of no source."""
 
@@ -80,8 +82,8 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_risky=False,
     ),
     "plain": ParserPlugin(
-        mimes=("text/plain",),
-        extensions=dict.fromkeys(("txt", "text"), "text/plain"),
+        mimes=(PLAIN,),
+        extensions=dict.fromkeys(("txt", "text"), PLAIN),
         read=f"{_ROOM}.plain:read",
         fingerprint="canon-1",
         is_text=True,
@@ -112,7 +114,6 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
 }
 """By name. All run in the child but those of plain text and markdown."""
-_PLAIN: Final = BUILT_IN["plain"].fingerprint
 
 
 class ParserTable(Struct, frozen=True, kw_only=True):
@@ -125,21 +126,18 @@ class ParserTable(Struct, frozen=True, kw_only=True):
     """The plugins among them."""
     problems: tuple[PluginFailed, ...]
 
-    @property
-    def fingerprints(self) -> frozenset[str]:
-        """Those of all parsers that are used."""
-        return frozenset(parser.fingerprint for parser in self.by_mime.values())
+    def is_current(self, doc: Doc, ending: str) -> bool:
+        """Whether the bytes of a doc would be read in the same way now.
 
-    def is_current(self, fingerprint: str, ending: str) -> bool:
-        """Whether a doc that was read under a fingerprint would be read in the same way now.
-
-        What was read as plain text counts as outdated if there is a parser now for the ending of
-        its name, which may be "".
+        A plain text is outdated if there is a parser now for the ending of its file's name, which
+        may be "". A doc whose parser is no longer installed stands as it is.
         """
-        if fingerprint not in self.fingerprints:
-            return False
-        parser = self.by_mime.get(self.mime_of.get(ending, ""))
-        return parser is None or fingerprint != _PLAIN or parser.fingerprint == _PLAIN
+        parser = self.by_mime.get(doc.mime)
+        if parser is None:
+            return True
+        by_ending = self.by_mime.get(self.mime_of.get(ending, ""), parser)
+        is_plain = doc.mime == PLAIN and by_ending.is_text
+        return (by_ending if is_plain else parser).fingerprint == doc.canonicalizer
 
 
 @functools.cache
@@ -187,7 +185,9 @@ def checked(plugin: InstalledPlugin, value: object) -> ParserPlugin:
     strays = [end for end in parser.extensions if end != end.lower().lstrip(".") or not end]
     if strays or not set(parser.extensions.values()) <= set(parser.mimes):
         raise failed(plugin, "has `extensions` with a dot or capitals, or of none of its `mimes`")
-    return msgspec.structs.replace(parser, is_risky=True)
+    # So that no two plugins' docs, nor kb's own, are taken for each other's.
+    fingerprint = f"{plugin.name}:{parser.fingerprint}"
+    return msgspec.structs.replace(parser, fingerprint=fingerprint, is_risky=True)
 
 
 def reader(parser: ParserPlugin) -> Read:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kb.intake.canonicalize.archive import Archive, local
+from kb.intake.canonicalize.archive import ZippedDocument, local
 from kb.intake.canonicalize.blocks import core_properties, finish, table
 from kb.model.text import Canonical
 
@@ -23,7 +23,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         Unparsable: it is damaged, or unpacks to far more than its size.
         EmptySource: no slide has text.
     """
-    archive = Archive(data, name)
+    archive = ZippedDocument(data, name)
     main = next(
         (part for kind, part in archive.relations("").values() if kind == "officeDocument"),
         "ppt/presentation.xml",
@@ -59,7 +59,7 @@ def _slide(slide: "_Element") -> tuple[str, list[str]]:
     return title, body
 
 
-def _notes(archive: Archive, slide: str) -> list[str]:
+def _notes(archive: ZippedDocument, slide: str) -> list[str]:
     for kind, part in archive.relations(slide).values():
         root = archive.xml(part) if kind == "notesSlide" else None
         texts = [] if root is None else [text for _, text in _texts(root) if text]

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from kb.errors import Unparsable
-from kb.intake.canonicalize.archive import Archive, attribute
+from kb.intake.canonicalize.archive import ZippedDocument, attribute
 from kb.intake.canonicalize.blocks import BLOCK_ROWS, core_properties, finish, heading, table
 from kb.model.text import Canonical
 
@@ -35,7 +35,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         Unparsable: it is damaged, has too many cells, or unpacks to far more than its size.
         EmptySource: no cell has a value.
     """
-    archive = Archive(data, name)
+    archive = ZippedDocument(data, name)
     main = next(
         (part for kind, part in archive.relations("").values() if kind == "officeDocument"),
         "xl/workbook.xml",
@@ -64,7 +64,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
 class _Book:
     """What the cells of all sheets refer to."""
 
-    def __init__(self, archive: Archive, root: "_Element", related: dict[str, str]) -> None:
+    def __init__(self, archive: ZippedDocument, root: "_Element", related: dict[str, str]) -> None:
         self._name = archive.name
         self._cells = 0
         strings = archive.xml(related.get("sharedStrings", ""))
@@ -157,7 +157,7 @@ def _date_styles(styles: "_Element") -> set[str]:
     return {str(i) for i, form in enumerate(forms) if form.get("numFmtId") in dates}
 
 
-def _comments(archive: Archive, sheet: str) -> list[str]:
+def _comments(archive: ZippedDocument, sheet: str) -> list[str]:
     lines: list[str] = []
     for kind, part in archive.relations(sheet).values():
         root = archive.xml(part) if kind == "comments" else None

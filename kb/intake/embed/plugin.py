@@ -28,8 +28,8 @@ def make_by_plugin(choice: EmbedderChoice, threads: int, built_in: Sequence[str]
     plugin = plugins.get(choice.kind)
     if plugin is None:
         names = ", ".join((*built_in, *plugins))
-        detail = f"no embedder is called {choice.kind}; there are {names}, and plugins bring others"
-        raise ModelMissing(detail)
+        detail = f"there is no embedder {choice.kind}, only {names}; install its plugin, or"
+        raise ModelMissing(f"{detail} set embed.kind to one of these")
     try:
         return _PluginEmbedder(plugin, load_maker(plugin)(choice, threads))
     except PluginFailed as error:

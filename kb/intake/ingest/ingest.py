@@ -42,11 +42,11 @@ class Ingestor:
         lsid: Lsid,
         stamp: FileStamp,
         ingest_options: IngestOptions,
-        is_current: Callable[[str], bool],
+        reads_as_before: Callable[[Doc], bool],
     ) -> Doc | None:
         """The doc of a file that need not be read again: same stamp, same options, still active.
 
-        `is_current` says whether what was read under a canonicalizer's fingerprint still stands.
+        `reads_as_before` says whether its bytes would be read in the same way now.
         """
         seen = SEEN.get(txn, lsid_key(lsid))
         if seen is None or not _same_stamp(seen, stamp):
@@ -54,9 +54,7 @@ class Ingestor:
         doc = docs.get(txn, seen.doc_id)
         if doc is None or doc.status != "active" or doc.place != lsid:
             return None
-        return (
-            doc if is_current(doc.canonicalizer) and _matches_options(doc, ingest_options) else None
-        )
+        return doc if reads_as_before(doc) and _matches_options(doc, ingest_options) else None
 
     def same_bytes(
         self,
@@ -64,18 +62,16 @@ class Ingestor:
         request_lsid: Lsid,
         raw_sha256: str,
         ingest_options: IngestOptions,
-        is_current: Callable[[str], bool],
+        reads_as_before: Callable[[Doc], bool],
     ) -> Doc | None:
         """The active doc with these bytes and options, if there is one: nothing to parse.
 
-        `is_current` is as for `unchanged`.
+        `reads_as_before` is as for `unchanged`.
         """
         doc = docs.latest_of(txn, request_lsid)
         if doc is None or doc.status != "active" or doc.raw_sha256 != raw_sha256:
             return None
-        return (
-            doc if is_current(doc.canonicalizer) and _matches_options(doc, ingest_options) else None
-        )
+        return doc if reads_as_before(doc) and _matches_options(doc, ingest_options) else None
 
     def stage(self, request: IngestRequest) -> StagedDoc:
         """Write the raw bytes and the markdown, durably; nothing else changes.

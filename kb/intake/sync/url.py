@@ -9,7 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from kb.intake.canonicalize import detect_mime
-from kb.intake.canonicalize.mime import HTML, MARKDOWN, PDF, PLAIN, is_text
+from kb.intake.canonicalize.mime import HTML, MARKDOWN, PDF, is_text
+from kb.intake.canonicalize.parsers import PLAIN
 from kb.intake.sync.fetch import RETRY_AFTER_S_MAX, Fetched, Fetcher
 from kb.intake.sync.weburl import normalize_url, parse_url
 from kb.model.ids import Lsid, sha256_hex

@@ -6,6 +6,7 @@ from typing import cast
 from kb.errors import BadAnswer, ConfigError, KbError, ModelUnavailable, PluginFailed
 from kb.knowledge.llm.protocol import Provider
 from kb.model.config import LlmSettings
+from kb.model.config.sections import LLM_PROVIDERS
 from kb.model.entry_points import InstalledPlugin, failed, installed, load
 
 MakeProvider = Callable[[LlmSettings, Mapping[str, str]], Provider]
@@ -21,8 +22,13 @@ def load_maker(plugin: InstalledPlugin) -> MakeProvider:
 
 
 def make_by_plugin(settings: LlmSettings, env: Mapping[str, str]) -> Provider:
-    """The provider of the plugin that the settings name, which is there. Raises ConfigError."""
-    plugin = next(known for known in installed("kb.llm") if known.name == settings.provider)
+    """The provider of the plugin that the settings name. Raises ConfigError."""
+    plugins = {plugin.name: plugin for plugin in installed("kb.llm")}
+    plugin = plugins.get(settings.provider)
+    if plugin is None:
+        names = ", ".join((*LLM_PROVIDERS, *plugins))
+        detail = f"{settings.provider} is none of {names}; install its plugin, or change it"
+        raise ConfigError(detail, place="llm.provider")
     try:
         return _PluginProvider(load_maker(plugin)(settings, env), plugin.name)
     except PluginFailed as error:

@@ -5,15 +5,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kb.model.config.sections import (
-    EMBEDDER_KINDS,
-    FILLED_IN,
-    LLM_PROVIDERS,
-    TOPIC_KEYS,
-    Settings,
-    TopicSettings,
-)
-from kb.model.entry_points import PluginGroup, installed
+from kb.model.config.sections import FILLED_IN, TOPIC_KEYS, Settings, TopicSettings
 
 _T = TypeVar("_T")
 _KeyPath = tuple[str, ...]
@@ -50,20 +42,7 @@ def to_settings(table: dict[str, Any]) -> Settings:
                 raise InvalidSettings((*path, key), f"unknown setting kb.topic.{name}.{key}")
         # Each topic is converted by itself, because the message for all would lack its name.
         _convert(topic, TopicSettings, path)
-    settings = _convert(table, Settings)
-    _check_plugin(("embed", "kind"), settings.embed.kind, EMBEDDER_KINDS, "kb.embedders")
-    _check_plugin(("llm", "provider"), settings.llm.provider, LLM_PROVIDERS, "kb.llm")
-    return settings
-
-
-def _check_plugin(path: _KeyPath, name: str, own: tuple[str, ...], group: PluginGroup) -> None:
-    """Raise InvalidSettings if neither kb nor an installed plugin has this name."""
-    if name in own:
-        return
-    names = (*own, *(plugin.name for plugin in installed(group)))
-    if name not in names:
-        detail = f"{'.'.join(path)}: {name!r} is none of {', '.join(names)}; plugins bring others"
-        raise InvalidSettings(path, detail)
+    return _convert(table, Settings)
 
 
 def _convert(table: Any, kind: type[_T], above: _KeyPath = ()) -> _T:

@@ -16,7 +16,6 @@ _PluginName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_
 _Patterns = Annotated[tuple[_Pattern, ...], Meta(max_length=256)]
 
 
-EMBEDDER_KINDS: Final = ("onnx", "sentence-transformers", "hashing")
 LLM_PROVIDERS: Final = ("none", "ollama", "anthropic", "openai")
 EXTENSIONS: Final = (
     *("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd"),

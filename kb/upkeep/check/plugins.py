@@ -13,7 +13,7 @@ from kb.intake.embed.factory import BUILT_IN as EMBEDDERS
 from kb.intake.embed.plugin import load_maker as load_embedder
 from kb.knowledge.llm.plugin import load_maker as load_provider
 from kb.model.config.sections import LLM_PROVIDERS
-from kb.model.entry_points import GROUPS, InstalledPlugin, PluginGroup, failed, installed
+from kb.model.entry_points import GROUPS, InstalledPlugin, PluginGroup, failed, installed, load
 
 _BUILT_IN: Final[dict[PluginGroup, tuple[str, ...]]] = {
     "kb.parsers": tuple(PARSERS),
@@ -52,7 +52,14 @@ def _of_group(group: PluginGroup) -> Iterator[PluginReport]:
 
 
 def _parser_problems() -> dict[str, str]:
-    return _by_plugin(parser_table().problems)
+    table = parser_table()
+    unreadable = []
+    for plugin, parser in table.used:
+        try:
+            load(plugin, parser.read)
+        except PluginFailed as error:
+            unreadable.append(error)
+    return _by_plugin((*table.problems, *unreadable))
 
 
 def _maker_problems(group: PluginGroup) -> dict[str, str]:

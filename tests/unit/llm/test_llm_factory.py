@@ -154,7 +154,7 @@ def test_the_key_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "override",
-    ["llm.provider=gemini", "llm.tries=0", "llm.tries=11", "llm.timeout_s=0", "llm.key=x"],
+    ["llm.provider=a b", "llm.tries=0", "llm.tries=11", "llm.timeout_s=0", "llm.key=x"],
 )
 def test_settings_out_of_range_are_refused(override: str) -> None:
     """Unknown providers, no tries, and keys in the settings."""
