@@ -28,8 +28,14 @@ def _choice(ctx: click.Context) -> HomeChoice:
     """The homes that the options mean, judged once in a command."""
     options: dict[str, Any] = ctx.obj
     if "choice" not in options:
+        # Whoever asks a server opens none of the homes here, so they are not told of these.
+        asks_here = not options["server"]
         options["choice"] = HomeChoice(
-            options["home"], options["space"], overrides=options["cfg"], warn=warn, confirm=_confirm
+            options["home"],
+            options["space"],
+            overrides=options["cfg"],
+            warn=warn if asks_here else lambda _: None,
+            confirm=_confirm if asks_here else lambda *_: False,
         )
     choice: HomeChoice = options["choice"]
     return choice

@@ -93,6 +93,13 @@ def tools_of(spaces: "Spaces", scope: Scope) -> tuple[Tool, ...]:
     return (*tools, msgspec.structs.replace(LEARN, description=description))
 
 
+def _tools_listed(spaces: "Spaces", scope: Scope) -> tuple[Tool, ...]:
+    try:
+        return tools_of(spaces, scope)
+    except KbError:
+        return TOOLS
+
+
 def _has_answers(tool: Tool, spaces: "Spaces", scope: Scope) -> bool:
     try:
         return tool.has_answers is None or tool.has_answers(spaces, scope)
@@ -132,7 +139,7 @@ def answer(
     others = {LEARN.name: LEARN} if spaces.guide is None else {LEARN.name: LEARN, HELP.name: HELP}
     tool = others.get(name) or _BY_NAME.get(name)
     if tool is None:
-        names = ", ".join(_BY_NAME)
+        names = ", ".join(tool.name for tool in _tools_listed(spaces, scope))
         return failed("unknown_tool", f"no tool is called {name[:_NAME_CHARS_MAX]!r}; try {names}")
     return answer_by(tool, arguments, spaces, scope)
 
@@ -161,7 +168,7 @@ def _known_fields(tool: Tool, text: bytes, error: str) -> str:
     unknown = next(name for name in msgspec.json.decode(text) if name not in known)
     near = difflib.get_close_matches(unknown, known, n=1)
     meant = f"; did you mean `{near[0]}`?" if near else ""
-    return f"{meant} The fields are {', '.join(known)}"
+    return f"{meant or '.'} The fields are {', '.join(known)}"
 
 
 def _decoded(tool: Tool, arguments: Mapping[str, object] | bytes) -> Struct:

@@ -178,3 +178,17 @@ def test_a_project_names_no_server(tmp_path: Path) -> None:
     assert f"client.server comes with the project, and counts only after `kb trust {tmp_path}`" in (
         ran.err
     )
+
+
+def test_a_strangers_home_here_is_not_told_of(server: Running, home: Home, tmp_path: Path) -> None:
+    """Who asks a server opens none, so they are neither warned nor asked to trust it."""
+    other = Home(tmp_path / "project" / ".kb")
+    (tmp_path / "a.md").write_text("A fox.")
+    user = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}
+    assert run(other.argv("add", tmp_path / "a.md"), env=surroundings(**user)).code == 0
+    token = {"XDG_DATA_HOME": None, "HOME": str(tmp_path / "else")}
+    argv = [KB, "--server", f"http://127.0.0.1:{server.port}", "ls"]
+    told = run(argv, env=surroundings(**token), cwd=tmp_path / "project").err
+    assert "trust" not in told
+    here = run([KB, "ls"], env=surroundings(**token), cwd=tmp_path / "project").err
+    assert "kb trust" in here
