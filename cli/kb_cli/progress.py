@@ -53,6 +53,7 @@ class AddProgress:
         self._pace = Pace()
         self._is_growing = False
         self._total = self._done = 0
+        self._embedded_before = 0
 
     def _task(self, name: str, *, visible: bool) -> TaskID:
         return self._bars.add_task(name, total=None, visible=visible, count="", rate="", left="")
@@ -60,6 +61,8 @@ class AddProgress:
     def follow(self, look: "Callable[[], WorkLeft]") -> None:
         """Show the work of workers, too; `look` says what is left."""
         self._look = look
+        left = look()
+        self._embedded_before = left.chunks_kept - left.chunks
 
     def reading(self, done: int, total: int) -> None:
         """So many files of so many are read."""
@@ -84,6 +87,7 @@ class AddProgress:
         self._next_look_s = ended_s + max(_LOOK_EVERY_S, (ended_s - began_s) / _LOOK_SHARE)
         if left.chunks or self._total:
             self._bars.update(self._work, description="embedding")
+            self._total = max(self._total, left.chunks_kept - self._embedded_before)
             self._tell(left.chunks, "passage", is_growing=is_reading or not left.is_cut)
             self._bars.line = _BY_WORDS
         elif left.jobs and not is_reading:
@@ -127,5 +131,8 @@ class AddProgress:
         self._bars.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._next_look_s = 0.0
+            self._look_now(is_reading=False)
         self._bars.stop()

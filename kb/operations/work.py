@@ -32,6 +32,8 @@ class WorkLeft(Struct, frozen=True, kw_only=True):
     """Whether every doc is cut into chunks, so that their number is known."""
     chunks: int
     """Chunks that wait for vectors, as far as they are cut."""
+    chunks_kept: int
+    """All that the home has, those that wait among them."""
 
 
 class Workers:
@@ -72,6 +74,7 @@ class Workers:
 
         with self._app.store.read() as txn:
             counts = queue.counts(txn)
+            chunks_kept = txn.count("chunks")
             is_cut = not queue.pending_of_kind(txn, "chunk", 1)
             waiting = (*queue.pending(txn, "embed"), *queue.pending(txn, "reembed"))
             sources = (docs.get(txn, job.doc_id) for job in waiting)
@@ -82,6 +85,7 @@ class Workers:
             jobs=counts.ready + counts.running,
             is_cut=is_cut,
             chunks=max(0, waiting_chunks - self._pool.texts_in_hand),
+            chunks_kept=chunks_kept,
         )
 
     def serve(self, stop: threading.Event) -> None:
