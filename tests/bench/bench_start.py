@@ -74,7 +74,7 @@ def measured(old: Revision, new: Revision, scratch: Path) -> dict[str, Any]:
     """Cold and warm, as one document."""
     corpus.write_notes(scratch / "notes", NOTES)
     for side in (old, new):
-        ok(side, "add", str(scratch / "notes"))
+        ok(side, "add", "--recursive", str(scratch / "notes"))
         ok(side, *_SEARCH)
     cold = in_turn(old, new)
     with contextlib.ExitStack() as stack:
