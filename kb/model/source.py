@@ -4,10 +4,11 @@ import os
 import urllib.parse
 from pathlib import Path
 
-from kb.model.doc import LOCAL_USER, Kind
+from kb.model.doc import LOCAL_USER, Doc, Kind
 from kb.model.ids import Lsid
 
 STDIN_NAME = "-"
+_ENDING_CHARS_MAX = 10
 
 
 def file_lsid(path: Path) -> Lsid:
@@ -51,6 +52,25 @@ def place_of(source: str) -> str | None:
         return "/".join(source.split("/", 3)[:3])
     folder = source.rpartition("/")[0]
     return folder if source.startswith("/") and folder else None
+
+
+def name_and_folders(source: str) -> tuple[str, str]:
+    """The name of a file or page without its ending, and the folders or the site it lies in.
+
+    Both are empty where the source has no name, as standard input.
+    """
+    address = source.partition("://")[2].partition("?")[0].partition("#")[0] or source
+    folders, _, name = address.replace("\\", "/").rstrip("/").rpartition("/")
+    stem, dot, ending = name.rpartition(".")
+    if dot and stem.strip(".") and len(ending) <= _ENDING_CHARS_MAX and ending.isalnum():
+        name, folders = stem, f"{folders}/{ending}"
+    return ("", "") if name == STDIN_NAME else (name, folders)
+
+
+def names_of(doc: Doc) -> tuple[str, ...]:
+    """What people call a doc: its title, and its file's name with and without the ending."""
+    name, _ = name_and_folders(doc.source)
+    return (doc.title, name, doc.source.rpartition("/")[2])
 
 
 def member_lsid(kind: Kind, collection: str, path: str) -> Lsid:

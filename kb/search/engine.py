@@ -222,9 +222,10 @@ class Searcher:
         candidate pass through the candidate filter, which reads the store.
         """
         ordering = Ordering(self._settings, query.request.k)
+        called = self.legs.called(query)
         for post_filter in (candidate_filter,) if is_behind else (None, candidate_filter):
             candidates, vector = self._candidates(query, post_filter, candidate_filter)
-            ranked = ordering.order(candidates, vector, query.boosted, candidate_filter)
+            ranked = ordering.order(candidates, vector, query.boosted, candidate_filter, called)
             if ranked is not None:
                 return self._with_fit(query, ranked, candidates, has_vector=vector is not None)
         return []

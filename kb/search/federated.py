@@ -212,6 +212,10 @@ class _Ranking:
             for entity in part.query.boosted
         ]
 
+        self._called = frozenset(
+            part.global_no(ChunkNo(no)) for part in parts for no in part.legs.called(part.query)
+        )
+
     def ranked(self) -> list[ScoredChunk]:
         """The hits in order, with global numbers.
 
@@ -234,7 +238,7 @@ class _Ranking:
 
     def _ordered(self, candidates: Candidates, legs: _GatheredLegs) -> list[ScoredChunk] | None:
         ordering = Ordering(self._parts[0].legs.settings, self._parts[0].query.request.k)
-        return ordering.order(candidates, legs.vector, self._boosted, self._admission)
+        return ordering.order(candidates, legs.vector, self._boosted, self._admission, self._called)
 
     def _gathered(self, filtered: frozenset[int]) -> _GatheredLegs:
         """What each home finds, the hits of the homes in `filtered` checked one by one."""

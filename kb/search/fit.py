@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kb.model.source import name_and_folders
 from kb.model.text import indexed_text
 from kb.search.candidates import Candidates
 from kb.search.hits import FIT_THRESHOLD, ScoredChunk
@@ -33,14 +34,14 @@ _FIT_MIN: Final = 0.01
 
 _BUILT_IN: Final = "onnx:all-MiniLM-L6-v2-int8:6b3e72af7bf8"
 COMBINED_FLOORS: Final[Mapping[tuple[str, int, str], float]] = {
-    (_BUILT_IN, 1, "spaced"): 0.31,
-    (_BUILT_IN, 1, "plain"): 0.31,
+    (_BUILT_IN, 2, "spaced"): 0.31,
+    (_BUILT_IN, 2, "plain"): 0.31,
 }
 """The strength from which on a chunk fits, by the model's fingerprint, the version of the text
 analysis, and the fusion. Measured by `make calibrate`."""
 COVERAGE_FLOORS: Final[Mapping[tuple[int, str], float]] = {
-    (1, "spaced"): 0.23,
-    (1, "plain"): 0.23,
+    (2, "spaced"): 0.23,
+    (2, "plain"): 0.23,
 }
 """The coverage from which on a chunk fits where nearness is not known (no model, no vector, or a
 model that was not measured), by the version of the text analysis and the fusion."""
@@ -97,7 +98,12 @@ class FitContext(Struct, frozen=True, kw_only=True):
     def signals(self, row: ScoredChunk) -> FitSignals:
         """The signals of a chunk."""
         nearness = None if row.cosine is None else self.nearness(row.cosine)
-        text = indexed_text(row.doc.label, row.chunk.heading, row.chunk.text)
+        text = " ".join(
+            (
+                indexed_text(row.doc.label, row.chunk.heading, row.chunk.text),
+                *name_and_folders(row.doc.source),
+            )
+        )
         return FitSignals(nearness=nearness, coverage=term_coverage(self.weights, text))
 
     def nearness(self, cosine: float) -> float:

@@ -124,6 +124,12 @@ class HomeLegs:
             return []
         return self.backends.lexical().frequencies(query.audiences)
 
+    def called(self, query: PreparedQuery) -> frozenset[int]:
+        """The first chunks of the docs that go by the query as their name."""
+        if query.request.mode == "dense":
+            return frozenset()
+        return self.backends.lexical().called(query.text, query.audiences)
+
     def lexical_hits(
         self,
         query: PreparedQuery,

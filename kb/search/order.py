@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # How many of the best candidates diversification selects from, per hit wanted.
 _POOL_FACTOR: Final = 3
 _DIGITS: Final = 6
+# Who types a doc's whole name wants that doc, whatever others say of it.
+_NAME_BOOST: Final = 2.0
 
 
 class Ordering:
@@ -34,9 +36,11 @@ class Ordering:
         vector: "NDArray[np.float32] | None",
         boosted: Sequence[EntityMatches],
         candidate_filter: ChunkFilter,
+        called: frozenset[int] = frozenset(),
     ) -> list[ScoredChunk] | None:
         """The hits, best first: by descending score, then by chunk id.
 
+        `called` are the first chunks of docs that go by the query as their name.
         `vector` is the query's, shape (dim,), of length 1; without it there is no feedback.
 
         None where one of the best may not appear: an index is behind the store, so the caller must
@@ -50,8 +54,8 @@ class Ordering:
         if vector is not None and not np.isnan(candidates.lexical).all():
             fused = self._with_feedback(candidates, vector, fused)
         boosts = np.ones(len(candidates.nos))
-        if boosted:
-            boosts = np.array([self._boost(ChunkNo(no), boosted) for no in candidates.nos])
+        if boosted or called:
+            boosts = np.array([self._boost(ChunkNo(no), boosted, called) for no in candidates.nos])
         scores = fused * boosts
         # A score is at most 1, however much is boosted.
         scores /= max(1.0, float(scores.max()))
@@ -128,8 +132,10 @@ class Ordering:
         moved = (moved / np.linalg.norm(moved)).astype(np.float32)
         return self._fused(candidates, masked_cosines(candidates.vectors, present, moved))
 
-    def _boost(self, no: ChunkNo, boosted: Sequence[EntityMatches]) -> float:
-        boost = 1.0
+    def _boost(
+        self, no: ChunkNo, boosted: Sequence[EntityMatches], called: frozenset[int]
+    ) -> float:
+        boost = _NAME_BOOST if no in called else 1.0
         for entity in boosted:
             if no in entity.chunk_nos:
                 boost *= self._settings.entity_boost

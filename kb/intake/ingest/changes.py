@@ -123,6 +123,9 @@ def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceSta
     SEEN.put(txn, lsid_key(place), seen)
     if before.status == "tombstoned" or before.audience != moved.audience:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
+    elif before.source != moved.source:
+        # The indexes of words hold the name of its file.
+        log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True)
     if before.status == "tombstoned" or before.label != moved.label:
         # Chunker and model may have changed while it was hidden, because only active docs follow
         # them.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tantivy import TextAnalyzer
 
-ANALYSIS_VERSION: Final = 1
+ANALYSIS_VERSION: Final = 2
 _WORD_BYTES_MAX: Final = 60
 _QUERY_CHARS_MAX: Final = 32_768
 TERMS_MAX: Final = 256
@@ -31,6 +31,12 @@ _UNSPACED: Final = re.compile(f"[{_HAN_CHARS}{_GRAM_CHARS}]")
 # Tone and killer marks, at which the tokenizer would split words.
 _MARKS: Final = re.compile("[\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a\u17c9-\u17d3]")
 _SPACED_WORD: Final = re.compile(f"[^\\W_{_HAN_CHARS}{_GRAM_CHARS}]+")
+# Where a word of several begins its next one: parseConfig, HTTPServer, but not PDFs.
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})")
+_CAMEL_WORD: Final = re.compile(
+    r"(?<![^\W_])[A-Za-z0-9]{1,58}?(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2})[A-Za-z0-9]{0,58}(?![^\W_])"
+)
+_NAME_CHARS_MAX: Final = 200
 _QUOTED: Final = re.compile(r'["“”„«»「」『』]([^"“”„«»「」『』]{2,400})["“”„«»「」『』]')
 
 
@@ -38,8 +44,10 @@ def normalize(text: str) -> str:
     """Normalize a text so that a tokenizer can split it at non-alphanumeric characters.
 
     Compatibility forms are unified (NFKC). Runs of Han become dictionary words, long ones together
-    with the words inside them. Runs of other unspaced scripts and of Hangul become bigrams.
+    with the words inside them. Runs of other unspaced scripts and of Hangul become bigrams. Words
+    in camel case are followed by their parts.
     """
+    text = _CAMEL_WORD.sub(_with_parts, text)
     if text.isascii():
         return text
     clean = text.encode("utf-8", "replace").decode("utf-8")
@@ -47,6 +55,21 @@ def normalize(text: str) -> str:
     if not _UNSPACED.search(unified):
         return unified
     return _RUN.sub(_split_run, unified)
+
+
+def _with_parts(word: re.Match[str]) -> str:
+    return f"{word[0]} {_CAMEL.sub(' ', word[0])}"
+
+
+def name_keys(name: str) -> frozenset[str]:
+    """The forms of a name that are equal for names which people take for the same.
+
+    Letter case, accents, endings of words and what stands between words make no difference, and
+    camel case may be written as one word or as several.
+    """
+    text = name[:_NAME_CHARS_MAX]
+    spellings = {normalize(text.lower()), normalize(_CAMEL.sub(" ", text).lower())}
+    return frozenset(" ".join(analyzer().analyze(spelling)) for spelling in spellings) - {""}
 
 
 def _split_run(run: re.Match[str]) -> str:

@@ -12,11 +12,11 @@ from kb.errors import StoreDamaged
 from kb.model.doc import Audience
 from kb.model.job import LogEntry
 from kb.search.index import log_follower
-from kb.search.index.analysis import ANALYSIS_VERSION
+from kb.search.index.analysis import ANALYSIS_VERSION, name_keys, query_words
 from kb.search.index.compaction import DEAD_SHARE_MAX, compact
 from kb.search.index.files import CacheDamaged, FileMark, current_mark, stat_matches
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
-from kb.search.index.idf import TermFrequencies, idf_factors
+from kb.search.index.idf import TermFrequencies, idf_factors, score_ceiling
 from kb.search.index.lexical_files import (
     LexicalManifest,
     damaged_files,
@@ -32,6 +32,7 @@ from kb.search.index.lexical_query import build_query, restrict_to, unchanged_we
 from kb.search.index.lexical_tantivy import (
     always,
     best_hits,
+    called,
     create_index,
     engine_errors,
     has_live_term,
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 # A filter with more values than this is applied to the hits instead of being part of the query.
 _FILTER_VALUES_MAX: Final = 4_096
+# What a doc's name counts if it is the query, as a share of the highest score of a body.
+_CALLED_SHARE: Final = 0.75
 _REPAIR_WAIT_S: Final = 5.0
 
 
@@ -119,6 +122,17 @@ class LexicalIndex:
         except CacheDamaged:
             return NO_HITS
 
+    def called(self, name: str) -> frozenset[int]:
+        """The first chunks of the docs that go by a name; none from a damaged index."""
+        try:
+            snapshot = self._ensure_open()
+            if snapshot is None:
+                return frozenset()
+            with engine_errors():
+                return called(snapshot.index, snapshot.searcher, name_keys(name))
+        except CacheDamaged:
+            return frozenset()
+
     def repair(self) -> None:
         """Rebuild the index, after a CacheDamaged."""
         if self._store is not None:
@@ -168,6 +182,7 @@ class LexicalIndex:
             (joint or own).has_term,
             query,
             idf_factors(own, joint) if joint else unchanged_weight,
+            _CALLED_SHARE * score_ceiling(joint or own, query_words(query)),
         )
 
     def _ensure_open(self) -> _LexicalSnapshot | None:

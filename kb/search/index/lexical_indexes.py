@@ -104,6 +104,10 @@ class LexicalIndexes:
         except CacheDamaged:
             return NO_HITS
 
+    def called(self, name: str, audiences: Collection[Audience]) -> frozenset[int]:
+        """The first chunks of the docs of these audiences that go by a name."""
+        return frozenset().union(*(self.of(audience).called(name) for audience in audiences))
+
     def frequencies(self, audiences: Collection[Audience]) -> list[TermFrequencies]:
         """The term frequencies of these audiences, for a search of another home.
 

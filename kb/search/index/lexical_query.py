@@ -4,14 +4,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kb.search.index.analysis import TERMS_MAX, is_han, phrases, query_words
+from kb.search.index.analysis import TERMS_MAX, is_han, name_keys, phrases, query_words
 
 if TYPE_CHECKING:
     from tantivy import Query, Schema
 
 TITLE_WEIGHT: Final = 0.5
 _PHRASE_WEIGHT: Final = 2.0
-_FIELDS: Final = (("body", 1.0), ("title", TITLE_WEIGHT))
+_NAME_WEIGHT: Final = 0.5
+_FOLDERS_WEIGHT: Final = 0.1
+_FIELDS: Final = (
+    ("body", 1.0),
+    ("title", TITLE_WEIGHT),
+    ("name", _NAME_WEIGHT),
+    ("folders", _FOLDERS_WEIGHT),
+)
 HAN: Final = "han"
 
 DocFreq = Callable[[str, str], int]
@@ -29,10 +36,12 @@ def build_query(
     has_term: HasTerm,
     query: str,
     weight_factor: WeightFactor = unchanged_weight,
+    called_score: float = 0.0,
 ) -> "Query | None":
     """Matches any of the query's words in body or title, scored by BM25; None without words.
 
     A repeated word counts repeatedly. Quoted parts also match as phrases, with a higher weight.
+    The first chunk of a doc whose name is the query gets `called_score` more.
     `has_term(field, term)` tells whether any chunk contains a term. `weight_factor(field, terms)`
     is a factor for the index's own weight of a term, or of the terms of a phrase together.
     """
@@ -51,6 +60,9 @@ def build_query(
             clause = Query.term_query(schema, field, term)
             boost = weight * times * weight_factor(field, (term,))
             clauses.append((Occur.Should, _boosted(clause, boost)))
+    if keys := sorted(name_keys(query)):
+        is_called = Query.term_set_query(schema, "called", keys)
+        clauses.append((Occur.Should, Query.const_score_query(is_called, called_score)))
     for words in phrases(query):
         for field, weight in _FIELDS:
             phrase = Query.phrase_query(schema, field, list(words))

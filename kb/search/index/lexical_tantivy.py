@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, cast
 from kb.errors import KbError
 from kb.model.doc import Audience, Doc
 from kb.model.failpoints import failpoint
+from kb.model.source import name_and_folders, names_of
 from kb.model.text import Chunk, indexed_text
 from kb.search.index import log_follower
-from kb.search.index.analysis import analyzer, han_characters, normalize
+from kb.search.index.analysis import analyzer, han_characters, name_keys, normalize
 from kb.search.index.files import CacheDamaged
 from kb.search.index.hits import IndexHits
 from kb.store.store import Store
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _HEAP_BYTES: Final = 48_000_000
 _TOKENIZER: Final = "kb"
+_NAMESAKES_MAX: Final = 64
 _FETCH_SPARE: Final = 64
 _FETCH_GROWTH: Final = 4
 # At most so many hits are fetched to complete the ties at the limit.
@@ -58,12 +60,17 @@ def engine_errors() -> Iterator[None]:
 
 
 def build_schema() -> "Schema":
-    """Fields: title, body (title, heading path, text), han (single characters), two numbers."""
+    """Fields: title, body (title, heading path, text), han (single characters), two numbers.
+
+    The name of the doc's file and its folders are fields of their own. `called` has the keys of all
+    names that the doc goes by, at its first chunk only.
+    """
     from tantivy import SchemaBuilder
 
     builder = SchemaBuilder()
-    builder.add_text_field("title", tokenizer_name=_TOKENIZER, index_option="position")
-    builder.add_text_field("body", tokenizer_name=_TOKENIZER, index_option="position")
+    for field in ("title", "body", "name", "folders"):
+        builder.add_text_field(field, tokenizer_name=_TOKENIZER, index_option="position")
+    builder.add_text_field("called", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("han", tokenizer_name="whitespace", index_option="position")
     builder.add_unsigned_field("no", indexed=True, fast=True)
     builder.add_unsigned_field("source_no", indexed=True, fast=True)
@@ -151,6 +158,17 @@ def has_live_term(index: "Index", searcher: "Searcher", field: str, term: str) -
     return bool(searcher.search(Query.term_query(index.schema, field, term), 1, count=False).hits)
 
 
+def called(index: "Index", searcher: "Searcher", keys: frozenset[str]) -> frozenset[int]:
+    """The first chunks of docs that go by a name with one of these keys; of at most 64 docs."""
+    from tantivy import Query
+
+    if not any(searcher.doc_freq("called", key) for key in keys):
+        return frozenset()
+    query = Query.term_set_query(index.schema, "called", sorted(keys))
+    hits = searcher.search(query, _NAMESAKES_MAX, count=False).hits
+    return frozenset(_field_values(searcher, "no", [address for _, address in hits]))
+
+
 def _has_any(index: "Index", nos: list[int]) -> bool:
     from tantivy import Query
 
@@ -172,6 +190,12 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
     document = Document()
     document.add_text("title", normalize(doc.label))
     document.add_text("body", normalize(body))
+    name, folders = name_and_folders(doc.source)
+    document.add_text("name", normalize(name))
+    document.add_text("folders", normalize(folders))
+    if chunk.ordinal == 0:
+        for key in sorted(frozenset().union(*map(name_keys, names_of(doc)))):
+            document.add_text("called", key)
     han = han_characters(body)
     if han:
         document.add_text("han", han)
