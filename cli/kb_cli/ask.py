@@ -8,7 +8,7 @@ import click
 from kb.operations.ask import ASK, SOURCES, Answer, AskRequest, Source
 from kb.operations.search import NOTHING_HERE
 from kb_cli.answering import answer as answer_of
-from kb_cli.filters import NO_DOCS, which_docs, with_places
+from kb_cli.filters import NO_DOCS, from_here, which_docs
 from kb_cli.options import request_of, request_options
 from kb_cli.output import clean, print_json, warn
 from kb_cli.words import text
@@ -40,7 +40,7 @@ def command(
     request = request_of(
         AskRequest,
         question=" ".join(words),
-        **with_places(options),
+        **from_here(options),
         with_text=True,
         with_model=not no_model,
     )

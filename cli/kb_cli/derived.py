@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from kb_cli.answering import answer
-from kb_cli.filters import METAVARS, with_places
+from kb_cli.filters import METAVARS, from_here
 from kb_cli.options import request_of, request_options
 from kb_cli.output import cells, clean, print_json, warn
 
@@ -32,7 +32,7 @@ def command_of(operation: "Operation") -> click.Command:
     @click.pass_context
     def command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
         if "sources" in options:
-            options = with_places(options)
+            options = from_here(options)
         result, _ = answer(ctx, operation, request_of(operation.request, **options))
         document = msgspec.to_builtins(result)
         for warning in document.pop("warnings", ()):

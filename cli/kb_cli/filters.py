@@ -4,28 +4,49 @@ import os
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+import click
+
 from kb.operations.search import NOTHING_HERE, Filters
 from kb_cli.options import request_options
+from kb_cli.words import text
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _NAMES: Final = Filters.__struct_fields__
 NO_DOCS: Final = f"{NOTHING_HERE}; add some with: kb add FOLDER"
 """For an answer from a home without docs."""
-METAVARS: Final = {"doc_ids": "ID", "sources": "PLACE"}
+_LINKED: Final = ("linked_to", "links_from")
+METAVARS: Final = {
+    "doc_ids": "ID",
+    "sources": "PLACE",
+    "since": "DATE",
+    "until": "DATE",
+    **dict.fromkeys(_LINKED, "ID|PATH"),
+}
 
 
 def which_docs(command: _F) -> _F:
     """Give a command an option for each filter."""
-    return request_options(Filters, *_NAMES, metavars=METAVARS)(command)
+    on = click.option("--on", metavar="DATE", type=text, help="Only docs of this day or period.")
+    return request_options(Filters, *_NAMES, metavars=METAVARS)(on(command))
 
 
-def with_places(options: dict[str, Any]) -> dict[str, Any]:
-    """A command's options; a path among the sources is taken from here, as `kb add` takes it."""
-    if not options["sources"]:
+def from_here(options: dict[str, Any]) -> dict[str, Any]:
+    """A command's options, with paths taken from here and days counted from today."""
+    options = {"on": None, **options}
+    if any(options[name] for name in ("since", "until", "on")):
+        import datetime as dt
+
+        from kb.operations.days import with_days
+
+        # The day is the person's own.
+        options = with_days(options, dt.datetime.now().astimezone().date())
+    del options["on"]
+    if not any(options[name] for name in ("sources", "linked_to", "links_from")):
         return options
-    from kb.operations.locate import source_named
+    from kb.operations.locate import place_from_here, source_named
 
-    return {**options, "sources": tuple(source_named(source) for source in options["sources"])}
+    linked = {name: tuple(map(place_from_here, options[name])) for name in _LINKED}
+    return {**options, **linked, "sources": tuple(map(source_named, options["sources"]))}
 
 
 def id_or_path(typed: str) -> tuple[str, int | None]:

@@ -12,6 +12,7 @@ from kb_cli.output import clean, link
 from kb_cli.snippet import Row, flowed, snippet
 
 _INDENT: Final = "    "
+_DAY_CHARS: Final = len("2026-11-22")
 _WIDTH_MIN: Final = 20
 _WIDTH_MAX: Final = 100
 _SAID_OF: Final = {"changed": "changed since it was added", "gone": "no longer there"}
@@ -57,7 +58,15 @@ def _place(hit: Hit, *, with_space: bool) -> str:
     freshness = _SAID_OF.get(hit.freshness)
     space = hit.source_space if with_space else None
     weak = "weak" if hit.weak else None
-    remarks = (hit.doc_id[:9], space, weak, freshness, _learnt_by(hit), _via(hit))
+    remarks = (
+        hit.doc_id[:9],
+        (hit.date or "")[:_DAY_CHARS],
+        space,
+        weak,
+        freshness,
+        _learnt_by(hit),
+        _via(hit),
+    )
     notes = "  ".join(filter(None, remarks))
     place = click.style(linked(hit.kind, hit.source, clean(hit.location)), fg="green")
     return f"{place}  {click.style(notes, dim=True)}"

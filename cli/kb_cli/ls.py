@@ -11,26 +11,27 @@ import click
 from kb.operations.docs import DOCS, DocRow, DocsRequest
 from kb.operations.search import Filters
 from kb_cli.answering import answer
-from kb_cli.filters import NO_DOCS, which_docs, with_places
+from kb_cli.filters import NO_DOCS, from_here, which_docs
 from kb_cli.hits import linked
 from kb_cli.options import request_of, request_options
 from kb_cli.output import cells, clean, fitted, fitted_end, many, print_json, warn
 
 _ID_SHOWN: Final = 9
 _GAP: Final = "  "
+_DAY_CHARS: Final = len("2026-11-22")
 _TABLE_MIN: Final = 60
 
 
 @click.command(name="ls")
 @click.argument("places", metavar="[PLACE]...", nargs=-1, type=click.Path())
 @which_docs
-@request_options(DocsRequest, "status", "limit")
+@request_options(DocsRequest, "status", "sort", "limit")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, /, places: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """List docs, the newest change first; those at or below a file, folder or address."""
     options["sources"] = (*options["sources"], *places)
-    request = request_of(DocsRequest, **with_places(options))
+    request = request_of(DocsRequest, **from_here(options))
     page, has_several = answer(ctx, DOCS, request)
     for warning in page.warnings:
         warn(warning)
@@ -79,7 +80,8 @@ def _ident(row: DocRow) -> str:
 
 
 def _notes(row: DocRow, *, with_space: bool) -> str:
-    notes = [f"#{clean(tag)}" for tag in row.tags]
+    notes = [row.date[:_DAY_CHARS]] if row.date else []
+    notes += [f"#{clean(tag)}" for tag in row.tags]
     notes += [row.space] if with_space and row.space else []
     notes += [row.status] if row.status != "active" else []
     notes += ["not yet findable"] if row.ledger == "pending" else []

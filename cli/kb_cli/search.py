@@ -13,7 +13,7 @@ from kb.errors import ItemsFailed, UsageError
 from kb.operations.search import NOTHING_HERE, SEARCH, SearchResult, ShownSearch
 from kb_cli.answering import answer as answer_of
 from kb_cli.answering import asker
-from kb_cli.filters import NO_DOCS, which_docs, with_places
+from kb_cli.filters import NO_DOCS, from_here, which_docs
 from kb_cli.hits import print_hits
 from kb_cli.options import request_of, request_options
 from kb_cli.output import many, print_json, warn
@@ -33,6 +33,7 @@ _WEAK = "nothing here fits the query; these passages are merely the nearest"
     "boost_entities",
     "min_score",
     "max_tokens",
+    "sort",
     "explain",
     metavars={"require_entities": "E", "boost_entities": "E", "min_score": "S"},
 )
@@ -53,7 +54,7 @@ def command(
             "say what to search for, as in: kb search boiler quote; or give --batch FILE"
         )
     marks = not as_json and batch is None
-    request = request_of(ShownSearch, query=" ".join(words), marks=marks, **with_places(options))
+    request = request_of(ShownSearch, query=" ".join(words), marks=marks, **from_here(options))
     if batch is not None:
         _run_batch(ctx, request, batch)
         return

@@ -4,9 +4,10 @@ import shutil
 
 import click
 
-from kb.operations.show import SHOW, PassageInPlace, Reference, ShowRequest, WholeDoc
+from kb.operations.show import SHOW, LinkedDoc, PassageInPlace, Reference, ShowRequest, WholeDoc
 from kb_cli.answering import answer
 from kb_cli.filters import id_or_path
+from kb_cli.hits import linked
 from kb_cli.output import cells, clean, fitted, print_json, warn
 
 _ID_SHOWN = 9
@@ -41,10 +42,13 @@ def _print_doc(shown: WholeDoc) -> None:
     click.echo(click.style(clean(doc.title), bold=True))
     pairs = [
         ("id", doc.doc_id),
+        ("aliases", ", ".join(doc.aliases)),
         ("source", doc.source),
         ("kind", f"{doc.kind}, {doc.mime}"),
         ("tags", ", ".join(doc.tags)),
         ("date", doc.date or ""),
+        ("created", doc.created or ""),
+        ("modified", doc.modified or ""),
         ("status", f"{doc.status}, version {doc.version}, {doc.visibility}"),
     ]
     if doc.entry is not None:
@@ -55,15 +59,26 @@ def _print_doc(shown: WholeDoc) -> None:
         pairs.append(("pages", f"{doc.coverage.pages_with_text} of {doc.coverage.pages} have text"))
     for name, value in pairs:
         if value:
-            click.echo(f"{name:>8}  {clean(value)}")
+            click.echo(f"{name:>9}  {clean(value)}")
     for name, references in (("refers", shown.references), ("from", shown.referrers)):
         for reference in references:
-            click.echo(f"{name:>8}  {_reference(reference)}")
+            click.echo(f"{name:>9}  {_reference(reference)}")
+    for name, linked_docs in (("links to", shown.links), ("linked by", shown.backlinks)):
+        for linked_doc in linked_docs:
+            click.echo(f"{name:>9}  {_linked(linked_doc)}")
     for row in shown.passages:
         first = clean(" ".join(row.text.split()))
         room = max(20, min(100, shutil.get_terminal_size().columns) - _ID_SHOWN - 2)
         preview = fitted(first, room) if cells(first) > room else first
         click.echo(f"{click.style(row.chunk_id[:_ID_SHOWN], fg='cyan')}  {preview}")
+
+
+def _linked(linked_doc: LinkedDoc) -> str:
+    if linked_doc.doc_id is None:
+        return click.style(f"{clean(linked_doc.source)}, which is not here", dim=True)
+    ident = click.style(linked_doc.doc_id[:_ID_SHOWN], fg="cyan")
+    place = click.style(linked("file", linked_doc.source, clean(linked_doc.source)), dim=True)
+    return f"{ident}  {clean(linked_doc.title or '')}  {place}"
 
 
 def _reference(reference: Reference) -> str:

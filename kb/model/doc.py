@@ -52,6 +52,12 @@ def audience_of(visibility: Visibility, owner: str) -> Audience:
             assert_never(visibility)
 
 
+def is_tag_within(tag: str, wanted: str) -> bool:
+    """Whether a tag is the wanted one or below it, as `a/b` is below `a`; case does not count."""
+    folded, above = tag.casefold(), wanted.strip("/").casefold()
+    return folded == above or folded.startswith(above + "/")
+
+
 OPERATOR = Scope(user=LOCAL_USER, operator=True)
 
 
@@ -85,7 +91,7 @@ class Doc(Struct, frozen=True, kw_only=True):
     mime: str
     tags: tuple[str, ...]
     date: str | None
-    """The date that the source gives itself, ISO 8601."""
+    """The date that the source gives itself, or its file's name does; ISO 8601."""
     visibility: Visibility
     owner: str
     status: DocStatus
@@ -115,6 +121,16 @@ class Doc(Struct, frozen=True, kw_only=True):
     """Its metadata as an entry; None if it is not one."""
     pack: PackPart | None = None
     """None if it belongs to no pack."""
+    aliases: tuple[str, ...] = ()
+    """Other names that the source gives itself."""
+    links: tuple[str, ...] = ()
+    """Where it links to: `wiki:NAME`, or `path:PATH` from its own folder; see kb/store/links.py."""
+    created: str | None = None
+    """When the source was created, as it says itself; ISO 8601, as is `modified`."""
+    modified: str | None = None
+    """When the source was last changed: as it says itself, else as its file or server says."""
+    has_names: bool = False
+    """Whether links to its names are looked up; of docs that an older kb read they are not."""
     hidden_run: int = 0
     """For a tombstone: how many compactions had finished when the doc was hidden."""
 
@@ -122,6 +138,11 @@ class Doc(Struct, frozen=True, kw_only=True):
     def label(self) -> str:
         """The title under which its chunks are hashed, embedded and indexed."""
         return f"[{self.entry.zettel_id}] {self.title}" if self.entry else self.title
+
+    @property
+    def day(self) -> str | None:
+        """The date that it is found and sorted by: its own, else when it was last changed."""
+        return self.date or self.modified
 
     @property
     def place(self) -> Lsid:

@@ -34,7 +34,10 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     tags: Annotated[
         _Words,
-        Meta(description="Only docs that have all of these tags.", extra={"parameter": "tag"}),
+        Meta(
+            description="Only docs that have all of these tags, or tags below them, as a/b is.",
+            extra={"parameter": "tag"},
+        ),
     ] = ()
     kinds: Annotated[
         _Kinds, Meta(description="Only docs of one of these kinds.", extra={"parameter": "kind"})
@@ -66,17 +69,36 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     since: Annotated[
         Date | None,
         Meta(
-            description="Only docs whose own date is this day, month or year, or later.",
-            extra={"expects": DATE_FORM},
+            description="Only docs of this day, month or year, or later.",
+            extra={
+                "expects": DATE_FORM,
+                "help": "Only docs of this day, month or year, or later: by their own date, or "
+                "else by when they were last changed. Also as `last week` or `3 days ago`.",
+            },
         ),
     ] = None
     until: Annotated[
         Date | None,
         Meta(
-            description="Only docs whose own date is this day, month or year, or earlier.",
+            description="Only docs of this day, month or year, or earlier.",
             extra={"expects": DATE_FORM},
         ),
     ] = None
+
+    linked_to: Annotated[
+        _Idents,
+        Meta(
+            description="Only docs that link to these.",
+            extra={"help": "Only docs that link to one of these docs."},
+        ),
+    ] = ()
+    links_from: Annotated[
+        _Idents,
+        Meta(
+            description="Only docs that these link to.",
+            extra={"help": "Only docs that one of these docs links to."},
+        ),
+    ] = ()
 
     @property
     def filters(self) -> "Filters":
@@ -138,6 +160,13 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "them, fill it. Without it each hit stands alone."
         ),
     ] = None
+    sort: Annotated[
+        Literal["score", "date"],
+        Meta(
+            description="What comes first.",
+            extra={"help": "The best passages first, or those of the newest docs among them."},
+        ),
+    ] = "score"
     explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
 
 
@@ -198,6 +227,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     """Where it was found; None of a store that is asked alone, which knows no others."""
     zettel_id: str | None = None
     """Of an entry: its own id."""
+    date: str | None = None
+    """The doc's own date, else when its source was last changed; ISO 8601."""
     pack: PackPart | None = None
     """Of a pack's doc: which pack, and its name in it."""
     weak: bool = False

@@ -68,9 +68,9 @@ def name_and_folders(source: str) -> tuple[str, str]:
 
 
 def names_of(doc: Doc) -> tuple[str, ...]:
-    """What people call a doc: its title, and its file's name with and without the ending."""
+    """What people call a doc: its title, its file's name with and without the ending, aliases."""
     name, _ = name_and_folders(doc.source)
-    return (doc.title, name, doc.source.rpartition("/")[2])
+    return (doc.title, name, doc.source.rpartition("/")[2], *doc.aliases)
 
 
 def member_lsid(kind: Kind, collection: str, path: str) -> Lsid:

@@ -20,7 +20,12 @@ class Canonical(Struct, frozen=True, kw_only=True):
     title: str
     mime: str
     tags: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    """Other names that it gives itself."""
     date: str | None = None
+    """The source's own date, ISO 8601, as are the two below."""
+    created: str | None = None
+    modified: str | None = None
     coverage: Coverage | None = None
     front_lines: int = 0
     """How many lines of the source come before the markdown: its front matter."""

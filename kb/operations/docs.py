@@ -1,7 +1,7 @@
 """List docs of any state, as `kb ls` does."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -28,6 +28,13 @@ class DocsRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=True
         DocStatus | Literal["all"],
         Meta(description="Only docs that are active, superseded or tombstoned (removed); or all."),
     ] = "active"
+    sort: Annotated[
+        Literal["changed", "date", "added", "title", "source"],
+        Meta(
+            description="Newest first by when kb took them up, by their date or by when they were "
+            "added; or in the order of titles or places."
+        ),
+    ] = "changed"
     limit: Annotated[int, Meta(ge=0, description="How many are wanted; 0 for all.")] = 50
 
 
@@ -82,7 +89,7 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
         with home.store.read() as txn:
             matches = sorted(
                 _docs(txn, located.of(home), request.status, scope),
-                key=lambda doc: (-doc.updated_ms, doc.source),
+                key=lambda doc: _order(doc, request.sort),
             )
             shown = matches[: request.limit or None]
             return [doc_row(txn, doc, home.name) for doc in shown], len(matches)
@@ -90,13 +97,29 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
     homes = located.homes(spaces.homes)
     each = ask_each(homes, rows_of, failed) if homes else []
     rows = [row for _, (rows, _) in each for row in rows]
-    rows.sort(key=lambda row: (-row.updated_ms, row.source))
+    rows.sort(key=lambda row: _order(row, request.sort))
     hints = () if rows else filter_hints(homes, request.filters, scope)
     return Docs(
         docs=tuple(rows[: request.limit or None]),
         total=sum(total for _, (_, total) in each),
         warnings=(*warnings_of(failed, scope), *hints),
     )
+
+
+def _order(doc: Doc | DocRow, sort: str) -> tuple[Any, ...]:
+    """The place of a doc among others, for one way to sort them."""
+    match sort:
+        case "date":
+            day = doc.day if isinstance(doc, Doc) else doc.date
+            return (tuple(-ord(sign) for sign in day or " "), doc.source)
+        case "added":
+            return (-doc.added_ms, doc.source)
+        case "title":
+            return (doc.title.casefold(), doc.source)
+        case "source":
+            return (doc.source,)
+        case _:
+            return (-doc.updated_ms, doc.source)
 
 
 def _docs(txn: ReadTxn, filters: Filters, status: str, scope: Scope) -> Iterator[Doc]:

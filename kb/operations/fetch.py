@@ -173,7 +173,7 @@ def _text_of(home: OpenHome, request: FetchRequest, scope: Scope) -> FetchedText
         source=doc.source,
         kind=doc.kind,
         tags=doc.tags,
-        date=doc.date,
+        date=doc.day,
         heading=shown.heading,
         page=shown.page,
         freshness=freshness,

@@ -35,6 +35,8 @@ FILTER_BOUNDS: Final = {
     "tags": Bounds(meta=Meta(max_length=32), items=_WORD),
     "kinds": Bounds(meta=Meta(max_length=16)),
     "doc_ids": Bounds(meta=Meta(max_length=100), items=_IDENT),
+    "linked_to": Bounds(meta=Meta(max_length=16), items=_WORD),
+    "links_from": Bounds(meta=Meta(max_length=16), items=_WORD),
     "packs": Bounds(meta=Meta(max_length=16), items=_WORD),
     "sources": Bounds(meta=Meta(max_length=16), items=Meta(min_length=1, max_length=4_096)),
 }

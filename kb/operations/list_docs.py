@@ -208,7 +208,7 @@ def listed(txn: ReadTxn, doc: Doc) -> ListedDoc:
         kind=doc.kind,
         mime=doc.mime,
         tags=doc.tags,
-        date=doc.date,
+        date=doc.day,
         version=doc.version,
         chars=doc.md_chars,
         pages=doc.coverage.pages if doc.coverage else None,

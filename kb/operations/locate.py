@@ -156,6 +156,13 @@ class LocatedFilters(Struct, frozen=True, kw_only=True):
     filters: Filters
     docs: tuple[Mapping[SpaceName | None, str], ...]
     packs: tuple[Mapping[SpaceName | None, str], ...]
+    linked_to: tuple[Mapping[SpaceName | None, str], ...] = ()
+    links_from: tuple[Mapping[SpaceName | None, str], ...] = ()
+
+    @property
+    def names_docs(self) -> bool:
+        """Whether docs are named, of which each home has its own."""
+        return bool(self.docs or self.linked_to or self.links_from)
 
     def homes(self, homes: Sequence[OpenHome]) -> list[OpenHome]:
         """The homes that have one of the docs, and one of the packs, where some are named."""
@@ -164,7 +171,7 @@ class LocatedFilters(Struct, frozen=True, kw_only=True):
             for home in homes
             if all(
                 not some or any(home.name in ids for ids in some)
-                for some in (self.docs, self.packs)
+                for some in (self.docs, self.packs, self.linked_to, self.links_from)
             )
         ]
 
@@ -172,7 +179,9 @@ class LocatedFilters(Struct, frozen=True, kw_only=True):
         """The filters as one home takes them: with whole ids."""
         return msgspec.structs.replace(
             self.filters,
-            doc_ids=tuple(DocId(ids[home.name]) for ids in self.docs if home.name in ids),
+            doc_ids=_ids_in(home, self.docs),
+            linked_to=_ids_in(home, self.linked_to),
+            links_from=_ids_in(home, self.links_from),
             packs=tuple(ids[home.name] for ids in self.packs if home.name in ids),
         )
 
@@ -180,7 +189,13 @@ class LocatedFilters(Struct, frozen=True, kw_only=True):
     def of_all(self) -> Filters:
         """The filters with the packs of every home and without docs."""
         packs = dict.fromkeys(ident for ids in self.packs for ident in ids.values())
-        return msgspec.structs.replace(self.filters, doc_ids=(), packs=tuple(packs))
+        return msgspec.structs.replace(
+            self.filters, doc_ids=(), linked_to=(), links_from=(), packs=tuple(packs)
+        )
+
+
+def _ids_in(home: OpenHome, located: Sequence[Mapping[SpaceName | None, str]]) -> tuple[DocId, ...]:
+    return tuple(DocId(ids[home.name]) for ids in located if home.name in ids)
 
 
 def locate_filters(
@@ -197,4 +212,19 @@ def locate_filters(
             locate(homes, ident, doc_finds(ident, scope), failed) for ident in filters.doc_ids
         ),
         packs=tuple(locate_pack(homes, ident, scope, failed) for ident in filters.packs),
+        linked_to=tuple(_linked(homes, ident, scope, failed) for ident in filters.linked_to),
+        links_from=tuple(_linked(homes, ident, scope, failed) for ident in filters.links_from),
     )
+
+
+def _linked(
+    homes: Sequence[OpenHome], named: str, scope: Scope, failed: list[FailedSpace]
+) -> Mapping[SpaceName | None, str]:
+    """The doc at one end of a link, by id or path."""
+    from kb.operations.doc_at import doc_at
+
+    try:
+        return locate(homes, named, doc_named(named, scope), failed)
+    except NotFound:
+        ident = doc_at(homes, named, scope, failed)
+        return locate(homes, ident, doc_named(ident, scope), failed)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kb.home.open_home import OpenHome
 from kb.home.spaces.each import ask_each
 from kb.intake.entities import fold_key
-from kb.model.doc import Scope
+from kb.model.doc import Scope, is_tag_within
 from kb.model.search import NO_FILTERS, Filters
 from kb.model.source import is_within
 from kb.search.entities import visible_mentions
@@ -51,7 +51,7 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
             hashtags = frozenset(
                 tag
                 for tag in filters.tags
-                if tag not in tags
+                if not _is_there(tag, tags)
                 and visible_mentions(txn, [fold_key("hashtag", f"#{tag.lstrip('#')}")], scope)
             )
             return _Values(tags=tags, hashtags=hashtags, sources=sources)
@@ -66,7 +66,7 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
         *(
             _hashtag_hint(tag) if tag in hashtags else _tag_hint(tag, tags)
             for tag in filters.tags
-            if tag not in tags
+            if not _is_there(tag, tags)
         ),
         *(
             _place_hint(place, sources)
@@ -74,6 +74,10 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
             if not any(is_within(source, place) for source in sources)
         ),
     )
+
+
+def _is_there(wanted: str, tags: Iterable[str]) -> bool:
+    return any(is_tag_within(tag, wanted) for tag in tags)
 
 
 def _tag_hint(tag: str, tags: Iterable[str]) -> str:

@@ -98,7 +98,16 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
         result = _hinted(homes, result, request, scope)
     if request.with_neighbors:
         result = _with_neighbors(homes, result, request.max_tokens, located.of_all, scope)
+    if request.sort == "date":
+        result = _newest_first(result)
     return _marked(result) if isinstance(request, ShownSearch) and request.marks else result
+
+
+def _newest_first(result: SearchResult) -> SearchResult:
+    """The same hits, those of the newest docs first; without a date they come last."""
+    ordered = sorted(result.hits, key=lambda hit: hit.date or "", reverse=True)
+    hits = tuple(msgspec.structs.replace(hit, rank=n) for n, hit in enumerate(ordered, 1))
+    return msgspec.structs.replace(result, hits=hits)
 
 
 def _hinted(
@@ -176,7 +185,7 @@ def _federated(
 
 def _shared_filters(located: "LocatedFilters") -> Filters | None:
     """Which docs of an earlier home hide a later home's copy; None where docs are named by id."""
-    return None if located.docs else located.of_all
+    return None if located.names_docs else located.of_all
 
 
 def _has_docs(home: "OpenHome", scope: Scope) -> bool:
@@ -191,7 +200,13 @@ def _request_in(
 ) -> SearchRequest:
     """The request with docs and packs named as one home names them."""
     filters = located.of(home)
-    return msgspec.structs.replace(request, doc_ids=filters.doc_ids, packs=filters.packs)
+    return msgspec.structs.replace(
+        request,
+        doc_ids=filters.doc_ids,
+        packs=filters.packs,
+        linked_to=filters.linked_to,
+        links_from=filters.links_from,
+    )
 
 
 def _search_home(

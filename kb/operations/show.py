@@ -14,7 +14,7 @@ from kb.operations.entries import Reference, entry_doc, references_of, referrers
 from kb.operations.fetch import around
 from kb.operations.operation import Operation
 from kb.search.resolve import resolve_id, resolve_unchecked
-from kb.store import chunks, docs
+from kb.store import chunks, docs, links
 from kb.store.kv import ReadTxn
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SHOW",
+    "LinkedDoc",
     "PassageInPlace",
     "Reference",
     "ShowRequest",
@@ -54,6 +55,15 @@ class Passage(Struct, frozen=True, kw_only=True):
     text: str
 
 
+class LinkedDoc(Struct, frozen=True, kw_only=True):
+    """A doc at the other end of a link; the first two are None where no doc is there."""
+
+    doc_id: str | None
+    title: str | None
+    source: str
+    """Of the doc; without one, what the link says."""
+
+
 class WholeDoc(Struct, frozen=True, kw_only=True):
     """A doc and its passages in reading order."""
 
@@ -63,6 +73,10 @@ class WholeDoc(Struct, frozen=True, kw_only=True):
     """Of an entry: where it refers to, as it says."""
     referrers: tuple[Reference, ...] = ()
     """Of an entry: the entries that refer to it, by their ids."""
+    links: tuple[LinkedDoc, ...] = ()
+    """Where it links to, in its own order."""
+    backlinks: tuple[LinkedDoc, ...] = ()
+    """The docs that link to it, by their sources."""
 
 
 class PassageInPlace(Struct, frozen=True, kw_only=True):
@@ -146,7 +160,15 @@ def _whole(txn: ReadTxn, doc: Doc, scope: Scope) -> WholeDoc:
         passages=tuple(_passage(chunk) for chunk in rows),
         references=references_of(txn, doc, scope),
         referrers=referrers_of(txn, doc, scope),
+        links=tuple(_linked(link.doc, link.target) for link in links.links_of(txn, doc, scope)),
+        backlinks=tuple(_linked(row, row.source) for row in links.backlinks_of(txn, doc, scope)),
     )
+
+
+def _linked(doc: Doc | None, target: str) -> LinkedDoc:
+    if doc is None:
+        return LinkedDoc(doc_id=None, title=None, source=target)
+    return LinkedDoc(doc_id=doc.doc_id, title=doc.title, source=doc.source)
 
 
 def _for(doc: Doc, scope: Scope) -> Doc:

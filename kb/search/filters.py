@@ -1,13 +1,13 @@
 """Filters: which docs a request asks for, and which of them its scope may see."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from kb.model.doc import Audience, Doc, Scope
-from kb.model.ids import Lsid
+from kb.model.doc import Audience, Doc, Scope, is_tag_within
+from kb.model.ids import DocId, Lsid
 from kb.model.search import Filters
 from kb.model.source import is_within
-from kb.store import chunks, docs
+from kb.store import chunks, docs, links
 from kb.store.kv import ReadTxn
 
 _AUDIENCE_SETS_MAX: Final = 16
@@ -27,14 +27,30 @@ def is_answerable(txn: ReadTxn, place: Lsid, filters: Filters, scope: Scope) -> 
 
 
 def matches_filters(doc: Doc, filters: Filters) -> bool:
-    """Whether a doc meets every filter but the one of doc ids."""
+    """Whether a doc meets every filter but those that name docs."""
     return (
-        all(tag in doc.tags for tag in filters.tags)
+        all(any(is_tag_within(tag, wanted) for tag in doc.tags) for wanted in filters.tags)
         and (not filters.kinds or doc.kind in filters.kinds)
         and (not filters.packs or (doc.pack is not None and doc.pack.pack_id in filters.packs))
         and (not filters.sources or any(is_within(doc.source, place) for place in filters.sources))
-        and (not (filters.since or filters.until) or docs.is_dated(doc.date, filters))
+        and (not (filters.since or filters.until) or docs.is_dated(doc.day, filters))
     )
+
+
+def _linked(
+    txn: ReadTxn,
+    doc_ids: Iterable[DocId],
+    scope: Scope,
+    others: Callable[[ReadTxn, Doc, Scope], list[Doc]],
+) -> set[int]:
+    """Numbers of the sources at the other end of the links of these docs."""
+    named = (docs.get(txn, doc_id) for doc_id in doc_ids)
+    return {
+        other.source_no
+        for doc in named
+        if doc is not None and doc.visible_to(scope)
+        for other in others(txn, doc, scope)
+    }
 
 
 def readable_audiences(txn: ReadTxn, scope: Scope) -> tuple[Audience, ...]:
@@ -96,7 +112,7 @@ def allowed_sources(
     limits: list[frozenset[int] | set[int]] = []
     if not all(scope.reads(audience) for audience in docs.audiences(txn)):
         limits.append(visible(txn, readable_audiences(txn, scope)))
-    limits += [set(docs.with_facet(txn, "tag", tag)) for tag in filters.tags]
+    limits += [{*docs.with_tag(txn, tag)} for tag in filters.tags]
     if filters.kinds:
         limits.append({no for kind in filters.kinds for no in docs.with_facet(txn, "kind", kind)})
     if filters.packs:
@@ -107,6 +123,10 @@ def allowed_sources(
         limits.append({*docs.dated(txn, filters)})
     if filters.doc_ids:
         limits.append(named_sources(txn, filters))
+    if filters.linked_to:
+        limits.append(_linked(txn, filters.linked_to, scope, links.backlinks_of))
+    if filters.links_from:
+        limits.append(_linked(txn, filters.links_from, scope, links.targets_of))
     if not limits:
         return None
     first, *rest = limits

@@ -125,6 +125,7 @@ def build_hit(
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
         learn=learn(doc) if doc.kind == "topic" else None,
         zettel_id=doc.entry.zettel_id if doc.entry else None,
+        date=doc.day,
         pack=doc.pack,
         weak=row.is_weak,
         explain=_explanation(row) if request.explain else None,

@@ -6,13 +6,14 @@ from typing import Final
 import msgspec
 
 from kb.errors import AmbiguousId, NotFound, StoreDamaged
-from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer
+from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer, is_tag_within
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
 from kb.model.search import Filters
 from kb.model.source import is_within
 from kb.store.codec import from_u64, u64
 from kb.store.keys import facet_key, facet_prefix, lsid_key, text_key, text_of
 from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
+from kb.store.link_names import link_facets
 from kb.store.meta import next_number
 from kb.store.records import (
     CHUNK_IDS,
@@ -167,7 +168,7 @@ def within(txn: ReadTxn, place: str) -> set[SourceNo]:
 
 
 def is_dated(date: str | None, filters: Filters) -> bool:
-    """Whether a doc's own date is, or may be, between those of the filters.
+    """Whether a doc's date is, or may be, between those of the filters.
 
     A date of a year or a month alone may be any day of it; a doc without a date has none of them.
     """
@@ -179,7 +180,7 @@ def is_dated(date: str | None, filters: Filters) -> bool:
 
 
 def dated(txn: ReadTxn, filters: Filters) -> set[SourceNo]:
-    """Numbers of the active sources whose own date `is_dated` lets through."""
+    """Numbers of the active sources whose date `is_dated` lets through."""
     head = b"date\0"
     start = head + (filters.since or "")[:_YEAR].encode()
     stop = prefix_stop(head + filters.until[:_YEAR].encode()) if filters.until else None
@@ -190,19 +191,36 @@ def dated(txn: ReadTxn, filters: Filters) -> set[SourceNo]:
     }
 
 
-def audiences(txn: ReadTxn) -> tuple[Audience, ...]:
-    """Every audience of an active doc, sorted. Costs one look-up for each."""
-    values: list[Audience] = []
-    head = b"audience\0"
+def with_tag(txn: ReadTxn, tag: str) -> set[SourceNo]:
+    """Numbers of the active sources that have a tag, or one below it; case does not count.
+
+    Costs one look-up for each tag that there is.
+    """
+    numbers = set(with_facet(txn, "tag", tag))
+    for value, _ in _distinct(txn, "tag"):
+        if value is not None and is_tag_within(value, tag):
+            numbers.update(with_facet(txn, "tag", value))
+    return numbers
+
+
+def _distinct(txn: ReadTxn, name: str) -> Iterator[tuple[str | None, SourceNo]]:
+    """Each value of a facet, or None for a hashed one, and the first source that has it."""
+    head = name.encode("ascii") + b"\0"
     start, stop = head, prefix_stop(head)
     while (key := next((key for key, _ in txn.scan("facets", start, stop)), None)) is not None:
         prefix = key[:-8]
-        value = text_of(prefix[len(head) : -1])
+        yield text_of(prefix[len(head) : -1]), SourceNo(from_u64(key[-8:]))
+        start = prefix_stop(prefix) or prefix
+
+
+def audiences(txn: ReadTxn) -> tuple[Audience, ...]:
+    """Every audience of an active doc, sorted. Costs one look-up for each."""
+    values: list[Audience] = []
+    for value, source_no in _distinct(txn, "audience"):
         if value is not None:
             values.append(Audience(value))
-        elif (doc := latest(txn, from_u64(key[-8:]))) is not None:
+        elif (doc := latest(txn, source_no)) is not None:
             values.append(doc.audience)
-        start = prefix_stop(prefix) or prefix
     return tuple(sorted(values))
 
 
@@ -212,9 +230,10 @@ def facet_keys(doc: Doc) -> list[bytes]:
         return []
     pairs = [("kind", doc.kind), ("audience", doc.audience), ("source", doc.source)]
     pairs += [("tag", tag) for tag in doc.tags]
-    pairs += [("date", doc.date)] if doc.date else []
+    pairs += [("date", doc.day)] if doc.day else []
     pairs += [("pack", doc.pack.pack_id)] if doc.pack else []
     pairs += [("reference", target) for target in (doc.entry.references if doc.entry else ())]
+    pairs += link_facets(doc)
     return [facet_key(name, value, doc.source_no) for name, value in pairs]
 
 

@@ -24,6 +24,8 @@ class FilterKeywords(TypedDict, total=False):
     sources: Sequence[str | os.PathLike[str]]
     since: str | None
     until: str | None
+    linked_to: Sequence[str]
+    links_from: Sequence[str]
 
 
 class SearchKeywords(FilterKeywords, total=False):
@@ -36,6 +38,7 @@ class SearchKeywords(FilterKeywords, total=False):
     boost_entities: Sequence[str]
     min_score: float
     max_tokens: int | None
+    sort: Literal["score", "date"]
     explain: bool
     marks: bool
 
@@ -63,6 +66,7 @@ class ListKeywords(FilterKeywords, total=False):
     """Of `Home.list`."""
 
     status: DocStatus | Literal["all"]
+    sort: Literal["changed", "date", "added", "title", "source"]
     limit: int
 
 

@@ -14,6 +14,16 @@ _CHARS_MAX: Final = 65_536
 _DEPTH_MAX: Final = 32
 _TAGS_MAX: Final = 100
 _TAG_CHARS_MAX: Final = 100
+_ALIASES_MAX: Final = 50
+# As the tools that write front matter name them, the surest first.
+_DATE_KEYS: Final = {
+    "date": ("date", "published", "publishdate", "pubdate"),
+    "created": ("created", "date created", "created_at", "creation_date", "creationdate"),
+    "modified": (
+        *("modified", "updated", "lastmod", "last_modified", "last modified"),
+        *("date modified", "modified_at", "updated_at"),
+    ),
+}
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 
 Fields = dict[str, list[str]]
@@ -26,7 +36,11 @@ class FrontMatter(Struct, frozen=True, kw_only=True):
     found: bool = False
     title: str = ""
     tags: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     date: str | None = None
+    """Of the text: when it was written, published, or what day it is about."""
+    created: str | None = None
+    modified: str | None = None
     warnings: tuple[str, ...] = ()
     left_chars: int = 0
     """Length of a block that was not understood and still heads the text."""
@@ -125,15 +139,28 @@ def _front_matter(fields: Fields) -> FrontMatter:
     warnings: list[str] = []
     if len(tags) > _TAGS_MAX:
         warnings.append(f"only the first {_TAGS_MAX} of {len(tags)} tags were kept")
-    written = next(iter(fields.get("date", [])), "").strip()
-    date = iso_date(written) if written else None
-    if written and date is None:
-        warnings.append(f"its date is not one kb can read: {one_line(written, chars_max=40)}")
+    dates = {
+        name: next(
+            (value.strip() for key in keys for value in fields.get(key, [])[:1] if value.strip()),
+            "",
+        )
+        for name, keys in _DATE_KEYS.items()
+    }
+    read = {name: iso_date(written) for name, written in dates.items() if written}
+    warnings += [
+        f"its date is not one kb can read: {one_line(dates[name], chars_max=40)}"
+        for name, date in read.items()
+        if date is None
+    ]
+    aliases = [alias for key in ("aliases", "alias") for alias in fields.get(key, [])]
     return FrontMatter(
         found=True,
         title=one_line(next(iter(fields.get("title", [])), "")),
         tags=tuple(tags)[:_TAGS_MAX],
-        date=date,
+        aliases=tuple(dict.fromkeys(filter(None, map(one_line, aliases))))[:_ALIASES_MAX],
+        date=read.get("date") or read.get("created"),
+        created=read.get("created"),
+        modified=read.get("modified"),
         warnings=tuple(warnings),
     )
 

@@ -8,6 +8,7 @@ from kb.errors import EmptySource
 from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
 from kb.intake.canonicalize.frontmatter import split_front_matter
 from kb.intake.canonicalize.title import fallback_title, has_name, plain_heading
+from kb.intake.canonicalize.vault import inline_tags, merged_tags, without_comments
 from kb.model.text import Canonical
 
 # A first heading further down than this names a part, not the whole.
@@ -30,7 +31,8 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     file's name: a later heading names a part.
 
     Front matter (YAML between `---` lines, TOML between `+++` lines) is taken off; where it can
-    not be read it stays in the text, with a warning. Everything else stands as written.
+    not be read it stays in the text, with a warning. Comments between `%%` leave blank lines.
+    Everything else stands as written. Tags are those of the front matter and `#tags` in the text.
 
     Raises:
         EmptySource: there is no text, or nothing but front matter.
@@ -39,7 +41,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     clean = clean_text(decoded)
     front, body = split_front_matter(clean)
     front_lines = clean.count("\n") - body.count("\n")
-    body = body.rstrip("\n") + "\n"
+    body = without_comments(body).rstrip("\n") + "\n"
     if not has_text(body):
         detail = (
             "there is nothing below its front matter" if front.found else "there is no text in it"
@@ -50,8 +52,11 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
         markdown=body,
         title=front.title or _title(body[front.left_chars :], name),
         mime="text/markdown",
-        tags=front.tags,
+        tags=merged_tags(front.tags, inline_tags(body)),
+        aliases=front.aliases,
         date=front.date,
+        created=front.created,
+        modified=front.modified,
         front_lines=front_lines,
         warnings=warnings,
     )

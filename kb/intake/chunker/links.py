@@ -40,6 +40,8 @@ class LinkSpan(Struct, frozen=True, kw_only=True):
 
 def links(markdown: str) -> list[Link]:
     """All links that may lead to another file, each once, in reading order."""
+    if "](" not in markdown and "[[" not in markdown:
+        return []
     return list(dict.fromkeys(span.link for span in link_spans(markdown)))
 
 

@@ -1,11 +1,14 @@
 """Adds docs to the store: stages their files, then commits them in one transaction."""
 
 from collections.abc import Callable
+from itertools import islice
 
 import msgspec
 
+from kb.intake.chunker.links import links
 from kb.intake.chunks import build_chunks, is_usable, put_vectors, write_chunks
 from kb.intake.ingest.changes import mark_pending, release_hold, request_chunking, was_removed
+from kb.intake.ingest.own_dates import date_in_name, modified_of
 from kb.intake.ingest.request import (
     FileStamp,
     IngestOptions,
@@ -16,17 +19,20 @@ from kb.intake.ingest.request import (
 from kb.model.doc import LOCAL_USER, Doc, SourceStamp
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, Lsid, SourceNo, doc_id, generation_lsid, sha256_hex
+from kb.model.text import Canonical
 from kb.store import chunks, docs, log
 from kb.store.content.files import ContentStore
 from kb.store.content.layout import markdown_path, raw_path
 from kb.store.generations import next_generation
 from kb.store.keys import lsid_key, text_key
 from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.link_names import PATH, WIKI
 from kb.store.records import ORPHANS, SEEN
 from kb.store.store import Store
 
 # A file that changed this shortly before it was read may have changed again with the same stamp.
 _SETTLED_NS = 2_000_000_000
+_LINKS_MAX = 1_000
 
 
 class Ingestor:
@@ -85,6 +91,7 @@ class Ingestor:
             raw_path=raw_path(request.raw_sha256, request.extension),
             md_path=markdown_path(request.kind, title, request.lsid, request.canonical.markdown),
             md_sha256=sha256_hex(markdown),
+            links=_links(request.canonical),
         )
         self._write_files(staged)
         return staged
@@ -168,7 +175,12 @@ class Ingestor:
             kind=request.kind,
             mime=canonical.mime,
             tags=tuple(dict.fromkeys((*canonical.tags, *tags_given))),
-            date=canonical.date,
+            aliases=canonical.aliases,
+            links=staged.links,
+            has_names=True,
+            date=canonical.date or date_in_name(request.source, request.kind),
+            created=canonical.created,
+            modified=canonical.modified or modified_of(request.stamp),
             visibility=ingest_options.visibility or ingest_options.visibility_first or "private",
             owner=ingest_options.owner or LOCAL_USER,
             status="active",
@@ -213,6 +225,8 @@ class Ingestor:
             version=current.version,
             raw_path=current.raw_path,
             md_path=current.md_path,
+            # A file that is merely touched is no other.
+            modified=current.modified or proposed.modified,
             updated_ms=current.updated_ms,
         )
         if same_version == current:
@@ -263,6 +277,14 @@ def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> So
         inode=stamp.inode,
         seen_ms=stamp.taken_ms,
     )
+
+
+def _links(canonical: Canonical) -> tuple[str, ...]:
+    if canonical.mime != "text/markdown":
+        return ()
+    prefixes = {"wiki": WIKI, "path": PATH}
+    found = (prefixes[link.kind] + link.target for link in links(canonical.markdown))
+    return tuple(islice(found, _LINKS_MAX))
 
 
 def _same_stamp(seen: SourceStamp, stamp: FileStamp) -> bool:

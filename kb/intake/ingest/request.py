@@ -68,6 +68,8 @@ class StagedDoc(Struct, frozen=True, kw_only=True):
     raw_path: str
     md_path: str
     md_sha256: str
+    links: tuple[str, ...] = ()
+    """As in Doc."""
 
 
 class IngestOutcome(Struct, frozen=True, kw_only=True):

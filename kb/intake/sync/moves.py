@@ -11,6 +11,7 @@ from kb.errors import SourceError
 from kb.intake.canonicalize.title import fallback_title
 from kb.intake.ingest.changes import move_doc, was_removed
 from kb.intake.ingest.ingest import seen_record
+from kb.intake.ingest.own_dates import date_in_name
 from kb.intake.sync.origins import covers, origin_folder
 from kb.intake.sync.read import read_file
 from kb.model.doc import LOCAL_USER, Doc, SourceStamp, Visibility
@@ -183,9 +184,12 @@ def apply_moves(store: Store, recognised: list[DetectedMove]) -> list[DocId]:
                 continue
             if was_removed(txn, lsid):
                 continue
+            source = display_name(move.path)
+            named = date_in_name(newest.source, newest.kind)
             changed = structs.replace(
                 newest,
-                source=display_name(move.path),
+                source=source,
+                date=date_in_name(source, newest.kind) if newest.date == named else newest.date,
                 title=move.title or newest.title,
                 visibility=move.visibility or newest.visibility,
             )

@@ -11,6 +11,7 @@ const TOKENS = 60_000;
 const BEFORE_CHARS = 20_000;
 const SHORT_ID = 12;
 const SIMILAR = 6;
+const LINKED = 20;
 const SIMILAR_PASSAGES = 20;
 
 /** Whether a passage is all that a document says, so that a mark would tell nothing. */
@@ -28,7 +29,9 @@ export function docView(main, wanted, page) {
   let shown = null;
 
   const body = h("div", { class: "text", "aria-busy": "true" });
-  const aside = h("aside", { class: "aside", "aria-label": "Like this" });
+  const alike = h("section", { "aria-label": "Like this" });
+  const links = h("section", { "aria-label": "Links" });
+  const aside = h("aside", { class: "aside" }, links, alike);
   main.append(body);
 
   async function load(from = null) {
@@ -38,6 +41,7 @@ export function docView(main, wanted, page) {
       const doc = await get(`/v1/docs/${encodeURIComponent(passage?.doc_id ?? id)}`, { max_tokens: TOKENS, start: begin || null, space }, stop.signal);
       shown = { doc, passage };
       draw();
+      linked(doc);
       similar(doc);
     } catch (error) {
       if (!stop.signal.aborted) main.replaceChildren(failure(error, error.status === 404 ? null : () => load(from)), h("p", {}, h("a", { href: "#/search" }, "To the search")));
@@ -103,7 +107,7 @@ export function docView(main, wanted, page) {
       const found = await get(`/v1/similar/${encodeURIComponent(at ?? doc.doc_id)}`, { k: SIMILAR_PASSAGES }, stop.signal);
       const best = new Map(found.hits.toReversed().map((hit) => [hit.doc_id, hit]));
       const hits = [...best.values()].toReversed().slice(0, SIMILAR);
-      aside.replaceChildren(h("h2", {}, "Like this"),
+      alike.replaceChildren(h("h2", {}, "Like this"),
         hits.length
           ? h("ul", { class: "rows stacked" }, hits.map((hit) => h("li", {},
               h("a", { href: passagePlace(hit, doc.spaces), "data-entry": true }, hit.title),
@@ -111,8 +115,27 @@ export function docView(main, wanted, page) {
           : h("p", { class: "quiet" }, "Nothing else is like it."));
     } catch {
       // The document is what was asked for; without this it is still all there.
-      aside.replaceChildren();
+      alike.replaceChildren();
     }
+  }
+
+  /** What it links to, and what links to it. */
+  async function linked(doc) {
+    const ask = (filter) => get("/v1/docs", { [filter]: doc.doc_id, limit: LINKED }, stop.signal);
+    try {
+      const [to, from] = await Promise.all([ask("links_from"), ask("linked_to")]);
+      links.replaceChildren(...linkList("Links to", to), ...linkList("Linked from", from));
+    } catch {
+      links.replaceChildren();
+    }
+  }
+
+  function linkList(title, found) {
+    if (!found.docs.length) return [];
+    const rows = found.docs.map((other) => h("li", {},
+      h("a", { href: place(["doc", other.doc_id], { space: elsewhere(other.space, found.spaces ?? []) }), "data-entry": true }, other.title),
+      h("span", { class: "path" }, shortPlace(other.source))));
+    return [h("h2", {}, found.more ? `${title} (${found.total})` : title), h("ul", { class: "rows stacked" }, rows)];
   }
 
   load();

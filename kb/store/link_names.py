@@ -1,0 +1,66 @@
+"""What links are looked up by: names and places, as both ends of a link have them. Pure."""
+
+import os
+import posixpath
+import urllib.parse
+from collections.abc import Iterator
+from typing import Final
+
+from kb.model.doc import Doc
+from kb.model.source import names_of
+
+WIKI: Final = "wiki:"
+PATH: Final = "path:"
+ENDINGS: Final = (".md", ".markdown")
+
+
+def link_facets(doc: Doc) -> Iterator[tuple[str, str]]:
+    """The facets by which links are found from both of their ends."""
+    if doc.links:
+        keys = {key for link in doc.links for key in link_keys(doc, link)}
+        yield from (("link", key) for key in keys)
+    if doc.has_names:
+        yield from (("name", name) for name in folded_names(doc))
+
+
+def link_keys(doc: Doc, link: str) -> set[str]:
+    """What a link may mean: the place of its target, with or without an ending, and a name."""
+    keys = {name_key(posixpath.basename(path_of_link(link)))}
+    if place := place_of_link(doc, link):
+        keys.add(place)
+    return keys
+
+
+def name_key(name: str) -> str:
+    """The key of a link by name."""
+    return f"name:{name}"
+
+
+def folded_names(doc: Doc) -> set[str]:
+    """The names that links may call a doc by, folded."""
+    return {folded(name) for name in names_of(doc) if name.strip()}
+
+
+def folded(name: str) -> str:
+    """A name without case and without the ending of markdown."""
+    return without_ending(name.strip().casefold())
+
+
+def without_ending(name: str) -> str:
+    """A name or place without the ending of markdown."""
+    return next((name.removesuffix(end) for end in ENDINGS if name.endswith(end)), name)
+
+
+def path_of_link(link: str) -> str:
+    """The name or path of a link, folded, without leading dots."""
+    path = posixpath.normpath(folded(link.partition(":")[2]).lstrip("/"))
+    return path.removeprefix("../") if not path.startswith("../../") else posixpath.basename(path)
+
+
+def place_of_link(doc: Doc, link: str) -> str:
+    """The lsid that a path from a doc's own folder names; empty for names, and for other docs."""
+    if not link.startswith(PATH) or not doc.place.startswith("file://"):
+        return ""
+    folder = os.fsdecode(urllib.parse.unquote_to_bytes(doc.place.removeprefix("file://")))
+    joined = posixpath.normpath(posixpath.join(posixpath.dirname(folder), link.removeprefix(PATH)))
+    return "file://" + urllib.parse.quote(os.fsencode(joined))
