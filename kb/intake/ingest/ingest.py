@@ -120,7 +120,8 @@ class Ingestor:
                 if not lost:
                     if first is not None:
                         first(txn)
-                    outcomes = [self._commit_one(txn, item) for item in batch]
+                    now_ms = self._store.clock.now_ms()
+                    outcomes = [self._commit_one(txn, item, now_ms) for item in batch]
                     failpoint("ingest.before_commit")
             if not lost:
                 failpoint("ingest.after_commit")
@@ -132,14 +133,14 @@ class Ingestor:
         root = self._content.paths.root
         return (root / staged.raw_path).exists() and (root / staged.md_path).exists()
 
-    def _commit_one(self, txn: WriteTxn, staged: StagedDoc) -> IngestOutcome | None:
+    def _commit_one(self, txn: WriteTxn, staged: StagedDoc, now_ms: int) -> IngestOutcome | None:
         request = staged.request
         if _is_overtaken(txn, staged):
             return None
         release_hold(txn, request.lsid)
         source_no = docs.ensure_source_no(txn, request.lsid)
         current = docs.latest(txn, source_no)
-        proposed = self._wanted(txn, staged, source_no, current)
+        proposed = self._wanted(txn, staged, source_no, current, now_ms)
         if current is None or not _same_content(current, proposed):
             outcome = self._put_version(txn, request, proposed, current)
         else:
@@ -150,13 +151,17 @@ class Ingestor:
         return outcome
 
     def _wanted(
-        self, txn: WriteTxn, staged: StagedDoc, source_no: SourceNo, current: Doc | None
+        self,
+        txn: WriteTxn,
+        staged: StagedDoc,
+        source_no: SourceNo,
+        current: Doc | None,
+        now_ms: int,
     ) -> Doc:
         """The doc as the source's next version; counts the generation of a new source."""
         request, canonical = staged.request, staged.request.canonical
         ingest_options = _merge_options(request.ingest_options, current)
         version = current.version + 1 if current else 1
-        now_ms = self._store.clock.now_ms()
         tags_given = ingest_options.tags or ()
         # A source that moved keeps its lsid, and so do its chunks.
         lsid = (
