@@ -93,7 +93,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("text/html", "application/xhtml+xml"),
         extensions=dict.fromkeys(_HTML_ENDINGS, "text/html"),
         read=f"{_ROOM}.html:read",
-        fingerprint="canon-1",
+        fingerprint="html-2",
         is_text=True,
     ),
     "pdf": ParserPlugin(
