@@ -39,7 +39,8 @@ class ChunkDraft(Struct, frozen=True, kw_only=True):
     start: int
     end: int
     heading: tuple[str, ...]
-    """Titles of the headings above it, outermost first."""
+    """Titles of the headings above it, outermost first; then the first row of the table, if it
+    begins in a later one."""
     page: int | None
     """1-based page of its first character; None if the source has no pages."""
     tokens: int

@@ -24,7 +24,7 @@ HEAVY = {
     "rjieba",
     "yaml",
     "pathspec",
-    "charset_normalizer",
+    "chardet",
     "platformdirs",
     "mcp",
     "anyio",
@@ -96,7 +96,7 @@ def test_lexical_search_loads_no_model_and_no_reader(home: Home) -> None:
         names & {"onnxruntime", "tokenizers", "torch", "trafilatura", "lxml", "pypdf", "pypdfium2"}
         == set()
     )
-    assert names & {"rich", "hnswlib", "pathspec", "yaml", "charset_normalizer"} == set()
+    assert names & {"rich", "hnswlib", "pathspec", "yaml", "chardet"} == set()
 
 
 def test_a_hybrid_search_loads_no_reader(home: Home) -> None:

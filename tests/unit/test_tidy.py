@@ -37,7 +37,7 @@ OWNERS = {
     "pypdf": "kb/intake/canonicalize",
     "pypdfium2": "kb/intake/canonicalize",
     "lxml": "kb/intake/canonicalize",
-    "charset_normalizer": "kb/intake/canonicalize",
+    "chardet": "kb/intake/canonicalize",
     "yaml": "kb/intake/canonicalize",
     "pathspec": "kb/intake/sync",
     "dulwich": "kb/knowledge/notebook",

@@ -6,10 +6,15 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from kb.intake.canonicalize.mime import bom_encoding, unmarked_utf16
+from kb.intake.canonicalize.mime import bom_encoding
+from kb.intake.canonicalize.wide import unmarked_wide
 
 _GUESS_BYTES: Final = 262_144
 _SHIFT: Final = b"\x1b$"
+_ESCAPED: Final = ("iso2022_jp", "iso2022_kr", "iso2022_jp_2", "iso2022_jp_2004", "iso2022_jp_ext")
+# Pairs of visible bytes between the escapes, and what they yield: programs have such braces, too.
+_HZ: Final = re.compile(rb"~\{(?:[!-}][!-~]){1,200}~\}")
+_HAN: Final = re.compile("[\u4e00-\u9fff]{2}")
 # Of all bytes, how many may be wrong in text that is otherwise UTF-8.
 _STRAY_SHARE_MAX: Final = 0.005
 # For each wrong byte, how many letters must be right before the rest counts as UTF-8.
@@ -45,9 +50,9 @@ def decode_text(data: bytes, declared: Sequence[str] = ()) -> tuple[str, str | N
 
     A byte order mark decides, then strict UTF-8, since letters beyond ASCII that form it by chance
     are not to be feared, then the first of the `declared` encodings that is known and fits, then
-    the escapes of ISO-2022-JP, then UTF-16 without a mark, then UTF-8 with a few stray bytes
-    replaced, then a guess from the first 256 KiB. Never raises; the text is as decoded, see
-    `clean_text`.
+    escapes as ISO-2022 and HZ have them, then UTF-16 and UTF-32 without a mark, then UTF-8 with a
+    few stray bytes replaced, then a guess from the first 256 KiB. Never raises; the text is as
+    decoded, see `clean_text`.
     """
     if (codec := bom_encoding(data)) is not None:
         text = data.decode(codec, "replace")
@@ -55,13 +60,11 @@ def decode_text(data: bytes, declared: Sequence[str] = ()) -> tuple[str, str | N
     for name in declared:
         if (as_declared := _as_declared(data, name)) is not None:
             return as_declared
-    if _SHIFT in data and data.isascii() and (shifted := _shifted(data)) is not None:
-        return shifted
-    try:
-        return data.decode("utf-8"), None
-    except UnicodeDecodeError:
-        pass
-    if (codec := unmarked_utf16(data)) is not None:
+    if (escaped := _escaped(data)) is not None:
+        return escaped
+    if (as_utf8 := _as_utf8(data)) is not None:
+        return as_utf8, None
+    if (codec := unmarked_wide(data)) is not None:
         return data.decode(codec, "replace"), f"read as {codec}, though no byte order mark says so"
     if (repaired := _mostly_utf8(data)) is not None:
         return repaired
@@ -138,10 +141,27 @@ def _replaced_warning(text: str, data: bytes, codec: str) -> str | None:
     return f"some bytes are not {codec} and were replaced"
 
 
-def _shifted(data: bytes) -> tuple[str, str] | None:
-    """ISO-2022-JP, whose bytes are ASCII with escapes around the Japanese."""
+def _escaped(data: bytes) -> tuple[str, str] | None:
+    """Encodings whose bytes are ASCII with escapes around the letters of East Asia."""
+    codecs_escaped = _ESCAPED if _SHIFT in data else ("hz",) if _HZ.search(data) else ()
+    if not codecs_escaped or not data.isascii():
+        return None
+    for codec in codecs_escaped:
+        try:
+            text = data.decode(codec)
+        except UnicodeDecodeError:
+            continue
+        if codec != "hz" or _HAN.search(text):
+            return text, f"read as {codec}, for its escapes"
+    return None
+
+
+def _as_utf8(data: bytes) -> str | None:
+    # Zeros are valid UTF-8, and so are most letters of Europe as UTF-16 has them.
+    if b"\0" in data[:_GUESS_BYTES] and unmarked_wide(data) is not None:
+        return None
     try:
-        return data.decode("iso2022_jp"), "read as iso2022_jp, for its escapes"
+        return data.decode("utf-8")
     except UnicodeDecodeError:
         return None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kb.errors import EmptySource
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text, decode_text, has_text
+from kb.intake.canonicalize.html_blocks import mark_blocks, put_back, shown
 from kb.intake.canonicalize.title import fallback_title, one_line
 from kb.intake.canonicalize.visible import visible_text
 from kb.model.text import Canonical
@@ -55,8 +56,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     text, warning = page_text(data, charset)
     page = clean_text(text)
     tree, is_whole = _parse(page)
-    article = _article(tree) if tree is not None and is_whole else ""
-    markdown = clean_text(_fuller(article, visible_text(page))).strip("\n") + "\n"
+    markdown = clean_text(_markdown(page, tree if is_whole else None)).strip("\n") + "\n"
     warnings = [warning] if warning else []
     if not is_whole:
         warnings.append(_ALL_KEPT)
@@ -71,13 +71,55 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     )
 
 
+def _markdown(page: str, tree: "HtmlElement | None") -> str:
+    if tree is None:
+        return visible_text(page)
+    from lxml import html as lxml_html
+
+    marked = mark_blocks(tree, page)
+    article = put_back(_article(tree), marked)
+    seen = visible_text(lxml_html.tostring(tree, encoding="unicode") if marked.blocks else page)
+    return shown(_fuller(article, seen), marked)
+
+
 def _fuller(article: str, seen: str) -> str:
-    """The article, unless it is next to nothing, or lost the headings of a page without frills."""
+    """The article; all text where that is next to nothing.
+
+    A page without frills gets the headings back that its article lost.
+    """
     if len(article) < _THIN_CHARS:
         return seen or article
-    if _ink(seen) <= _SAME_SHARE * _ink(article) and _HEADING.search(seen):
-        return article if _HEADING.search(article) else seen
-    return article
+    if _HEADING.search(article) or _ink(seen) > _SAME_SHARE * _ink(article):
+        return article
+    return _with_headings(article, seen)
+
+
+def _with_headings(article: str, seen: str) -> str:
+    """The article with the headings that stand before its lines on the page."""
+    lines = article.split("\n")
+    places = {_letters(line): at for at, line in reversed(list(enumerate(lines))) if line.strip()}
+    above: dict[int, list[str]] = {}
+    pending: list[str] = []
+    for line in seen.split("\n"):
+        key = _letters(line)
+        at = places.get(key)
+        if _HEADING.match(line):
+            if at is None:
+                pending.append(line)
+                continue
+            lines[at] = line
+        if at is not None and pending:
+            above.setdefault(at, []).extend(pending)
+            pending = []
+    return "\n".join(
+        "".join(f"{heading}\n\n" for heading in above.get(at, ())) + line
+        for at, line in enumerate(lines)
+    )
+
+
+def _letters(line: str) -> str:
+    """What a line is known by, whatever marks it has."""
+    return "".join(filter(str.isalnum, line))
 
 
 def _ink(text: str) -> int:

@@ -5,6 +5,7 @@ import re
 from typing import Final
 
 from kb.intake.canonicalize.parsers import PLAIN, parser_table
+from kb.intake.canonicalize.wide import unmarked_wide
 
 MARKDOWN: Final = "text/markdown"
 HTML: Final = "text/html"
@@ -89,6 +90,8 @@ _BOMS: Final = (
 # Controls that text has no use for; tab, newlines, form feed, backspace and escape are not among.
 _CONTROL_BYTES: Final = bytes(b for b in (*range(32), 127) if b not in b"\t\n\v\f\r\b\x1b")
 _CONTROL_CHARS: Final = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffd\ufffe]")
+# ISO-2022-KR parts Korean from ASCII by two controls.
+_SHIFTS_KOREAN: Final = b"\x1b$)C"
 _UTF8_CONTROL_SHARE_MAX: Final = 0.05
 _LEGACY_CONTROL_SHARE_MAX: Final = 0.002
 _HTML_START: Final = re.compile(r"<(?:!doctype\s+html|(?:html|head|body)(?=[\s>/]))", re.IGNORECASE)
@@ -129,35 +132,16 @@ def bom_encoding(data: bytes) -> str | None:
     return next((codec for bom, codec in _BOMS if data.startswith(bom)), None)
 
 
-def unmarked_utf16(data: bytes) -> str | None:
-    """`utf-16-le` or `utf-16-be` where bytes without a mark are plainly UTF-16, else None.
-
-    Seen by its zero bytes: in most scripts every other byte of UTF-16 is zero or nearly so.
-    """
-    sample = data[:_SAMPLE_BYTES]
-    if len(data) % 2 or len(sample) < 4 or b"\0" not in sample:
-        return None
-    half = len(sample) // 2
-    high_be, high_le = sample[0::2].count(0), sample[1::2].count(0)
-    for codec, zeros, others in (
-        ("utf-16-le", high_le, high_be),
-        ("utf-16-be", high_be, high_le),
-    ):
-        if zeros >= 0.4 * half and others <= 0.02 * half and _is_clean(sample, codec):
-            return codec
-    return None
-
-
 def is_text(sample: bytes) -> bool:
     """Whether the bytes look like text in some encoding; empty bytes do."""
     codec = bom_encoding(sample)
     if codec is not None and codec != "utf-8-sig":
         return _is_clean(sample, codec)
-    if unmarked_utf16(sample) is not None:
-        return True
     controls = len(sample) - len(sample.translate(None, _CONTROL_BYTES))
-    if not controls:
+    if not controls or unmarked_wide(sample) is not None:
         return True
+    if _SHIFTS_KOREAN in sample:
+        controls -= sample.count(b"\x0e") + sample.count(b"\x0f")
     try:
         # The sample may end inside a character; an incremental decoder does not mind.
         codecs.getincrementaldecoder("utf-8")("strict").decode(sample)
@@ -210,7 +194,7 @@ def _text_mime(sample: bytes, ending: str, by_ending: str) -> str:
 
 def _starts_as(sample: bytes, start: re.Pattern[str]) -> bool:
     """Whether the markup after white space, comments and an XML declaration begins so."""
-    codec = bom_encoding(sample) or unmarked_utf16(sample) or "latin-1"
+    codec = bom_encoding(sample) or unmarked_wide(sample) or "latin-1"
     text = sample.decode(codec, "replace")[:_MARKUP_WINDOW_CHARS]
     at = 0
     while True:

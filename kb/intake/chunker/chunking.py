@@ -27,7 +27,7 @@ _BATCH_CHARS: Final = 1 << 20
 
 def fingerprint(tokens_max: int, overlap: int, section_level: int | None = None) -> str:
     """Names the rules and their parameters: equal fingerprints cut equal markdown alike."""
-    rules = f"chunk-1:tokens={tokens_max},overlap={overlap}"
+    rules = f"chunk-2:tokens={tokens_max},overlap={overlap}"
     return rules if section_level is None else f"{rules},level={section_level}"
 
 
@@ -47,8 +47,10 @@ def chunk(
 
     Each chunk's text is markdown[start:end], without blank lines or trailing white space at its
     edges. Together the chunks hold every character that is not white space; a heading line is in
-    the chunk of its section. Neighbours overlap only inside a section that was cut. Title, path,
-    chunk and two special tokens fit `tokens_max`; title and path take at most a third of it. With
+    the chunk of its section. Neighbours overlap only inside a section that was cut. No row of a
+    table is cut that fits, and a chunk that begins in a table has the table's first row as the last
+    part of its path, at most a third of the budget of it. Title, path, chunk and two special tokens
+    fit `tokens_max`; title and the other parts of the path take at most a third of it. With
     `section_level` a chunk ends before the next heading of that level or a higher one; headings
     without a body stay with the text under them. `spans_of` is called once. Time is linear in the
     markdown's length.

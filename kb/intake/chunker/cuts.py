@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.intake.chunker.blocks import Block, ListItem
+from kb.intake.chunker.heads import cell_starts
 from kb.intake.chunker.lines import PAGE_MARK
 
 Fits = Callable[[int, int], bool]
@@ -25,7 +26,7 @@ class CutRank(IntEnum):
     LINE = 3
     """At a line of prose, or between two blocks that belong together."""
     INNER = 4
-    """At a line of code, or inside an item that does not fit."""
+    """At a line of code, or inside an item or between cells of a row that does not fit."""
     LAST_RESORT = 9
     """After a heading or a table's head: only to keep the rest whole."""
 
@@ -112,9 +113,14 @@ class _CutFinder:
     def _table(self, start: int, end: int) -> None:
         if self.fits(start, end):
             return
-        for number, at in enumerate(_line_starts(self.text, start, end)):
-            # A table's head names its columns, so it stays with the first row.
-            self.add(at, CutRank.ROW if number >= 2 else CutRank.LAST_RESORT)
+        rows = [start, *_line_starts(self.text, start, end)]
+        for number, (at, row_end) in enumerate(zip(rows, [*rows[1:], end], strict=True)):
+            if number:
+                # A table's head names its columns, so it stays with the first row.
+                self.add(at, CutRank.ROW if number >= 3 else CutRank.LAST_RESORT)
+            if not self.fits(at, row_end):
+                for cell in cell_starts(self.text, at, row_end):
+                    self.add(cell, CutRank.INNER)
 
     def _list(self, block: Block) -> None:
         ends = _item_ends(block.items, block.end)

@@ -18,7 +18,10 @@ _ENCODING = ("utf-8", "surrogatepass")
 
 
 class Piece(Struct, frozen=True):
-    """A range of the markdown, and the headings above it."""
+    """A range of the markdown, and the headings above it.
+
+    A piece that begins inside a table has the table's head as its last heading.
+    """
 
     start: int
     end: int
@@ -124,7 +127,8 @@ class Packer:
             overlap=self.overlap,
         )
         for start, end in splitter.split():
-            yield Piece(start, end, section.path)
+            head = splitter.heads.at(start)
+            yield Piece(start, end, (*section.path, head.text) if head else section.path)
 
     def _packed(self, units: Sequence[_Unit]) -> Iterator[Piece]:
         for unit in self._grouped(units):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kb.intake.chunker.blocks import Block
 from kb.intake.chunker.cuts import CutPoints, CutRank, find_cut_points
+from kb.intake.chunker.heads import TableHeads
 from kb.intake.chunker.token_counter import TokenCounter
 
 # A cut between blocks may come after this share of the budget; other cuts only later.
@@ -38,6 +39,7 @@ class Splitter:
         self.end = end
         self.budget = budget
         self.overlap = overlap
+        self.heads = TableHeads(counter, blocks, budget)
         self.cuts: CutPoints = find_cut_points(
             self.text, blocks, lambda a, b: counter.fits(a, b, budget)
         )
@@ -47,8 +49,8 @@ class Splitter:
         ranges: list[Range] = []
         core = start = self._begin(self.start, self.start)
         while core < self.end:
-            if self.counter.fits(core, self.end, self.budget):
-                if not self.counter.fits(start, self.end, self.budget):
+            if self._fits(core, self.end):
+                if not self._fits(start, self.end):
                     start = core
                 ranges.append((start, self.end))
                 break
@@ -75,12 +77,16 @@ class Splitter:
                 return core, bare
         return (start, stop) if stop is not None else (start, self._hard(core, start))
 
+    def _fits(self, start: int, end: int) -> bool:
+        """Whether a range fits with the head of the table that it may begin in."""
+        return self.counter.fits(start, end, self.heads.room(start))
+
     def _filled(self, start: int, share: float) -> int:
-        return self.counter.reach(start, int(self.budget * share))
+        return self.counter.reach(start, int(self.heads.room(start) * share))
 
     def _choose(self, core: int, start: int) -> int | None:
         """The best candidate cut after `core` for a range from `start`; None if there is none."""
-        room = self.budget
+        room = self.heads.room(start)
         # Cut earlier, so that the last chunk is not tiny.
         left = self.counter.tokens(start, self.end) - room
         if 0 < left < room // 4:
@@ -104,7 +110,7 @@ class Splitter:
                 return at[index]
         if first < last:
             follows = at[last] if last < len(at) else self.end
-            if self.counter.fits(at[last - 1], follows, self.budget):
+            if self._fits(at[last - 1], follows):
                 return at[last - 1]
         return None
 
@@ -113,7 +119,7 @@ class Splitter:
 
     def _hard(self, core: int, start: int) -> int:
         """A cut without a candidate: after a space, else after a comma, a word or a token."""
-        high = self.counter.reach(start, self.budget)
+        high = self.counter.reach(start, self.heads.room(start))
         low = max(core + 1, (core + high) // 2)
         for marks in (_SPACES, _CJK_COMMAS):
             at = max(self.text.rfind(mark, low, high) for mark in marks) + 1

@@ -18,7 +18,7 @@ HEAVY = (
     "lxml",
     "pypdf",
     "pypdfium2",
-    "charset_normalizer",
+    "chardet",
     "html.entities",
 )
 

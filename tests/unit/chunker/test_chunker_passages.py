@@ -1,9 +1,11 @@
 """Claims about where a markdown is cut."""
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from growth import assert_linear
 
 from kb.intake.chunker import FINGERPRINT, chunk, chunk_many, fingerprint
 from kb.model.text import ChunkDraft
@@ -158,6 +160,87 @@ def test_a_table_is_cut_between_rows() -> None:
     assert found[0].count("\n") >= 2
     assert all(line.endswith("|") for text in found for line in text.split("\n"))
     assert all(text.split("\n")[0] in rows for text in found[1:])
+
+
+HEAD = "| Code | Meaning |"
+
+
+def long_table(rows: int, head: str = HEAD, row_words: int = 3) -> str:
+    made = [f"| {number} | {words(row_words, f'r{number}x')} |" for number in range(rows)]
+    return "\n".join([head, "|---|---|", *made])
+
+
+def test_every_chunk_of_a_table_knows_its_head() -> None:
+    """Chunks that begin in a later row have the first one at the end of their path, and fit."""
+    markdown = f"# T\n\n## Codes\n\nAll codes:\n\n{long_table(60)}\n\n{sentences(40)}"
+    found = cut(markdown)
+    inside = [passage for passage in found if passage.text.startswith("| ")]
+    assert len(inside) > 5
+    assert {passage.heading for passage in inside} == {("T", "Codes", HEAD)}
+    others = [passage for passage in found if passage not in inside]
+    assert {passage.heading for passage in others} == {("T", "Codes")}
+    for passage in inside:
+        path = len(spans_of([" ".join(passage.heading)])[0])
+        assert passage.tokens + path + 2 <= 64
+        assert passage.text == markdown[passage.start : passage.end]
+    rows = [line for passage in found for line in passage.text.split("\n") if line[:1] == "|"]
+    assert set(rows) == set(long_table(60).split("\n"))
+
+
+def test_tables_after_each_other_have_heads_of_their_own() -> None:
+    """A chunk has the head of the table that it begins in."""
+    markdown = f"{long_table(30)}\n\n{long_table(30, '| Name | Words |')}"
+    heads = [passage.heading for passage in cut(markdown) if passage.text.startswith("| 2")]
+    assert set(heads) == {(HEAD,), ("| Name | Words |",)}
+
+
+def test_a_head_of_many_columns_is_cut_after_a_cell() -> None:
+    """It takes at most a third of a chunk, so that rows have room."""
+    head = "|" + "|".join(f" column {number} " for number in range(16)) + "|"
+    found = cut(long_table(30, head))
+    assert {passage.heading for passage in found[1:] if passage.text.startswith("| ")} == {
+        ("| column 0 | column 1 | column 2 | column 3 | column 4 | …",)
+    }
+
+
+def test_a_row_that_fits_alone_is_not_cut_for_the_head() -> None:
+    """The head gives way, not the row."""
+    rows = [f"| {number} | {words(56, f'r{number}x')} |" for number in range(4)]
+    found = cut("\n".join([HEAD, "|---|---|", *rows]))
+    assert [passage.text for passage in found if passage.text in rows] == rows
+
+
+def test_a_row_that_does_not_fit_is_cut_between_cells() -> None:
+    """A row longer than a chunk is cut at its bars, and each part knows the columns."""
+    cells = [words(20, f"c{number}x") for number in range(8)]
+    markdown = f"{long_table(3)}\n| {' | '.join(cells)} |"
+    found = cut(markdown)
+    assert all(any(cell in passage.text for passage in found) for cell in cells)
+    parts = [passage for passage in found if "c7x" in passage.text or "c4x" in passage.text]
+    assert all(passage.text.startswith("| c") for passage in parts)
+    assert all(passage.heading == (HEAD,) for passage in parts)
+
+
+def test_rows_without_a_head_have_none() -> None:
+    """Lines of bars without a row of dashes are cut as rows, and nothing is repeated."""
+    found = cut("\n".join(f"| {number} | {words(4)} |" for number in range(40)))
+    assert len(found) > 3
+    assert {passage.heading for passage in found} == {()}
+
+
+@pytest.mark.parametrize(
+    "table_of",
+    [
+        lambda n: "|" + " a |" * n + "\n|---|\n" + "| b |\n" * n,
+        lambda n: "| a | b |\n|---|---|\n|" + " c |" * n,
+        lambda n: "| a | b |\n|---|---|\n| " + "c" * 8 * n,
+        lambda n: "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * n,
+    ],
+    ids=["wide head", "wide row", "long cell", "many rows"],
+)
+def test_tables_are_cut_in_linear_time(table_of: Callable[[int], str]) -> None:
+    """Whatever is long in a table, twice as much is twice the work."""
+    assert_linear(cut, table_of(4000), table_of(8000))
 
 
 def test_a_list_is_cut_between_items() -> None:
