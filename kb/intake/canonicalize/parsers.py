@@ -61,11 +61,13 @@ _OOXML: Final = "application/vnd.openxmlformats-officedocument."
 _ODF: Final = "application/vnd.oasis.opendocument."
 
 
-def _own(module: str, *, is_text: bool = False, **mime_of: str) -> ParserPlugin:
+def _own(
+    module: str, *, is_text: bool = False, function: str = "read", **mime_of: str
+) -> ParserPlugin:
     return ParserPlugin(
         mimes=tuple(dict.fromkeys(mime_of.values())),
         extensions=mime_of,
-        read=f"{_ROOM}.{module}:read",
+        read=f"{_ROOM}.{module}:{function}",
         fingerprint=f"{module}-1",
         is_text=is_text,
     )
@@ -115,6 +117,35 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "notebook": _own("ipynb", is_text=True, ipynb="application/x-ipynb+json"),
     "mail": _own("eml", is_text=True, eml="message/rfc822"),
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
+    "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
+    "calendar": _own("ics", is_text=True, ics="text/calendar"),
+    "json": _own("structured", is_text=True, function="read_json", json="application/json"),
+    "json lines": _own(
+        "structured",
+        is_text=True,
+        function="read_lines",
+        jsonl="application/jsonl",
+        ndjson="application/jsonl",
+    ),
+    "yaml": _own(
+        "structured",
+        is_text=True,
+        function="read_yaml",
+        yaml="application/yaml",
+        yml="application/yaml",
+    ),
+    "toml": _own("structured", is_text=True, function="read_toml", toml="application/toml"),
+    "org": _own("org", is_text=True, org="text/x-org"),
+    "restructuredtext": _own("rst", is_text=True, rst="text/x-rst"),
+    "asciidoc": _own(
+        "asciidoc",
+        is_text=True,
+        adoc="text/asciidoc",
+        asciidoc="text/asciidoc",
+        asc="text/asciidoc",
+    ),
+    "latex": _own("latex", is_text=True, tex="text/x-tex", latex="text/x-tex"),
+    "rich text": _own("rtf", rtf="application/rtf"),
 }
 """By name. All run in the child but those of plain text and markdown."""
 

@@ -21,6 +21,8 @@ EXTENSIONS: Final = (
     *("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd"),
     *("txt", "text", "htm", "html", "shtml", "xhtml", "xht", "pdf"),
     *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "csv", "tsv"),
+    *("rtf", "json", "jsonl", "ndjson", "yaml", "yml", "toml", "srt", "vtt", "ics"),
+    *("org", "rst", "adoc", "asciidoc", "asc", "tex", "latex"),
 )
 """Of the formats that kb itself reads."""
 

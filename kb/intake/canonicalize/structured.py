@@ -1,0 +1,174 @@
+"""What do data files say? JSON as sections and tables; YAML and TOML as they are written."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kb.errors import Unparsable
+from kb.intake.canonicalize.blocks import BLOCK_ROWS, fenced, finish, heading, table
+from kb.intake.canonicalize.decode import clean_text, decode_text
+from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
+from kb.intake.canonicalize.title import one_line
+from kb.model.text import Canonical
+
+JSON_MIME: Final = "application/json"
+LINES_MIME: Final = "application/jsonl"
+YAML_MIME: Final = "application/yaml"
+TOML_MIME: Final = "application/toml"
+_DEPTH_MAX: Final = 64
+_HEADINGS_MAX: Final = 3
+_COLUMNS_MAX: Final = 16
+_CELL_CHARS_MAX: Final = 200
+# A run of letters without a space that is longer is no text: encoded bytes, keys, hashes.
+_NOISE: Final = re.compile(r"[A-Za-z0-9+/=_-]{200,}")
+_NAMES: Final = ("title", "name", "label", "subject", "id")
+
+
+def read_json(data: bytes, name: str, charset: str | None = None) -> Canonical:
+    """Objects as sections with a line for each value, lists of records as tables.
+
+    Raises:
+        Unparsable: it is not valid JSON, or nested too deeply.
+        EmptySource: there is no value in it.
+    """
+    text, warning = decode_text(data, (charset,) if charset else ())
+    try:
+        value = json.loads(text.lstrip("\ufeff"))
+    except RecursionError:
+        raise Unparsable("it is nested too deeply", source=name) from None
+    except ValueError as error:
+        raise Unparsable(f"it is not valid JSON: {error}", source=name) from None
+    title = next(iter(_names(value)), "")
+    warnings = (warning,) if warning else ()
+    return finish(
+        _bounded(_sections(value, 0)), name, JSON_MIME, title=title, warnings=warnings,
+        is_titled=False,
+    )  # fmt: skip
+
+
+def read_lines(data: bytes, name: str, charset: str | None = None) -> Canonical:
+    """A list of the values of all lines, as `read_json` has them; what is no JSON stays text.
+
+    Raises:
+        EmptySource: there is no value in it.
+    """
+    text, warning = decode_text(data, (charset,) if charset else ())
+    values: list[Any] = []
+    for line in text.split("\n"):
+        if line.strip():
+            try:
+                values.append(json.loads(line))
+            except (ValueError, RecursionError):
+                values.append(line.strip())
+    warnings = (warning,) if warning else ()
+    blocks = _bounded(_sections(values, 0))
+    return finish(blocks, name, LINES_MIME, warnings=warnings, is_titled=False)
+
+
+def read_yaml(data: bytes, name: str, charset: str | None = None) -> Canonical:
+    """The file as it is written, comments too; encoded bytes are left out.
+
+    Raises:
+        EmptySource: there is no text in it.
+    """
+    return _as_written(data, name, charset, "yaml", YAML_MIME)
+
+
+def read_toml(data: bytes, name: str, charset: str | None = None) -> Canonical:
+    """As `read_yaml`."""
+    return _as_written(data, name, charset, "toml", TOML_MIME)
+
+
+def _as_written(data: bytes, name: str, charset: str | None, language: str, mime: str) -> Canonical:
+    text, warning = decode_text(data, (charset,) if charset else ())
+    text = _NOISE.sub(_counted, clean_text(text))
+    blocks = [fenced(text, language)] if text.strip() else []
+    warnings = (warning,) if warning else ()
+    return finish(blocks, name, mime, warnings=warnings, is_titled=False)
+
+
+def _bounded(blocks: Iterator[str]) -> Iterator[str]:
+    chars = 0
+    for block in blocks:
+        chars += len(block)
+        if chars > TEXT_CHARS_MAX:
+            raise TextTooLong
+        yield block
+
+
+def _sections(value: Any, depth: int) -> Iterator[str]:
+    """Blocks of markdown for a value."""
+    if isinstance(value, dict) and depth < _DEPTH_MAX:
+        lines = [f"- {_said(key)}: {_said(item)}" for key, item in value.items() if _is_flat(item)]
+        yield "\n".join(line for line in lines if not line.endswith(": "))
+        for key, item in value.items():
+            if not _is_flat(item):
+                yield _headed(str(key), depth)
+                yield from _sections(item, depth + 1)
+    elif isinstance(value, list) and depth < _DEPTH_MAX:
+        yield from _list(value, depth)
+    elif isinstance(value, dict | list):
+        yield one_line(json.dumps(value, ensure_ascii=False)[:1_000])
+    else:
+        yield _said(value)
+
+
+def _list(values: list[Any], depth: int) -> Iterator[str]:
+    if all(_is_flat(value) for value in values):
+        yield "\n".join(f"- {said}" for said in map(_said, values) if said)
+    elif (columns := _columns(values)) is not None:
+        rows = [[_said(row.get(column)) for column in columns] for row in values]
+        yield table([columns, *rows], block_rows=BLOCK_ROWS)
+    else:
+        for value in values:
+            named = next(iter(_names(value)), "")
+            if named:
+                yield _headed(named, depth)
+            yield from _sections(value, depth + 1)
+
+
+def _columns(values: list[Any]) -> list[str] | None:
+    """The keys of records that a table can hold; None for others."""
+    columns: dict[str, None] = {}
+    for value in values:
+        if not isinstance(value, dict):
+            return None
+        columns.update(dict.fromkeys(map(str, value)))
+        is_row = all(_is_flat(v) and len(_said(v)) <= _CELL_CHARS_MAX for v in value.values())
+        if not is_row or len(columns) > _COLUMNS_MAX:
+            return None
+    return list(columns) if len(values) > 1 else None
+
+
+def _headed(text: str, depth: int) -> str:
+    """A heading for what is near the top, and a line for what is deeper."""
+    return heading(depth + 2, one_line(text)) if depth < _HEADINGS_MAX else f"{one_line(text)}:"
+
+
+def _is_flat(value: object) -> bool:
+    return not isinstance(value, dict | list) or not value
+
+
+def _said(value: object) -> str:
+    match value:
+        case None | {} | []:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _NOISE.sub(_counted, value.strip())
+        case _:
+            return str(value)
+
+
+def _counted(run: re.Match[str]) -> str:
+    return f"[{len(run[0])} characters]"
+
+
+def _names(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key in _NAMES:
+            named = value.get(key)
+            if isinstance(named, str) and named.strip() and len(named) <= _CELL_CHARS_MAX:
+                yield one_line(named)
