@@ -29,6 +29,8 @@ class CanonicalizeInput(Struct, frozen=True, kw_only=True):
     """File name, path or `-`; gives the title where the bytes have none, and names errors."""
     charset: str | None = None
     """As the server that it was fetched from declares it, which may be wrong."""
+    is_second: bool = False
+    """Whether its parser brought a child down: its parser's fallback reads it."""
 
 
 _TO_TEXT = "convert it to PDF, HTML, markdown or plain text and add the result"
@@ -69,7 +71,8 @@ def canonicalize(source: CanonicalizeInput) -> Canonical:
     if not source.data.strip():
         raise EmptySource("it is empty", source=source.name)
     try:
-        canonical = reader(parser)(source.data, source.name, source.charset)
+        read = reader(parser, is_second=source.is_second)
+        canonical = read(source.data, source.name, source.charset)
     except TextTooLong:
         raise _too_long(source) from None
     except (SourceError, MemoryError, ImportError, SyntaxError):
@@ -97,6 +100,12 @@ def is_risky(mime: str) -> bool:
     """Whether a format's parser is large enough, or foreign, and so gets a process of its own."""
     parser = parser_table().by_mime.get(mime)
     return parser is not None and parser.is_risky
+
+
+def has_fallback(mime: str) -> bool:
+    """Whether a format's parser has another one for what brings it down."""
+    parser = parser_table().by_mime.get(mime)
+    return parser is not None and bool(parser.fallback)
 
 
 def fingerprint_of(mime: str) -> str:

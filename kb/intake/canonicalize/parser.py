@@ -13,7 +13,12 @@ import msgspec
 
 from kb.errors import Unparsable
 from kb.intake.canonicalize.child_protocol import ParseSuccess, Reply, decode_reply, encode
-from kb.intake.canonicalize.dispatch import CanonicalizeInput, canonicalize, is_risky
+from kb.intake.canonicalize.dispatch import (
+    CanonicalizeInput,
+    canonicalize,
+    has_fallback,
+    is_risky,
+)
 from kb.intake.canonicalize.process import (
     ChildGarbled,
     ChildGone,
@@ -30,6 +35,7 @@ DOCS_PER_CHILD_MAX: Final = 500
 _RSS_SHARE_MAX: Final = 0.25
 
 _INSTEAD = "convert it to markdown or plain text and add the result"
+_SECOND: Final = "read by another reader, since its own one failed"
 # All the child is told of its surroundings: nothing secret, nothing that changes what it reads.
 _ENV_KEPT: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
 _ENV_FIXED: Final = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
@@ -90,7 +96,10 @@ class Parser:
         if not source.data or not is_risky(source.mime):
             return canonicalize(source)
         with self._lock:
-            reply = self._ask(source)
+            try:
+                reply = self._ask(source)
+            except Unparsable as error:
+                reply = self._ask_again(source, error)
         if isinstance(reply, ParseSuccess):
             return reply.canonical
         raise reply.exception()
@@ -103,6 +112,24 @@ class Parser:
             child.kill()
         with self._lock:
             self._drop_child()
+
+    def _ask_again(self, source: CanonicalizeInput, error: Unparsable) -> Reply:
+        """Have the fallback of the format read what brought a child down, in a new child.
+
+        Raises the first error if there is no fallback, or if it does no better.
+        """
+        if self._is_closed or not has_fallback(source.mime):
+            raise error
+        try:
+            reply = self._ask(msgspec.structs.replace(source, is_second=True))
+        except Unparsable:
+            raise error from None
+        if not isinstance(reply, ParseSuccess):
+            raise error
+        canonical = reply.canonical
+        warnings = (*canonical.warnings, _SECOND)
+        read = msgspec.structs.replace(canonical, warnings=warnings)
+        return msgspec.structs.replace(reply, canonical=read)
 
     def _ask(self, source: CanonicalizeInput) -> Reply:
         is_answered = False

@@ -41,6 +41,8 @@ class ParserPlugin(Struct, frozen=True, kw_only=True):
     """Whether files of these formats are text, so that other bytes are never its own."""
     is_risky: bool = True
     """For kb's own parsers: whether it needs the child process."""
+    fallback: str = ""
+    """`module:function`, called as `read` is, in a new child after `read` has brought one down."""
 
 
 PLAIN: Final = "text/plain"
@@ -100,6 +102,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         mimes=("application/pdf",),
         extensions={"pdf": "application/pdf"},
         read=f"{_ROOM}.pdf.document:read",
+        fallback=f"{_ROOM}.pdf.document:read_by_pypdf",
         fingerprint="pdf-2",
     ),
     "docx": _own("docx", docx=_OOXML + "wordprocessingml.document"),
@@ -190,6 +193,6 @@ def checked(plugin: InstalledPlugin, value: object) -> ParserPlugin:
     return msgspec.structs.replace(parser, fingerprint=fingerprint, is_risky=True)
 
 
-def reader(parser: ParserPlugin) -> Read:
-    """The function that reads. Raises what its import raises."""
-    return cast("Read", target_of(parser.read))
+def reader(parser: ParserPlugin, *, is_second: bool = False) -> Read:
+    """The function that reads, or its fallback. Raises what its import raises."""
+    return cast("Read", target_of(parser.fallback if is_second else parser.read))

@@ -50,7 +50,16 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         Unparsable: its structure, or each of its pages, cannot be read.
         EmptySource: no page has text.
     """
-    with READING, open_pdf(data, name) as file:
+    return _read(data, name, by_pdfium=True)
+
+
+def read_by_pypdf(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
+    """As `read`, without pdfium, which is for files that bring pdfium down."""
+    return _read(data, name, by_pdfium=False)
+
+
+def _read(data: bytes, name: str, *, by_pdfium: bool) -> Canonical:
+    with READING, open_pdf(data, name, by_pdfium=by_pdfium) as file:
         pages = read_pages(file)
         facts = _facts(file)
     if pages.failed == len(pages.laid):

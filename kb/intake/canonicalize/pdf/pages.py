@@ -39,18 +39,15 @@ class PdfPages(Struct, frozen=True, kw_only=True):
 class OpenPdf:
     """A PDF with the reader that opened it, and the other one for pages that need it."""
 
-    def __init__(self, data: bytes, name: str) -> None:
-        """Open it by pdfium, else by pypdf; raises as `PypdfFile` does."""
+    def __init__(self, data: bytes, name: str, *, by_pdfium: bool = True) -> None:
+        """Open it by pdfium, if it may, else by pypdf; raises as `PypdfFile` does."""
         self._data = data
         self._name = name
         self._other: PypdfFile | None = None
-        self._has_other = True
         self._other_s = 0.0
-        try:
-            self._file: PdfFile = PdfiumFile(data)
-        except RuntimeError:
-            self._file = PypdfFile(data, name)
-            self._has_other = False
+        pdfium_file = _by_pdfium(data) if by_pdfium else None
+        self._file: PdfFile = pdfium_file or PypdfFile(data, name)
+        self._has_other = pdfium_file is not None
         self.page_count: int = self._file.page_count
 
     def facts(self) -> PdfFacts:
@@ -114,15 +111,22 @@ class OpenPdf:
         return None
 
 
+def _by_pdfium(data: bytes) -> PdfiumFile | None:
+    try:
+        return PdfiumFile(data)
+    except RuntimeError:
+        return None
+
+
 @contextmanager
-def open_pdf(data: bytes, name: str) -> Iterator[OpenPdf]:
-    """The file, open as long as the context lasts.
+def open_pdf(data: bytes, name: str, *, by_pdfium: bool = True) -> Iterator[OpenPdf]:
+    """The file, open as long as the context lasts; by pypdf alone without `by_pdfium`.
 
     Raises:
         Encrypted: it needs a password, or a cipher that is not installed.
         Unparsable: neither reader can count its pages.
     """
-    pdf = OpenPdf(data, name)
+    pdf = OpenPdf(data, name, by_pdfium=by_pdfium)
     try:
         yield pdf
     finally:
