@@ -21,6 +21,7 @@ KbError                     1
 │   ├── TooLarge            1   over file_bytes_max
 │   ├── Unsupported         1   no canonicaliser for this format
 │   ├── EmptySource         1   nothing in it to find
+│   │   └── Scanned         1   pages that are pictures
 │   ├── Encrypted           1   needs a password
 │   ├── Unparsable          1   damaged, or not what it claims to be
 │   ├── ChangedWhileRead    1   the file moved under us
@@ -198,6 +199,16 @@ class Unsupported(SourceError):
 
 class EmptySource(SourceError):
     """There is nothing in it to find."""
+
+
+class Scanned(EmptySource):
+    """Its pages are pictures: text recognition (OCR) may find words in them."""
+
+    @property
+    def pages(self) -> int:
+        """How many pages it has; 0 if nobody counted them."""
+        pages = self.fields.get("pages")
+        return pages if isinstance(pages, int) else 0
 
 
 class Encrypted(SourceError):

@@ -66,6 +66,15 @@ class Coverage(Struct, frozen=True, kw_only=True):
 
     pages: int
     pages_with_text: int
+    ocr: str = ""
+    """What looked at the pages without text, such as `tesseract:eng`; empty if nothing did."""
+    ocr_pages: tuple[int, ...] = ()
+    """The pages, from 1 on, whose text it recognised in pictures."""
+
+    @property
+    def lacks_text(self) -> bool:
+        """Whether a page has no text that could be found."""
+        return self.pages_with_text < self.pages
 
 
 class PackPart(Struct, frozen=True, kw_only=True):

@@ -11,18 +11,20 @@ import signal
 import sys
 from typing import Final
 
-from kb.errors import SourceError
+from kb.errors import Scanned, SourceError
 from kb.intake.canonicalize import page_time
 from kb.intake.canonicalize.child_protocol import (
     HEADER,
+    PageDrawn,
     ParseFailure,
     ParseSuccess,
+    Question,
     Reply,
     decode_request,
     encode,
     encode_frame,
 )
-from kb.intake.canonicalize.dispatch import CanonicalizeInput, canonicalize
+from kb.intake.canonicalize.dispatch import PictureInput, canonicalize
 
 _FILES_MAX: Final = 64
 # A child that waits for something when its parent has died is ended by the clock in the end.
@@ -60,7 +62,14 @@ def _end_after(cpu_s: float) -> None:
 def _answer(payload: bytes, memory_bytes_max: int) -> Reply:
     source = decode_request(payload)
     try:
+        if isinstance(source, PictureInput):
+            from kb.intake.canonicalize.pdf.render import page_picture
+
+            picture = page_picture(source.data, source.page, source.name)
+            return PageDrawn(picture=picture, rss_bytes=_rss_bytes())
         return ParseSuccess(canonical=canonicalize(source), rss_bytes=_rss_bytes())
+    except Scanned as error:
+        return _refused(source, "Scanned", error.reason, error.pages)
     except SourceError as error:
         return _refused(source, type(error).__name__, error.reason)
     except MemoryError:
@@ -69,8 +78,11 @@ def _answer(payload: bytes, memory_bytes_max: int) -> Reply:
     return _refused(source, "Unparsable", f"it needs more than {mebibytes} MiB of memory to read")
 
 
-def _refused(source: CanonicalizeInput, error: str, detail: str) -> ParseFailure:
-    return ParseFailure(error=error, detail=detail, source=source.name, rss_bytes=_rss_bytes())
+def _refused(source: Question, error: str, detail: str, pages: int = 0) -> ParseFailure:
+    rss_bytes = _rss_bytes()
+    return ParseFailure(
+        error=error, detail=detail, source=source.name, rss_bytes=rss_bytes, pages=pages
+    )
 
 
 def _answers_fd() -> int:

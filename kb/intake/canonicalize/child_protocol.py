@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from kb.errors import EmptySource, Encrypted, SourceError, Unparsable, Unsupported
-from kb.intake.canonicalize.dispatch import CanonicalizeInput
+from kb.errors import EmptySource, Encrypted, Scanned, SourceError, Unparsable, Unsupported
+from kb.intake.canonicalize.dispatch import CanonicalizeInput, PictureInput
 from kb.model.text import Canonical
 
 HEADER: Final = struct.Struct(">Q")
@@ -34,18 +34,28 @@ class ParseFailure(Struct, frozen=True, kw_only=True, tag="refused"):
     detail: str
     source: str
     rss_bytes: int
+    pages: int = 0
+    """Of a file whose pages are pictures: how many it has."""
 
     def exception(self) -> SourceError:
         """The error as it was raised; Unparsable for a class that may not cross."""
+        if self.error == Scanned.__name__:
+            return Scanned(self.detail, source=self.source, pages=self.pages)
         return _CROSSING.get(self.error, Unparsable)(self.detail, source=self.source)
 
 
-Reply = ParseSuccess | ParseFailure
+class PageDrawn(Struct, frozen=True, kw_only=True, tag="drawn"):
+    """A page was drawn."""
 
-encode: Callable[[CanonicalizeInput | Reply], bytes] = msgspec.msgpack.Encoder().encode
-decode_request: Callable[[bytes], CanonicalizeInput] = msgspec.msgpack.Decoder(
-    CanonicalizeInput
-).decode
+    picture: bytes
+    rss_bytes: int
+
+
+Reply = ParseSuccess | ParseFailure | PageDrawn
+Question = CanonicalizeInput | PictureInput
+
+encode: Callable[[Question | Reply], bytes] = msgspec.msgpack.Encoder().encode
+decode_request: Callable[[bytes], Question] = msgspec.msgpack.Decoder(Question).decode
 decode_reply: Callable[[bytes | bytearray], Reply] = msgspec.msgpack.Decoder(Reply).decode
 
 

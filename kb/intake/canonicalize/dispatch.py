@@ -19,7 +19,7 @@ from kb.model.doc import Doc
 from kb.model.text import Canonical
 
 
-class CanonicalizeInput(Struct, frozen=True, kw_only=True):
+class CanonicalizeInput(Struct, frozen=True, kw_only=True, tag="read"):
     """The bytes of one source, and what is known of them."""
 
     data: bytes
@@ -31,6 +31,15 @@ class CanonicalizeInput(Struct, frozen=True, kw_only=True):
     """As the server that it was fetched from declares it, which may be wrong."""
     is_second: bool = False
     """Whether its parser brought a child down: its parser's fallback reads it."""
+
+
+class PictureInput(Struct, frozen=True, kw_only=True, tag="draw"):
+    """A page of a PDF that is to be drawn."""
+
+    data: bytes
+    name: str
+    page: int
+    """From 0 on."""
 
 
 _TO_TEXT = "convert it to PDF, HTML, markdown or plain text and add the result"

@@ -11,10 +11,19 @@ from typing import Final, Self
 
 import msgspec
 
-from kb.errors import Unparsable
-from kb.intake.canonicalize.child_protocol import ParseSuccess, Reply, decode_reply, encode
+from kb.errors import SourceError, Unparsable
+from kb.intake.canonicalize.child_protocol import (
+    PageDrawn,
+    ParseFailure,
+    ParseSuccess,
+    Question,
+    Reply,
+    decode_reply,
+    encode,
+)
 from kb.intake.canonicalize.dispatch import (
     CanonicalizeInput,
+    PictureInput,
     canonicalize,
     has_fallback,
     is_risky,
@@ -102,7 +111,15 @@ class Parser:
                 reply = self._ask_again(source, error)
         if isinstance(reply, ParseSuccess):
             return reply.canonical
-        raise reply.exception()
+        raise _error_of(reply, source.name)
+
+    def page_picture(self, data: bytes, name: str, page: int) -> bytes:
+        """A page of a PDF, from 0 on, as a grey picture that a child draws; raises as `parse`."""
+        with self._lock:
+            reply = self._ask(PictureInput(data=data, name=name, page=page))
+        if isinstance(reply, PageDrawn):
+            return reply.picture
+        raise _error_of(reply, name)
 
     def close(self) -> None:
         """End the child, also one that another thread waits for; bounded, repeatable."""
@@ -131,7 +148,7 @@ class Parser:
         read = msgspec.structs.replace(canonical, warnings=warnings)
         return msgspec.structs.replace(reply, canonical=read)
 
-    def _ask(self, source: CanonicalizeInput) -> Reply:
+    def _ask(self, source: Question) -> Reply:
         is_answered = False
         try:
             child = self._running_child()
@@ -178,6 +195,12 @@ class Parser:
         child, self._child = self._child, None
         if child is not None:
             child.stop()
+
+
+def _error_of(reply: Reply, name: str) -> SourceError:
+    if isinstance(reply, ParseFailure):
+        return reply.exception()
+    return Unparsable(f"its reader gave no sensible answer; {_INSTEAD}", source=name)
 
 
 def _child_argv(memory_bytes_max: int, cpu_s_max: float) -> tuple[str, ...]:

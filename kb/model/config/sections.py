@@ -13,6 +13,7 @@ _NotNegative = Annotated[int, Meta(ge=0)]
 _Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 _Pattern = Annotated[str, Meta(min_length=1, max_length=4_096)]
 _PluginName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=100)]
+_Language = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_]{1,40}(/[A-Za-z0-9_]{1,40})?\Z")]
 _Patterns = Annotated[tuple[_Pattern, ...], Meta(max_length=256)]
 
 
@@ -39,6 +40,11 @@ class IngestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     that were read, at most 20 times as much."""
     parse_memory_bytes: _Positive = 2 << 30
     """Memory of the process that reads them."""
+    ocr: Literal["auto", "on", "off"] = "auto"
+    """Text recognition (OCR) of pages without text, in the background: `auto` does it where the
+    program `tesseract` is installed, `on` has `kb doctor` ask for it, `off` never does it."""
+    ocr_languages: tuple[_Language, ...] = ()
+    """What tesseract reads, as it names languages, such as `["eng", "deu"]`; empty is `eng`."""
 
     @property
     def folder_extensions(self) -> tuple[str, ...]:

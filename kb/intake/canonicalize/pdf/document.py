@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from kb.errors import EmptySource, Unparsable
+from kb.errors import Scanned, Unparsable
 from kb.intake.canonicalize.dates import iso_date
 from kb.intake.canonicalize.decode import clean_text
 from kb.intake.canonicalize.pdf.heads import without_heads
@@ -48,7 +48,7 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     Raises:
         Encrypted: it needs a password, or a cipher that is not installed.
         Unparsable: its structure, or each of its pages, cannot be read.
-        EmptySource: no page has text.
+        Scanned: no page has text.
     """
     return _read(data, name, by_pdfium=True)
 
@@ -67,7 +67,8 @@ def _read(data: bytes, name: str, *, by_pdfium: bool) -> Canonical:
     texts = [page_text(page) for page in without_heads(pages.laid)]
     with_text = sum(map(bool, texts))
     if not with_text:
-        raise EmptySource(f"{count(pages.total)}, {_none_with_text(pages)}", source=name)
+        reason = f"{count(pages.total)}, {_none_with_text(pages)}"
+        raise Scanned(reason, source=name, pages=len(pages.laid))
     warnings = [*pages.warnings, *_without_text(len(texts) - with_text - pages.noise, pages.total)]
     if facts.attached:
         texts[-1] = f"{texts[-1]}\n\n{_attached(facts.attached)}".lstrip("\n")
