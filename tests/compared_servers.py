@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import logging
+import os
 import re
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
@@ -46,7 +47,10 @@ _SHOWN: Final[tuple[tuple[Visibility, str], ...]] = (
 )
 _HIDDEN: Final[tuple[tuple[Visibility, str], ...]] = (("private", "local"), ("private", "mallory"))
 # Random, or of all that the notebook's branch holds: these tell nobody of anything.
-_RANDOM: Final = re.compile(rb"\bj[0-9a-f]{22}\b|\b[0-9a-f]{40}\b")
+# Ids, and when the notebook has written its files.
+_RANDOM: Final = re.compile(
+    rb"\bj[0-9a-f]{22}\b|\b[0-9a-f]{40}\b|\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
+)
 _WORDS: Final = "harbour of #boats, says @ann; see https://boats.example.org"
 _ENTRY: Final = (
     "---\nzettel_id: {0}\ntitle: {0}\nuse_when: [how do I moor a boat]\n---\nMoor {0}.\n"
@@ -118,6 +122,7 @@ class ServerVariant:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+        os.utime(path, (1_700_000_000, 1_700_000_000))
 
     def _hide(self, app: App) -> None:
         for kind, owner in _HIDDEN:

@@ -54,7 +54,7 @@ def audience_of(visibility: Visibility, owner: str) -> Audience:
 
 def is_tag_within(tag: str, wanted: str) -> bool:
     """Whether a tag is the wanted one or below it, as `a/b` is below `a`; case does not count."""
-    folded, above = tag.casefold(), wanted.strip("/").casefold()
+    folded, above = tag.casefold(), wanted.lstrip("#").strip("/").casefold()
     return folded == above or folded.startswith(above + "/")
 
 

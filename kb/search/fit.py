@@ -98,12 +98,9 @@ class FitContext(Struct, frozen=True, kw_only=True):
     def signals(self, row: ScoredChunk) -> FitSignals:
         """The signals of a chunk."""
         nearness = None if row.cosine is None else self.nearness(row.cosine)
-        text = " ".join(
-            (
-                indexed_text(row.doc.label, row.chunk.heading, row.chunk.text),
-                *name_and_folders(row.doc.source),
-            )
-        )
+        name, _ = name_and_folders(row.doc.source)
+        said = indexed_text(row.doc.label, row.chunk.heading, row.chunk.text)
+        text = f"{name}\n{said}"
         return FitSignals(nearness=nearness, coverage=term_coverage(self.weights, text))
 
     def nearness(self, cosine: float) -> float:

@@ -90,10 +90,10 @@ def test_references_are_followed_both_ways(home: Home, write: Callable[[str, str
     ]
     assert [one["zettel_id"] for one in shown["referrers"]] == ["wood"]
     out = home.run("show", "wood").out
-    assert "   entry  wood, material, 1.0.0\n" in out
-    assert "  refers  boats  About boats\n" in out
-    assert "    from  boats  About boats\n    from  trees  About trees\n" in out
-    assert "  refers  sails  nothing has this id\n" in home.run("show", "boats").out
+    assert "    entry  wood, material, 1.0.0\n" in out
+    assert "   refers  boats  About boats\n" in out
+    assert "     from  boats  About boats\n     from  trees  About trees\n" in out
+    assert "   refers  sails  nothing has this id\n" in home.run("show", "boats").out
 
     listed = home.run("entries", "--type", "material").out
     assert listed == "wood  1.0.0  material  About wood\n"

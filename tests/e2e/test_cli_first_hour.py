@@ -184,7 +184,7 @@ def test_a_filter_that_lets_nothing_through_names_the_nearest(
     near = home.run(*command, "--tag", "huose")
     assert (near.code, near.out) == (0, "")
     assert "kb: no doc has the tag 'huose'; did you mean 'house'?\n" in near.err
-    case = home.run(*command, "--tag", "Heating")
+    case = home.run(*command, "--tag", "Heatin")
     assert "did you mean 'heating'?" in case.err
     none = home.run(*command, "--tag", "zzz")
     assert "no doc has the tag 'zzz'; `kb facets` lists the tags that docs have" in none.err

@@ -1,5 +1,7 @@
 """What a hostile document can do to the child, and what it cannot do to us."""
 
+# Long because every way out of the child is tried.
+
 import os
 import re
 import signal

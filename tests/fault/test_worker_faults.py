@@ -21,7 +21,7 @@ from kb.model.config import load
 from kb.store.jobs import queue
 
 WORDS: Final = ("quince", "medlar", "damson", "sorb")
-POISON: Final = "poison"
+POISON: Final = "hemlock"
 
 
 def text(word: str) -> str:
@@ -147,7 +147,7 @@ from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
 
 class Deadly(HashingEmbedder):
     def embed_documents(self, texts):
-        if any("poison" in text for text in texts):
+        if any("hemlock" in text for text in texts):
             time.sleep(0.05)
             os._exit(66)
         return super().embed_documents(texts)

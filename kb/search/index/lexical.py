@@ -35,8 +35,8 @@ from kb.search.index.lexical_tantivy import (
     called,
     create_index,
     engine_errors,
-    has_live_term,
     open_index,
+    term_frequencies,
     write_chunks,
 )
 from kb.search.index.log_follower import CatchUpReport, LogPosition
@@ -375,21 +375,8 @@ class LexicalIndex:
 
 
 def _frequencies(snapshot: _LexicalSnapshot) -> TermFrequencies | None:
-    with engine_errors():
-        rows = snapshot.searcher.num_docs
-    if not rows:
-        return None
-
-    def doc_freq(field: str, term: str) -> int:
-        with engine_errors():
-            return snapshot.searcher.doc_freq(field, term)
-
-    def has_term(field: str, term: str) -> bool:
-        with engine_errors():
-            return has_live_term(snapshot.index, snapshot.searcher, field, term)
-
     dead = snapshot.manifest.dead_rows if snapshot.manifest else 0
-    return TermFrequencies(rows=rows + dead, doc_freq=doc_freq, has_term=has_term)
+    return term_frequencies(snapshot.index, snapshot.searcher, dead)
 
 
 def _make_snapshot(

@@ -15,6 +15,7 @@ from kb.search.index import log_follower
 from kb.search.index.analysis import analyzer, han_characters, name_keys, normalize
 from kb.search.index.files import CacheDamaged
 from kb.search.index.hits import IndexHits
+from kb.search.index.idf import TermFrequencies
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -156,6 +157,26 @@ def has_live_term(index: "Index", searcher: "Searcher", field: str, term: str) -
     if not searcher.doc_freq(field, term):
         return False
     return bool(searcher.search(Query.term_query(index.schema, field, term), 1, count=False).hits)
+
+
+def term_frequencies(
+    index: "Index", searcher: "Searcher", dead_rows: int
+) -> TermFrequencies | None:
+    """The term frequencies; None for an empty index. Its functions may raise CacheDamaged."""
+    with engine_errors():
+        rows = searcher.num_docs
+    if not rows:
+        return None
+
+    def doc_freq(field: str, term: str) -> int:
+        with engine_errors():
+            return searcher.doc_freq(field, term)
+
+    def has_term(field: str, term: str) -> bool:
+        with engine_errors():
+            return has_live_term(index, searcher, field, term)
+
+    return TermFrequencies(rows=rows + dead_rows, doc_freq=doc_freq, has_term=has_term)
 
 
 def called(index: "Index", searcher: "Searcher", keys: frozenset[str]) -> frozenset[int]:

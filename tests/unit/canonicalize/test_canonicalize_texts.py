@@ -1,5 +1,7 @@
 """Readers of formats that are text: each with what its specification allows, and with damage."""
 
+# Long because each format stands here whole, before and after.
+
 import contextlib
 import json
 from textwrap import dedent
@@ -174,6 +176,7 @@ def test_an_org_file_is_an_outline() -> None:
         """)
 
 
+# Long because it shows a whole file.
 def test_restructured_text_is_sections_and_code() -> None:
     """Levels go by the marks in their order; roles, targets and comments are left out."""
     rst = read(
@@ -262,6 +265,7 @@ def test_restructured_text_is_sections_and_code() -> None:
         """)
 
 
+# Long because it shows a whole file.
 def test_asciidoc_is_sections_lists_and_tables() -> None:
     """Attributes, comments, anchors and includes are left out; keywords are tags."""
     adoc = read(
