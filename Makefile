@@ -6,11 +6,7 @@ DATA ?= ../shared/data
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-<<<<<<< HEAD
-.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-serve bench-client bench-start bench-pdf bench-names bench-formats compare-answers calibrate fuzz-http screenshots reference docs clean
-=======
-.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-serve bench-client bench-start bench-pdf bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
->>>>>>> charsets
+.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-serve bench-client bench-start bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -27,11 +23,8 @@ help:
 	@echo "make bench-serve what the server bears, with 100,000 passages"
 	@echo "make bench-client what a search gains by the socket of a server"
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
-<<<<<<< HEAD
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
-=======
 	@echo "make bench-charsets how much legacy text is decoded exactly, of the folders in DATA"
->>>>>>> charsets
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
 	@echo "make bench-pdf  what is read of the PDFs below DATA, beside pdftotext and pypdf"
 	@echo "make compare-answers  the answers to 300 requests beside those of BEFORE, a revision"
@@ -102,13 +95,11 @@ bench-client: $(STAMP)
 bench-formats: $(STAMP)
 	$(BIN)/python tests/bench/bench_formats.py $(DATA)
 
-<<<<<<< HEAD
 bench-names: $(STAMP)
 	$(BIN)/python tests/bench/bench_names.py $(DATA)
-=======
+
 bench-charsets: $(STAMP)
 	$(BIN)/python tests/bench/bench_charsets.py $(DATA)
->>>>>>> charsets
 
 bench-start: $(STAMP)
 	$(BIN)/python tests/bench/bench_start.py $(BEFORE)
