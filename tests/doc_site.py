@@ -8,6 +8,7 @@ links to it under `site.traps`, and there every link carries a session.
 import datetime as dt
 import hashlib
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +39,10 @@ class DocPage:
     def body(self, more: tuple[str, ...]) -> bytes:
         if self.raw is not None:
             return self.raw
-        links = "".join(f'<li><a href="{link}">{link}</a></li>' for link in (*self.links, *more))
+        links = "".join(
+            f'<li><a href="{link}">{link.partition("?")[0]}</a></li>'
+            for link in (*self.links, *more)
+        )
         return (
             f"<!doctype html><html><head><title>{self.title}</title>{self.extra}</head>"
             f"<body><nav><ul>{links}</ul></nav><article><h1>{self.title}</h1>"
@@ -75,8 +79,11 @@ class DocSite:
     def url(self, path: str = "/") -> str:
         return self.server.url(path)
 
-    def fill(self, count: int, folder: str = "/") -> None:
-        """So many pages: an index, chapters that it links to, and pages that those link to."""
+    def fill(self, count: int, folder: str = "/", texts: Sequence[str] = ()) -> None:
+        """So many pages: an index, chapters that it links to, and pages that those link to.
+
+        Each says one of `texts`, if there are some.
+        """
         chapters = [f"{folder}chapter-{number}/" for number in range(max(1, count // 10))]
         self.pages[folder] = DocPage("Start", text_of(folder), tuple(chapters))
         leaves = [
@@ -88,10 +95,12 @@ class DocSite:
             self.pages[chapter] = DocPage(f"Chapter {chapter}", text_of(chapter), inside)
         for leaf in leaves:
             self.pages[leaf] = DocPage(f"Page {leaf}", text_of(leaf), ("./", folder))
+        for page, text in zip(self.pages.values(), texts, strict=False):
+            page.words += text
 
     def edit(self, path: str, word: str) -> None:
         page = self.pages[path]
-        page.words = f"{text_of(path)} {word}"
+        page.words = f"{page.words} {word}"
         page.changes += 1
 
     def asked(self) -> list[str]:

@@ -89,10 +89,11 @@ class SiteSources:
         now_ms = self._store.clock.now_ms()
         origin = new_origin(kind, location, options.ingest_options, now_ms)
         origin = structs.replace(origin, site=site)
-        if options.dry_run:
-            return self._looked(origin, options, on_progress)
         with self._store.read() as txn:
             before = SOURCES.get(txn, origin.origin_id.encode())
+        if options.dry_run:
+            cursor = before.cursor if before else ""
+            return self._looked(structs.replace(origin, cursor=cursor), options, on_progress)
         if before is not None and before.site != site:
             # Links that were left out before are found where pages are read again.
             PageBook(self._store, before).reread()
