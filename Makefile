@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 STAMP := $(VENV)/.installed
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-serve bench-client bench-start bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
+.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench       speed and memory, as ratios"
 	@echo "make bench-sync  what keeping 5,000 notes current costs"
 	@echo "make bench-registry  what pulling 1,000 entries costs"
+	@echo "make bench-crawl  a site of 2,000 pages made of DATA, a folder, and 20 kills while it is taken in"
 	@echo "make bench-serve what the server bears, with 100,000 passages"
 	@echo "make bench-client what a search gains by the socket of a server"
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
@@ -85,6 +86,9 @@ bench-sync: $(STAMP)
 
 bench-registry: $(STAMP)
 	$(BIN)/python tests/bench/bench_registry.py
+
+bench-crawl: $(STAMP)
+	$(BIN)/python tests/bench/bench_crawl.py $(DATA)
 
 bench-serve: $(STAMP)
 	$(BIN)/python tests/bench/bench_serve.py

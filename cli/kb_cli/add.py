@@ -14,7 +14,7 @@ from kb.operations.add import VISIBILITIES, AddRequest, SourceAdder
 from kb.operations.work import workers_if
 from kb_cli.answering import server_of
 from kb_cli.home import homes_of, open_app, settings_of
-from kb_cli.output import confirm, many, print_json, warn
+from kb_cli.output import clean, confirm, many, print_json, warn
 from kb_cli.words import text
 from kb_cli.work import drain, progress_bar
 
@@ -51,6 +51,33 @@ _KINDS_MAX: Final = 6
     help="Who may see it; private if nothing says otherwise.",
 )
 @click.option("--title", type=text, help="The title, for a single source.")
+@click.option("--crawl", is_flag=True, help="Take in the pages of a site, from its address on.")
+@click.option(
+    "--include",
+    multiple=True,
+    type=text,
+    metavar="GLOB",
+    help="With --crawl: take pages with such a path, in place of those below the address.",
+)
+@click.option(
+    "--exclude",
+    multiple=True,
+    type=text,
+    metavar="GLOB",
+    help="With --crawl: leave out pages with such a path.",
+)
+@click.option(
+    "--max-pages",
+    "pages_max",
+    type=click.IntRange(1, 100_000),
+    help="With --crawl: take at most so many pages; else crawl.pages_max.",
+)
+@click.option(
+    "--max-depth",
+    "depth_max",
+    type=click.IntRange(1, 100),
+    help="With --crawl: follow links so far from the address; else crawl.depth_max.",
+)
 @click.option(
     "--wait/--no-wait",
     default=True,
@@ -60,7 +87,7 @@ _KINDS_MAX: Final = 6
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> None:
-    """Take in files, folders with all below them, or standard input (-).
+    """Take in files, folders with all below them, pages, sites, feeds, or standard input (-).
 
     What is already there and unchanged costs nothing; what changed becomes a new version.
     """
@@ -80,6 +107,8 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
     if options["as_json"]:
         print_json(report)
     else:
+        if request.crawl and request.dry_run:
+            _list(report)
         _tell(report, dry_run=request.dry_run, verbose=bool(ctx.obj["verbose"]))
         _tell_next(report, sources, is_first=is_first)
     if report.failed:
@@ -109,6 +138,11 @@ def _request(options: dict[str, Any]) -> AddRequest:
         tags=tags if options["tags"] is not None else None,
         visibility=options["visibility"],
         dry_run=options["dry_run"],
+        crawl=options["crawl"],
+        include=options["include"],
+        exclude=options["exclude"],
+        pages_max=options["pages_max"] or 0,
+        depth_max=options["depth_max"] or 0,
     )
 
 
@@ -156,6 +190,8 @@ def _add_by_server(
 
     if request.dry_run:
         raise UsageError("--dry-run looks at a home on this machine; a server takes things in")
+    if request.crawl:
+        raise UsageError("--crawl takes a site into a home on this machine, and not by a server")
     settings = settings_of(ctx, homes_of(ctx)[0].home).ingest
     adder = RemoteAdder(
         client,
@@ -189,6 +225,12 @@ def _kind(reason: str) -> str:
     if extension:
         return extension[1]
     return re.sub(r"^(it is|an?) ", "", reason.partition(";")[0].partition(" (")[0])
+
+
+def _list(report: "AddResult") -> None:
+    """The pages that would be taken, one a line."""
+    for line in report.docs:
+        click.echo(clean(line.source))
 
 
 def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kb.home.services.registries import HomeRegistries
     from kb.intake.canonicalize import Parser
     from kb.intake.chunks import PrecomputedChunks
+    from kb.intake.crawl.sources import SiteSources
     from kb.intake.embed.protocol import Embedder
     from kb.intake.ingest.ingest import Ingestor
     from kb.intake.sync.add import Adder, AddOptions
@@ -228,6 +229,13 @@ class App:
 
         return Adder(self.store, self.ingestor, parser, options, lambda: self.urls, member_at)
 
+    def sites(self, parser: "Parser") -> "SiteSources":
+        """Reads sites and feeds, for one call."""
+        from kb.intake.crawl.sources import SiteSources
+
+        settings = self.settings.crawl
+        return SiteSources(self.store, self.ingestor, parser, self.fetcher, settings)
+
     @functools.cached_property
     def urls(self) -> "UrlSyncer":
         """Asks servers for pages."""
@@ -283,6 +291,7 @@ class App:
             lambda options_of_doc: self.adder(parser, options_of_doc),
             add_options,
             ready or {},
+            lambda: self.sites(parser),
         )
         return Syncer(self.store, sources, options)
 

@@ -6,11 +6,14 @@ from msgspec import Struct
 
 from kb.model.doc import Visibility
 from kb.model.ids import sha256_hex
+from kb.model.site import SiteOptions
 from kb.model.source import owned_lsid
 
-OriginKind = Literal["folder", "url", "topic", "pack", "entries", "notebook"]
+OriginKind = Literal["folder", "url", "site", "feed", "topic", "pack", "entries", "notebook"]
 FOLDERS: Final[tuple[OriginKind, ...]] = ("folder", "notebook")
 """Origins that are folder trees, where moved files are recognized by their bytes."""
+SITES: Final[tuple[OriginKind, ...]] = ("site", "feed")
+"""Origins with many pages, of which the store keeps a list."""
 NOTEBOOK_INDEX: Final = "INDEX.md"
 """The list of a notebook's notes; it is not a note itself."""
 
@@ -27,7 +30,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     visibility: Visibility | None = None
     owner: str | None = None
     cursor: str = ""
-    """The server's validator for the page: etag:, lastmod: or contenthash:."""
+    """The server's validator for the page: etag:, lastmod: or contenthash:. Of a site its pass."""
     added_ms: int
     tried_ms: int | None = None
     synced_ms: int | None = None
@@ -41,6 +44,8 @@ class Origin(Struct, frozen=True, kw_only=True):
     """The process that is syncing it."""
     held_until_ms: int = 0
     """Lease clock."""
+    site: SiteOptions | None = None
+    """Of a site: which of its pages are taken."""
 
 
 def origin_id(kind: OriginKind, location: str, owner: str | None = None) -> str:

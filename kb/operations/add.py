@@ -5,9 +5,9 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Protocol
+from typing import IO, TYPE_CHECKING, Annotated, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from kb.errors import UsageError
 from kb.intake.sync.report import AddReport
@@ -15,7 +15,9 @@ from kb.model import doc
 
 if TYPE_CHECKING:
     from kb.home.app import App
+    from kb.intake.canonicalize import Parser
     from kb.intake.ingest.request import IngestOptions
+    from kb.intake.sync.add import AddOptions
     from kb.intake.sync.expand import SourceExpander
 
 Visibility = doc.Visibility
@@ -34,6 +36,16 @@ class AddRequest(Struct, frozen=True, kw_only=True):
     visibility: Visibility | None = None
     dry_run: bool = False
     """Say what would be done, and do nothing."""
+    crawl: bool = False
+    """Take in the pages of the sites whose addresses are given, and keep them current."""
+    include: tuple[str, ...] = ()
+    """With `crawl`: globs of the paths that are taken; without any, what is below the start."""
+    exclude: tuple[str, ...] = ()
+    """With `crawl`: globs of the paths that are left out."""
+    pages_max: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    """With `crawl`: how many pages become docs at most; 0 leaves that to `crawl.pages_max`."""
+    depth_max: Annotated[int, Meta(ge=0, le=100)] = 0
+    """With `crawl`: how many links lead to a page at most; 0 leaves that to `crawl.depth_max`."""
 
 
 class SourceAdder(Protocol):
@@ -60,9 +72,24 @@ class SourceAdder(Protocol):
 
 
 def check_title(request: AddRequest, sources: Sequence[str], shown: str) -> None:
-    """Raise UsageError where a title, `shown` to the caller so, would be that of several."""
+    """Raise UsageError where options do not fit the sources.
+
+    A title, `shown` to the caller so, is for one source; what is said of sites is for sites.
+    """
     if request.title and (len(sources) > 1 or folders_among(sources)):
         raise UsageError(f"{shown} is for a single source, and no folder")
+    if request.crawl:
+        _check_sites(request, sources, shown)
+    elif request.include or request.exclude or request.pages_max or request.depth_max:
+        raise UsageError("include, exclude and the limits of pages are for sites; say crawl, too")
+
+
+def _check_sites(request: AddRequest, sources: Sequence[str], shown: str) -> None:
+    if request.title:
+        raise UsageError(f"{shown} is for a single source, and no site")
+    for source in sources:
+        if not source.startswith(("http://", "https://")):
+            raise UsageError(f"{source} is no address of a site; one begins with https://")
 
 
 def folders_among(sources: Iterable[str]) -> list[str]:
@@ -101,7 +128,27 @@ def adder(app: "App", request: AddRequest) -> Iterator[SourceAdder]:
         home=Path(os.path.realpath(app.paths.root)),
     )
     with app.parser() as parser:
-        yield app.adder(parser, options)
+        yield _page_adder(app, parser, request, options)
+
+
+def _page_adder(
+    app: "App", parser: "Parser", request: AddRequest, options: "AddOptions"
+) -> SourceAdder:
+    """What takes sites in, or else files, pages and feeds."""
+    from kb.intake.crawl.adders import FeedAdder, SiteAdder
+    from kb.intake.crawl.options import TakeOptions
+    from kb.model.site import SiteOptions
+
+    take = TakeOptions(ingest_options=options.ingest_options, dry_run=options.dry_run)
+    if not request.crawl:
+        return FeedAdder(app.adder(parser, options), lambda: app.sites(parser), take)
+    site = SiteOptions(
+        include=request.include,
+        exclude=request.exclude,
+        pages_max=request.pages_max,
+        depth_max=request.depth_max,
+    )
+    return SiteAdder(app.sites(parser), site, take)
 
 
 def with_failed_jobs(app: "App", report: AddResult) -> AddResult:

@@ -7,12 +7,12 @@ from typing import Final, Literal
 
 from kb.model.doc import Doc, SourceStamp
 from kb.model.ids import Lsid
-from kb.model.origin import origin_id
+from kb.model.origin import SITES, origin_id
 from kb.model.search import Freshness
 from kb.model.source import name_of
-from kb.store.keys import lsid_key
+from kb.store.keys import lsid_key, site_page_key
 from kb.store.kv import ReadTxn
-from kb.store.records import SEEN, SOURCES
+from kb.store.records import SEEN, SITE_PAGES, SOURCES
 
 # A file whose state changed is read and compared up to this size.
 _HASHED_BYTES_MAX: Final = 8 << 20
@@ -73,10 +73,24 @@ def _freshness_by_bytes(name: str, doc: Doc) -> Freshness:
 def _page_freshness(txn: ReadTxn, doc: Doc) -> Freshness:
     origin = SOURCES.get(txn, origin_id("url", doc.source, doc.owner).encode())
     if origin is None:
-        return "unknown"
+        return _site_freshness(txn, doc)
     if origin.gone_since_ms:
         return "gone"
     return "unknown" if origin.failures or origin.synced_ms is None else "fresh"
+
+
+def _site_freshness(txn: ReadTxn, doc: Doc) -> Freshness:
+    """What the last look at the site or the feed saw that the page belongs to."""
+    for _, origin in SOURCES.scan(txn):
+        if origin.kind not in SITES:
+            continue
+        page = SITE_PAGES.get(txn, site_page_key(origin.origin_id, doc.source))
+        if page is None or page.doc != "own":
+            continue
+        if page.state not in ("found", "taken"):
+            return "gone"
+        return "unknown" if origin.failures or page.failures else "fresh"
+    return "unknown"
 
 
 def _seen_state(seen: SourceStamp) -> FileState:

@@ -31,6 +31,16 @@ def lsid_key(lsid: str) -> bytes:
     return hashlib.sha256(lsid.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
+def site_prefix(origin_id: str) -> bytes:
+    """The prefix of all pages of one source."""
+    return origin_id.encode() + b"\0"
+
+
+def site_page_key(origin_id: str, url: str) -> bytes:
+    """The key of a page of one source."""
+    return site_prefix(origin_id) + lsid_key(url)
+
+
 def facet_prefix(name: str, value: str) -> bytes:
     """The prefix of all keys of one facet value."""
     return name.encode("ascii") + b"\0" + text_key(value) + b"\0"

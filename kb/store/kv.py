@@ -22,6 +22,7 @@ TABLES: Final[tuple[str, ...]] = (
     "seen",
     "holds",
     "sources",
+    "site_pages",
     "ledger",
     "jobs",
     "jobs_ready",

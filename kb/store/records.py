@@ -14,6 +14,7 @@ from kb.model.pack import PackRecord
 from kb.model.push import Push
 from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.signal import Signal
+from kb.model.site import SitePage
 from kb.model.text import Chunk, EntityKind
 from kb.model.token import Token
 from kb.store.codec import RecordTable
@@ -75,6 +76,8 @@ VERSIONS: Final = RecordTable("versions", VersionPointer)
 # source_no + version -> doc id, for every version that still has a record.
 SOURCE_DOCS: Final = RecordTable("source_docs", DocRef)
 SOURCES: Final = RecordTable("sources", Origin)
+# origin id + NUL + hash of the address -> what is known of the page.
+SITE_PAGES: Final = RecordTable("site_pages", SitePage)
 SEEN: Final = RecordTable("seen", SourceStamp)
 # place -> when the doc that a person removed there was purged.
 HOLDS: Final = RecordTable("holds", StoredValue)

@@ -25,11 +25,12 @@ from kb.model.pack import PackRecord
 from kb.model.push import Push
 from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.signal import Signal
+from kb.model.site import SiteOptions, SitePage
 from kb.model.text import Chunk
 from kb.model.token import Token
 from kb.store import records
 from kb.store.codec import RECORD_VERSION, RecordTable, seal, u64, unseal
-from kb.store.keys import lsid_key, text_key, vector_key
+from kb.store.keys import lsid_key, site_page_key, text_key, vector_key
 from kb.store.memory import MemoryEnvironment
 from kb.store.records import (
     ChunkRef,
@@ -108,6 +109,26 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     "LSIDS": (lsid_key(LSID), SourceRef(source_no=SourceNo(3), lsid=LSID)),
     "VERSIONS": (u64(3), VersionPointer(doc_id=DOC, version=2, source_no=SourceNo(3))),
     "SOURCE_DOCS": (u64(3) + u64(2), DocRef(doc_id=DOC)),
+    "SITE_PAGES": (
+        site_page_key("s0123456789abcdef", "https://docs.example/a"),
+        SitePage(
+            url="https://docs.example/a",
+            state="same",
+            depth=2,
+            doc="dropped",
+            cursor='etag:"x"',
+            raw_sha256="0" * 64,
+            text_sha256="1" * 64,
+            lastmod="2024-03-01",
+            asked_ms=1_700_000_000_000,
+            pass_no=3,
+            failures=1,
+            leads_to="https://docs.example/b",
+            reason="says the same",
+            is_late=True,
+            is_own=True,
+        ),
+    ),
     "SOURCES": (
         b"s0123456789abcdef",
         Origin(
@@ -128,6 +149,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             gone_since_ms=1_700_000_000_004,
             holder="boot/7/99",
             held_until_ms=99,
+            site=SiteOptions(include=("/a*",), exclude=("/b",), pages_max=9, depth_max=2),
         ),
     ),
     "EMBEDDERS": (
@@ -341,6 +363,7 @@ LATER: Final = (
     ("DOCS", "created", None),
     ("DOCS", "modified", None),
     ("DOCS", "has_names", False),
+    ("SOURCES", "site", None),
     ("EMBEDDERS", "switched_run", 0),
     ("ORPHANS", "marked_run", 0),
 )

@@ -71,6 +71,7 @@ BROAD = {
     "kb/intake/canonicalize/pdf/document.py": "bad metadata does not cost the text",
     "kb/intake/canonicalize/pdf/pages.py": "one bad page does not cost the others",
     "kb/intake/canonicalize/pdf/pypdf_file.py": "pypdf raises what it likes; it becomes Unparsable",
+    "kb/intake/crawl/requests.py": "handed to whoever asks for the response",
     "kb/intake/embed/onnx.py": "the runtime has no class of its own; ModelMissing or EmbedError",
     "kb/intake/embed/st.py": "the library has no class of its own; ModelMissing or EmbedError",
     "kb/intake/embed/plugin.py": "a plugin raises what it likes; ModelMissing or EmbedError",
@@ -255,14 +256,14 @@ def test_readers_and_files_never_delete() -> None:
 
 
 def test_syncers_leave_docs_to_ingest() -> None:
-    """In sync no doc, version, ledger entry, job or passage is written: ingest does that."""
+    """In sync and crawl no doc, version, ledger entry, job or passage is written: ingest does."""
     of_docs = re.compile(
         r"\b(?:DOCS|LSIDS|VERSIONS|SOURCE_DOCS|LEDGER|JOBS\w*|CHUNKS|CHUNK_IDS|SOURCE_CHUNKS)\b"
         r"|\bdocs\.(?:put_new_version|replace)\b|\bqueue\.|\blog\.append\b"
     )
     found = [
         f"{name}:{number}: {line.strip()}"
-        for name, text, _ in modules("kb/intake/sync")
+        for name, text, _ in modules("kb/intake/sync", "kb/intake/crawl")
         for number, line in enumerate(text.splitlines(), 1)
         if of_docs.search(line)
     ]

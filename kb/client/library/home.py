@@ -227,7 +227,8 @@ class Home:
                 Without it the passages are made by whoever works next: `work`, a later `add`, a
                 `kb serve` or a `kb worker`.
             **keywords: `extensions` to take from folders, `title` and `tags` for the
-                docs, their `visibility`, `dry_run`.
+                docs, their `visibility`, `dry_run`; with `crawl` the addresses are starts of sites,
+                whose pages `include`, `exclude`, `pages_max` and `depth_max` choose.
 
         Raises:
             kb.errors.UsageError: A value is wrong, or there is nothing to add.

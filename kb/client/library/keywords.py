@@ -85,6 +85,11 @@ class AddKeywords(TypedDict, total=False):
     tags: Sequence[str] | None
     visibility: Visibility | None
     dry_run: bool
+    crawl: bool
+    include: Sequence[str]
+    exclude: Sequence[str]
+    pages_max: int
+    depth_max: int
 
 
 class SyncKeywords(TypedDict, total=False):

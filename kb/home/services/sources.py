@@ -14,7 +14,7 @@ from kb.intake.chunks import PrecomputedChunks
 from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.collection import Collection
 from kb.intake.sync.items import CollectionMember
-from kb.intake.sync.report import AddReport
+from kb.intake.sync.report import AddReport, SiteReport
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.config import Settings
 from kb.model.doc import OPERATOR, Doc, Kind, PackPart, Visibility
@@ -28,6 +28,7 @@ from kb.store.content.layout import HomePaths
 from kb.store.store import Store
 
 if TYPE_CHECKING:
+    from kb.intake.crawl.sources import SiteSources
     from kb.intake.sync.add import Adder, AddOptions
     from kb.knowledge.packs.manifest import PackDoc
     from kb.knowledge.topics import Topic
@@ -62,6 +63,7 @@ class HomeSources:
         adder: "Callable[[AddOptions], Adder]",
         options: "AddOptions",
         ready: Mapping[Lsid, PrecomputedChunks],
+        sites: "Callable[[], SiteSources]",
     ) -> None:
         self._store = store
         self._settings = settings
@@ -70,6 +72,7 @@ class HomeSources:
         self._adder = adder
         self._options = options
         self._ready = ready
+        self._sites = sites
 
     def take_in(
         self, origin: Origin, seen: Sequence[WalkedFile | SkippedFile]
@@ -89,6 +92,13 @@ class HomeSources:
             raise adder.error
         cursor = adder.cursors.get(origin.location, origin.cursor)
         return report, structs.replace(origin, cursor=cursor)
+
+    def follow(self, origin: Origin, *, accept_deletions: bool) -> SiteReport:
+        """Bring a site or a feed level; what a person removed of it stays out."""
+        from kb.intake.crawl.options import TakeOptions
+
+        options = TakeOptions(revive=self._options.revive)
+        return self._sites().follow(origin, options, accept_deletions=accept_deletions)
 
     def title_of(self, path: Path, data: bytes) -> str | None:
         """What a file of these bytes is called where it is now; None where it cannot be read."""

@@ -1,5 +1,7 @@
 """Changes docs that are in the store: hides them, moves them, changes who may see them."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from kb.errors import UsageError
@@ -25,13 +27,17 @@ def tombstone(store: Store, doc_ids: list[DocId]) -> list[DocId]:
         return [doc.doc_id for doc in _tombstone(txn, store, doc_ids)]
 
 
-def tombstone_missing(store: Store, doc_ids: list[DocId]) -> list[DocId]:
+def tombstone_missing(
+    store: Store, doc_ids: list[DocId], also: Callable[[WriteTxn], None] | None = None
+) -> list[DocId]:
     """Hide docs as `tombstone` does, because their files are gone.
 
     This deletes their seen records. A doc without one comes back with its file; a doc that a person
-    removed does not.
+    removed does not. `also` runs in the same transaction.
     """
     with store.write() as txn:
+        if also is not None:
+            also(txn)
         hidden = _tombstone(txn, store, doc_ids)
         for doc in hidden:
             SEEN.delete(txn, lsid_key(doc.place))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kb.errors import Refused, SourceError, TooLarge
 from kb.intake.canonicalize import (
@@ -28,13 +28,14 @@ from kb.intake.sync.items import (
     stdin_bytes,
     walked_item,
 )
-from kb.intake.sync.origins import register
+from kb.intake.sync.lists import FeedNamed
+from kb.intake.sync.origins import new_origin, register
 from kb.intake.sync.read import read_file, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import SourceStamp
 from kb.model.ids import DocId, Lsid, sha256_hex
-from kb.model.origin import Origin, OriginKind, origin_id
+from kb.model.origin import OriginKind, origin_id
 from kb.model.source import STDIN_NAME, display_name, file_lsid, owned_lsid
 from kb.store import docs
 from kb.store.records import SOURCES
@@ -89,6 +90,8 @@ class Adder:
         """By URL: the cursor that asks next time whether the page has changed."""
         self.error: SourceError | None = None
         """The error of the last source that failed."""
+        self.feeds: list[str] | None = None
+        """The feeds among the addresses, for a caller that takes them; for others they fail."""
         self._store = store
         self._ingestor = ingestor
         self._parser = parser
@@ -180,21 +183,15 @@ class Adder:
 
     def _register(self, folders: Sequence[Path]) -> None:
         """Register the folders and pages of this call, so that syncs keep them current."""
-        options = self._options
+        options, now_ms = self._options, self._store.clock.now_ms()
         places: list[tuple[OriginKind, str]] = [("url", url) for url in self.cursors]
         places += [("folder", display_name(folder)) for folder in folders]
         for kind, location in places:
-            origin = Origin(
-                origin_id=origin_id(kind, location, options.ingest_options.owner),
-                kind=kind,
-                location=location,
+            origin = structs.replace(
+                new_origin(kind, location, options.ingest_options, now_ms),
                 extensions=options.extensions if kind == "folder" else (),
-                tags=options.ingest_options.tags,
-                visibility=options.ingest_options.visibility,
-                owner=options.ingest_options.owner,
                 cursor=self.cursors.get(location, ""),
-                added_ms=self._store.clock.now_ms(),
-                synced_ms=self._store.clock.now_ms(),
+                synced_ms=now_ms,
             )
             register(self._store, origin)
 
@@ -210,6 +207,9 @@ class Adder:
                 if read.cursor is not None:
                     self.cursors[read.item.name] = read.cursor
         except SourceError as error:
+            if self.feeds is not None and isinstance(error, FeedNamed):
+                self.feeds.append(item.name)
+                return
             self.error = error
             by_rule = isinstance(error, TooLarge) and not item.is_explicit
             self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
@@ -257,7 +257,8 @@ class Adder:
                 txn, lsid, newest.raw_sha256, ingest_options, reads_as_before()
             )
         cursor = origin.cursor if origin else ""
-        state = self._urls().check(url, cursor, same.raw_sha256 if same else None)
+        known_sha256 = same.raw_sha256 if same else None
+        state = self._urls().check(url, cursor, known_sha256, is_new=newest is None)
         match state:
             case PageUnchanged():
                 assert same

@@ -13,6 +13,7 @@ from kb.errors import AuthFailed, Gone, Permanent, RateLimited, Refused, SourceE
 from kb.intake.sync.address import AllowList, Resolve, checked_addresses, system_resolve
 from kb.intake.sync.body import over_limit_error, read_body
 from kb.intake.sync.robots import ROBOTS_BYTES_MAX, Robots
+from kb.intake.sync.robots_rules import RobotsRules
 from kb.intake.sync.weburl import WebUrl, join_url, parse_url, printable_url
 from kb.model.clock import Clock
 from kb.model.config import FetchSettings
@@ -53,6 +54,17 @@ class Fetched(Struct, frozen=True, kw_only=True):
     last_modified: str | None
     permanent_url: str | None
     """`final_url` if there were redirects and all of them are permanent."""
+    robots_tag: str = ""
+    """What X-Robots-Tag says of the page."""
+
+
+class Redirected(Refused):
+    """The page lies elsewhere, and the caller follows no redirects."""
+
+    def __init__(self, to: str, source: str) -> None:
+        super().__init__(f"it redirects to {printable_url(to)}", source=source)
+        self.to = to
+        """The address that it redirects to, which may be of any form."""
 
 
 class _Redirect(Struct, frozen=True):
@@ -71,6 +83,7 @@ class _FetchCall(Struct, frozen=True, kw_only=True):
     follow_robots: bool
     bytes_max: int
     deadline: Deadline
+    follow_redirects: bool = True
 
     @property
     def source(self) -> str:
@@ -105,12 +118,14 @@ class Fetcher:
         last_modified: str | None = None,
         follow_robots: bool = False,
         bytes_max: int | None = None,
+        follow_redirects: bool = True,
     ) -> Fetched:
         """The page at `url`, or the news that it has not changed since `etag` or `last_modified`.
 
         Set `follow_robots` for every address that was found in a page rather than named by a
         person. `bytes_max` lowers the limit of the settings for this call; a larger body raises
-        OverLimit. Raises Refused (a rule forbids it), AuthFailed (401, 403), RateLimited (429),
+        OverLimit. Without `follow_redirects` a redirect raises Redirected, and costs no further
+        request. Raises Refused (a rule forbids it), AuthFailed (401, 403), RateLimited (429),
         Gone (404, 410), Permanent (other 4xx, or a response without a page) and Transient (5xx, the
         network, the deadline). Messages name the URL and quote nothing from the page.
         """
@@ -122,8 +137,30 @@ class Fetcher:
                 follow_robots=follow_robots and self._settings.robots,
                 bytes_max=min(self._settings.bytes_max, bytes_max or self._settings.bytes_max),
                 deadline=Deadline(self._clock, self._settings.total_s),
+                follow_redirects=follow_redirects,
             )
         )
+
+    def site_rules(self, url: str) -> RobotsRules:
+        """What the robots.txt of the URL's site asks for; nothing if the settings ignore it.
+
+        Raises Refused for an address that kb does not fetch, and Transient if the file cannot be
+        read now.
+        """
+        at = parse_url(url)
+        if not self._settings.robots:
+            return RobotsRules()
+        call = _FetchCall(
+            url=url,
+            etag=None,
+            last_modified=None,
+            follow_robots=False,
+            bytes_max=self._settings.bytes_max,
+            deadline=Deadline(self._clock, self._settings.total_s),
+        )
+        # An address that is refused is refused before its site is asked for anything.
+        checked_addresses(at, self._allowed, self._resolve, call.deadline, call.source)
+        return self._robots.rules(at, lambda robots: self._robots_txt(call, robots), call.source)
 
     def _get(self, call: _FetchCall) -> Fetched:
         at = parse_url(call.url)
@@ -134,6 +171,8 @@ class Fetcher:
                 answer = self._hop(call, at, len(seen) == 1, permanent)
                 if isinstance(answer, Fetched):
                     return answer
+                if not call.follow_redirects:
+                    raise Redirected(answer.location, call.source)
                 to = self._next(call, at, answer, seen)
             except SourceError as error:
                 if len(seen) == 1:
@@ -267,6 +306,7 @@ def _to_fetched(
         etag=_valid_header(answer.headers.get("etag")),
         last_modified=_valid_header(answer.headers.get("last-modified")),
         permanent_url=permanent_url,
+        robots_tag=answer.headers.get("x-robots-tag", "")[:1000],
     )
 
 

@@ -8,14 +8,16 @@ from typing import Final
 import msgspec
 
 from kb.errors import AmbiguousId, NotFound, SourceError
+from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.walk import normalize_extensions
 from kb.model.failpoints import failpoint
 from kb.model.ids import ID_PREFIX_MIN, Lsid
-from kb.model.origin import FOLDERS, NOTEBOOK_INDEX, Origin
+from kb.model.origin import FOLDERS, NOTEBOOK_INDEX, Origin, OriginKind, origin_id
 from kb.model.source import display_name, path_of
 from kb.store.jobs.holder import holder_name, is_gone
-from kb.store.kv import ReadTxn
-from kb.store.records import SOURCES
+from kb.store.keys import site_prefix
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.records import SITE_PAGES, SOURCES
 from kb.store.store import Store
 
 # Longer than any one source takes. If the holder dies, others notice at once.
@@ -67,6 +69,21 @@ def inner_folders(txn: ReadTxn, root: Path) -> list[Origin]:
     ]
 
 
+def new_origin(
+    kind: OriginKind, location: str, ingest_options: IngestOptions, now_ms: int
+) -> Origin:
+    """A source that is about to be registered, with what its docs were given."""
+    return Origin(
+        origin_id=origin_id(kind, location, ingest_options.owner),
+        kind=kind,
+        location=location,
+        tags=ingest_options.tags,
+        visibility=ingest_options.visibility,
+        owner=ingest_options.owner,
+        added_ms=now_ms,
+    )
+
+
 def register(store: Store, origin: Origin) -> None:
     """Register a source, so that syncs keep it current; its newest options count.
 
@@ -78,6 +95,7 @@ def register(store: Store, origin: Origin) -> None:
             origin = msgspec.structs.replace(
                 registered,
                 extensions=origin.extensions,
+                site=origin.site,
                 tags=registered.tags if origin.tags is None else origin.tags,
                 visibility=origin.visibility or registered.visibility,
                 owner=origin.owner or registered.owner,
@@ -96,6 +114,8 @@ def unregister(store: Store, ident: str) -> Origin:
     with store.write() as txn:
         origin = resolve_origin(txn, ident)
         SOURCES.delete(txn, origin.origin_id.encode())
+        for key in [key for key, _ in SITE_PAGES.scan(txn, site_prefix(origin.origin_id))]:
+            SITE_PAGES.delete(txn, key)
         return origin
 
 
@@ -163,6 +183,29 @@ def acquire(store: Store, listed_as: Origin) -> Origin | None:
         )
         SOURCES.put(txn, origin.origin_id.encode(), held)
         return held
+
+
+def mark_synced(origin: Origin, now_ms: int) -> Origin:
+    """The source after a sync without a failure."""
+    return msgspec.structs.replace(
+        origin,
+        synced_ms=now_ms,
+        failures=0,
+        last_error=None,
+        next_try_ms=0,
+        gone_since_ms=None,
+    )
+
+
+def renew(txn: WriteTxn, store: Store, held: Origin) -> bool:
+    """Hold a source for longer; False if this process does not hold it any more."""
+    registered = SOURCES.get(txn, held.origin_id.encode())
+    if registered is None or registered.holder != held.holder:
+        return False
+    until_ms = store.clock.lease_ms() + _LEASE_MS
+    renewed = msgspec.structs.replace(registered, held_until_ms=until_ms)
+    SOURCES.put(txn, held.origin_id.encode(), renewed)
+    return True
 
 
 def release(store: Store, origin: Origin) -> None:

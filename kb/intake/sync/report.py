@@ -1,12 +1,13 @@
 """The result of every source that was seen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from kb.model.ids import DocId
+from kb.model.origin import Origin
 
 SyncOutcome = Literal["synced", "failed", "gone", "held_back", "busy"]
 Outcome = Literal["added", "updated", "unchanged", "resurrected", "skipped", "failed"]
@@ -40,6 +41,19 @@ class AddReport(Struct, frozen=True, kw_only=True):
     failed: int
     docs: tuple[DocLine, ...]
     problems: tuple[SourceProblem, ...]
+
+
+class SiteReport(Struct, frozen=True, kw_only=True):
+    """What became of one source with many pages."""
+
+    report: AddReport
+    after: Origin
+    """The source as the sync leaves it."""
+    removed: int = 0
+    hold_back_reason: str | None = None
+    """Why docs of vanished pages were not removed."""
+    stopped: str | None = None
+    """Why not all of it was looked at; the next run goes on."""
 
 
 class SourceLine(Struct, frozen=True, kw_only=True):
@@ -120,6 +134,19 @@ class Tally:
             docs=tuple(self._docs),
             problems=tuple(self._problems),
         )
+
+
+def merged_report(reports: Sequence[AddReport]) -> AddReport:
+    """The reports of several calls as one."""
+    if len(reports) == 1:
+        return reports[0]
+    counts = ("scanned", "added", "updated", "unchanged", "resurrected", "skipped", "failed")
+    sums = {name: sum(getattr(report, name) for report in reports) for name in counts}
+    return AddReport(
+        docs=tuple(line for report in reports for line in report.docs),
+        problems=tuple(problem for report in reports for problem in report.problems),
+        **sums,
+    )
 
 
 def with_failed(report: AddReport, reasons: Mapping[DocId, str]) -> AddReport:

@@ -2,16 +2,14 @@
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from kb.errors import AuthFailed, Permanent, Refused, SourceError, Transient
+from kb.intake.sync.robots_rules import RobotsRules, parse_robots
 from kb.intake.sync.weburl import WebUrl
 from kb.model.clock import Clock
-
-if TYPE_CHECKING:
-    from urllib.robotparser import RobotFileParser
 
 ROBOTS_BYTES_MAX: Final = 512 << 10
 _ORIGINS_MAX: Final = 256
@@ -22,7 +20,7 @@ _FAILURE_KEPT_MS: Final = 60_000
 class _CachedRules(Struct, frozen=True, kw_only=True):
     """The rules of one site's robots.txt."""
 
-    rules: "RobotFileParser | None"
+    rules: RobotsRules | None
     """None if the file could not be fetched."""
     until_ms: int
 
@@ -43,11 +41,15 @@ class Robots:
         forbids it; Transient if the file cannot be read now, which forbids it for now. A site that
         has no such file, or does not show it, allows everything.
         """
+        if not self.rules(url, get, source).allows(url.target):
+            raise Refused("its robots.txt forbids programs to fetch it", source=source)
+
+    def rules(self, url: WebUrl, get: Callable[[str], bytes], source: str) -> RobotsRules:
+        """What the URL's site asks for. Raises Transient if its file cannot be read now."""
         cached = self._of(url, get)
         if cached.rules is None:
             raise Transient("its robots.txt cannot be read now; try again later", source=source)
-        if not cached.rules.can_fetch(self._user_agent, url.text):
-            raise Refused("its robots.txt forbids programs to fetch it", source=source)
+        return cached.rules
 
     def _of(self, url: WebUrl, get: Callable[[str], bytes]) -> _CachedRules:
         now_ms = self._clock.lease_ms()
@@ -55,7 +57,7 @@ class Robots:
             cached = self._cached.get(url.origin)
         if cached is not None and now_ms < cached.until_ms:
             return cached
-        rules = _fetch_rules(url.origin, get)
+        rules = self._fetch(url.origin, get)
         kept_ms = _FAILURE_KEPT_MS if rules is None else _RULES_KEPT_MS
         cached = _CachedRules(rules=rules, until_ms=now_ms + kept_ms)
         with self._lock:
@@ -65,17 +67,13 @@ class Robots:
                 del self._cached[next(iter(self._cached))]
         return cached
 
-
-def _fetch_rules(origin: str, get: Callable[[str], bytes]) -> "RobotFileParser | None":
-    from urllib.robotparser import RobotFileParser
-
-    try:
-        text = get(f"{origin}/robots.txt").decode("utf-8", "replace")
-    except (AuthFailed, Permanent):
-        text = ""
-    except SourceError:
-        # Also a file that is too large or redirects to a refused address: its rules are unknown.
-        return None
-    rules = RobotFileParser()
-    rules.parse(text.removeprefix("\ufeff").splitlines())
-    return rules
+    def _fetch(self, origin: str, get: Callable[[str], bytes]) -> RobotsRules | None:
+        try:
+            text = get(f"{origin}/robots.txt").decode("utf-8", "replace")
+        except (AuthFailed, Permanent):
+            text = ""
+        except SourceError:
+            # Also a file that is too large or redirects to a refused address: its rules are
+            # unknown.
+            return None
+        return parse_robots(text, self._user_agent)

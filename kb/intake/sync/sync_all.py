@@ -16,19 +16,27 @@ from kb.intake.sync.moves import DetectedMove, apply_moves, detect_moves
 from kb.intake.sync.origins import (
     acquire,
     list_origins,
+    mark_synced,
     origin_folder,
     register,
     release,
     resolve_origin,
     unregister,
 )
-from kb.intake.sync.report import AddReport, SourceLine, SyncOutcome, SyncReport, Tally
+from kb.intake.sync.report import (
+    AddReport,
+    SiteReport,
+    SourceLine,
+    SyncOutcome,
+    SyncReport,
+    Tally,
+)
 from kb.intake.sync.url import next_try_ms
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId
-from kb.model.origin import FOLDERS, Origin
+from kb.model.origin import FOLDERS, SITES, Origin
 from kb.store.store import Store
 
 _MINUTE_MS: Final = 60_000
@@ -65,6 +73,10 @@ class SourceReader(Protocol):
 
     def declared(self) -> list[Origin]:
         """The sources that the settings declare, registered or not."""
+        ...
+
+    def follow(self, origin: Origin, *, accept_deletions: bool) -> SiteReport:
+        """Bring a site or a feed level, its vanished pages included."""
         ...
 
     def collect(self, origin: Origin) -> Collection:
@@ -180,7 +192,24 @@ class Syncer:
         return line
 
     def _sync_one(self, origin: Origin) -> tuple[SourceLine, Origin]:
+        if origin.kind in SITES:
+            return self._site(origin)
         return self._url(origin) if origin.kind == "url" else self._collection(origin)
+
+    def _site(self, origin: Origin) -> tuple[SourceLine, Origin]:
+        done = self._reader.follow(origin, accept_deletions=self._options.accept_deletions)
+        held_back = done.hold_back_reason
+        line = _line(
+            origin,
+            "held_back" if held_back else "synced",
+            done.report,
+            removed=done.removed,
+            reason=held_back
+            or (f"{done.stopped}; the next sync goes on" if done.stopped else None),
+        )
+        if held_back:
+            return line, msgspec.structs.replace(done.after, last_error=held_back)
+        return line, self._synced(done.after)
 
     def _collection(self, origin: Origin) -> tuple[SourceLine, Origin]:
         collection = self._reader.collect(origin)
@@ -199,7 +228,7 @@ class Syncer:
                 unregister(self._store, origin.origin_id)
         if reason:
             return line, msgspec.structs.replace(origin, last_error=reason)
-        return line, self._mark_synced(origin)
+        return line, self._synced(origin)
 
     def _begin_folder(self, origin: Origin) -> _OpenFolderSync:
         """Ingest the files that are there, or report it in a dry run."""
@@ -247,7 +276,7 @@ class Syncer:
         )
         if held_back:
             return line, msgspec.structs.replace(folder.after, last_error=held_back)
-        return line, self._mark_synced(folder.after)
+        return line, self._synced(folder.after)
 
     def _removable(self, folder: _OpenFolderSync) -> tuple[list[Doc], str | None]:
         """Docs whose files are gone and were found nowhere, and why they may not be removed."""
@@ -269,18 +298,10 @@ class Syncer:
 
     def _url(self, origin: Origin) -> tuple[SourceLine, Origin]:
         report, after = self._reader.take_in(origin, ())
-        return _line(origin, "synced", report), self._mark_synced(after)
+        return _line(origin, "synced", report), self._synced(after)
 
-    def _mark_synced(self, origin: Origin) -> Origin:
-        now_ms = self._store.clock.now_ms()
-        return msgspec.structs.replace(
-            origin,
-            synced_ms=now_ms,
-            failures=0,
-            last_error=None,
-            next_try_ms=0,
-            gone_since_ms=None,
-        )
+    def _synced(self, origin: Origin) -> Origin:
+        return mark_synced(origin, self._store.clock.now_ms())
 
     def _failed(self, origin: Origin, error: SourceError) -> Origin:
         failures = origin.failures + 1
@@ -293,7 +314,7 @@ class Syncer:
         )
 
     def _dry_run(self, origin: Origin) -> "SourceLine | _OpenFolderSync":
-        if origin.kind == "url":
+        if origin.kind == "url" or origin.kind in SITES:
             return _line(origin, "synced", reason="would be asked whether it changed")
         if origin.kind in FOLDERS:
             return self._begin_folder(origin)

@@ -12,6 +12,7 @@ from kb.intake.canonicalize import detect_mime
 from kb.intake.canonicalize.mime import HTML, MARKDOWN, PDF, is_text
 from kb.intake.canonicalize.parsers import PLAIN
 from kb.intake.sync.fetch import RETRY_AFTER_S_MAX, Fetched, Fetcher
+from kb.intake.sync.lists import check_page
 from kb.intake.sync.weburl import normalize_url, parse_url
 from kb.model.ids import Lsid, sha256_hex
 
@@ -56,8 +57,13 @@ class UrlSyncer:
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
 
-    def check(self, url: str, cursor: str, known_sha256: str | None) -> UrlState:
+    def check(
+        self, url: str, cursor: str, known_sha256: str | None, *, is_new: bool = False
+    ) -> UrlState:
         """The state of a page whose last bytes had `known_sha256`; None if there were none.
+
+        With `is_new` a list of pages is no page: raises FeedNamed for a feed, and Refused for a
+        sitemap and an llms.txt.
 
         The answer is right with any cursor, even an empty one; a good cursor saves the transfer.
         The fetcher's errors pass through.
@@ -66,16 +72,18 @@ class UrlSyncer:
         is_known = known_sha256 is not None
         fetched = self._fetcher.get(
             url,
-            etag=_part(cursor, _ETAG) if is_known else None,
-            last_modified=_part(cursor, _LASTMOD) if is_known else None,
+            etag=etag_in(cursor) if is_known else None,
+            last_modified=last_modified_in(cursor) if is_known else None,
         )
         if fetched.status == "not_modified":
-            return PageUnchanged(cursor=_cursor(fetched) or cursor)
+            return PageUnchanged(cursor=cursor_of(fetched) or cursor)
         sha256 = sha256_hex(fetched.data)
-        new_cursor = _cursor(fetched) or _CONTENTHASH + sha256
+        new_cursor = cursor_of(fetched) or _CONTENTHASH + sha256
         if sha256 == known_sha256:
             return PageUnchanged(cursor=new_cursor)
         at = parse_url(fetched.final_url)
+        if is_new:
+            check_page(url, at.name, fetched.data)
         return PageChanged(
             data=fetched.data,
             mime=page_mime(fetched.data, fetched.mime, at.name),
@@ -127,10 +135,21 @@ def next_try_ms(failures: int, retry_after_s: int | None, now_ms: int) -> int:
     return now_ms + max(backoff_ms, asked_ms)
 
 
-def _cursor(fetched: Fetched) -> str:
+def cursor_of(fetched: Fetched) -> str:
+    """The cursor that the server's validators make; empty if it gave none."""
     if fetched.etag is not None:
         return _ETAG + fetched.etag
     return _LASTMOD + fetched.last_modified if fetched.last_modified is not None else ""
+
+
+def etag_in(cursor: str) -> str | None:
+    """The ETag that a cursor holds."""
+    return _part(cursor, _ETAG)
+
+
+def last_modified_in(cursor: str) -> str | None:
+    """The date of Last-Modified that a cursor holds."""
+    return _part(cursor, _LASTMOD)
 
 
 def _part(cursor: str, kind: str) -> str | None:

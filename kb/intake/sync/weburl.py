@@ -106,7 +106,12 @@ def join_url(base: WebUrl, location: str) -> WebUrl:
 
 def normalize_url(url: WebUrl) -> str:
     """The normal form of all spellings that RFC 3986 calls equivalent; the query stays as it is."""
-    return url.origin + _ESCAPE.sub(_normal_escape, url.target)
+    return url.origin + normalize_escapes(url.target)
+
+
+def normalize_escapes(target: str) -> str:
+    """The normal form of a path's or query's escapes."""
+    return _ESCAPE.sub(_normal_escape, target)
 
 
 def _normal_escape(match: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ from kb.model.config.project import ProjectFiles
 from kb.model.config.sections import (
     ClientSettings,
     CompactSettings,
+    CrawlSettings,
     EmbedSettings,
     FetchSettings,
     KbSettings,
@@ -24,6 +25,7 @@ __all__ = [
     "SETTINGS_BYTES_MAX",
     "ClientSettings",
     "CompactSettings",
+    "CrawlSettings",
     "EmbedSettings",
     "FetchSettings",
     "KbSettings",

@@ -170,6 +170,23 @@ class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name."""
 
 
+class CrawlSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The limits of a crawl of a site."""
+
+    pages_max: Annotated[int, Meta(ge=1, le=100_000)] = 5_000
+    """Pages that become docs at most."""
+    depth_max: Annotated[int, Meta(ge=0, le=100)] = 10
+    """Links that lead from the start to a page at most."""
+    minutes_max: Annotated[int, Meta(ge=1, le=10_080)] = 120
+    """Minutes of one run; the next one goes on."""
+    bytes_max: Annotated[int, Meta(ge=1)] = 1 << 30
+    """Bytes of the pages that one run fetches; the next one goes on."""
+    connections: Annotated[int, Meta(ge=1, le=16)] = 4
+    """Requests at once; with a crawl-delay in robots.txt it is one."""
+    feed_entries_max: Annotated[int, Meta(ge=1, le=10_000)] = 500
+    """Entries that are read of a feed at most."""
+
+
 class LlmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The language model and its time limits. API keys are not settings."""
 
@@ -333,6 +350,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     search: SearchSettings = SearchSettings()
     index: IndexSettings = IndexSettings()
     fetch: FetchSettings = FetchSettings()
+    crawl: CrawlSettings = CrawlSettings()
     compact: CompactSettings = CompactSettings()
     llm: LlmSettings = LlmSettings()
     pack: PackSettings = PackSettings()
