@@ -40,6 +40,11 @@ _KINDS_MAX: Final = 6
     "--ext", metavar="LIST", help="Extensions to take from folders, as md,txt; * for all."
 )
 @click.option(
+    "--no-ignore",
+    is_flag=True,
+    help="Take from folders also what git ignores, installed packages and lock files.",
+)
+@click.option(
     "--tags",
     type=text,
     metavar="LIST",
@@ -134,6 +139,7 @@ def _request(options: dict[str, Any]) -> AddRequest:
     tags = tuple(tag.strip() for tag in (options["tags"] or "").split(",") if tag.strip())
     return AddRequest(
         extensions=tuple(filter(None, (options["ext"] or "").replace(" ", "").split(","))),
+        no_ignore=options["no_ignore"],
         title=options["title"],
         tags=tags if options["tags"] is not None else None,
         visibility=options["visibility"],

@@ -26,6 +26,8 @@ class Origin(Struct, frozen=True, kw_only=True):
     location: str
     """An absolute path or a URL; of a topic or a pack its id, of entries their folder."""
     extensions: tuple[str, ...] = ()
+    takes_ignored: bool = False
+    """Of a folder: whether what git ignores is taken, too."""
     tags: tuple[str, ...] | None = None
     visibility: Visibility | None = None
     owner: str | None = None

@@ -31,6 +31,8 @@ class AddRequest(Struct, frozen=True, kw_only=True):
 
     extensions: tuple[str, ...] = ()
     """What is taken from folders; none leaves that to the settings."""
+    no_ignore: bool = False
+    """Take from folders also what git ignores, installed packages and lock files."""
     title: str | None = None
     tags: tuple[str, ...] | None = None
     visibility: Visibility | None = None
@@ -122,6 +124,7 @@ def adder(app: "App", request: AddRequest) -> Iterator[SourceAdder]:
     options = AddOptions(
         recursive=True,
         extensions=request.extensions or settings.folder_extensions,
+        takes_ignored=request.no_ignore,
         ingest_options=ingest_options_of(request),
         dry_run=request.dry_run,
         file_bytes_max=settings.file_bytes_max,
@@ -178,7 +181,9 @@ def naming_of(
     from kb.intake.sync.expand import SourceExpander
 
     extensions = request.extensions or extensions
-    return SourceExpander(recursive=True, extensions=extensions, home=home)
+    return SourceExpander(
+        recursive=True, extensions=extensions, home=home, ignoring=not request.no_ignore
+    )
 
 
 def count_files(

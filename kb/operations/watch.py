@@ -175,12 +175,12 @@ def concerns(path: str, origins: Iterable[Origin], home: str) -> bool:
 
 
 def _is_seen(path: Path, root: Path) -> bool:
-    from kb.intake.sync.walk import IGNORE_FILE
+    from kb.intake.sync.ignoring import IGNORE_FILES
 
     if not path.is_relative_to(root):
         return False
     parts = path.relative_to(root).parts
-    return not any(part.startswith(".") for part in parts if part != IGNORE_FILE)
+    return not any(part.startswith(".") for part in parts if part not in IGNORE_FILES)
 
 
 def _touched(origins: Iterable[Origin], paths: Iterable[Path]) -> list[Origin]:

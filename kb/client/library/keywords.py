@@ -81,6 +81,7 @@ class AddKeywords(TypedDict, total=False):
     """Of `Home.add`."""
 
     extensions: Sequence[str]
+    no_ignore: bool
     title: str | None
     tags: Sequence[str] | None
     visibility: Visibility | None

@@ -56,6 +56,8 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     recursive: bool = False
     extensions: tuple[str, ...] = ()
     """Of the files in folders; empty for those of every format that has a parser."""
+    takes_ignored: bool = False
+    """Whether what git ignores in a folder is taken, too."""
     ingest_options: IngestOptions = IngestOptions()
     dry_run: bool = False
     file_bytes_max: int = 64 << 20
@@ -118,6 +120,7 @@ class Adder:
             recursive=options.recursive,
             extensions=options.extensions,
             home=options.home,
+            ignoring=not options.takes_ignored,
             stdin_name=options.file_place or options.file_name or STDIN_NAME,
         )
         self._take_all(list(naming.items(sources)), stdin_fd, on_progress)
@@ -190,6 +193,7 @@ class Adder:
             origin = structs.replace(
                 new_origin(kind, location, options.ingest_options, now_ms),
                 extensions=options.extensions if kind == "folder" else (),
+                takes_ignored=options.takes_ignored and kind == "folder",
                 cursor=self.cursors.get(location, ""),
                 synced_ms=now_ms,
             )

@@ -19,15 +19,17 @@ class SourceExpander:
         recursive: bool,
         extensions: tuple[str, ...],
         home: Path | None = None,
+        ignoring: bool = True,
         stdin_name: str = STDIN_NAME,
     ) -> None:
         """`recursive` accepts folders, of which files with `extensions` count; `home` is skipped.
 
-        `stdin_name` is the name of standard input.
+        `ignoring` is as for `walk`. `stdin_name` is the name of standard input.
         """
         self._recursive = recursive
         self._extensions = extensions
         self._home = home
+        self._ignoring = ignoring
         self._stdin_name = stdin_name
         self.folders: list[Path] = []
         """The folders among the arguments; complete after `items` has been consumed."""
@@ -45,7 +47,7 @@ class SourceExpander:
         # The rules of a folder do not apply to a file that is named itself.
         yielded = set(explicit)
         for folder in self.folders:
-            for entry in walk(folder, self._extensions, home=self._home):
+            for entry in walk(folder, self._extensions, home=self._home, ignoring=self._ignoring):
                 name = display_name(entry.path)
                 if name in yielded:
                     continue

@@ -65,7 +65,8 @@ def diff_folder(
     active = [doc for doc in newest if doc.status == "active"]
     entries: list[WalkedFile | SkippedFile] = []
     if not unavailable:
-        entries += _own_entries(walk(root, origin.extensions, home=home), origin, inner)
+        walked = walk(root, origin.extensions, home=home, ignoring=_is_ignoring(origin))
+        entries += _own_entries(walked, origin, inner)
     present = {
         file_lsid(entry.path): entry.path for entry in entries if isinstance(entry, WalkedFile)
     }
@@ -80,6 +81,7 @@ def diff_folder(
     vanished = [
         doc for doc in own_docs if doc.place not in present and not _is_under(doc, unreadable)
     ]
+    unavailable = unavailable or _ignored_reason(origin, root, home, vanished)
     fresh = [path for lsid, path in present.items() if lsid not in places]
     with store.read() as txn:
         others = missing_elsewhere(txn, newest, origin, origins) if fresh else []
@@ -96,6 +98,33 @@ def diff_folder(
             len(vanished),
             known_before or len(own_docs),
         ),
+    )
+
+
+def _is_ignoring(origin: Origin) -> bool:
+    return origin.kind == "folder" and not origin.takes_ignored
+
+
+def _ignored_reason(
+    origin: Origin, root: Path, home: Path | None, vanished: list[Doc]
+) -> str | None:
+    """Why docs are held back whose files are there and would not be taken in any more."""
+    if not vanished or not _is_ignoring(origin):
+        return None
+    # What a .kbignore names is left out in both ways: its owner has said so to kb.
+    there = {
+        file_lsid(entry.path)
+        for entry in walk(root, origin.extensions, home=home)
+        if isinstance(entry, WalkedFile)
+    }
+    ignored = sum(doc.place in there for doc in vanished)
+    if not ignored:
+        return None
+    name = display_name(root)
+    docs_are = "1 doc is" if ignored == 1 else f"{ignored:,} docs are"
+    return (
+        f"{docs_are} in {name} that git ignores, or that no person wrote; "
+        f"`kb add --no-ignore {name}` keeps such docs"
     )
 
 

@@ -95,6 +95,7 @@ def register(store: Store, origin: Origin) -> None:
             origin = msgspec.structs.replace(
                 registered,
                 extensions=origin.extensions,
+                takes_ignored=origin.takes_ignored,
                 site=origin.site,
                 tags=registered.tags if origin.tags is None else origin.tags,
                 visibility=origin.visibility or registered.visibility,

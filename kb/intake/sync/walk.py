@@ -3,20 +3,11 @@
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from kb.intake.canonicalize import parser_table
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
-
-IGNORE_FILE: Final = ".kbignore"
-_IGNORE_BYTES_MAX: Final = 1 << 20
-
-# The rules of each folder, outermost first.
-_Rules = tuple[tuple[Path, "GitIgnoreSpec"], ...]
+from kb.intake.sync.ignoring import BadIgnoreFile, Ignoring, ignoring_above, ignoring_in
 
 
 class WalkedFile(Struct, frozen=True):
@@ -33,10 +24,6 @@ class SkippedFile(Struct, frozen=True):
     failed: bool = False
 
 
-class _BadIgnoreFile(Exception):
-    """A folder's .kbignore cannot be applied."""
-
-
 def normalize_extensions(extensions: Iterable[str]) -> frozenset[str]:
     """Extensions in lower case without a dot; `*` stands for all.
 
@@ -47,19 +34,26 @@ def normalize_extensions(extensions: Iterable[str]) -> frozenset[str]:
 
 
 def walk(
-    root: Path, extensions: tuple[str, ...], *, home: Path | None = None
+    root: Path,
+    extensions: tuple[str, ...],
+    *,
+    home: Path | None = None,
+    ignoring: bool = False,
 ) -> Iterator[WalkedFile | SkippedFile]:
     """Yield every file under `root` once, in name order, at any depth.
 
     Files and folders whose names start with a dot or match a .kbignore (gitignore syntax) are
     omitted. Files with other extensions, symbolic links and special files are yielded as skipped.
     Links are never followed, so nothing outside the root is read. A folder that cannot be listed,
-    or whose .kbignore cannot be applied, is yielded as failed: its owner may have meant to keep
-    its files out. `home` is not entered.
+    or whose ignore file cannot be applied, is yielded as failed: its owner may have meant to keep
+    its files out. `home` is not entered. With `ignoring`, what git ignores, installed packages and
+    lock files are yielded as skipped.
     """
     suffixes = normalize_extensions(extensions)
     # An explicit stack, because folders may be nested deeper than calls can be.
-    start: Iterator[WalkedFile | SkippedFile | _Folder] = iter((_Folder(root, ()),))
+    start: Iterator[WalkedFile | SkippedFile | _Folder] = iter(
+        (_Folder(root, ignoring_above(root, by_git=ignoring)),)
+    )
     open_folders = [start]
     while open_folders:
         for entry in open_folders[-1]:
@@ -68,7 +62,7 @@ def walk(
             elif entry.path == home:
                 yield SkippedFile(entry.path, "kb's own home")
             elif isinstance(entry, _Folder):
-                open_folders.append(_listing(entry.path, entry.rules))
+                open_folders.append(_listing(entry.path, entry.ignoring))
                 break
             elif "*" in suffixes or _extension(entry.path) in suffixes:
                 yield entry
@@ -79,31 +73,30 @@ def walk(
 
 
 class _Folder(Struct, frozen=True):
-    """A folder to enter, and the rules that apply in it."""
+    """A folder to enter, and the rules that apply there by those above it."""
 
     path: Path
-    rules: _Rules
+    ignoring: Ignoring
 
 
-def _listing(folder: Path, outer: _Rules) -> "Iterator[WalkedFile | SkippedFile | _Folder]":
+def _listing(folder: Path, outer: Ignoring) -> "Iterator[WalkedFile | SkippedFile | _Folder]":
     try:
         with os.scandir(folder) as entries:
             listed = sorted(entries, key=lambda entry: os.fsencode(entry.name))
-        own_rules = _ignore_spec(folder, listed)
+        ignoring = ignoring_in(folder, [entry.name for entry in listed], outer)
     except OSError as error:
         yield SkippedFile(folder, f"the folder cannot be listed ({error.strerror})", failed=True)
         return
-    except _BadIgnoreFile as refusal:
-        yield SkippedFile(folder, f"left out, because its {IGNORE_FILE} {refusal}", failed=True)
+    except BadIgnoreFile as refusal:
+        yield SkippedFile(folder, f"left out, because {refusal}", failed=True)
         return
-    rules = (*outer, (folder, own_rules)) if own_rules is not None else outer
     for entry in listed:
         if not entry.name.startswith("."):
-            yield from _classify(entry, rules)
+            yield from _classify(entry, ignoring)
 
 
 def _classify(
-    entry: "os.DirEntry[str]", rules: _Rules
+    entry: "os.DirEntry[str]", ignoring: Ignoring
 ) -> "Iterator[WalkedFile | SkippedFile | _Folder]":
     path = Path(entry.path)
     try:
@@ -113,12 +106,15 @@ def _classify(
     except OSError as error:
         yield SkippedFile(path, f"cannot be read ({error.strerror})", failed=True)
         return
-    if rules and _is_ignored(path, rules, is_folder=is_folder):
+    reason = ignoring.reason(entry.path, entry.name, is_folder=is_folder)
+    if reason is not None:
+        if reason:
+            yield SkippedFile(path, reason)
         return
     if is_link:
         yield SkippedFile(path, "a symbolic link; links are not followed")
     elif is_folder:
-        yield _Folder(path, rules)
+        yield _Folder(path, ignoring)
     elif is_file:
         yield WalkedFile(path)
     else:
@@ -132,33 +128,3 @@ def _extension(path: Path) -> str:
 def _other_extension(path: Path) -> str:
     suffix = path.suffix.lower()
     return f"extension {suffix} is left out; see --ext" if suffix else "no extension; see --ext"
-
-
-def _ignore_spec(folder: Path, listed: "list[os.DirEntry[str]]") -> "GitIgnoreSpec | None":
-    entry = next((entry for entry in listed if entry.name == IGNORE_FILE), None)
-    if entry is None:
-        return None
-    try:
-        # Opening a FIFO would block, and a link may lead outside.
-        if not entry.is_file(follow_symlinks=False):
-            raise _BadIgnoreFile("is not a regular file")
-        if entry.stat().st_size > _IGNORE_BYTES_MAX:
-            raise _BadIgnoreFile(f"is over {_IGNORE_BYTES_MAX:,} bytes")
-        lines = (folder / IGNORE_FILE).read_text("utf-8", "surrogateescape").splitlines()
-    except OSError as error:
-        raise _BadIgnoreFile(f"cannot be read ({error.strerror})") from error
-    from pathspec import GitIgnoreSpec
-
-    try:
-        return GitIgnoreSpec.from_lines(lines)
-    except ValueError as error:
-        raise _BadIgnoreFile(f"has a line that is not gitignore syntax ({error})") from error
-
-
-def _is_ignored(path: Path, rules: _Rules, *, is_folder: bool) -> bool:
-    for base, spec in reversed(rules):
-        relative = path.relative_to(base).as_posix() + ("/" if is_folder else "")
-        verdict = spec.check_file(relative).include
-        if verdict is not None:
-            return bool(verdict)
-    return False
