@@ -22,6 +22,7 @@ KbError                     1
 │   ├── Unsupported         1   no canonicaliser for this format
 │   ├── EmptySource         1   nothing in it to find
 │   │   └── Scanned         1   pages that are pictures
+│   ├── NotWritten          1   a program made it
 │   ├── Encrypted           1   needs a password
 │   ├── Unparsable          1   damaged, or not what it claims to be
 │   ├── ChangedWhileRead    1   the file moved under us
@@ -209,6 +210,10 @@ class Scanned(EmptySource):
         """How many pages it has; 0 if nobody counted them."""
         pages = self.fields.get("pages")
         return pages if isinstance(pages, int) else 0
+
+
+class NotWritten(SourceError):
+    """No person wrote it: a program made it, or put it on few lines for machines."""
 
 
 class Encrypted(SourceError):

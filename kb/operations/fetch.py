@@ -94,6 +94,7 @@ class FetchedText(Struct, frozen=True, kw_only=True):
     title: str
     source: str
     kind: Kind
+    mime: str
     tags: tuple[str, ...]
     date: str | None
     heading: tuple[str, ...]
@@ -172,6 +173,7 @@ def _text_of(home: OpenHome, request: FetchRequest, scope: Scope) -> FetchedText
         title=doc.title,
         source=doc.source,
         kind=doc.kind,
+        mime=doc.mime,
         tags=doc.tags,
         date=doc.day,
         heading=shown.heading,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import StoreDamaged
+from kb.model.code import is_code
 from kb.model.doc import Doc
 from kb.model.search import Hit, Legs, SearchRequest
 from kb.model.text import Chunk
@@ -134,7 +135,8 @@ def build_hit(
 
 def source_line(doc: Doc, chunk: Chunk) -> int | None:
     """The 1-based line in its source at which a chunk starts; None where that has no lines."""
-    return chunk.line + doc.front_lines if doc.mime in _MIMES_WITH_LINES else None
+    has_lines = doc.mime in _MIMES_WITH_LINES or is_code(doc.mime)
+    return chunk.line + doc.front_lines if has_lines else None
 
 
 def _span_text(txn: ReadTxn, content: ContentStore, doc: Doc, first: Chunk, last: Chunk) -> str:

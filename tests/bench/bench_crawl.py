@@ -17,9 +17,9 @@ from typing import Final
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
-from crash_rig import CFG, Rig, ended
-from doc_site import DocPage, DocSite, text_of
-from loopback import Answer, Handler, moved, reply, serving
+from crash_rig import CFG, Rig, ended  # noqa: E402
+from doc_site import DocPage, DocSite, text_of  # noqa: E402
+from loopback import Answer, Handler, moved, reply, serving  # noqa: E402
 
 PAGES: Final = 2_000
 KILLS: Final = 20

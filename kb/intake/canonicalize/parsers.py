@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import PluginFailed
+from kb.model.code import CODE_MIMES
 from kb.model.doc import Doc
 from kb.model.entry_points import InstalledPlugin, failed, installed, load, target_of
 
@@ -145,6 +146,14 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         asc="text/asciidoc",
     ),
     "latex": _own("latex", is_text=True, tex="text/x-tex", latex="text/x-tex"),
+    "code": ParserPlugin(
+        mimes=tuple(dict.fromkeys(CODE_MIMES.values())),
+        extensions=CODE_MIMES,
+        read=f"{_ROOM}.code:read",
+        fingerprint="code-1",
+        is_text=True,
+        is_risky=False,
+    ),
     "rich text": _own("rtf", rtf="application/rtf"),
 }
 """By name. All run in the child but those of plain text and markdown."""

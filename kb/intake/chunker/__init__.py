@@ -1,5 +1,6 @@
 """Where is a text cut? Pure: markdown becomes chunks with exact offsets and heading path."""
 
+from kb.intake.chunker.blocks import parse_blocks
 from kb.intake.chunker.chunking import (
     FINGERPRINT,
     OVERLAP_TOKENS,
@@ -9,6 +10,7 @@ from kb.intake.chunker.chunking import (
     chunk_many,
     fingerprint,
 )
+from kb.intake.chunker.code import code_blocks
 
 __all__ = [
     "FINGERPRINT",
@@ -17,5 +19,7 @@ __all__ = [
     "SpansOf",
     "chunk",
     "chunk_many",
+    "code_blocks",
     "fingerprint",
+    "parse_blocks",
 ]

@@ -9,6 +9,8 @@ from kb.intake.chunker.pack import Packer, Piece
 from kb.intake.chunker.token_counter import TokenCounter
 from kb.model.text import ChunkDraft
 
+BlocksOf = Callable[[str], Sequence[Block]]
+"""Finds the blocks of a text, each line that is not blank in exactly one, in order."""
 SpansOf = Callable[[list[str]], list[list[tuple[int, int]]]]
 """Returns the character spans of the tokens of each text, without special tokens."""
 
@@ -75,8 +77,12 @@ def chunk_many(
     tokens_max: int = TOKENS_MAX,
     overlap_tokens: int = OVERLAP_TOKENS,
     section_level: int | None = None,
+    blocks_of: Sequence[BlocksOf] = (),
 ) -> list[list[ChunkDraft]]:
-    """The result of `chunk` for each markdown, with few calls of `spans_of` for many texts each."""
+    """The result of `chunk` for each markdown, with few calls of `spans_of` for many texts each.
+
+    `blocks_of` has for each text what finds its blocks; without them all are markdown.
+    """
     if tokens_max < _TOKENS_MAX_MIN or not 0 <= overlap_tokens <= tokens_max // 4:
         raise ValueError(f"cannot cut to {tokens_max} tokens with {overlap_tokens} of overlap")
     chunks: list[list[ChunkDraft]] = []
@@ -87,8 +93,9 @@ def chunk_many(
         for number, text in enumerate(texts):
             title_tokens = len(spans[len(texts) + number])
             counter = TokenCounter(text, spans[number])
+            parse = blocks_of[first + number] if blocks_of else parse_blocks
             rules = (tokens_max, overlap_tokens, section_level)
-            chunks.append(_chunks(counter, names[number], title_tokens, *rules))
+            chunks.append(_chunks(counter, parse(text), names[number], title_tokens, *rules))
     return chunks
 
 
@@ -105,6 +112,7 @@ def _batches(markdowns: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 def _chunks(
     counter: TokenCounter,
+    parsed: Sequence[Block],
     title: str,
     title_tokens: int,
     tokens_max: int,
@@ -112,7 +120,6 @@ def _chunks(
     section_level: int | None,
 ) -> list[ChunkDraft]:
     markdown = counter.text
-    parsed = parse_blocks(markdown)
     packer = Packer(
         counter,
         parsed,

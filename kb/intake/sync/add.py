@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, structs
 
-from kb.errors import Refused, SourceError, TooLarge
+from kb.errors import NotWritten, Refused, SourceError, TooLarge
 from kb.intake.canonicalize import (
     CanonicalizeInput,
     Parser,
@@ -215,7 +215,7 @@ class Adder:
                 self.feeds.append(item.name)
                 return
             self.error = error
-            by_rule = isinstance(error, TooLarge) and not item.is_explicit
+            by_rule = isinstance(error, TooLarge | NotWritten) and not item.is_explicit
             self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
 
     def _read(self, item: SourceItem, stdin_fd: int) -> SourceBytes | None:

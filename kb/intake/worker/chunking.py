@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 from kb.errors import KbError, StaleToken
-from kb.intake.chunker import OVERLAP_TOKENS, TOKENS_MAX, chunk_many
+from kb.intake.chunker import OVERLAP_TOKENS, TOKENS_MAX, chunk_many, code_blocks, parse_blocks
 from kb.intake.chunks import ChunkedDoc, build_chunks, set_ledger, write_chunks
 from kb.intake.embed.protocol import Embedder
+from kb.model.code import is_code
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import JobId
@@ -100,6 +101,7 @@ class ChunkHandler:
             tokens_max=tokens_max,
             overlap_tokens=overlap_tokens,
             section_level=section_level,
+            blocks_of=[code_blocks if is_code(doc.mime) else parse_blocks for _, doc, _ in loaded],
         )
         return {
             claim.job.job_id: build_chunks(doc, markdown, cut)

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb import __version__
+from kb.model.code import CODE_MIMES
 from kb.model.doc import Visibility
 
 _Positive = Annotated[int, Meta(ge=1)]
@@ -24,6 +25,7 @@ EXTENSIONS: Final = (
     *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "csv", "tsv"),
     *("rtf", "json", "jsonl", "ndjson", "yaml", "yml", "toml", "srt", "vtt", "ics"),
     *("org", "rst", "adoc", "asciidoc", "asc", "tex", "latex"),
+    *CODE_MIMES,
 )
 """Of the formats that kb itself reads."""
 

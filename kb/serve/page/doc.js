@@ -25,7 +25,7 @@ export function docView(main, wanted, page) {
   const line = wanted.query.get("line");
   const space = wanted.query.get("space");
   const stop = new AbortController();
-  let isSource = false;
+  let isSource = null;
   let shown = null;
 
   const body = h("div", { class: "text", "aria-busy": "true" });
@@ -51,6 +51,8 @@ export function docView(main, wanted, page) {
   function draw() {
     const { doc, passage } = shown;
     page.title(doc.title);
+    // Code is no markdown: a # in it is no heading.
+    isSource ??= doc.mime.startsWith("text/x-source-");
     const here = offsets(doc.text);
     const spans = passage ? [[here(passage.start - doc.start), here(passage.end - doc.start)]].filter(([a, b]) => b > a && !isWhole(doc, a, b)) : [];
     const made = () => h("mark", { class: "found" });

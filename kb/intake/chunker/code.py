@@ -1,0 +1,149 @@
+"""Which parts does source code have? Its definitions, told by the form of their first lines.
+
+No grammar is loaded. A definition reaches to the next line that is indented no further, and the
+comments and decorators right above it belong to it. So each part has the comment that explains it,
+and its path names what it is in.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final
+
+from kb.intake.chunker.blocks import Block
+
+_LEVELS_MAX: Final = 6
+_TITLE_CHARS_MAX: Final = 160
+_LINE_CHARS_MAX: Final = 500
+_TAB: Final = 4
+
+_MODIFIERS: Final = (
+    r"(?:(?:export|default|declare|pub(?:\([^)\n]{0,40}\))?|public|private|protected|internal|static"
+    r"|final|abstract|async|override|virtual|sealed|partial|open|data|inline|unsafe|const|extern"
+    r"|local|suspend|readonly|synchronized|native|mutating|operator|implicit|lazy|constexpr|friend"
+    r"|template<[^\n]{0,200}>)\s+)*"
+)
+_NAMED: Final = (
+    r"(?:def|defp|defmacro|defmodule|class|module|namespace|interface|trait|protocol|extension|enum"
+    r"|struct|union|record|object|impl|fn|func|fun|function\*?|sub|proc|message|service|rpc|type"
+    r"|mod|macro_rules!|macro|abstract type|contract|actor)\s+[\w(\[<$\"'*&:]"
+)
+_DEFINITION: Final = re.compile(
+    rf"{_MODIFIERS}(?:{_NAMED}"
+    r"|(?:const|let|var|val)?\s*[\w$.]+\s*(?::[^=\n]{0,200})?=\s*(?:async\s*)?(?:function\b"
+    r"|(?:\([^()\n]{0,300}\)|\w+)\s*(?::[^=\n]{0,80})?=>)"
+    r"|[\w.]+\s*<-\s*function\b"
+    r"|\((?:defn?-?|defun|defmacro|define|deftype|defrecord|defprotocol)\s"
+    r"|(?:resource|data|provider|variable|output|module|locals|terraform)\b[^\n]{0,200}\{"
+    r"|create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+)?(?:table|view|function|procedure|trigger"
+    r"|index|type|schema|materialized\s+view)\b"
+    r"|[\w-]+\s*\(\)\s*\{)",
+    re.IGNORECASE,
+)
+# A method or a function of the C family: type, name, arguments, and a body instead of a semicolon.
+_METHOD: Final = re.compile(
+    rf"{_MODIFIERS}(?:[\w:<>,\[\]?*&.~]+\s+)*[*&]*[\w:~$#]+\s*(?:<[^\n<>]{{0,100}}>)?"
+    r"\([^;\n]{0,400}\)?[^;=\n]{0,120}\{?\s*$"
+)
+_STATEMENT: Final = re.compile(
+    r"(?:if|else|elif|for|foreach|while|switch|case|return|catch|try|do|when|match|with|await|throw"
+    r"|raise|print|assert|new|delete|yield|using|lock|sizeof|typeof|import|from|include|require"
+    r"|unless|until|loop|select|go|defer|echo|exit|super|self|this)\b"
+)
+_ABOVE: Final = re.compile(r"(?:#|//|/\*|\*|@|\[\w|--|;;|'''|\"\"\"|%|\(\*)")
+_CLOSING: Final = re.compile(r"(?:[()\[\]{}<>;,]|end\b|else\b|elif\b|except\b|finally\b|catch\b|#)")
+
+
+def code_blocks(text: str) -> list[Block]:
+    """The definitions of a text as headings, and what is between them; each line in one block."""
+    return list(_CodeScanner(text).scan())
+
+
+class _CodeScanner:
+    def __init__(self, text: str) -> None:
+        self.lines = text.split("\n")
+        self.starts = list(accumulate((len(line) + 1 for line in self.lines), initial=0))
+        self.indents = [_indent(line) for line in self.lines]
+
+    def scan(self) -> Iterator[Block]:
+        # The indents and titles of the definitions that a line may be in.
+        open_: list[tuple[int, str]] = []
+        body: list[int] = []
+        begun: list[int] = []
+        for at, line in enumerate(self.lines):
+            stripped = line.strip()
+            if not stripped:
+                begun.clear()
+                yield from self._code(body)
+                body = []
+                continue
+            indent = self.indents[at]
+            if self._is_definition(at, stripped, [row for row, _ in open_]):
+                above = [row for row in begun if self.indents[row] >= indent]
+                first = above[0] if above else at
+                yield from self._code([row for row in body if row < first])
+                while open_ and open_[-1][0] >= indent:
+                    open_.pop()
+                open_.append((indent, _title(stripped)))
+                yield self._heading(first, at, len(open_), _title(stripped))
+                body = []
+                begun.clear()
+                continue
+            is_apart = not _CLOSING.match(stripped) and not _ABOVE.match(stripped)
+            if open_ and is_apart and not body and not begun and indent <= open_[-1][0]:
+                # The definition above is over: the line belongs to what that was in, or to none.
+                while open_ and open_[-1][0] >= indent:
+                    open_.pop()
+                title = open_[-1][1] if open_ else ""
+                yield self._heading(at, at, max(len(open_), 1), title)
+                continue
+            if self._continues(begun, at, stripped):
+                begun.append(at)
+            else:
+                begun.clear()
+            body.append(at)
+        yield from self._code(body)
+
+    def _is_definition(self, at: int, stripped: str, open_: list[int]) -> bool:
+        is_long = len(stripped) > _LINE_CHARS_MAX
+        if is_long or _STATEMENT.match(stripped) or stripped.endswith((";", ",")):
+            return False
+        if _DEFINITION.match(stripped):
+            return True
+        is_member = not open_ or self.indents[at] > open_[-1] or self.indents[at] in open_
+        if not is_member or len(open_) > 2 or not _METHOD.fullmatch(stripped):
+            return False
+        # The line, or the one below it, opens a body.
+        below = next((row.strip() for row in self.lines[at + 1 : at + 3] if row.strip()), "")
+        return stripped.endswith("{") or below.startswith("{")
+
+    def _continues(self, begun: list[int], at: int, stripped: str) -> bool:
+        """Whether a line may belong to the definition below it: a comment or a decorator."""
+        if _ABOVE.match(stripped):
+            return True
+        return bool(begun) and begun[-1] == at - 1 and self._is_in_comment(begun)
+
+    def _is_in_comment(self, begun: list[int]) -> bool:
+        said = "\n".join(self.lines[row] for row in begun)
+        return said.count("/*") > said.count("*/") or said.count("(") > said.count(")")
+
+    def _heading(self, first: int, last: int, level: int, title: str) -> Block:
+        start, end = self.starts[first], self.starts[last] + len(self.lines[last])
+        return Block(
+            kind="heading", start=start, end=end, level=min(level, _LEVELS_MAX), title=title
+        )
+
+    def _code(self, rows: list[int]) -> Iterator[Block]:
+        if rows:
+            end = self.starts[rows[-1]] + len(self.lines[rows[-1]])
+            yield Block(kind="code", start=self.starts[rows[0]], end=end)
+
+
+def _indent(line: str) -> int:
+    lead = line[: len(line) - len(line.lstrip())]
+    return len(lead.expandtabs(_TAB)) if "\t" in lead else len(lead)
+
+
+def _title(signature: str) -> str:
+    """The first line of a definition, without what opens its body."""
+    return signature.rstrip("{:=( \t")[:_TITLE_CHARS_MAX]
