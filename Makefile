@@ -88,7 +88,7 @@ bench-registry: $(STAMP)
 	$(BIN)/python tests/bench/bench_registry.py
 
 bench-crawl: $(STAMP)
-	$(BIN)/python tests/bench/bench_crawl.py $(DATA)
+	PYTHONPATH=tests $(BIN)/python tests/bench/bench_crawl.py $(DATA)
 
 bench-serve: $(STAMP)
 	$(BIN)/python tests/bench/bench_serve.py

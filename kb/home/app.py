@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kb.home.services.registries import HomeRegistries
     from kb.intake.canonicalize import Parser
     from kb.intake.chunks import PrecomputedChunks
-    from kb.intake.crawl.sources import SiteSources
+    from kb.intake.crawl.site_sources import SiteSources
     from kb.intake.embed.protocol import Embedder
     from kb.intake.ingest.ingest import Ingestor
     from kb.intake.sync.add import Adder, AddOptions
@@ -231,7 +231,7 @@ class App:
 
     def sites(self, parser: "Parser") -> "SiteSources":
         """Reads sites and feeds, for one call."""
-        from kb.intake.crawl.sources import SiteSources
+        from kb.intake.crawl.site_sources import SiteSources
 
         settings = self.settings.crawl
         return SiteSources(self.store, self.ingestor, parser, self.fetcher, settings)

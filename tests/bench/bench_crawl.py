@@ -15,8 +15,6 @@ import time
 from pathlib import Path
 from typing import Final
 
-sys.path[:0] = [str(Path(__file__).parents[1])]
-
 from crash_rig import CFG, Rig, ended  # noqa: E402
 from doc_site import DocPage, DocSite, text_of  # noqa: E402
 from loopback import Answer, Handler, moved, reply, serving  # noqa: E402
@@ -35,7 +33,11 @@ def pieces(folder: Path, count: int) -> list[str]:
     """Pieces of real texts, from the start again where there are too few."""
     texts = []
     for path in sorted(path for end in _ENDINGS for path in folder.rglob(f"*.{end}")):
-        text = " ".join(_MARKUP.sub(" ", path.read_text("utf-8", "replace")).split())
+        data = path.read_bytes()
+        if b"\0" in data:
+            # Of an encoding that a page in UTF-8 cannot hold.
+            continue
+        text = " ".join(_MARKUP.sub(" ", data.decode("utf-8", "replace")).split())
         texts += [text[at : at + _PIECE_CHARS] for at in range(0, len(text), _PIECE_CHARS)]
     if not texts:
         raise SystemExit(f"no texts below {folder}")

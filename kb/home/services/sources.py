@@ -28,7 +28,7 @@ from kb.store.content.layout import HomePaths
 from kb.store.store import Store
 
 if TYPE_CHECKING:
-    from kb.intake.crawl.sources import SiteSources
+    from kb.intake.crawl.site_sources import SiteSources
     from kb.intake.sync.add import Adder, AddOptions
     from kb.knowledge.packs.manifest import PackDoc
     from kb.knowledge.topics import Topic

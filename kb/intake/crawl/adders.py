@@ -10,7 +10,7 @@ from kb.model.site import SiteOptions
 
 if TYPE_CHECKING:
     # What reads sites is loaded for those who have some.
-    from kb.intake.crawl.sources import SiteSources
+    from kb.intake.crawl.site_sources import SiteSources
 
 Progress = Callable[[int, int], None]
 

@@ -26,7 +26,7 @@ _LINK: Final = re.compile(
 )
 
 
-class Listing(Struct, frozen=True, kw_only=True):
+class SiteListing(Struct, frozen=True, kw_only=True):
     """What a site lists."""
 
     pages: dict[str, str]
@@ -65,7 +65,7 @@ class _Sitemap:
             self.sitemaps.append(url)
 
 
-def read_listing(fetcher: Fetcher, scope: SiteScope) -> Listing:
+def read_listing(fetcher: Fetcher, scope: SiteScope) -> SiteListing:
     """Read what the site lists of the pages in scope.
 
     Sitemaps are those that robots.txt names, or else `sitemap.xml` of the host and of the start's
@@ -75,7 +75,7 @@ def read_listing(fetcher: Fetcher, scope: SiteScope) -> Listing:
     reader = _ListReader(fetcher, scope)
     reader.read_sitemaps(named or _beside(scope, "sitemap.xml"), is_named=bool(named))
     linked = reader.read_llms(_beside(scope, "llms.txt"))
-    return Listing(pages=reader.pages, linked=linked, problems=tuple(reader.problems))
+    return SiteListing(pages=reader.pages, linked=linked, problems=tuple(reader.problems))
 
 
 def _beside(scope: SiteScope, name: str) -> list[str]:

@@ -1,0 +1,97 @@
+"""Sites and feeds by the real commands: what they print, and how they end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crash_rig import CFG, Called, Rig, assert_adds_up
+from doc_site import DocSite, text_of
+from loopback import Answer, serving
+
+
+@pytest.fixture
+def docs_site() -> Iterator[DocSite]:
+    with serving() as server:
+        site = DocSite(server)
+        site.fill(12)
+        yield site
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path, cfg=(*CFG, 'fetch.allow=["127.0.0.1"]'))
+
+
+def added(rig: Rig, *args: object) -> Called:
+    return rig.call("add", *args)
+
+
+def test_a_site_from_dry_run_to_sync(rig: Rig, docs_site: DocSite) -> None:
+    """A dry run lists pages, an add takes them, a search finds them, a sync asks again."""
+    start = docs_site.url("/")
+    dry = added(rig, "--crawl", start, "--dry-run")
+    *listed, summary = dry.out.splitlines()
+    assert sorted(listed) == sorted(docs_site.url(path) for path in docs_site.pages)
+    assert summary == "would be: 12 added of 12 scanned"
+    assert not (rig.home / "store").exists()
+    report = added(rig, "--crawl", start, "--json")
+    assert_adds_up(report.json)
+    assert (report.code, report.json["added"]) == (0, 12)
+    word = text_of("/chapter-0/page-3.html").split()[3]
+    assert rig.found([word])[word] == ["page-3.html"]
+    (source,) = rig.call("sources", "--json").json["sources"]
+    assert (source["kind"], source["location"]) == ("site", start)
+    docs_site.edit("/chapter-0/page-3.html", "anew")
+    synced = rig.call("sync-all", "--interval-min", 0)
+    assert synced.out == f"{start}: synced, 1 updated, 11 unchanged\n"
+    assert added(rig, "--crawl", start).out == "12 unchanged of 12 scanned\n"
+
+
+def test_a_site_that_lost_its_pages_is_held_back(rig: Rig, docs_site: DocSite) -> None:
+    """Exit 6 until the deletions are accepted."""
+    added(rig, "--crawl", docs_site.url("/"))
+    docs_site.pages.clear()
+    held = rig.call("sync-all", "--interval-min", 0)
+    assert held.code == 6
+    assert "has none of its pages, but 12 docs came from it; is it down?" in held.err
+    assert rig.call("sync-all", "--interval-min", 0, "--accept-deletions").code == 0
+    assert rig.docs() == {}
+
+
+def test_a_feed_is_known_by_what_it_says(rig: Rig, docs_site: DocSite) -> None:
+    """No option is needed; an entry is found, and the source is a feed."""
+    entry = "<item><title>One</title><link>/chapter-0/</link></item>"
+    rss = f'<?xml version="1.0"?><rss><channel>{entry}</channel></rss>'
+    docs_site.routes["/news"] = Answer(rss.encode(), 200, {"Content-Type": "text/xml"})
+    assert added(rig, docs_site.url("/news")).out == "1 added of 1 scanned\n"
+    (source,) = rig.call("sources", "--json").json["sources"]
+    assert source["kind"] == "feed"
+    assert rig.call("sync-all", "--interval-min", 0).code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--crawl", "notes"), "notes is no address of a site"),
+        (("--crawl", "--title", "T", "https://a.example/"), "--title is for a single source"),
+        (("--include", "/a", "https://a.example/"), "are for sites; say crawl, too"),
+        (("--max-pages", "0", "--crawl", "https://a.example/"), "0 is not in the range"),
+    ],
+)
+def test_what_does_not_fit_is_refused(rig: Rig, args: tuple[str, ...], said: str) -> None:
+    """One line, exit 2, and nothing is made."""
+    refused = added(rig, *args)
+    assert refused.code == 2
+    assert said in refused.err
+    assert not rig.home.exists()
+
+
+def test_a_start_that_leads_elsewhere_says_where(rig: Rig, docs_site: DocSite) -> None:
+    """The site of another address is not taken in its place."""
+    docs_site.routes["/moved/"] = Answer(b"", 301, {"Location": "/"})
+    report = added(rig, "--crawl", docs_site.url("/moved/"))
+    assert report.code == 3
+    assert "outside of this site; crawl that address" in report.err
+    report = added(rig, "--crawl", "http://127.0.0.3/")
+    assert report.code == 3
+    assert "not a public address" in report.err
