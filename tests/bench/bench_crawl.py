@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from crash_rig import CFG, Rig, ended  # noqa: E402
-from doc_site import DocPage, DocSite, text_of  # noqa: E402
-from loopback import Answer, Handler, moved, reply, serving  # noqa: E402
+from crash_rig import CFG, Rig, ended
+from doc_site import DocPage, DocSite, text_of
+from loopback import Answer, Handler, moved, reply, serving
 
 PAGES: Final = 2_000
 KILLS: Final = 20

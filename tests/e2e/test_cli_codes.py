@@ -163,7 +163,7 @@ def test_which_home(tmp_path: Path) -> None:
 
 def test_settings_come_from_the_home_the_environment_and_flags(tmp_path: Path) -> None:
     """kb.toml is read, KB_CFG wins over it and --cfg over both; errors name file, line and key."""
-    home, note = Home(tmp_path / "home"), tmp_path / "note.org"
+    home, note = Home(tmp_path / "home"), tmp_path / "note.zzz"
     home.root.mkdir()
     note.write_text("words")
     config = home.root / "kb.toml"
@@ -173,10 +173,10 @@ def test_settings_come_from_the_home_the_environment_and_flags(tmp_path: Path) -
         return int(ran.json["added"])
 
     assert added() == 0
-    config.write_text('[ingest]\nextensions = ["org"]\n')
+    config.write_text('[ingest]\nextensions = ["zzz"]\n')
     assert added() == 1
     assert added(env=surroundings(KB_CFG='ingest.extensions=["md"]')) == 0
-    assert added("--cfg", 'ingest.extensions=["md"]', "--cfg", "ingest.extensions+=org") == 1
+    assert added("--cfg", 'ingest.extensions=["md"]', "--cfg", "ingest.extensions+=zzz") == 1
     config.write_text('# settings\n[ingest]\nfile_bytes_max = "much"\n')
     ran = home.run("ls")
     assert ran.code == 2

@@ -53,16 +53,16 @@ def test_ignore_files(home: Home, folder: Path) -> None:
 
 def test_extensions(home: Home, folder: Path) -> None:
     """--ext names other extensions, * names all, and what is left out says so."""
-    put(folder, "a.md", "b.org", "c.ORG", "README")
+    put(folder, "a.md", "b.zzz", "c.ZZZ", "README")
     assert names(home.run("add", "-r", folder, "--json", "--dry-run").json, folder) == {"a.md"}
-    only = home.run("add", "-r", folder, "--ext", ".org, txt", "--json", "--dry-run").json
-    assert names(only, folder) == {"b.org", "c.ORG"}
+    only = home.run("add", "-r", folder, "--ext", ".zzz, txt", "--json", "--dry-run").json
+    assert names(only, folder) == {"b.zzz", "c.ZZZ"}
     assert {p["reason"] for p in only["problems"]} == {
         "extension .md is left out; see --ext",
         "no extension; see --ext",
     }
     every = home.run("add", "-r", folder, "--ext", "*", "--json").json
-    assert names(every, folder) == {"a.md", "b.org", "c.ORG", "README"}
+    assert names(every, folder) == {"a.md", "b.zzz", "c.ZZZ", "README"}
 
 
 def test_what_is_no_file(

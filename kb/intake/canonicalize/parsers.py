@@ -149,7 +149,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "code": ParserPlugin(
         mimes=tuple(dict.fromkeys(CODE_MIMES.values())),
         extensions=CODE_MIMES,
-        read=f"{_ROOM}.code:read",
+        read=f"{_ROOM}.source_code:read",
         fingerprint="code-1",
         is_text=True,
         is_risky=False,

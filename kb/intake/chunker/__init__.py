@@ -10,7 +10,7 @@ from kb.intake.chunker.chunking import (
     chunk_many,
     fingerprint,
 )
-from kb.intake.chunker.code import code_blocks
+from kb.intake.chunker.definitions import code_blocks
 
 __all__ = [
     "FINGERPRINT",

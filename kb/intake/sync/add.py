@@ -1,5 +1,7 @@
 """`add`: takes the sources that a person names into the store, and accounts for every file."""
 
+# Long because all that can become of a source stands together.
+
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
