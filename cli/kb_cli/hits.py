@@ -57,7 +57,8 @@ def _place(hit: Hit, *, with_space: bool) -> str:
     freshness = _SAID_OF.get(hit.freshness)
     space = hit.source_space if with_space else None
     weak = "weak" if hit.weak else None
-    remarks = (hit.doc_id[:9], space, weak, freshness, _learnt_by(hit), _via(hit))
+    ocr = "OCR" if hit.ocr else None
+    remarks = (hit.doc_id[:9], space, weak, ocr, freshness, _learnt_by(hit), _via(hit))
     notes = "  ".join(filter(None, remarks))
     place = click.style(linked(hit.kind, hit.source, clean(hit.location)), fg="green")
     return f"{place}  {click.style(notes, dim=True)}"

@@ -127,6 +127,7 @@ def build_hit(
         zettel_id=doc.entry.zettel_id if doc.entry else None,
         pack=doc.pack,
         weak=row.is_weak,
+        ocr=doc.coverage is not None and first.page in doc.coverage.ocr_pages,
         explain=_explanation(row) if request.explain else None,
     )
 
