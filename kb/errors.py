@@ -59,6 +59,10 @@ DISTRIBUTION: Final = "kb-search"
 """The name on the package index. The command and the import are `kb`."""
 
 
+OCR_INSTALL: Final = "apt install tesseract-ocr"
+"""What a user types to have pictures of text read."""
+
+
 def install_command(extra: str) -> str:
     """What a user types to install an extra of kb's."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kb.errors import ItemsFailed, UsageError
+from kb.errors import OCR_INSTALL, ItemsFailed, UsageError
 from kb.home.opening import HomePaths
 from kb.operations import add
 from kb.operations.add import VISIBILITIES, AddRequest, SourceAdder
@@ -250,10 +250,21 @@ def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:
         kinds = _kinds([problem.reason for problem in quiet])
         warn(f"{len(quiet):,} skipped: {kinds}; kb -v add lists each")
         quiet = []
+    _tell_pictures(report)
     for problem in (*loud, *(quiet if verbose else quiet[:_SHOWN_MAX])):
         warn(f"{problem.outcome}: {problem.source}: {problem.reason}")
     if len(quiet) > _SHOWN_MAX and not verbose:
         warn(f"... and {len(quiet) - _SHOWN_MAX:,} more skipped; --json lists all")
+
+
+def _tell_pictures(report: "AddResult") -> None:
+    """How many files have pages that are pictures, and what reads them."""
+    if report.ocr_waiting:
+        files = many(report.ocr_waiting, "file")
+        warn(f"{files} with pages that are pictures; `kb worker --drain` or a server reads them")
+    if report.ocr_missing:
+        files = many(report.ocr_missing, "file")
+        warn(f"{files} wait for text recognition (OCR): {OCR_INSTALL}, then add again")
 
 
 def _tell_next(report: "AddResult", sources: tuple[str, ...], *, is_first: bool) -> None:

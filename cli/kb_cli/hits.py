@@ -63,6 +63,7 @@ def _place(hit: Hit, *, with_space: bool) -> str:
         (hit.date or "")[:_DAY_CHARS],
         space,
         weak,
+        "OCR" if hit.ocr else None,
         freshness,
         _learnt_by(hit),
         _via(hit),

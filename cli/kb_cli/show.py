@@ -56,7 +56,9 @@ def _print_doc(shown: WholeDoc) -> None:
         pairs.insert(1, ("entry", f"{meta.zettel_id}, {meta.entry_type}, {meta.version}"))
         pairs.append(("author", meta.author or ""))
     if doc.coverage is not None:
-        pairs.append(("pages", f"{doc.coverage.pages_with_text} of {doc.coverage.pages} have text"))
+        by_ocr = f", {len(doc.coverage.ocr_pages)} by OCR" if doc.coverage.ocr_pages else ""
+        have = f"{doc.coverage.pages_with_text} of {doc.coverage.pages} have text"
+        pairs.append(("pages", f"{have}{by_ocr}"))
     for name, value in pairs:
         if value:
             click.echo(f"{name:>9}  {clean(value)}")

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
+import msgspec
+
 from kb.model.clock import Clock, SystemClock
 from kb.model.config import Settings
 from kb.model.doc import OPERATOR, Scope
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
     from kb.intake.crawl.site_sources import SiteSources
     from kb.intake.embed.protocol import Embedder
     from kb.intake.ingest.ingest import Ingestor
+    from kb.intake.recognize.tesseract import Tesseract
     from kb.intake.sync.add import Adder, AddOptions
     from kb.intake.sync.fetch import Fetcher
     from kb.intake.sync.items import CollectionMember
+    from kb.intake.sync.pictures import Ocr
     from kb.intake.sync.sync_all import Syncer, SyncOptions
     from kb.intake.sync.url import UrlSyncer
     from kb.intake.worker.pool import WorkerPool, WorkerSettings
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from kb.knowledge.topics import Topic
     from kb.model.doc import Doc, Visibility
     from kb.model.ids import Lsid
+    from kb.model.job import Claim, JobKind
     from kb.model.search import LearnCall, SpaceName
     from kb.search.engine import Searcher
     from kb.search.index import DenseIndex, LexicalIndexes
@@ -227,6 +232,7 @@ class App:
                 self.store, self.paths.knowledge, path, options.file_bytes_max
             )
 
+        options = msgspec.structs.replace(options, ocr=self._ocr())
         return Adder(self.store, self.ingestor, parser, options, lambda: self.urls, member_at)
 
     def sites(self, parser: "Parser") -> "SiteSources":
@@ -235,6 +241,25 @@ class App:
 
         settings = self.settings.crawl
         return SiteSources(self.store, self.ingestor, parser, self.fetcher, settings)
+
+    def _ocr(self) -> "Ocr":
+        if self.settings.ingest.ocr == "off":
+            return "off"
+        return "missing" if self.tesseract is None else "there"
+
+    @functools.cached_property
+    def tesseract(self) -> "Tesseract | None":
+        """Reads pictures; None where it is not installed, or not wanted."""
+        from kb.intake.recognize.tesseract import installed
+
+        ingest = self.settings.ingest
+        if ingest.ocr == "off":
+            return None
+        return installed(
+            ingest.ocr_languages,
+            cpu_s_max=ingest.parse_cpu_s,
+            memory_bytes_max=ingest.parse_memory_bytes,
+        )
 
     @functools.cached_property
     def urls(self) -> "UrlSyncer":
@@ -336,15 +361,27 @@ class App:
         )
         return HomeNotebook(self.store, self.paths, self.settings, engine)
 
-    def pool(self) -> "WorkerPool":
-        """The worker pool, not yet started. Asks for work anew where a stage changed."""
+    def pool(self, *, with_ocr: bool = False) -> "WorkerPool":
+        """The worker pool, not yet started. Asks for work anew where a stage changed.
+
+        Without `with_ocr` pages that are pictures wait for another pool.
+        """
+        from kb.intake.recognize.scans import ScanHandler, follow_ocr
         from kb.intake.worker.pool import PoolModels, WorkerPool
 
         settings = self._worker_settings()
         models = PoolModels(active=lambda: self.embedder, next=self.models.next)
-        pool = WorkerPool(
-            self.store, self.content, models, settings, {"organize": self.notebook.organize}
-        )
+        handlers: dict[JobKind, Callable[[list[Claim]], None]] = {
+            "organize": self.notebook.organize
+        }
+        engine = self.tesseract
+        follow_ocr(self.store, engine.fingerprint if engine else "")
+        if with_ocr and engine is not None:
+            scans = ScanHandler(
+                self.store, self.content, lambda: self.ingestor, self.parser, lambda: engine
+            )
+            handlers["ocr"] = scans.work
+        pool = WorkerPool(self.store, self.content, models, settings, handlers)
         with self._lock:
             self._pools = [earlier for earlier in self._pools if not earlier.has_ended] + [pool]
         return pool

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kb.model.ids import DocId, JobId
 
-JobKind = Literal["chunk", "embed", "reembed", "organize"]
+JobKind = Literal["chunk", "embed", "reembed", "organize", "ocr"]
 JobState = Literal["ready", "running", "done", "failed"]
 
 

@@ -43,9 +43,10 @@ class Workers:
     interrupt waits HURRY_S for that, a normal end longer.
     """
 
-    def __init__(self, app: "App") -> None:
+    def __init__(self, app: "App", *, with_ocr: bool = False) -> None:
+        """Make them. Without `with_ocr` pages that are pictures are left to others."""
         self._app = app
-        self._pool: WorkerPool = app.pool()
+        self._pool: WorkerPool = app.pool(with_ocr=with_ocr)
         self.are_idle = True
         """After the block: False where one was still busy; its job comes back with its lease."""
 

@@ -129,6 +129,7 @@ def build_hit(
         date=doc.day,
         pack=doc.pack,
         weak=row.is_weak,
+        ocr=doc.coverage is not None and first.page in doc.coverage.ocr_pages,
         explain=_explanation(row) if request.explain else None,
     )
 

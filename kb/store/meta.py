@@ -11,6 +11,7 @@ FORMAT: Final = "2"
 FORMAT_WITHOUT_GENERATIONS: Final = "1"
 # The chunker whose chunks the home has or is making.
 CHUNKER: Final = "chunker"
+OCR: Final = "ocr"
 
 
 def next_number(txn: WriteTxn, counter: str) -> int:

@@ -24,6 +24,7 @@ from kb.store import chunks, docs, log
 from kb.store.content.files import ContentStore
 from kb.store.content.layout import markdown_path, raw_path
 from kb.store.generations import next_generation
+from kb.store.jobs import queue
 from kb.store.keys import lsid_key, text_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.link_names import PATH, WIKI
@@ -148,6 +149,9 @@ class Ingestor:
         for path in (staged.raw_path, staged.md_path):
             ORPHANS.delete(txn, text_key(path))
         self._put_seen(txn, request, outcome)
+        if request.wants_ocr and outcome.status != "unchanged":
+            key = queue.dedupe_key("ocr", outcome.doc_id)
+            queue.enqueue(txn, self._store.clock, "ocr", outcome.doc_id, key=key)
         return outcome
 
     def _wanted(

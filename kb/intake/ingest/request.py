@@ -59,6 +59,8 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     """As the server declares it."""
     ready: PrecomputedChunks | None = None
     """Its chunks and their vectors, if they came with it."""
+    wants_ocr: bool = False
+    """Whether pages without text are to be read by OCR, in the background."""
 
 
 class StagedDoc(Struct, frozen=True, kw_only=True):

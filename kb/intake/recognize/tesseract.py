@@ -8,12 +8,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.errors import Unparsable
+from kb.errors import Unparsable, Unsupported
 from kb.intake.canonicalize.decode import clean_text
 from kb.model.children import module_env
 
 PROGRAM: Final = "tesseract"
-INSTALL: Final = "apt install tesseract-ocr"
 LANGUAGES: Final = ("eng",)
 """Read where no setting says which."""
 TEXT_BYTES_MAX: Final = 4 << 20
@@ -21,6 +20,7 @@ TEXT_BYTES_MAX: Final = 4 << 20
 _WALL_SHARE: Final = 20
 _ENV_KEPT: Final = ("PATH", "LD_LIBRARY_PATH", "TESSDATA_PREFIX")
 _ENV_FIXED: Final = {"OMP_THREAD_LIMIT": "1", "LC_ALL": "C"}
+_NO_LANGUAGE: Final = b"Failed loading language"
 # The shell lowers its own limits and becomes the program. Not every system can limit memory.
 _LIMITED: Final = 'ulimit -c 0; ulimit -t "$1"; ulimit -v "$2" 2>/dev/null; shift 2; exec "$@"'
 
@@ -44,7 +44,8 @@ class Tesseract(Struct, frozen=True, kw_only=True):
         """The text of a picture of any format that tesseract reads; empty if it finds none.
 
         Raises:
-            Unparsable: it is no picture, takes more than its limits, or a language is missing.
+            Unparsable: it is no picture, or takes more than its limits.
+            Unsupported: a language is not installed.
         """
         limits = (str(self.cpu_s_max), str(self.memory_bytes_max // 1024))
         languages = ("-l", "+".join(self.languages)) if self.languages else ()
@@ -65,7 +66,9 @@ class Tesseract(Struct, frozen=True, kw_only=True):
             detail = f"tesseract could not be started ({error.strerror})"
             raise Unparsable(detail, source=name) from None
         if done.returncode:
-            raise Unparsable(_reason(done.returncode, done.stderr), source=name)
+            reason = _reason(done.returncode, done.stderr)
+            lacks_language = _NO_LANGUAGE in done.stderr
+            raise (Unsupported if lacks_language else Unparsable)(reason, source=name)
         text = clean_text(done.stdout[:TEXT_BYTES_MAX].decode("utf-8", "replace"))
         lines = [line.rstrip() for line in text.split("\n")]
         return "\n".join(lines).strip("\n") if any(map(str.isalnum, text)) else ""

@@ -32,6 +32,7 @@ from kb.intake.sync.items import (
 )
 from kb.intake.sync.lists import FeedNamed
 from kb.intake.sync.origins import new_origin, register
+from kb.intake.sync.pictures import Ocr, lacks_text, parsed
 from kb.intake.sync.read import read_file, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
 from kb.intake.sync.walk import SkippedFile, WalkedFile
@@ -71,6 +72,7 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     """The place of that file, as the client names it; the same place means the same source."""
     keep_current: bool = True
     """Whether folders and URLs are registered for `kb sync-all`."""
+    ocr: Ocr = "off"
     revive: bool = True
     """Whether docs that a person removed come back; if not, they stay out until `kb add` names
     them."""
@@ -346,9 +348,8 @@ class Adder:
             # Most text that people pipe in is markdown, and plain text reads the same.
             mime = "text/markdown"
         name = file_name or self._options.ingest_options.title or STDIN_NAME
-        canonical = self._parser.parse(
-            CanonicalizeInput(data=read.data, mime=mime, name=name, charset=read.charset)
-        )
+        source = CanonicalizeInput(data=read.data, mime=mime, name=name, charset=read.charset)
+        canonical = parsed(self._parser, source, self._options.ocr, self._tally)
         for warning in canonical.warnings:
             self._tally.note(read.item.name, "added", warning)
         return IngestRequest(
@@ -366,6 +367,7 @@ class Adder:
             revive=self._options.revive,
             charset=read.charset,
             ready=read.item.member.ready if read.item.member else None,
+            wants_ocr=lacks_text(canonical) and self._options.ocr == "there",
         )
 
     def _foresee(self, request: IngestRequest) -> None:

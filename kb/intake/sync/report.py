@@ -41,6 +41,10 @@ class AddReport(Struct, frozen=True, kw_only=True):
     failed: int
     docs: tuple[DocLine, ...]
     problems: tuple[SourceProblem, ...]
+    ocr_waiting: int = 0
+    """Files of this call whose pages are pictures, which are read in the background."""
+    ocr_missing: int = 0
+    """Those that would be if `tesseract` were installed."""
 
 
 class SiteReport(Struct, frozen=True, kw_only=True):
@@ -100,6 +104,13 @@ class Tally:
         self._counts: dict[Outcome, int] = {}
         self._docs: list[DocLine] = []
         self._problems: list[SourceProblem] = []
+        self._ocr_waiting = 0
+        self._ocr_missing = 0
+
+    def has_pictures(self, *, can_be_read: bool) -> None:
+        """Count a file with pages that are pictures; it is also counted as what it became."""
+        self._ocr_waiting += can_be_read
+        self._ocr_missing += not can_be_read
 
     def took(self, source: str, doc_id: DocId, status: Outcome) -> None:
         """A source that is in the store now."""
@@ -133,6 +144,8 @@ class Tally:
             failed=count("failed", 0),
             docs=tuple(self._docs),
             problems=tuple(self._problems),
+            ocr_waiting=self._ocr_waiting,
+            ocr_missing=self._ocr_missing,
         )
 
 

@@ -164,7 +164,7 @@ class WorkerPool:
         return not any(thread.is_alive() for thread in self._threads)
 
     def drain(self, on_tick: Callable[[], None] | None = None) -> None:
-        """Return when no job is ready and no process works on one.
+        """Return when no job of the pool's kinds is ready and no process works on one.
 
         Jobs that wait for another try stay. Raises the error that stopped a worker for good: a full
         disk, a damaged store.
@@ -174,12 +174,12 @@ class WorkerPool:
             if self._fatal is not None:
                 raise self._fatal
             with self._store.read() as txn:
-                busy = queue.counts(txn).running > 0
-                due_ms = queue.due_in_ms(txn, self._store.clock)
+                busy = any(job.kind in self._handlers for job in queue.running(txn))
+                due_ms = queue.due_in_ms(txn, self._store.clock, self._handlers)
             if not busy and not self._held and due_ms != 0:
                 switch_if_complete(self._store)
                 with self._store.read() as txn:
-                    if queue.due_in_ms(txn, self._store.clock) != 0:
+                    if queue.due_in_ms(txn, self._store.clock, self._handlers) != 0:
                         return
             if on_tick:
                 on_tick()
@@ -304,7 +304,7 @@ class WorkerPool:
 
     def _claim(self) -> list[Claim]:
         with self._store.read() as txn:
-            if queue.due_in_ms(txn, self._store.clock) != 0:
+            if queue.due_in_ms(txn, self._store.clock, self._handlers) != 0:
                 return []
         lease_ms = self._settings.lease_ms
         with self._store.write() as txn:

@@ -39,7 +39,8 @@ TRANSITIONS: Final[dict[tuple[JobState, Event], tuple[JobState, JobState]]] = {
     ("failed", "retry"): ("ready", "ready"),  # f
 }
 
-PRIORITY: Final[dict[JobKind, int]] = {"chunk": 2, "organize": 3, "embed": 5, "reembed": 7}
+_KINDS: Final[tuple[JobKind, ...]] = ("chunk", "organize", "embed", "reembed", "ocr")
+PRIORITY: Final[dict[JobKind, int]] = dict(zip(_KINDS, (2, 3, 5, 7, 9), strict=True))
 LEASE_LOST: Final = "claim_token_expired"
 _LISTS: Final = {records.name: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
 _BACKOFF_FIRST_MS: Final = 2_000
@@ -117,7 +118,7 @@ def claim(
 ) -> list[Claim]:
     """Claim up to `limit` due jobs of one kind, most urgent first, each under a new token.
 
-    A job that was claimed before is claimed alone: if it kills its worker, no other job is lost.
+    A job that was claimed before, which may kill its worker, is claimed alone; so is OCR.
     """
     _reset_after_reboot(txn, clock)
     chosen: list[Job] = []
@@ -128,7 +129,7 @@ def claim(
         if job.token and chosen:
             continue
         chosen.append(job)
-        if job.token or len(chosen) >= limit:
+        if job.token or job.kind == "ocr" or len(chosen) >= limit:
             break
     return [_claim_one(txn, clock, job, lease_ms, holder) for job in chosen]
 
@@ -307,11 +308,11 @@ def count_of_kind(txn: ReadTxn, kind: JobKind) -> int:
     return sum(1 for _ in JOBS_DEDUPE.scan(txn, f"{kind}:".encode()))
 
 
-def due_in_ms(txn: ReadTxn, clock: Clock) -> int | None:
-    """Milliseconds until the next ready job may be claimed; None if no job is ready."""
+def due_in_ms(txn: ReadTxn, clock: Clock, kinds: Iterable[JobKind] = _KINDS) -> int | None:
+    """Milliseconds until the next ready job of these kinds is due; None if there is none."""
     waits = [
         max(0, job.not_before_ms - clock.lease_ms())
-        for priority in range(10)
+        for priority in sorted(PRIORITY[kind] for kind in kinds)
         for _, ref in zip(
             range(1), (r for _, r in JOBS_READY.scan(txn, bytes([priority]))), strict=False
         )

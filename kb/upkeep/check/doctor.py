@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kb.errors import EmbedError, ModelMissing
+from kb.errors import OCR_INSTALL, EmbedError, ModelMissing
 from kb.intake.sync.origins import list_origins
 from kb.knowledge.notebook import PushReport
 from kb.model.doc import Doc
@@ -204,7 +204,7 @@ def _coverage_advice(active: list[Doc]) -> Iterator[Advice]:
     if incomplete:
         pages = sum(map(_pages_without_text, incomplete))
         problem = f"{pages:,} without text, in {_first_names([doc.source for doc in incomplete])}"
-        mend = "run text recognition (OCR) on the scans, and add them again"
+        mend = f"{OCR_INSTALL}, then kb worker --drain; what it has looked at has no words"
         yield Advice(place="pages", problem=problem, mend=mend)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pdf_shapes import drawn, lines
 
-from kb.errors import Scanned, Unparsable
+from kb.errors import Scanned, Unparsable, Unsupported
 from kb.intake.canonicalize import CanonicalizeInput, Parser
 from kb.intake.canonicalize.pdf.render import PIXELS_MAX, page_picture
 from kb.intake.recognize.tesseract import Tesseract, installed
@@ -57,7 +57,7 @@ def test_what_is_wrong_is_said() -> None:
     """A language that is not installed, and bytes that are no picture."""
     engine = installed(("xyz",), cpu_s_max=30, memory_bytes_max=2 << 30)
     assert engine is not None
-    with pytest.raises(Unparsable, match="xyz"):
+    with pytest.raises(Unsupported, match=r"xyz\.traineddata"):
         engine.read(page_picture(PAGE, 0, "a.pdf"), "a.pdf")
     engine = installed((), cpu_s_max=30, memory_bytes_max=2 << 30)
     assert engine is not None

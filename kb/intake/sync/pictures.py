@@ -1,0 +1,36 @@
+"""What becomes of a file whose pages are pictures? It waits for OCR, or says what is missing."""
+
+from typing import Literal
+
+from kb.errors import Scanned
+from kb.intake.canonicalize import CanonicalizeInput, Parser
+from kb.intake.canonicalize.title import fallback_title
+from kb.intake.recognize.scans import stub_of
+from kb.intake.sync.report import Tally
+from kb.model.text import Canonical
+
+Ocr = Literal["there", "missing", "off"]
+"""Whether pages that are pictures are read in the background, would be, or are not meant to be."""
+
+
+def parsed(parser: Parser, source: CanonicalizeInput, ocr: Ocr, tally: Tally) -> Canonical:
+    """The source as its parser reads it; a file of pictures is its name where they will be read.
+
+    Counts a file with such pages. Raises as the parser does.
+    """
+    try:
+        canonical = parser.parse(source)
+    except Scanned as scan:
+        if ocr == "missing":
+            tally.has_pictures(can_be_read=False)
+        if ocr != "there":
+            raise
+        canonical = stub_of(scan, fallback_title(source.name, ""))
+    if ocr != "off" and lacks_text(canonical):
+        tally.has_pictures(can_be_read=ocr == "there")
+    return canonical
+
+
+def lacks_text(canonical: Canonical) -> bool:
+    """Whether pages of it have no text."""
+    return canonical.coverage is not None and canonical.coverage.lacks_text
