@@ -118,6 +118,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "notebook": _own("ipynb", is_text=True, ipynb="application/x-ipynb+json"),
     "mail": _own("eml", is_text=True, eml="message/rfc822"),
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
+    "mailbox": _own("mbox", is_text=True, mbox="application/mbox"),
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
     "calendar": _own("ics", is_text=True, ics="text/calendar"),
     "json": _own("structured", is_text=True, function="read_json", json="application/json"),

@@ -59,11 +59,13 @@ class SiteAdder:
     ) -> AddReport:
         """Take the pages of the site of each start; as `SiteSources.add_site`."""
         for start in sources:
-            self._reports.append(
-                self._sites.add_site(start, self._site, self._options, on_progress)
-            )
+            self._sites.running = None
+            report = self._sites.add_site(start, self._site, self._options, on_progress)
+            self._sites.running = None
+            self._reports.append(report)
         return self.report()
 
     def report(self) -> AddReport:
-        """The results of the sites that were finished."""
-        return merged_report(self._reports or [Tally().report()])
+        """The results of the pages so far."""
+        running = self._sites.running or Tally()
+        return merged_report([*self._reports, running.report()])

@@ -51,6 +51,8 @@ class SiteSources:
         self._parser = parser
         self._fetcher = fetcher
         self._settings = settings
+        self.running: Tally | None = None
+        """What became so far of the pages of the source that is being read."""
 
     def add_site(
         self,
@@ -165,6 +167,7 @@ class SiteSources:
             structs.replace(options, ingest_options=ingest_options),
         )
         taker.renew = lambda txn: renew(txn, self._store, origin)
+        self.running = taker.tally
         return taker
 
     def _read(self, origin: Origin, taker: PageTaker, on_progress: Progress | None) -> SiteReport:

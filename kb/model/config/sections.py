@@ -23,7 +23,7 @@ EXTENSIONS: Final = (
     *("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd"),
     *("txt", "text", "htm", "html", "shtml", "xhtml", "xht", "pdf"),
     *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "csv", "tsv"),
-    *("rtf", "json", "jsonl", "ndjson", "yaml", "yml", "toml", "srt", "vtt", "ics"),
+    *("mbox", "rtf", "json", "jsonl", "ndjson", "yaml", "yml", "toml", "srt", "vtt", "ics"),
     *("org", "rst", "adoc", "asciidoc", "asc", "tex", "latex"),
     *CODE_MIMES,
 )

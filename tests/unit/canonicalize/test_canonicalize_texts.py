@@ -404,3 +404,22 @@ def test_what_makes_too_much_text_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("kb.intake.canonicalize.structured.TEXT_CHARS_MAX", 1_000)
     with pytest.raises(TextTooLong):
         read("json", json.dumps({f"k{n}": {"x": "words " * 10} for n in range(100)}))
+
+
+def test_a_mailbox_is_a_section_for_each_mail() -> None:
+    """A quoted postmark is text; a damaged mail costs no other."""
+    box = (
+        b"From ann@x.example Mon Nov 22 09:00:00 2026\nFrom: Ann <ann@x.example>\nSubject: Keel\n"
+        b"Date: Sun, 22 Nov 2026 09:00:00 +0100\n\nIt is oak.\n\n>From here on it is not.\n\n"
+        b"From bo@x.example Mon Nov 22 10:00:00 2026\nnothing of a mail\n\n"
+        b"From bo@x.example Mon Nov 22 10:00:00 2026\r\nFrom: bo@x.example\r\n"
+        b"Subject: =?utf-8?q?Segel_gr=C3=BCn?=\r\n\r\nYes.\r\n"
+    )
+    read_box = read("mbox", box)
+    assert read_box.markdown == (
+        "## Keel\n\nFrom: Ann <ann@x.example>  \nDate: Sun, 22 Nov 2026 09:00:00 +0100\n\n"
+        "It is oak.\n\nFrom here on it is not.\n\n## Segel grün\n\nFrom: bo@x.example\n\nYes.\n"
+    )
+    assert read_box.warnings == ("1 of its mails could not be read",)
+    with pytest.raises(Unparsable):
+        read("mbox", "Dear Ann")

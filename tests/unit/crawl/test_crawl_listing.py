@@ -66,8 +66,8 @@ def test_those_that_robots_txt_names_count(server: LoopbackServer) -> None:
     "data",
     [
         (
-            b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
-            b"<urlset><url><loc>&b;</loc></url></urlset>"
+            b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><urlset><url><loc>&b;</loc>'
+            b"</url></urlset>"
         ),
         b'<!DOCTYPE urlset SYSTEM "file:///etc/passwd"><urlset/>',
         b"<urlset><url><loc>http",
