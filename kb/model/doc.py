@@ -55,7 +55,7 @@ def audience_of(visibility: Visibility, owner: str) -> Audience:
 OPERATOR = Scope(user=LOCAL_USER, operator=True)
 
 
-class Coverage(Struct, frozen=True, kw_only=True):
+class Coverage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How much of a paged source had text: pages in all, and pages with text."""
 
     pages: int

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kb.errors import EmptySource, Encrypted, SourceError, Unsupported
+from kb.errors import Encrypted, Scanned, SourceError, Unsupported
 from kb.intake.canonicalize import CanonicalizeInput, Parser, detect_mime
 from kb.model.doc import Coverage
 from kb.model.text import Canonical
@@ -116,7 +116,7 @@ def test_a_long_report_is_read_in_order(parser: Parser) -> None:
     ("name", "error"),
     [
         ("libreoffice-writer-password.pdf", Encrypted),
-        ("pdf_scanned_invoice.pdf", EmptySource),
+        ("pdf_scanned_invoice.pdf", Scanned),
         ("random.bin", Unsupported),
     ],
 )
