@@ -61,7 +61,7 @@ def is_tag_within(tag: str, wanted: str) -> bool:
 OPERATOR = Scope(user=LOCAL_USER, operator=True)
 
 
-class Coverage(Struct, frozen=True, kw_only=True):
+class Coverage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How much of a paged source had text: pages in all, and pages with text."""
 
     pages: int

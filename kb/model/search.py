@@ -234,7 +234,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     weak: bool = False
     """It hardly fits the question, and is merely the nearest there is."""
     ocr: bool = False
-    """Its first page was a picture, whose text was recognised (OCR) and may have wrong letters."""
+    """Some of it was recognised in a picture (OCR), and may have wrong letters."""
     via: Via | None = None
     """Of a neighbour, which matches nothing itself: the hit that brought it."""
     explain: dict[str, int | float | str] | None = None

@@ -129,7 +129,7 @@ def build_hit(
         date=doc.day,
         pack=doc.pack,
         weak=row.is_weak,
-        ocr=doc.coverage is not None and first.page in doc.coverage.ocr_pages,
+        ocr=_is_recognised(doc, first.page, text),
         explain=_explanation(row) if request.explain else None,
     )
 
@@ -150,6 +150,14 @@ def _span_text(txn: ReadTxn, content: ContentStore, doc: Doc, first: Chunk, last
             pass
     rows = [chunks.at(txn, first.source_no, n) for n in range(first.ordinal, last.ordinal + 1)]
     return "\n\n".join(row.text for row in rows if row is not None)
+
+
+def _is_recognised(doc: Doc, page: int | None, text: str) -> bool:
+    """Whether a text that begins on a page has a part that was recognised in a picture."""
+    if page is None or doc.coverage is None or not doc.coverage.ocr_pages:
+        return False
+    pages = range(page, page + text.count("\f") + 1)
+    return any(number in pages for number in doc.coverage.ocr_pages)
 
 
 def _explanation(row: ScoredChunk) -> dict[str, float | str]:

@@ -8,6 +8,7 @@ import pytest
 from sync_home import SyncHome
 
 from kb.intake.sync import walk as walking
+from kb.intake.sync.add import AddOptions
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 
 
@@ -171,7 +172,7 @@ def test_a_file_that_is_back_before_the_end_stays(
     kept.add(folder)
     aside = folder.parent / "aside"
     (folder / "a.md").rename(aside)
-    add_walked = type(kept.app.adder(kept.parser, None)).add_walked  # type: ignore[arg-type]
+    add_walked = type(kept.app.adder(kept.parser, AddOptions())).add_walked
 
     def slow(self: object, seen: Iterable[WalkedFile | SkippedFile]) -> object:
         aside.rename(folder / "a.md")
