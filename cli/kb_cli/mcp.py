@@ -56,7 +56,7 @@ def command(ctx: click.Context, write: bool, user: str | None) -> None:
         from kb.serve.writing import writers
 
         tools = writers(spaces.first, stop)
-        pool = spaces.first.pool(with_ocr=True)
+        pool = spaces.first.pool(reads_files=True)
         pool.start(recovers=True)
     server = make_server(spaces, scope, executor, tools)
     if sys.stdin.isatty():

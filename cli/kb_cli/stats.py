@@ -4,7 +4,7 @@ import click
 
 from kb.operations import stats
 from kb_cli.home import open_to_read
-from kb_cli.output import clean, print_json, size, warn
+from kb_cli.output import clean, many, print_json, size, warn
 from kb_cli.pushes import push_line
 
 
@@ -32,6 +32,10 @@ def command(ctx: click.Context, as_json: bool) -> None:
         ("model", counts.model),
         ("on disk", size(counts.disk_bytes)),
     ]
+    if counts.to_reread:
+        rows.append(("to read again", f"{many(counts.to_reread, 'doc')}, by kb worker"))
+    if counts.to_recognize:
+        rows.append(("waiting for OCR", f"{many(counts.to_recognize, 'doc')}, by kb worker"))
     if counts.pages_without_text:
         rows.append(("pages without text", f"{counts.pages_without_text:,}"))
     if counts.push is not None:

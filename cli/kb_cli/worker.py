@@ -27,7 +27,7 @@ def command(ctx: click.Context, drain: bool, retry_failed: bool) -> None:
     app = open_app(ctx, create=True)
     if retry_failed:
         click.echo(f"{many(jobs.retry_failed(app), 'job')} will be tried again")
-    workers = Workers(app, with_ocr=True)
+    workers = Workers(app, reads_files=True)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     with workers:

@@ -361,12 +361,14 @@ class App:
         )
         return HomeNotebook(self.store, self.paths, self.settings, engine)
 
-    def pool(self, *, with_ocr: bool = False) -> "WorkerPool":
+    def pool(self, *, reads_files: bool = False) -> "WorkerPool":
         """The worker pool, not yet started. Asks for work anew where a stage changed.
 
-        Without `with_ocr` pages that are pictures wait for another pool.
+        Without `reads_files` what takes long waits for another pool: docs that are to be read
+        again, and pages that are pictures.
         """
         from kb.intake.recognize.scans import ScanHandler, follow_ocr
+        from kb.intake.reread.outdated import RereadHandler, follow_parsers
         from kb.intake.worker.pool import PoolModels, WorkerPool
 
         settings = self._worker_settings()
@@ -376,11 +378,12 @@ class App:
         }
         engine = self.tesseract
         follow_ocr(self.store, engine.fingerprint if engine else "")
-        if with_ocr and engine is not None:
-            scans = ScanHandler(
-                self.store, self.content, lambda: self.ingestor, self.parser, lambda: engine
-            )
-            handlers["ocr"] = scans.work
+        follow_parsers(self.store)
+        if reads_files:
+            reads = (self.store, self.content, lambda: self.ingestor, self.parser)
+            handlers["reread"] = RereadHandler(*reads, self._ocr).work
+            if engine is not None:
+                handlers["ocr"] = ScanHandler(*reads, lambda: engine).work
         pool = WorkerPool(self.store, self.content, models, settings, handlers)
         with self._lock:
             self._pools = [earlier for earlier in self._pools if not earlier.has_ended] + [pool]

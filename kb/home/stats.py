@@ -39,6 +39,10 @@ class Stats(Struct, frozen=True, kw_only=True):
     vectors: int
     entities: int
     jobs: dict[str, int]
+    to_reread: int
+    """Docs that an upgrade reads otherwise; their old text serves until a worker has read them."""
+    to_recognize: int
+    """Docs with pictures that wait for OCR."""
     dead_letters: list[DeadLetter]
     model: str
     pages_without_text: int
@@ -77,6 +81,8 @@ def counted(app: App) -> Stats:
             vectors=txn.count("vectors"),
             entities=txn.count("entities"),
             jobs={"ready": counts.ready, "running": counts.running, "failed": counts.failed},
+            to_reread=queue.count_of_kind(txn, "reread"),
+            to_recognize=queue.count_of_kind(txn, "ocr"),
             dead_letters=letters,
             model=app.models.in_use().active.fingerprint,
             pages_without_text=without_text,

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kb.model.ids import DocId, JobId
 
-JobKind = Literal["chunk", "embed", "reembed", "organize", "ocr"]
+JobKind = Literal["chunk", "embed", "reembed", "organize", "reread", "ocr"]
 JobState = Literal["ready", "running", "done", "failed"]
 
 

@@ -43,10 +43,10 @@ class Workers:
     interrupt waits HURRY_S for that, a normal end longer.
     """
 
-    def __init__(self, app: "App", *, with_ocr: bool = False) -> None:
-        """Make them. Without `with_ocr` pages that are pictures are left to others."""
+    def __init__(self, app: "App", *, reads_files: bool = False) -> None:
+        """Make them. Without `reads_files` others read files again, and pictures."""
         self._app = app
-        self._pool: WorkerPool = app.pool(with_ocr=with_ocr)
+        self._pool: WorkerPool = app.pool(reads_files=reads_files)
         self.are_idle = True
         """After the block: False where one was still busy; its job comes back with its lease."""
 

@@ -171,7 +171,7 @@ class _Running:
             short=CallExecutor(_THREADS, settings.concurrency_max),
             long=CallExecutor(settings.long_max, settings.long_max),
         )
-        self._pool = app.pool(with_ocr=True)
+        self._pool = app.pool(reads_files=True)
         self._pushing = app.notebook.pushing
         self._by = 0
         metrics = Metrics()

@@ -72,6 +72,13 @@ def latest(txn: ReadTxn, source_no: int) -> Doc | None:
     return get(txn, pointer.doc_id) if pointer else None
 
 
+def if_latest(txn: ReadTxn, doc_id: DocId) -> Doc | None:
+    """The doc, unless a later version of its source has come."""
+    doc = get(txn, doc_id)
+    newest = latest(txn, doc.source_no) if doc else None
+    return doc if newest is not None and newest.doc_id == doc_id else None
+
+
 def latest_of(txn: ReadTxn, lsid: Lsid) -> Doc | None:
     """The newest version of a logical source, or None."""
     number = source_no_of(txn, lsid)

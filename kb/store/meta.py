@@ -12,6 +12,8 @@ FORMAT_WITHOUT_GENERATIONS: Final = "1"
 # The chunker whose chunks the home has or is making.
 CHUNKER: Final = "chunker"
 OCR: Final = "ocr"
+# The parsers that the docs are read with, or will be.
+PARSERS: Final = "parsers"
 
 
 def next_number(txn: WriteTxn, counter: str) -> int:

@@ -114,6 +114,42 @@ def test_a_parsers_files_are_taken_from_folders(installed: Environment, tmp_path
     (folder / "none.vcf").unlink()
     assert installed.kb("sync-all", "--interval-min", "0").code == 0
     assert installed.kb("add", folder).out == "1 unchanged of 1 scanned\n"
+    installed.install(_newer_vcard(tmp_path))
+    assert installed.kb("add", folder).out == "1 updated of 1 scanned\n"
+    assert "About: Wrote about" in installed.kb("search", "engine").out
+    installed.install(EXAMPLES / "kb-vcard")
+
+
+def test_a_worker_reads_again_what_another_parser_reads(
+    installed: Environment, tmp_path: Path
+) -> None:
+    """From the bytes that the home has: the file is gone. Whatever looks first is not held up."""
+    home = ("--home", tmp_path / "home")
+    gone, stays = tmp_path / "gone.vcf", tmp_path / "stays.vcf"
+    for contact in (gone, stays):
+        contact.write_text(CONTACTS.replace("Ada", contact.stem))
+    assert installed.kb(*home, "add", gone, stays).code == 0
+    gone.unlink()
+    installed.install(_newer_vcard(tmp_path))
+    (tmp_path / "other.md").write_text("# Other\n\nA kettle.\n")
+    assert installed.kb(*home, "add", tmp_path / "other.md").code == 0
+    assert installed.kb(*home, "stats", "--json").json["to_reread"] == 2
+    assert "to read again  2 docs" in installed.kb(*home, "stats").out
+    before = installed.kb(*home, "search", "gone engine", "--json").json["hits"]
+    assert "Note: Wrote about" in before[0]["text"]
+    assert installed.kb(*home, "worker", "--drain").code == 0
+    assert installed.kb(*home, "stats", "--json").json["to_reread"] == 0
+    hits = installed.kb(*home, "search", "about the engine", "--json").json["hits"]
+    assert [("About: Wrote about" in hit["text"]) for hit in hits[:2]] == [True, True]
+    # When the file was changed is still known.
+    assert before[0]["date"]
+    assert {hit["date"] for hit in hits[:2]} <= {hit["date"] for hit in before}
+    assert installed.kb(*home, "add", stays).out == "1 unchanged of 1 scanned\n"
+    assert installed.kb(*home, "check").code == 0
+    installed.install(EXAMPLES / "kb-vcard")
+
+
+def _newer_vcard(tmp_path: Path) -> Path:
     newer = tmp_path / "newer"
     newer.mkdir()
     source = (EXAMPLES / "kb-vcard" / "kb_vcard.py").read_text()
@@ -122,10 +158,7 @@ def test_a_parsers_files_are_taken_from_folders(installed: Environment, tmp_path
     )
     project = (EXAMPLES / "kb-vcard" / "pyproject.toml").read_text()
     (newer / "pyproject.toml").write_text(project.replace("0.1.0", "0.2.0"))
-    installed.install(newer)
-    assert installed.kb("add", folder).out == "1 updated of 1 scanned\n"
-    assert "About: Wrote about" in installed.kb("search", "engine").out
-    installed.install(EXAMPLES / "kb-vcard")
+    return newer
 
 
 def test_an_embedder_is_set_by_name(installed: Environment, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from kb.errors import PluginFailed
 from kb.model.code import CODE_MIMES
 from kb.model.doc import Doc
 from kb.model.entry_points import InstalledPlugin, failed, installed, load, target_of
+from kb.model.ids import sha256_hex
 
 if TYPE_CHECKING:
     from kb.model.text import Canonical
@@ -169,6 +170,12 @@ class ParserTable(Struct, frozen=True, kw_only=True):
     used: tuple[tuple[InstalledPlugin, ParserPlugin], ...]
     """The plugins among them."""
     problems: tuple[PluginFailed, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """Names what all parsers write, and which one reads which file."""
+        writes = sorted((mime, parser.fingerprint) for mime, parser in self.by_mime.items())
+        return sha256_hex(repr((writes, sorted(self.mime_of.items()))).encode())
 
     def is_current(self, doc: Doc, ending: str) -> bool:
         """Whether the bytes of a doc would be read in the same way now.

@@ -189,7 +189,7 @@ class Ingestor:
             has_names=True,
             date=canonical.date or date_in_name(request.source, request.kind),
             created=canonical.created,
-            modified=canonical.modified or modified_of(request.stamp),
+            modified=canonical.modified or _file_changed(request, current),
             visibility=ingest_options.visibility or ingest_options.visibility_first or "private",
             owner=ingest_options.owner or LOCAL_USER,
             status="active",
@@ -258,6 +258,12 @@ class Ingestor:
         if request.stamp is not None:
             seen = seen_record(request.lsid, outcome.doc_id, request.raw_sha256, request.stamp)
             SEEN.put(txn, lsid_key(request.lsid), seen)
+            return
+        # The same bytes, read anew: what was seen of the file holds for the new version, too.
+        before = SEEN.get(txn, lsid_key(request.lsid))
+        if before is not None and before.raw_sha256 == request.raw_sha256:
+            now = msgspec.structs.replace(before, doc_id=outcome.doc_id)
+            SEEN.put(txn, lsid_key(request.lsid), now)
 
     def refresh_seen(self, records: list[SourceStamp]) -> None:
         """Store new stamps of files whose bytes are unchanged, in one transaction.
@@ -286,6 +292,13 @@ def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> So
         inode=stamp.inode,
         seen_ms=stamp.taken_ms,
     )
+
+
+def _file_changed(request: IngestRequest, current: Doc | None) -> str | None:
+    """When the file was changed; of bytes that are read anew, what is known of them."""
+    if request.stamp is None and current and current.raw_sha256 == request.raw_sha256:
+        return current.modified
+    return modified_of(request.stamp)
 
 
 def _links(canonical: Canonical) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """The requests of the ingest, and their outcomes."""
 
+import os
 from typing import Literal
 
 from msgspec import Struct
 
 from kb.intake.chunks import PrecomputedChunks
-from kb.model.doc import Kind, PackPart, Visibility
+from kb.model.doc import Doc, Kind, PackPart, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid
 from kb.model.text import Canonical
@@ -61,6 +62,27 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     """Its chunks and their vectors, if they came with it."""
     wants_ocr: bool = False
     """Whether pages without text are to be read by OCR, in the background."""
+
+
+def read_anew(
+    doc: Doc, raw: bytes, canonical: Canonical, canonicalizer: str, *, wants_ocr: bool = False
+) -> IngestRequest:
+    """The request for what a doc's own bytes say, read in another way than before."""
+    return IngestRequest(
+        lsid=doc.place,
+        source=doc.source,
+        kind=doc.kind,
+        canonical=canonical,
+        raw=raw,
+        raw_sha256=doc.raw_sha256,
+        extension=os.path.splitext(doc.raw_path)[1].lstrip("."),
+        canonicalizer=canonicalizer,
+        ingest_options=IngestOptions(),
+        read_after=doc.doc_id,
+        revive=False,
+        charset=doc.charset,
+        wants_ocr=wants_ocr,
+    )
 
 
 class StagedDoc(Struct, frozen=True, kw_only=True):

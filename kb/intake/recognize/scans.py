@@ -10,14 +10,14 @@ import msgspec
 
 from kb.errors import Scanned, SourceError, StaleToken, Unparsable
 from kb.intake.canonicalize import CanonicalizeInput, Parser
-from kb.intake.ingest.request import IngestOptions, IngestRequest
+from kb.intake.ingest.request import read_anew
 from kb.model.doc import Coverage, Doc
 from kb.model.job import Claim
 from kb.model.text import Canonical
 from kb.store import docs
 from kb.store.content.files import ContentStore
 from kb.store.jobs import queue
-from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.kv import WriteTxn
 from kb.store.meta import OCR, get_word, set_word
 from kb.store.store import Store
 
@@ -117,7 +117,7 @@ class ScanHandler:
     def _work_one(self, claim: Claim) -> None:
         engine = self._engine()
         with self._store.read() as txn:
-            doc = _newest(txn, claim)
+            doc = docs.if_latest(txn, claim.job.doc_id)
         if engine is None or doc is None or not waits(doc, engine.fingerprint):
             with self._store.write() as txn:
                 queue.finish(txn, claim)
@@ -155,28 +155,9 @@ class ScanHandler:
 
     def _commit(self, claim: Claim, doc: Doc, raw: bytes, canonical: Canonical) -> None:
         ingestor = self._ingestor()
-        request = IngestRequest(
-            lsid=doc.place,
-            source=doc.source,
-            kind=doc.kind,
-            canonical=canonical,
-            raw=raw,
-            raw_sha256=doc.raw_sha256,
-            extension=os.path.splitext(doc.raw_path)[1].lstrip("."),
-            canonicalizer=doc.canonicalizer,
-            ingest_options=IngestOptions(),
-            read_after=doc.doc_id,
-            revive=False,
-            charset=doc.charset,
-        )
+        request = read_anew(doc, raw, canonical, doc.canonicalizer)
         staged = ingestor.stage(request)
         ingestor.commit([staged], first=lambda txn: queue.finish(txn, claim))
-
-
-def _newest(txn: ReadTxn, claim: Claim) -> Doc | None:
-    doc = docs.get(txn, claim.job.doc_id)
-    newest = docs.latest(txn, doc.source_no) if doc else None
-    return doc if newest is not None and newest.doc_id == claim.job.doc_id else None
 
 
 def _as_read(parser: Parser, doc: Doc, raw: bytes, name: str) -> tuple[Canonical, list[str]]:

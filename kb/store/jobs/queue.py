@@ -39,8 +39,10 @@ TRANSITIONS: Final[dict[tuple[JobState, Event], tuple[JobState, JobState]]] = {
     ("failed", "retry"): ("ready", "ready"),  # f
 }
 
-_KINDS: Final[tuple[JobKind, ...]] = ("chunk", "organize", "embed", "reembed", "ocr")
-PRIORITY: Final[dict[JobKind, int]] = dict(zip(_KINDS, (2, 3, 5, 7, 9), strict=True))
+_KINDS: Final[tuple[JobKind, ...]] = ("chunk", "organize", "embed", "reembed", "reread", "ocr")
+PRIORITY: Final[dict[JobKind, int]] = dict(zip(_KINDS, (2, 3, 5, 7, 8, 9), strict=True))
+# Reading a file takes long, and its lease is for one.
+_ALONE: Final[frozenset[JobKind]] = frozenset(("reread", "ocr"))
 LEASE_LOST: Final = "claim_token_expired"
 _LISTS: Final = {records.name: records for records in (JOBS_READY, JOBS_RUNNING, JOBS_FAILED)}
 _BACKOFF_FIRST_MS: Final = 2_000
@@ -118,7 +120,7 @@ def claim(
 ) -> list[Claim]:
     """Claim up to `limit` due jobs of one kind, most urgent first, each under a new token.
 
-    A job that was claimed before, which may kill its worker, is claimed alone; so is OCR.
+    A job that was claimed before, and may kill its worker, is claimed alone; so is one for a file.
     """
     _reset_after_reboot(txn, clock)
     chosen: list[Job] = []
@@ -129,7 +131,7 @@ def claim(
         if job.token and chosen:
             continue
         chosen.append(job)
-        if job.token or job.kind == "ocr" or len(chosen) >= limit:
+        if job.token or job.kind in _ALONE or len(chosen) >= limit:
             break
     return [_claim_one(txn, clock, job, lease_ms, holder) for job in chosen]
 
@@ -291,9 +293,7 @@ def retrying(txn: ReadTxn) -> int:
 
 def pending_of_kind(txn: ReadTxn, kind: JobKind, limit: int) -> int:
     """How many jobs of a kind are ready or running, counted up to `limit`."""
-    prefix = bytes([PRIORITY[kind]])
-    ready = sum(1 for _, _ in zip(JOBS_READY.scan(txn, prefix), range(limit), strict=False))
-    return min(limit, ready + sum(1 for job in running(txn) if job.kind == kind))
+    return sum(1 for _, _ in zip(range(limit), pending(txn, kind), strict=False))
 
 
 def pending(txn: ReadTxn, kind: JobKind) -> Iterator[Job]:

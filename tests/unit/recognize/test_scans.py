@@ -211,7 +211,7 @@ def test_workers_of_an_add_leave_it_to_others(home: ScanHome) -> None:
     pool.drain()
     pool.shutdown()
     assert len(home.waiting()) == 1
-    pool = home.app.pool(with_ocr=True)
+    pool = home.app.pool(reads_files=True)
     pool.start()
     pool.drain()
     pool.shutdown()

@@ -1,0 +1,114 @@
+"""The reread job: a doc whose parser has changed gets a new version, if it reads otherwise."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kb.errors import SourceError, StaleToken
+from kb.intake.canonicalize import (
+    CanonicalizeInput,
+    Parser,
+    detect_mime,
+    fingerprint_of,
+    parser_table,
+    reads_as_before,
+)
+from kb.intake.ingest.request import IngestRequest, read_anew
+from kb.intake.sync.pictures import Ocr, lacks_text, parsed
+from kb.intake.sync.report import Tally
+from kb.model.doc import Doc, Kind
+from kb.model.job import Claim
+from kb.store import docs
+from kb.store.content.files import ContentStore
+from kb.store.jobs import queue
+from kb.store.meta import PARSERS, get_word, set_word
+from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from kb.intake.ingest.ingest import Ingestor
+
+# Members of collections have chunks, titles and rules of their own, which their sync knows.
+_KINDS: frozenset[Kind] = frozenset(("file", "stdin", "url"))
+
+
+def follow_parsers(store: Store) -> int:
+    """Have docs read again that other parsers read; returns how many will be.
+
+    A look at all docs happens only when the parsers are others than the last time.
+    """
+    parsers = parser_table().fingerprint
+    with store.read() as txn:
+        if get_word(txn, PARSERS) == parsers:
+            return 0
+    with store.write() as txn:
+        set_word(txn, PARSERS, parsers)
+        outdated = [doc for doc in docs.all_latest(txn) if _is_outdated(doc)]
+        for doc in outdated:
+            key = queue.dedupe_key("reread", doc.doc_id)
+            queue.enqueue(txn, store.clock, "reread", doc.doc_id, key=key)
+    return len(outdated)
+
+
+def _is_outdated(doc: Doc) -> bool:
+    is_ours = doc.status == "active" and doc.kind in _KINDS
+    return is_ours and not reads_as_before(_path(doc))(doc)
+
+
+def _path(doc: Doc) -> Path | None:
+    return Path(doc.source) if doc.kind == "file" else None
+
+
+class RereadHandler:
+    """Handles reread jobs for one home."""
+
+    def __init__(
+        self,
+        store: Store,
+        content: ContentStore,
+        ingestor: "Callable[[], Ingestor]",
+        parser: Callable[[], Parser],
+        ocr: Callable[[], Ocr],
+    ) -> None:
+        self._store = store
+        self._content = content
+        self._ingestor = ingestor
+        self._parser = parser
+        self._ocr = ocr
+
+    def work(self, claims: list[Claim]) -> None:
+        """Read each doc again; one that cannot be read now stands as it is."""
+        with self._parser() as parser:
+            for claim in claims:
+                try:
+                    self._work_one(claim, parser)
+                except StaleToken:
+                    continue
+
+    def _work_one(self, claim: Claim, parser: Parser) -> None:
+        with self._store.read() as txn:
+            doc = docs.if_latest(txn, claim.job.doc_id)
+        request = self._request(doc, parser) if doc and _is_outdated(doc) else None
+        if request is None:
+            with self._store.write() as txn:
+                queue.finish(txn, claim)
+            return
+        ingestor = self._ingestor()
+        staged = ingestor.stage(request)
+        ingestor.commit([staged], first=lambda txn: queue.finish(txn, claim))
+
+    def _request(self, doc: Doc, parser: Parser) -> IngestRequest | None:
+        """The doc as it reads now; None where it cannot be read, or would lose what OCR found."""
+        ocr = self._ocr()
+        if doc.coverage is not None and doc.coverage.ocr_pages and ocr != "there":
+            return None
+        raw = self._content.read(doc.raw_path, doc.raw_sha256)
+        path = _path(doc)
+        mime = detect_mime(raw, path.name) if path else doc.mime
+        name = path.name if path else doc.title
+        source = CanonicalizeInput(data=raw, mime=mime, name=name, charset=doc.charset)
+        try:
+            canonical = parsed(parser, source, ocr, Tally())
+        except SourceError:
+            return None
+        wants_ocr = lacks_text(canonical) and ocr == "there"
+        return read_anew(doc, raw, canonical, fingerprint_of(mime), wants_ocr=wants_ocr)
