@@ -34,6 +34,7 @@ _WEAK = "nothing here fits the query; these passages are merely the nearest"
     "min_score",
     "max_tokens",
     "sort",
+    "verbatim",
     "explain",
     metavars={"require_entities": "E", "boost_entities": "E", "min_score": "S"},
 )

@@ -115,7 +115,8 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     query: Annotated[
         str,
         Meta(
-            description="What is looked for: a question, or words that it should hold.",
+            description='A question, or words that passages should hold. `"a phrase"` must be '
+            "there, `-word` must not; `title:` and the filters narrow, as in `tag:x`.",
             extra={"parameter": "q"},
         ),
     ]
@@ -167,6 +168,7 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             extra={"help": "The best passages first, or those of the newest docs among them."},
         ),
     ] = "score"
+    verbatim: Annotated[bool, Meta(description="Take all of the query as plain text.")] = False
     explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
 
 

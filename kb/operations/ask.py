@@ -73,7 +73,11 @@ def _search(spaces: "Spaces", request: AskRequest, scope: Scope) -> SearchResult
 
     filters = {name: getattr(request, name) for name in Filters.__struct_fields__}
     search_request = SearchRequest(
-        query=request.question, k=request.k, max_tokens=request.max_tokens, **filters
+        query=request.question,
+        verbatim=True,
+        k=request.k,
+        max_tokens=request.max_tokens,
+        **filters,
     )
     return search.run(spaces, search_request, scope)
 

@@ -83,6 +83,8 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     from kb.home.spaces.each import ask_each, warnings_of
     from kb.operations.locate import locate_filters
 
+    asked = request.query
+    request = _narrowed(request)
     failed = list(spaces.failed)
     located = locate_filters(spaces.homes, request.filters, scope, failed)
     homes = located.homes(spaces.homes)
@@ -100,7 +102,21 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
         result = _with_neighbors(homes, result, request.max_tokens, located.of_all, scope)
     if request.sort == "date":
         result = _newest_first(result)
+    result = msgspec.structs.replace(result, query=asked)
     return _marked(result) if isinstance(request, ShownSearch) and request.marks else result
+
+
+def _narrowed(request: SearchRequest) -> SearchRequest:
+    """The request with the filters that its query names."""
+    if request.verbatim or ":" not in request.query:
+        return request
+    from kb.operations.locate import source_named
+    from kb.search.operators import split_filters
+
+    query, filters = split_filters(request.query, request.filters)
+    sources = tuple(map(source_named, filters.sources))
+    named = {name: getattr(filters, name) for name in Filters.__struct_fields__}
+    return msgspec.structs.replace(request, **{**named, "query": query, "sources": sources})
 
 
 def _newest_first(result: SearchResult) -> SearchResult:

@@ -26,7 +26,8 @@ from kb.search.filters import allowed_sources
 from kb.search.fit import BACKGROUND_CHUNKS, apply_fit, fit_context, fit_rule
 from kb.search.hits import ScoredChunk, build_hits
 from kb.search.index import DenseIndex
-from kb.search.legs import HomeLegs, PreparedQuery, clean_query
+from kb.search.legs import HomeLegs, PreparedQuery, as_meant, clean_query
+from kb.search.operators import Needles
 from kb.search.order import Ordering
 from kb.search.pending import pending_warnings, what_next
 from kb.search.resolve import resolve_id
@@ -95,6 +96,9 @@ class Searcher:
         """
         query = self.legs.prepare(request, scope)
         is_behind = self.legs.follow_lexical(query)
+        query = self.legs.narrowed(query)
+        if not is_behind:
+            query = as_meant(query, self.legs.respelled(query))
         with self._store.read() as txn:
             candidate_filter = CandidateFilter(txn, request, scope, self._learn)
             ranked = self._ranked(query, candidate_filter, is_behind=is_behind)
@@ -183,6 +187,7 @@ class Searcher:
             request=SearchRequest(query=ident, k=k, mode="dense"),
             scope=scope,
             text="",
+            needles=Needles(text=""),
             candidates_wanted=self._settings.candidates,
             warnings=[],
         )

@@ -32,9 +32,10 @@ from kb.search.fit import BACKGROUND_CHUNKS, apply_fit, fit_context, fit_rule
 from kb.search.hits import ScoredChunk, build_hit, fill_hits
 from kb.search.index.hits import IndexHits
 from kb.search.index.lexical_tantivy import rank_rows
-from kb.search.legs import PreparedQuery
+from kb.search.legs import PreparedQuery, as_meant
 from kb.search.order import Ordering
 from kb.search.pending import pending_warnings
+from kb.search.wording import Respelled
 from kb.store import chunks
 from kb.store.kv import ReadTxn
 
@@ -87,12 +88,28 @@ def search_homes(
     if len({_comparable_key(part.query) for part in parts}) > 1:
         return None
     behind = frozenset(part.position for part in parts if part.legs.follow_lexical(part.query))
+    parts = _as_meant_in_all(parts, is_behind=bool(behind))
     with contextlib.ExitStack() as stack:
         txns = [stack.enter_context(part.legs.store.read()) for part in parts]
         admission = AdmissionFilter(parts, txns)
         first_home = FirstHomeFilter(admission, txns, shared_filters, scope)
         ranked = _Ranking(parts, admission, first_home, behind).ranked()
         return _result(parts, txns, ranked)
+
+
+def _as_meant_in_all(parts: Sequence[HomePart], *, is_behind: bool) -> list[HomePart]:
+    """The homes with the query narrowed in each, and with one spelling in all."""
+    frequencies = [part.legs.frequencies(part.query) for part in parts]
+    words: tuple[Respelled, ...] = ()
+    for part in () if is_behind else parts:
+        others = [of for n, home in enumerate(frequencies) if n != part.position for of in home]
+        known = {word.typed for word in words}
+        found = part.legs.respelled(part.query, others)
+        words += tuple(word for word in found if word.typed not in known)
+    return [
+        msgspec.structs.replace(part, query=as_meant(part.legs.narrowed(part.query), words))
+        for part in parts
+    ]
 
 
 def _comparable_key(query: PreparedQuery) -> tuple[str, str | None]:

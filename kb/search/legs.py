@@ -1,8 +1,10 @@
 """The legs of one home's search: its lexical hits and its dense hits for one query."""
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec import Struct
 
 from kb.errors import EmbedError, ModelMissing
@@ -16,8 +18,13 @@ from kb.search.entities import EntityMatches, match_entities, mentioning_all
 from kb.search.filters import AudienceCache, allowed_sources, has_filters, readable_audiences
 from kb.search.index import DenseIndex
 from kb.search.index.hits import IndexHits
+from kb.search.index.lexical_query import Holding
 from kb.search.index.log_follower import CatchUpReport
+from kb.search.narrow import narrowed
+from kb.search.operators import Needles, needles
 from kb.search.pending import LegName, index_lag
+from kb.search.wording import Respelled, respelled
+from kb.store import chunks
 from kb.store.content.files import ContentStore
 from kb.store.store import Store
 
@@ -28,12 +35,17 @@ if TYPE_CHECKING:
     from kb.search.index.idf import TermFrequencies
 
 
+_TEXTS_MAX: Final = 64
+"""So many chunks are read for a word that is near another one."""
+
+
 class PreparedQuery(Struct, frozen=True, kw_only=True):
     """A request with all that the steps of the pipeline need."""
 
     request: SearchRequest
     scope: Scope
     text: str
+    needles: Needles
     boosted: tuple[EntityMatches, ...] = ()
     candidates_wanted: int
     """Of each leg."""
@@ -72,6 +84,8 @@ class HomeLegs:
         """
         warnings: list[str] = []
         text = clean_query(request.query, self.settings.query_chars_max, warnings)
+        asked = Needles(text=text) if request.verbatim else needles(text)
+        text = asked.text
         with self.store.read() as txn:
             required = match_entities(txn, request.require_entities, scope)
             boosted = match_entities(txn, request.boost_entities, scope)
@@ -86,6 +100,7 @@ class HomeLegs:
             request=request,
             scope=scope,
             text=text,
+            needles=asked,
             boosted=tuple(boosted),
             candidates_wanted=max(self.settings.candidates, request.k),
             audiences=audiences,
@@ -95,9 +110,45 @@ class HomeLegs:
             warnings=warnings,
         )
 
+    def narrowed(self, query: PreparedQuery) -> PreparedQuery:
+        """The query limited to the chunks and sources that hold what it asks for.
+
+        The lexical indexes are asked, which must be up to date.
+        """
+        if not query.needles.are_there:
+            return query
+        limits = narrowed(self.backends.lexical(), self.store, query.needles, query.audiences)
+        query.warnings.extend(limits.warnings)
+        allowed, required = query.allowed_sources, query.required_chunks
+        if limits.sources is not None:
+            allowed = limits.sources if allowed is None else allowed & limits.sources
+        if limits.nos is not None:
+            required = limits.nos if required is None else required & limits.nos
+        return msgspec.structs.replace(query, allowed_sources=allowed, required_chunks=required)
+
+    def respelled(
+        self, query: PreparedQuery, others: "Sequence[TermFrequencies]" = ()
+    ) -> tuple[Respelled, ...]:
+        """The query's words that no chunk has, here or in `others`, with those that are near."""
+        if query.request.mode == "dense":
+            return ()
+        index = self.backends.lexical()
+        every = [*index.frequencies(query.audiences), *others]
+
+        def has_word(field: str, word: str) -> bool:
+            return any(part.doc_freq(field, word) for part in every)
+
+        def texts_with(holding: Holding) -> list[str]:
+            nos = sorted(index.holders(holding, "no", query.audiences))[:_TEXTS_MAX]
+            with self.store.read() as txn:
+                found = [chunks.get(txn, no) for no in nos]
+                return [chunk.text for chunk in found if chunk is not None]
+
+        return respelled(query.text, has_word, texts_with)
+
     def follow_lexical(self, query: PreparedQuery) -> bool:
         """Bring the lexical indexes up to date; returns as `_is_behind`."""
-        if query.request.mode == "dense":
+        if query.request.mode == "dense" and not query.needles.are_there:
             return False
         state = self.backends.lexical().catch_up(
             self.store, wait_s=self._lock_wait_s, audiences=query.audiences
@@ -139,7 +190,8 @@ class HomeLegs:
         """The hits of the lexical leg; terms are weighted as if `others` were in this home, too."""
         index = self.backends.lexical()
         # The indexes are split by audience, so that without filters the scope needs no other limit.
-        is_filtered = query.scope.operator or has_filters(query.request)
+        is_narrow = has_filters(query.request) or query.needles.are_there
+        is_filtered = query.scope.operator or is_narrow
         allowed = query.allowed_sources if is_filtered else None
         return gather(
             lambda limit: index.search(
@@ -205,6 +257,15 @@ class HomeLegs:
                 raise
             query.warnings.append(f"searched by words alone: {error}")
             return None
+
+
+def as_meant(query: PreparedQuery, words: Sequence[Respelled]) -> PreparedQuery:
+    """The query with these words as they were meant, and a warning for each."""
+    text = query.text
+    for word in words:
+        text = re.sub(rf"(?<!\w){re.escape(word.typed)}(?!\w)", word.meant, text)
+        query.warnings.append(f"no passage has the word {word.typed}; searched for {word.meant}")
+    return msgspec.structs.replace(query, text=text)
 
 
 def clean_query(query: str, chars_max: int, warnings: list[str]) -> str:

@@ -111,7 +111,7 @@ class Home:
             **keywords: `k` hits at most (10). Which docs: `tags`, `kinds`, `doc_ids`, `packs`,
                 `sources`, `since`, `until`. How: `mode` ("hybrid", "lexical" or "dense"),
                 `require_entities`, `boost_entities`, `min_score`, `with_neighbors`, `max_tokens`,
-                `explain`, `marks`.
+                `verbatim`, `explain`, `marks`.
 
         Raises:
             kb.errors.NotFound: Nothing has one of the `doc_ids` or `packs`.

@@ -39,6 +39,7 @@ class SearchKeywords(FilterKeywords, total=False):
     min_score: float
     max_tokens: int | None
     sort: Literal["score", "date"]
+    verbatim: bool
     explain: bool
     marks: bool
 

@@ -97,7 +97,7 @@ def scored(
         if not any(True for _ in docs.with_facet(txn, "kind", "entry")):
             return ScoredSections(chunks=(), score_min=1.0)
     searcher = catalog.searcher()
-    request = SearchRequest(query=question, k=_CHUNKS, kinds=("entry",))
+    request = SearchRequest(query=question, verbatim=True, k=_CHUNKS, kinds=("entry",))
     hits = searcher.search(request, scope).hits
     embedded = searcher.embed_query(question)
     similarities = _nearness(catalog, hits, embedded, backgrounds)

@@ -118,7 +118,7 @@ _FUNCTION_WORDS: Final = (
 
 
 @functools.cache
-def analyzer(*, drop_stop_words: bool = False) -> "TextAnalyzer":
+def analyzer(*, drop_stop_words: bool = False, stems: bool = True) -> "TextAnalyzer":
     """An analyzer for normalized text: lower-cases, removes accents, stems English words."""
     from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
@@ -131,16 +131,24 @@ def analyzer(*, drop_stop_words: bool = False) -> "TextAnalyzer":
     if drop_stop_words:
         chain = chain.filter(Filter.stopword("english"))
         chain = chain.filter(Filter.custom_stopword(list(_FUNCTION_WORDS)))
-    return chain.filter(Filter.stemmer("english")).build()
+    if stems:
+        chain = chain.filter(Filter.stemmer("english"))
+    return chain.build()
 
 
-def query_words(query: str) -> list[str]:
+def spelled_words(text: str) -> list[str]:
+    """The words of a text as they are spelled, but for letter case and accents."""
+    return analyzer(stems=False).analyze(normalize(text[:_QUERY_CHARS_MAX]))
+
+
+def query_words(query: str, *, stems: bool = True) -> list[str]:
     """The analysed words of a query in order, with repeats, without English stop words.
 
     A query of stop words only keeps them, such as "to be or not to be".
     """
     text = normalize(query[:_QUERY_CHARS_MAX])
-    return analyzer(drop_stop_words=True).analyze(text) or analyzer().analyze(text)
+    without_stop_words = analyzer(drop_stop_words=True, stems=stems).analyze(text)
+    return without_stop_words or analyzer(stems=stems).analyze(text)
 
 
 def terms(query: str) -> list[str]:
@@ -149,9 +157,9 @@ def terms(query: str) -> list[str]:
 
 
 def phrases(query: str) -> list[list[str]]:
-    """The analysed words of each quoted part of a query with two words or more."""
+    """The words of each quoted part of a query with two words or more, as they are spelled."""
     quoted = (match[1] for match in _QUOTED.finditer(query[:_QUERY_CHARS_MAX]))
-    analysed = (analyzer().analyze(normalize(part))[:_PHRASE_WORDS_MAX] for part in quoted)
+    analysed = (spelled_words(part)[:_PHRASE_WORDS_MAX] for part in quoted)
     return [words for words in analysed if len(words) > 1][:_PHRASES_MAX]
 
 

@@ -73,6 +73,7 @@ def idf_factors(own: TermFrequencies, joint: TermFrequencies) -> WeightFactor:
 
 def score_ceiling(frequencies: TermFrequencies, terms: Sequence[str]) -> float:
     """The highest score that a body can have for these terms, with unlimited repetition."""
+    # Nobody spells every word as the query does: unstemmed words are not part of it.
     return (_K1 + 1) * _weight(frequencies, "body", terms)
 
 

@@ -12,7 +12,7 @@ from kb.errors import StoreDamaged
 from kb.model.doc import Audience
 from kb.model.job import LogEntry
 from kb.search.index import log_follower
-from kb.search.index.analysis import ANALYSIS_VERSION, name_keys, query_words
+from kb.search.index.analysis import ANALYSIS_VERSION, query_words
 from kb.search.index.compaction import DEAD_SHARE_MAX, compact
 from kb.search.index.files import CacheDamaged, FileMark, current_mark, stat_matches
 from kb.search.index.hits import NO_HITS, IndexHits, IndexStats
@@ -28,13 +28,13 @@ from kb.search.index.lexical_files import (
     read_meta,
     write_manifest,
 )
-from kb.search.index.lexical_query import build_query, restrict_to, unchanged_weight
+from kb.search.index.lexical_query import Holding, build_query, restrict_to, unchanged_weight
 from kb.search.index.lexical_tantivy import (
     always,
     best_hits,
-    called,
     create_index,
     engine_errors,
+    holders,
     open_index,
     term_frequencies,
     write_chunks,
@@ -122,14 +122,15 @@ class LexicalIndex:
         except CacheDamaged:
             return NO_HITS
 
-    def called(self, name: str) -> frozenset[int]:
-        """The first chunks of the docs that go by a name; none from a damaged index."""
+    def holders(self, wanted: Holding, field: str, limit: int | None = None) -> frozenset[int]:
+        """The numbers in `field` of chunks that hold what is wanted; none from a damaged index."""
         try:
             snapshot = self._ensure_open()
             if snapshot is None:
                 return frozenset()
             with engine_errors():
-                return called(snapshot.index, snapshot.searcher, name_keys(name))
+                query = wanted(snapshot.index.schema)
+                return holders(snapshot.searcher, query, field, limit) if query else frozenset()
         except CacheDamaged:
             return frozenset()
 

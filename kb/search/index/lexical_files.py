@@ -28,7 +28,7 @@ from kb.store.content.durable import fsync_folder, write_temporary
 from kb.store.content.lock import file_lock
 from kb.store.content.sealed_json import read_sealed_json, sealed_json
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 META: Final = "meta.json"
 _DELETIONS: Final = ".del"
 _MANIFEST: Final = "manifest.json"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import Final
 
 from kb.model.doc import Audience
 from kb.search.index.analysis import query_words, terms
@@ -18,10 +19,13 @@ from kb.search.index.idf import (
 )
 from kb.search.index.lexical import LexicalIndex
 from kb.search.index.lexical_files import folder_of, manifest_path, remove_index
+from kb.search.index.lexical_query import Holding, called_holders
 from kb.search.index.lexical_tantivy import always, rank_rows
 from kb.search.index.log_follower import CatchUpReport
 from kb.store import docs, log
 from kb.store.store import Store
+
+_NAMESAKES_MAX: Final = 64
 
 
 class LexicalIndexes:
@@ -105,8 +109,19 @@ class LexicalIndexes:
             return NO_HITS
 
     def called(self, name: str, audiences: Collection[Audience]) -> frozenset[int]:
-        """The first chunks of the docs of these audiences that go by a name."""
-        return frozenset().union(*(self.of(audience).called(name) for audience in audiences))
+        """The first chunks of docs of these audiences that go by a name, of 64 docs each."""
+        return self.holders(called_holders(name), "no", audiences, _NAMESAKES_MAX)
+
+    def holders(
+        self,
+        wanted: Holding,
+        field: str,
+        audiences: Collection[Audience],
+        limit: int | None = None,
+    ) -> frozenset[int]:
+        """As `LexicalIndex.holders`, of these audiences; `limit` is for each."""
+        parts = (self.of(audience) for audience in audiences)
+        return frozenset().union(*(part.holders(wanted, field, limit) for part in parts))
 
     def frequencies(self, audiences: Collection[Audience]) -> list[TermFrequencies]:
         """The term frequencies of these audiences, for a search of another home.

@@ -4,7 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kb.search.index.analysis import TERMS_MAX, is_han, name_keys, phrases, query_words
+from kb.search.index.analysis import (
+    TERMS_MAX,
+    han_characters,
+    is_han,
+    name_keys,
+    phrases,
+    query_words,
+    spelled_words,
+)
 
 if TYPE_CHECKING:
     from tantivy import Query, Schema
@@ -19,11 +27,15 @@ _FIELDS: Final = (
     ("name", _NAME_WEIGHT),
     ("folders", _FOLDERS_WEIGHT),
 )
+SPELLED_WEIGHT: Final = 0.5
 HAN: Final = "han"
+SPELLED: Final = "spelled"
 
 DocFreq = Callable[[str, str], int]
 HasTerm = Callable[[str, str], bool]
 WeightFactor = Callable[[str, Sequence[str]], float]
+Holding = Callable[["Schema"], "Query | None"]
+"""Makes a query that matches the chunks which hold something."""
 
 
 def unchanged_weight(_field: str, _terms: Sequence[str]) -> float:
@@ -60,14 +72,18 @@ def build_query(
             clause = Query.term_query(schema, field, term)
             boost = weight * times * weight_factor(field, (term,))
             clauses.append((Occur.Should, _boosted(clause, boost)))
+    spelled = Counter(query_words(query, stems=False))
+    for term, times in list(spelled.items())[:TERMS_MAX]:
+        clause = Query.term_query(schema, SPELLED, term)
+        boost = SPELLED_WEIGHT * times * weight_factor(SPELLED, (term,))
+        clauses.append((Occur.Should, _boosted(clause, boost)))
     if keys := sorted(name_keys(query)):
         is_called = Query.term_set_query(schema, "called", keys)
         clauses.append((Occur.Should, Query.const_score_query(is_called, called_score)))
     for words in phrases(query):
-        for field, weight in _FIELDS:
-            phrase = Query.phrase_query(schema, field, list(words))
-            boost = weight * _PHRASE_WEIGHT * weight_factor(field, words)
-            clauses.append((Occur.Should, _boosted(phrase, boost)))
+        phrase = Query.phrase_query(schema, SPELLED, list(words))
+        boost = _PHRASE_WEIGHT * weight_factor(SPELLED, words)
+        clauses.append((Occur.Should, _boosted(phrase, boost)))
     return Query.boolean_query(clauses)
 
 
@@ -84,6 +100,65 @@ def _han_query(schema: "Schema", term: str) -> "Query":
     if len(term) == 1:
         return Query.term_query(schema, HAN, term)
     return Query.phrase_query(schema, HAN, list(term))
+
+
+def called_holders(name: str) -> Holding:
+    """For the first chunks of docs that go by a name."""
+
+    def query(schema: "Schema") -> "Query | None":
+        from tantivy import Query
+
+        keys = sorted(name_keys(name))
+        return Query.term_set_query(schema, "called", keys) if keys else None
+
+    return query
+
+
+def phrase_holders(phrase: str) -> Holding:
+    """For chunks with these words in this order, as they are spelled.
+
+    Of Han each run of characters counts by itself, since a dictionary splits it by its context.
+    """
+
+    def query(schema: "Schema") -> "Query | None":
+        from tantivy import Query
+
+        runs = han_characters(phrase).split("|")
+        parts = [_han_query(schema, "".join(run.split())) for run in runs if run.strip()]
+        words = [word for word in spelled_words(phrase) if not (parts and is_han(word))]
+        if len(words) > 1 and not parts:
+            return Query.phrase_query(schema, SPELLED, list(words))
+        return _all_of([*parts, *(Query.term_query(schema, SPELLED, word) for word in words)])
+
+    return query
+
+
+def title_holders(words: str) -> Holding:
+    """For the chunks of docs whose title has all of these words."""
+
+    def query(schema: "Schema") -> "Query | None":
+        from tantivy import Query
+
+        return _all_of([Query.term_query(schema, "title", word) for word in query_words(words)])
+
+    return query
+
+
+def near_holders(word: str, distance: int) -> Holding:
+    """For chunks with a word that differs by so many letters or, for 0, begins like it."""
+
+    def query(schema: "Schema") -> "Query":
+        from tantivy import Query
+
+        return Query.fuzzy_term_query(schema, SPELLED, word, distance, True, not distance)
+
+    return query
+
+
+def _all_of(parts: "Sequence[Query]") -> "Query | None":
+    from tantivy import Occur, Query
+
+    return Query.boolean_query([(Occur.Must, part) for part in parts]) if parts else None
 
 
 def restrict_to(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HEAP_BYTES: Final = 48_000_000
 _TOKENIZER: Final = "kb"
-_NAMESAKES_MAX: Final = 64
+_SPELLED_TOKENIZER: Final = "kb_spelled"
 _FETCH_SPARE: Final = 64
 _FETCH_GROWTH: Final = 4
 # At most so many hits are fetched to complete the ties at the limit.
@@ -63,6 +63,8 @@ def engine_errors() -> Iterator[None]:
 def build_schema() -> "Schema":
     """Fields: title, body (title, heading path, text), han (single characters), two numbers.
 
+    `spelled` has the words of the body unstemmed, with their places for phrases.
+
     The name of the doc's file and its folders are fields of their own. `called` has the keys of all
     names that the doc goes by, at its first chunk only.
     """
@@ -70,7 +72,8 @@ def build_schema() -> "Schema":
 
     builder = SchemaBuilder()
     for field in ("title", "body", "name", "folders"):
-        builder.add_text_field(field, tokenizer_name=_TOKENIZER, index_option="position")
+        builder.add_text_field(field, tokenizer_name=_TOKENIZER, index_option="freq")
+    builder.add_text_field("spelled", tokenizer_name=_SPELLED_TOKENIZER, index_option="position")
     builder.add_text_field("called", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("han", tokenizer_name="whitespace", index_option="position")
     builder.add_unsigned_field("no", indexed=True, fast=True)
@@ -97,6 +100,7 @@ def _configure(index: "Index") -> "Index":
     # Otherwise a thread would watch the folder; here the manifest tells of changes.
     index.config_reader("manual")
     index.register_tokenizer(_TOKENIZER, analyzer())
+    index.register_tokenizer(_SPELLED_TOKENIZER, analyzer(stems=False))
     return index
 
 
@@ -179,15 +183,15 @@ def term_frequencies(
     return TermFrequencies(rows=rows + dead_rows, doc_freq=doc_freq, has_term=has_term)
 
 
-def called(index: "Index", searcher: "Searcher", keys: frozenset[str]) -> frozenset[int]:
-    """The first chunks of docs that go by a name with one of these keys; of at most 64 docs."""
+def holders(
+    searcher: "Searcher", query: "Query", field: str, limit: int | None = None
+) -> frozenset[int]:
+    """The numbers in `field` of all chunks that a query matches, or of `limit` of them."""
     from tantivy import Query
 
-    if not any(searcher.doc_freq("called", key) for key in keys):
-        return frozenset()
-    query = Query.term_set_query(index.schema, "called", sorted(keys))
-    hits = searcher.search(query, _NAMESAKES_MAX, count=False).hits
-    return frozenset(_field_values(searcher, "no", [address for _, address in hits]))
+    most = searcher.num_docs if limit is None else limit
+    found = searcher.search(Query.const_score_query(query, 0.0), max(1, most), count=False).hits
+    return frozenset(_field_values(searcher, field, [address for _, address in found]))
 
 
 def _has_any(index: "Index", nos: list[int]) -> bool:
@@ -210,7 +214,9 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
     body = indexed_text(doc.label, chunk.heading, chunk.text)
     document = Document()
     document.add_text("title", normalize(doc.label))
-    document.add_text("body", normalize(body))
+    words = normalize(body)
+    document.add_text("body", words)
+    document.add_text("spelled", words)
     name, folders = name_and_folders(doc.source)
     document.add_text("name", normalize(name))
     document.add_text("folders", normalize(folders))

@@ -1,0 +1,142 @@
+"""Which words of a query say more than what is looked for? `-word`, `"a phrase"`, `tag:x`. Pure.
+
+Whatever is not an operator is text, so that no query is an error.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, cast, get_args
+
+import msgspec
+from msgspec import Struct
+
+from kb.model.doc import Kind
+from kb.model.search import Date, Filters
+
+_OPERATORS_MAX: Final = 32
+_WORD: Final = r'[^\s"]{1,400}'
+_QUOTED: Final = r'"(?P<quoted>[^"]{1,400})"'
+_FILTER: Final = (
+    rf"(?<!\S)(?P<field>tag|source|kind|since|until):(?:{_QUOTED}|(?P<word>{_WORD}))(?!\S)"
+)
+# Behind a closing quote the mark that ends a sentence may stand.
+_NEEDLE: Final = (
+    rf"(?<!\S)(?P<sign>-|title:|source:|)"
+    rf"(?:{_QUOTED}(?=[?!.,;:)]*(?:\s|\Z))|(?<=[-:])(?P<word>{_WORD})(?!\S))"
+)
+# Options, as in `tar -x`, and numbers are no words to be left out.
+_LEFT_OUT: Final = r"[^\W\d_][\w.@/-]+"
+
+
+class Needles(Struct, frozen=True, kw_only=True):
+    """What a query asks for that only the words of chunks and the names of sources tell."""
+
+    text: str
+    """What is looked for, by words and by meaning; phrases are part of it."""
+    phrases: tuple[str, ...] = ()
+    """each chunk must hold all of them; letter case and accents make no difference."""
+    without: tuple[str, ...] = ()
+    """Words and phrases: no doc that holds one of them is wanted."""
+    titles: tuple[str, ...] = ()
+    """The title of each doc must have the words of all of them."""
+    places: tuple[str, ...] = ()
+    """Names of files and folders, of which one must be, or hold, each doc."""
+
+    @property
+    def are_there(self) -> bool:
+        """Whether it asks for anything but text."""
+        return bool(self.phrases or self.without or self.titles or self.places)
+
+
+def split_filters(query: str, filters: Filters) -> tuple[str, Filters]:
+    """A query without its `tag:`, `source:`, `kind:`, `since:` and `until:`, and these as filters.
+
+    They narrow `filters`. A kind or a date that is none is text, and a source that is named in part
+    stays. Where nothing else stands in a query all of it is also its text.
+    """
+    found: dict[str, list[str]] = {}
+    pieces: list[str] = []
+    at = 0
+    for match in _first(re.finditer(_FILTER, query)) if ":" in query else ():
+        value = (match["quoted"] or match["word"]).strip()
+        if not _is_valid(match["field"], value):
+            continue
+        found.setdefault(match["field"], []).append(value)
+        pieces.append(query[at : match.start()])
+        at = match.end()
+    if not pieces:
+        return query, filters
+    text = _joined([*pieces, query[at:]])
+    return (text if _has_words(needles(text).text) else query), _narrowed(filters, found)
+
+
+def needles(query: str) -> Needles:
+    """The text of a query and what else it asks for: `"a phrase"`, `-word`, `title:`, `source:`.
+
+    Where nothing else is left to look for, it is the title or the source, or else all of it.
+    """
+    found: dict[str, list[str]] = {}
+    pieces: list[str] = []
+    at = 0
+    may_have = any(sign in query for sign in '"-:')
+    for match in _first(re.finditer(_NEEDLE, query)) if may_have else ():
+        sign, quoted = match["sign"], match["quoted"]
+        value = (quoted or match["word"]).strip()
+        is_word = sign == "-" and quoted is None
+        if not _has_words(value) or (is_word and not re.fullmatch(_LEFT_OUT, value)):
+            continue
+        found.setdefault(sign, []).append(value)
+        if sign:
+            pieces.append(query[at : match.start()])
+            at = match.end()
+    text = _joined([*pieces, query[at:]]) if pieces else query
+    if not _has_words(text):
+        text = " ".join((*found.get("title:", ()), *found.get("source:", ())))
+    if not text:
+        return Needles(text=query)
+    return Needles(
+        text=text,
+        phrases=tuple(found.get("", ())),
+        without=tuple(found.get("-", ())),
+        titles=tuple(found.get("title:", ())),
+        places=tuple(found.get("source:", ())),
+    )
+
+
+def _first(matches: "Iterable[re.Match[str]]") -> "Iterable[re.Match[str]]":
+    return (match for match, _ in zip(matches, range(_OPERATORS_MAX), strict=False))
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    return " ".join(" ".join(pieces).split())
+
+
+def _has_words(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+def _is_valid(field: str, value: str) -> bool:
+    if field == "kind":
+        return value in get_args(Kind)
+    if field == "source":
+        return value.startswith(("/", "~")) or "://" in value
+    if field in ("since", "until"):
+        try:
+            msgspec.convert(value, Date)
+        except msgspec.ValidationError:
+            return False
+    return bool(value)
+
+
+def _narrowed(filters: Filters, found: Mapping[str, Sequence[str]]) -> Filters:
+    kinds = cast("tuple[Kind, ...]", tuple(found.get("kind", ())))
+    starts = filter(None, (filters.since, *found.get("since", ())))
+    ends = filter(None, (filters.until, *found.get("until", ())))
+    return msgspec.structs.replace(
+        filters,
+        tags=(*filters.tags, *(tag.removeprefix("#") for tag in found.get("tag", ()))),
+        kinds=filters.kinds or kinds,
+        sources=filters.sources or tuple(found.get("source", ())),
+        since=max(starts, default=None),
+        until=min(ends, default=None),
+    )

@@ -1,0 +1,79 @@
+"""Which words of a query does no chunk have, and which of theirs were meant?"""
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kb.search.index.analysis import query_words, spelled_words
+from kb.search.index.lexical_query import SPELLED, Holding, near_holders
+
+_LETTERS_MIN: Final = 4
+"""Shorter words are within one letter of too many others."""
+_START_LETTERS_MIN: Final = 3
+_LONG: Final = 8
+"""From so many letters on two may be wrong."""
+_WORDS_MAX: Final = 8
+_NEAR: Final = 0.7
+_WORD: Final = r"[^\W\d_]+"
+
+HasWord = Callable[[str, str], bool]
+"""Whether any chunk has a term in a field."""
+TextsWith = Callable[[Holding], Sequence[str]]
+"""The texts of some of the chunks that hold something."""
+
+
+class Respelled(Struct, frozen=True, kw_only=True):
+    """A word of a query that no chunk has, and one of theirs that is near."""
+
+    typed: str
+    meant: str
+
+
+def respelled(text: str, has_word: HasWord, texts_with: TextsWith) -> tuple[Respelled, ...]:
+    """The words of a query that no chunk has, each with the nearest that one has.
+
+    The last word may be the beginning of one. Words of four letters or more may have a wrong
+    letter, those of eight two. Words with digits, and of scripts without spaces, stay.
+    """
+    found: list[Respelled] = []
+    typed = list(dict.fromkeys(re.findall(_WORD, text)))[-_WORDS_MAX:]
+    for word in typed:
+        spelled = spelled_words(word)
+        if len(spelled) != 1 or not spelled[0].isascii() or not query_words(word):
+            continue
+        if has_word(SPELLED, spelled[0]) or has_word("body", query_words(word)[0]):
+            continue
+        is_last = text.rstrip().endswith(word)
+        meant = _meant(spelled[0], texts_with, may_go_on=is_last)
+        if meant is not None:
+            found.append(Respelled(typed=word, meant=meant))
+    return tuple(found)
+
+
+def _meant(word: str, texts_with: TextsWith, *, may_go_on: bool) -> str | None:
+    """The word of a chunk that this one begins, or else is nearest to."""
+    if may_go_on and len(word) >= _START_LETTERS_MIN:
+        starts = [w for w in _words(texts_with(near_holders(word, 0))) if w.startswith(word)]
+        if starts:
+            # The commonest one, and of these the shortest.
+            return min(starts, key=lambda w: (-starts.count(w), len(w), w))
+    if len(word) < _LETTERS_MIN:
+        return None
+    for distance in (1, 2) if len(word) >= _LONG else (1,):
+        words = _words(texts_with(near_holders(word, distance)))
+        near = _nearest(word, [w for w in words if abs(len(w) - len(word)) <= distance])
+        if near is not None:
+            return near
+    return None
+
+
+def _nearest(word: str, words: Collection[str]) -> str | None:
+    near = difflib.get_close_matches(word, sorted(set(words)), n=1, cutoff=_NEAR)
+    return near[0] if near else None
+
+
+def _words(texts: Sequence[str]) -> list[str]:
+    return [word for text in texts for word in spelled_words(text)]

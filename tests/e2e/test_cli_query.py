@@ -1,0 +1,97 @@
+"""What people put into a query besides words: operators, typing errors, beginnings of words."""
+
+from pathlib import Path
+
+import pytest
+from commands import Home
+
+NOTES = {
+    "kitchen/kettle.md": "# Kettle\n\nThe kettle boils water with steam. The brown fox is away.",
+    "kitchen/pot.md": "---\ntags: [warm/tea]\n---\n# Tea pot\n\nBoiling water is for the pot.",
+    "fleet/cluster.md": "# Cluster\n\nKubernetes schedules containers. Brown was the fox.",
+    "fleet/水.md": "# 水壶\n\n水壶里的水烧开了。",
+    "url.md": "# Ports\n\nThe option --drain of tar -x writes no steam.",
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with these notes."""
+    folder = tmp_path_factory.mktemp("query") / "notes"
+    for name, text in NOTES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    home = Home(tmp_path_factory.mktemp("home"))
+    assert home.run("add", "-r", folder).code == 0
+    return home
+
+
+def found(home: Home, query: str, *options: str) -> set[str]:
+    """The names of the files that are found, in each mode that is asked."""
+    hits = home.run("search", query, "--json", *options).json["hits"]
+    return {Path(hit["source"]).stem for hit in hits}
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense"])
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ('"brown fox"', {"kettle"}),
+        ('fox "Brown Fox" water', {"kettle"}),
+        ('water -"brown fox" -drain -cluster -水壶', {"pot"}),
+        ("water title:tea", {"pot"}),
+        ("fox source:fleet", {"cluster", "水"}),
+        ("water source:kitchen/pot.md", {"pot"}),
+        ("water tag:warm", {"pot"}),
+        ('"水壶里的水"', {"水"}),
+    ],
+)
+def test_operators_hold_in_every_mode(home: Home, query: str, names: set[str], mode: str) -> None:
+    """Only what has it all is found; by words alone a passage also needs one of the words."""
+    got = found(home, query, "--mode", mode)
+    assert got == names if mode != "lexical" else got <= names
+    if mode == "lexical":
+        assert got & names
+
+
+def test_what_is_left_out_is_told(home: Home) -> None:
+    """A phrase that is nowhere finds nothing, and a warning says why."""
+    nowhere = home.run("search", '"fox brown"', "--json").json
+    assert nowhere["hits"] == []
+    assert nowhere["warnings"] == [
+        'no passage has "fox brown"; without quotes its words are searched for'
+    ]
+    without = home.run("search", "water -steam", "--json").json
+    assert "without what has: steam" in without["warnings"]
+    assert without["query"] == "water -steam"
+
+
+def test_verbatim_text_has_no_operators(home: Home) -> None:
+    """What other programs paste into a query."""
+    assert "kettle" in found(home, "water -steam", "--verbatim")
+    assert len(found(home, 'tag:zzz "no such phrase"', "--verbatim")) == len(NOTES)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant", "name"),
+    [
+        ("kuberntes", "kubernetes", "cluster"),
+        ("Kuberentes schedules", "kubernetes", "cluster"),
+        ("sched", "schedules", "cluster"),
+        ("the ketle boils", "kettle", "kettle"),
+    ],
+)
+def test_a_word_that_no_passage_has(home: Home, typed: str, meant: str, name: str) -> None:
+    """A typing error, or the beginning of the last word, stands for what passages have."""
+    result = home.run("search", typed, "--json", "--mode", "lexical").json
+    assert Path(result["hits"][0]["source"]).stem == name
+    (warning,) = [line for line in result["warnings"] if "has the word" in line]
+    assert warning.endswith(f"; searched for {meant}")
+
+
+@pytest.mark.parametrize("query", ["kettle boils", "zzyzx", "ab", "k8s", "水壷"])
+def test_other_words_stay(home: Home, query: str) -> None:
+    """Words that are there, short ones, and those that nothing is near."""
+    warnings = home.run("search", query, "--json").json["warnings"]
+    assert [line for line in warnings if "has the word" in line] == []

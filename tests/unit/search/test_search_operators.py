@@ -1,0 +1,64 @@
+"""What of a query is text and what is more: by example, and that nothing is an error."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kb.model.search import NO_FILTERS, Filters
+from kb.search.operators import Needles, needles, split_filters
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("kettle -steam", Needles(text="kettle", without=("steam",))),
+        ('tea -"green tea" pot', Needles(text="tea pot", without=("green tea",))),
+        ('is it "brown fox"?', Needles(text='is it "brown fox"?', phrases=("brown fox",))),
+        ('title:"two words" q', Needles(text="q", titles=("two words",))),
+        ("title:kettle", Needles(text="kettle", titles=("kettle",))),
+        ("q source:notes", Needles(text="q", places=("notes",))),
+        *((text, Needles(text=text)) for text in ("tar -x", "a -5 b", "a - b", "well-known", "-b")),
+        *((text, Needles(text=text)) for text in ('a "b', 'f("x")', 'k:"v"', "--drain now", '"!"')),
+    ],
+)
+def test_needles(query: str, found: Needles) -> None:
+    """Whatever looks like options, code or numbers is text."""
+    assert needles(query) == found
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "filters"),
+    [
+        ("soup tag:food/warm", "soup", Filters(tags=("food/warm",))),
+        ('soup tag:"a b" tag:#c', "soup", Filters(tags=("a b", "c"))),
+        ("soup since:2024 until:2025-02", "soup", Filters(since="2024", until="2025-02")),
+        ("soup kind:url", "soup", Filters(kinds=("url",))),
+        ("soup source:/home/ada/notes", "soup", Filters(sources=("/home/ada/notes",))),
+        ("tag:food", "tag:food", Filters(tags=("food",))),
+        *((text, text, NO_FILTERS) for text in ("kind:soup x", "since:noon x", "tag: x", "a:b")),
+    ],
+)
+def test_filters(query: str, text: str, filters: Filters) -> None:
+    """As the options of these names; what is no kind and no date is text."""
+    assert split_filters(query, NO_FILTERS) == (text, filters)
+
+
+def test_filters_narrow_those_that_are_given() -> None:
+    """Tags come together, and of two dates the narrower one counts."""
+    given_before = Filters(tags=("a",), since="2023", until="2024-06")
+    _, filters = split_filters("x tag:b since:2024 until:2025", given_before)
+    assert filters == Filters(tags=("a", "b"), since="2024", until="2024-06")
+
+
+PIECES = st.sampled_from(
+    ['"', "-", "tag:", "title:", "source:", "since:", "2024", "soup", " ", "é", "日本", "!", ":"]
+)
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_no_query_is_an_error(query: str) -> None:
+    """Some text is always left, and reading it again finds no operator that was taken out."""
+    text, _ = split_filters(query, NO_FILTERS)
+    found = needles(text)
+    assert found.text or not query
+    assert not needles(found.text).without or found.text == text
