@@ -8,6 +8,7 @@ from kb.intake.canonicalize.dispatch import (
     CanonicalizeInput,
     canonicalize,
     fingerprint_of,
+    keeps_raw,
     reads_as_before,
 )
 from kb.intake.canonicalize.mime import detect_mime
@@ -20,6 +21,7 @@ __all__ = [
     "canonicalize",
     "detect_mime",
     "fingerprint_of",
+    "keeps_raw",
     "parser_table",
     "reads_as_before",
 ]

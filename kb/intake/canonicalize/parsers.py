@@ -42,6 +42,8 @@ class ParserPlugin(Struct, frozen=True, kw_only=True):
     """Whether files of these formats are text, so that other bytes are never its own."""
     is_risky: bool = True
     """For kb's own parsers: whether it needs the child process."""
+    keeps_raw: bool = True
+    """Whether the home keeps a copy of a file's bytes. Without one kb reads the file again."""
     fallback: str = ""
     """`module:function`, called as `read` is, in a new child after `read` has brought one down."""
 
@@ -63,14 +65,20 @@ _ODF: Final = "application/vnd.oasis.opendocument."
 
 
 def _own(
-    module: str, *, is_text: bool = False, function: str = "read", **mime_of: str
+    module: str,
+    *,
+    is_text: bool = False,
+    keeps_raw: bool = True,
+    function: str = "read",
+    **mime_of: str,
 ) -> ParserPlugin:
     return ParserPlugin(
         mimes=tuple(dict.fromkeys(mime_of.values())),
         extensions=mime_of,
         read=f"{_ROOM}.{module}:{function}",
-        fingerprint=f"{module}-1",
+        fingerprint=f"{module.rpartition('.')[2]}-1",
         is_text=is_text,
+        keeps_raw=keeps_raw,
     )
 
 
@@ -156,6 +164,21 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_risky=False,
     ),
     "rich text": _own("rtf", rtf="application/rtf"),
+    "picture": _own(
+        "pictures.picture",
+        keeps_raw=False,
+        png="image/png",
+        jpg="image/jpeg",
+        jpeg="image/jpeg",
+        gif="image/gif",
+        webp="image/webp",
+        tif="image/tiff",
+        tiff="image/tiff",
+        bmp="image/bmp",
+        heic="image/heic",
+        heif="image/heic",
+        avif="image/heic",
+    ),
 }
 """By name. All run in the child but those of plain text and markdown."""
 

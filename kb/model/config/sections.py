@@ -24,6 +24,7 @@ EXTENSIONS: Final = (
     *("txt", "text", "htm", "html", "shtml", "xhtml", "xht", "pdf"),
     *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "csv", "tsv"),
     *("mbox", "rtf", "json", "jsonl", "ndjson", "yaml", "yml", "toml", "srt", "vtt", "ics"),
+    *("png", "jpg", "jpeg", "gif", "webp", "tif", "tiff", "bmp", "heic", "heif", "avif"),
     *("org", "rst", "adoc", "asciidoc", "asc", "tex", "latex"),
     *CODE_MIMES,
 )
