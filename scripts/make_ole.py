@@ -1,4 +1,4 @@
-"""Writes the containers of old offices: a workbook of Excel 97 and a mail of Outlook, both small."""
+"""Writes the containers of old offices: a workbook of Excel 97, and a mail of Outlook."""
 
 import struct
 from typing import Final
@@ -110,7 +110,9 @@ def _cell(row: int, column: int, value: str | float) -> bytes:
 
 def mail(texts: dict[str, str], sent_s: int, files: list[str]) -> bytes:
     """A msg with these texts, by the four digits of their properties; when it was sent."""
-    streams = {f"__substg1.0_{number}001F": text.encode("utf-16-le") for number, text in texts.items()}
+    streams = {
+        f"__substg1.0_{number}001F": text.encode("utf-16-le") for number, text in texts.items()
+    }
     ticks = (sent_s + _EPOCH_S) * 10_000_000
     streams["__properties_version1.0"] = bytes(32) + struct.pack("<HHIQ", 0x40, 0x39, 6, ticks)
     for number, file in enumerate(files):

@@ -84,9 +84,7 @@ def test_the_next_program_is_tried(programs: Programs) -> None:
     programs.add("antiword", "echo words")
     assert parse(OLE, "a.doc").markdown == "words\n"
     programs.add("antiword", "exit 4")
-    with pytest.raises(
-        Unparsable, match=r"antiword could not read it \(status 4\); save it"
-    ):
+    with pytest.raises(Unparsable, match=r"antiword could not read it \(status 4\); save it"):
         parse(OLE, "a.doc")
 
 
