@@ -1,7 +1,8 @@
 """How do bytes become markdown? The same bytes give the same markdown on every run.
 
 Turns one source's bytes into text with a title, tags and a date. It does not find or fetch sources
-and does not cut the text. Nothing here reads a clock, a network or another file.
+and does not cut the text. Nothing here reads a clock, a network or another file;
+`converting.py` starts programs for formats that only they read.
 """
 
 from kb.intake.canonicalize.dispatch import (

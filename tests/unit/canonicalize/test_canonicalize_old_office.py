@@ -48,7 +48,7 @@ def test_each_is_told_by_its_ending() -> None:
 
 
 def test_damaged_ones_are_read_or_refused() -> None:
-    """Whatever bytes change, and wherever the file ends, in the child that reads all hostile files."""
+    """Whatever bytes change, and wherever the file ends; in the child, as all hostile files."""
     with Parser() as parser:
 
         @settings(max_examples=80, deadline=None)
