@@ -14,8 +14,8 @@ PPT: Final = "application/vnd.ms-powerpoint"
 _OLE: Final = b"\xd0\xcf\x11\xe0"
 _ZIP: Final = b"PK"
 _GAPS: Final = re.compile(r"\n{3,}")
-# What antiword writes in the place of a picture.
-_PICTURE: Final = "[pic]"
+# What antiword writes in the place of a picture, and catppt where it finds no slide.
+_NO_WORDS: Final = frozenset(("[pic]", "Office Theme"))
 
 
 def read_doc(data: bytes, name: str, charset: str | None = None) -> Canonical:
@@ -32,5 +32,5 @@ def _text(data: bytes, name: str, mime: str) -> Canonical:
     if data.startswith(_OLE):
         raise Unsupported(f"{mime} is read by a program that converts it first", source=name)
     lines = [line.rstrip() for line in clean_text(decode_text(data)[0]).split("\n")]
-    text = _GAPS.sub("\n\n", "\n".join(line for line in lines if line.strip() != _PICTURE))
+    text = _GAPS.sub("\n\n", "\n".join(line for line in lines if line.strip() not in _NO_WORDS))
     return finish((text.strip("\n"),), name, mime, is_titled=False)
