@@ -43,7 +43,7 @@ _PROFILE: Final = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-class _Converter(Struct, frozen=True, kw_only=True):
+class _OfficeProgram(Struct, frozen=True, kw_only=True):
     """A program, and how it is asked."""
 
     programs: tuple[str, ...]
@@ -56,15 +56,15 @@ class _Converter(Struct, frozen=True, kw_only=True):
     memory_bytes_max: int = 1 << 30
 
 
-class _Converted(Struct, frozen=True, kw_only=True):
+class _OldFormat(Struct, frozen=True, kw_only=True):
     ending: str
-    converters: tuple[_Converter, ...]
+    converters: tuple[_OfficeProgram, ...]
     """The best one first."""
     advice: str
 
 
-def _office(ending: str) -> _Converter:
-    return _Converter(
+def _office(ending: str) -> _OfficeProgram:
+    return _OfficeProgram(
         programs=("soffice", "libreoffice"),
         argv=lambda file, folder: (
             f"-env:UserInstallation={(folder / 'profile').as_uri()}",
@@ -78,22 +78,22 @@ def _office(ending: str) -> _Converter:
 
 
 _FORMATS: Final = {
-    DOC: _Converted(
+    DOC: _OldFormat(
         ending="doc",
         converters=(
             _office("docx"),
-            _Converter(
+            _OfficeProgram(
                 programs=("antiword",),
                 argv=lambda file, _: ("-m", "UTF-8.txt", "-w", "0", str(file)),
             ),
         ),
         advice="LibreOffice or antiword reads it, and neither is installed: apt install antiword",
     ),
-    PPT: _Converted(
+    PPT: _OldFormat(
         ending="ppt",
         converters=(
             _office("pptx"),
-            _Converter(programs=("catppt",), argv=lambda file, _: ("-d", "utf-8", str(file))),
+            _OfficeProgram(programs=("catppt",), argv=lambda file, _: ("-d", "utf-8", str(file))),
         ),
         advice="LibreOffice or catppt reads it, and neither is installed: apt install catdoc",
     ),
@@ -137,7 +137,7 @@ def _installed(programs: tuple[str, ...]) -> str | None:
     return next((os.path.abspath(program) for program in found), None)
 
 
-def _run(program: str, converter: _Converter, file: Path, folder: Path) -> bytes:
+def _run(program: str, converter: _OfficeProgram, file: Path, folder: Path) -> bytes:
     """What the program makes of a file. Raises _NotConverted."""
     profile = folder / "profile" / "user"
     profile.mkdir(parents=True)
