@@ -44,6 +44,39 @@ QUESTIONS: Final = (
     Question("外婆家坐高铁怎么走", "in a file written as GB18030", "travel/waipo.txt"),
 )
 
+FORMATS: Final = {
+    "rules.docx": "in which month is a bonfire lit",
+    "tenants.xlsx": "Lindqvist rent plot",
+    "grafting.pptx": "cut the scion",
+    "compost.odt": "when is the compost heap turned",
+    "water.ods": "rhubarb pump litres",
+    "hedgehogs.odp": "gap in the fence for hedgehogs",
+    "bees.epub": "catching a swarm in the plum tree",
+    "seeds.xls": "scorzonera grams",
+    "shed-key.msg": "where is the key to the tool shed",
+    "plan.png": "the drain below the plots",
+    "scarecrow.tif": "Harrowby scarecrow",
+    "tools.csv": "billhook",
+    "slugs.tsv": "nematodes against slugs",
+    "frost.org": "dahlias before frost",
+    "paths.rst": "walnut wood chips",
+    "bylaws.adoc": "how deep is a pond",
+    "soil.tex": "pH for blueberries",
+    "invitation.rtf": "harvest supper lantern",
+    "sensors.json": "greenhouse louvre opens",
+    "log.jsonl": "robin in the watering can",
+    "rota.yaml": "who opens the gate",
+    "irrigation.toml": "raspberries drip minutes",
+    "pruning.srt": "currants last year's wood",
+    "mulch.vtt": "straw below strawberries",
+    "meetings.ics": "seed swap chapel hall",
+    "yields.ipynb": "runner beans plot 12",
+    "badgers.eml": "badgers sweetcorn",
+    "list.mbox": "wheelbarrow with the solid tyre",
+    "moon.py": "is_waxing",
+}
+"""By file of examples/formats: a question that it comes first for."""
+
 
 def kb_command() -> str:
     """The `kb` that was installed with this Python."""
@@ -85,6 +118,9 @@ def demonstrate(folder: str) -> list[str]:
     # Neither the user's settings nor the user's home have a say here.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KB_")}
     environment |= {"KB_HOME": f"{folder}/home", "XDG_CONFIG_HOME": folder, "COLUMNS": "96"}
+    # The library reads this process's own.
+    os.environ.clear()
+    os.environ.update(environment)
     run(environment, "add", "examples")
     missed: list[str] = []
     for question in QUESTIONS:
@@ -93,7 +129,25 @@ def demonstrate(folder: str) -> list[str]:
         found = run(environment, "search", "--json", "-k", "1", question.query, quiet=True)
         if not is_answered(json.loads(found), question):
             missed.append(f"{question.query}: {question.file} did not come first")
+    missed += of_each_format(environment["KB_HOME"])
     run(environment, "stats")
+    return missed
+
+
+def of_each_format(home: str) -> list[str]:
+    """Ask what each file of examples/formats knows, by the library; a line for each missed."""
+    import kb
+
+    print("# one file of each format")
+    missed: list[str] = []
+    with kb.open(home) as library:
+        for file, query in FORMATS.items():
+            hits = library.search(query, k=1).hits
+            first = Path(hits[0].source).name if hits else "nothing"
+            print(f"{file:17} {query}")
+            if first != file:
+                missed.append(f"{query}: {first} came first, not {file}")
+    print()
     return missed
 
 
@@ -102,7 +156,7 @@ def main() -> None:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="kb-demo-") as folder:
         missed = demonstrate(folder)
-    asked = len(QUESTIONS)
+    asked = len(QUESTIONS) + len(FORMATS)
     print(f"{asked - len(missed)} of {asked} found; {time.perf_counter() - began:.1f} s in all")
     if missed:
         sys.exit("\n".join(missed))

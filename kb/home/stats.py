@@ -12,6 +12,7 @@ from msgspec import Struct
 from kb.errors import NotebookUnfit
 from kb.home.app import App
 from kb.knowledge.notebook import PushReport
+from kb.model.source import is_picture
 from kb.store import docs
 from kb.store.jobs import queue
 from kb.store.records import LEDGER
@@ -59,7 +60,7 @@ def counted(app: App) -> Stats:
     with app.store.read() as txn:
         for doc in docs.all_docs(txn):
             statuses[doc.status] += 1
-            if doc.coverage is not None and doc.status == "active":
+            if doc.coverage is not None and doc.status == "active" and not is_picture(doc.mime):
                 without_text += doc.coverage.pages - doc.coverage.pages_with_text
         ledger = Counter(str(entry.state) for _, entry in LEDGER.scan(txn))
         counts = queue.counts(txn)

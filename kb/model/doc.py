@@ -106,7 +106,7 @@ class Doc(Struct, frozen=True, kw_only=True):
     status: DocStatus
     raw_sha256: str
     raw_path: str
-    """Relative to the home, as is md_path."""
+    """Relative to the home, as is md_path; empty where no copy of the bytes is kept."""
     md_path: str
     md_sha256: str
     raw_bytes: int
@@ -140,6 +140,9 @@ class Doc(Struct, frozen=True, kw_only=True):
     """When the source was last changed: as it says itself, else as its file or server says."""
     has_names: bool = False
     """Whether links to its names are looked up; of docs that an older kb read they are not."""
+    by_name: bool = False
+    """Whether its text says no more than what the file is: words of its name find it, and no
+    vector is made of it."""
     hidden_run: int = 0
     """For a tombstone: how many compactions had finished when the doc was hidden."""
 

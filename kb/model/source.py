@@ -68,9 +68,20 @@ def name_and_folders(source: str) -> tuple[str, str]:
 
 
 def names_of(doc: Doc) -> tuple[str, ...]:
-    """What people call a doc: its title, its file's name with and without the ending, aliases."""
+    """What people call a doc: its title, its file's name with and without the ending, aliases.
+
+    A picture's name has its ending: `Kitchen` means the note beside `Kitchen.png`.
+    """
     name, _ = name_and_folders(doc.source)
-    return (doc.title, name, doc.source.rpartition("/")[2], *doc.aliases)
+    whole = doc.source.rpartition("/")[2]
+    if is_picture(doc.mime):
+        return (whole, *(title for title in (doc.title,) if title != name), *doc.aliases)
+    return (doc.title, name, whole, *doc.aliases)
+
+
+def is_picture(mime: str) -> bool:
+    """Whether a format is one of pictures."""
+    return mime.startswith("image/")
 
 
 def member_lsid(kind: Kind, collection: str, path: str) -> Lsid:

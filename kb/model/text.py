@@ -29,6 +29,8 @@ class Canonical(Struct, frozen=True, kw_only=True):
     coverage: Coverage | None = None
     front_lines: int = 0
     """How many lines of the source come before the markdown: its front matter."""
+    by_name: bool = False
+    """Whether the markdown says no more than what the file is, as of a picture without words."""
     warnings: tuple[str, ...] = ()
 
 

@@ -29,13 +29,14 @@ class ExportResult(Struct, frozen=True, kw_only=True):
 
 
 def run(app: "App", request: ExportRequest) -> ExportResult:
-    """Read what a doc says. Raises NotFound, AmbiguousId, StoreDamaged."""
+    """Read what a doc says. Raises NotFound, AmbiguousId, StoreDamaged, Unreadable."""
     from kb.store.content.layout import slug
+    from kb.store.content.originals import read_original
 
     with app.store.read() as txn:
         doc = _doc(txn, request.ident)
     if request.raw:
-        data, suffix = app.content.read(doc.raw_path, doc.raw_sha256), Path(doc.raw_path).suffix
+        data, suffix = read_original(app.content, doc), Path(doc.raw_path or doc.source).suffix
     else:
         data, suffix = app.content.read(doc.md_path, doc.md_sha256), ".md"
     return ExportResult(data=data, file_name=f"{slug(doc.title)}{suffix}")

@@ -154,8 +154,11 @@ def _span_text(txn: ReadTxn, content: ContentStore, doc: Doc, first: Chunk, last
 
 def _is_recognised(doc: Doc, page: int | None, text: str) -> bool:
     """Whether a text that begins on a page has a part that was recognised in a picture."""
-    if page is None or doc.coverage is None or not doc.coverage.ocr_pages:
+    if doc.coverage is None or not doc.coverage.ocr_pages:
         return False
+    if page is None:
+        # A picture is one page, and has no marks of pages.
+        return True
     pages = range(page, page + text.count("\f") + 1)
     return any(number in pages for number in doc.coverage.ocr_pages)
 

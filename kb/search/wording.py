@@ -17,6 +17,7 @@ _LONG: Final = 8
 """From so many letters on two may be wrong."""
 _WORDS_MAX: Final = 8
 _NEAR: Final = 0.7
+_FIELDS: Final = ("body", "name", "folders")
 _WORD: Final = r"[^\W\d_]+"
 
 HasWord = Callable[[str, str], bool]
@@ -44,7 +45,8 @@ def respelled(text: str, has_word: HasWord, texts_with: TextsWith) -> tuple[Resp
         spelled = spelled_words(word)
         if len(spelled) != 1 or not spelled[0].isascii() or not query_words(word):
             continue
-        if has_word(SPELLED, spelled[0]) or has_word("body", query_words(word)[0]):
+        stem = query_words(word)[0]
+        if has_word(SPELLED, spelled[0]) or any(has_word(field, stem) for field in _FIELDS):
             continue
         is_last = text.rstrip().endswith(word)
         meant = _meant(spelled[0], texts_with, may_go_on=is_last)

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from kb.intake.canonicalize.parsers import BUILT_IN
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts/demo.py"
+FORMATS = ROOT / "examples/formats"
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +40,30 @@ def test_every_question_finds_its_file_first(tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.returncode == 0
-    assert "$ kb add examples\n12 added of 12 scanned" in done.stdout
-    assert "6 of 6 found" in done.stdout
+    assert "$ kb add examples\n41 added of 41 scanned" in done.stdout
+    assert "35 of 35 found" in done.stdout
     assert not (tmp_path / "not-this").exists()
+
+
+def test_every_format_that_is_read_has_an_example(demo: ModuleType) -> None:
+    """All but those that need another program; and each example is asked for."""
+    endings = {path.suffix.lstrip(".") for path in (ROOT / "examples").rglob("*.*")}
+    formats = {
+        name: own for name, own in BUILT_IN.items() if name not in ("old document", "old slides")
+    }
+    lacking = [name for name, own in formats.items() if not endings & own.extensions.keys()]
+    assert lacking == []
+    assert {path.name for path in FORMATS.iterdir()} == set(demo.FORMATS)
+    assert sum(path.stat().st_size for path in FORMATS.iterdir()) < 300_000
+
+
+def test_the_example_files_are_what_their_script_writes(tmp_path: Path) -> None:
+    """Those that are no text, byte for byte."""
+    script = ROOT / "scripts/make_example_files.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=60)
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(made) > 10
+    assert made == {name: (FORMATS / name).read_bytes() for name in made}
 
 
 def found(source: str, page: int | None) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """How do bytes become markdown? The same bytes give the same markdown on every run.
 
 Turns one source's bytes into text with a title, tags and a date. It does not find or fetch sources
-and does not cut the text. Nothing here reads a clock, a network or another file.
+and does not cut the text. Nothing here reads a clock, a network or another file;
+`converting.py` starts programs for formats that only they read.
 """
 
 from kb.intake.canonicalize.dispatch import (
     CanonicalizeInput,
     canonicalize,
     fingerprint_of,
+    keeps_raw,
     reads_as_before,
 )
 from kb.intake.canonicalize.mime import detect_mime
@@ -20,6 +22,7 @@ __all__ = [
     "canonicalize",
     "detect_mime",
     "fingerprint_of",
+    "keeps_raw",
     "parser_table",
     "reads_as_before",
 ]

@@ -45,7 +45,7 @@ class PictureInput(Struct, frozen=True, kw_only=True, tag="draw"):
 _TO_TEXT = "convert it to PDF, HTML, markdown or plain text and add the result"
 _ADVICE: Final = (
     ("image/svg", _TO_TEXT),
-    ("image/", "run OCR on it (for example tesseract) and add the text"),
+    ("image/", "save it as PNG or JPEG and add that"),
     ("audio/", "transcribe it and add the text"),
     ("video/", "transcribe it and add the text"),
     ("application/vnd.openxmlformats", "convert it (for example with pandoc) and add the result"),
@@ -121,6 +121,12 @@ def fingerprint_of(mime: str) -> str:
     """Names what the parser of a format writes, which is "" where there is none."""
     parser = parser_table().by_mime.get(mime)
     return parser.fingerprint if parser else ""
+
+
+def keeps_raw(mime: str) -> bool:
+    """Whether the home keeps a copy of the bytes of a file of this format."""
+    parser = parser_table().by_mime.get(mime)
+    return parser is None or parser.keeps_raw
 
 
 def reads_as_before(path: Path | None = None) -> Callable[[Doc], bool]:

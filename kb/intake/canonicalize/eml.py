@@ -5,6 +5,7 @@ import email
 import email.errors
 import email.policy
 import re
+from collections.abc import Mapping, Sequence
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -40,14 +41,29 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     if not any(mail.get(key) for key in ("From", "To", "Date", "Subject", "Received")):
         raise Unparsable("it has no header of a mail; export the mail again", source=name)
     subject = one_line(_header(mail.get("Subject")))
-    lines = [
-        f"{key}: {_header(mail.get(key))}" for key in ("From", "To", "Cc", "Date") if mail.get(key)
-    ]
+    heads = {key: _header(mail.get(key)) for key in ("From", "To", "Cc", "Date")}
     body, files = _body(parts, name, charset)
+    return mail_doc(subject, heads, body, files, name, MIME, _date(mail.get("Date")))
+
+
+def mail_doc(
+    subject: str,
+    heads: Mapping[str, str],
+    body: str,
+    files: Sequence[str],
+    name: str,
+    mime: str,
+    date: str | None,
+) -> Canonical:
+    """A mail of any program: subject, the heads that say something, text, names of attachments.
+
+    Raises EmptySource.
+    """
+    lines = [f"{key}: {value}" for key, value in heads.items() if value]
     blocks = [f"# {subject}" if subject else "", "  \n".join(lines), _folded(body)]
     if files:
         blocks.append("Attachments: " + ", ".join(files))
-    return finish(blocks, name, MIME, title=subject, date=_date(mail.get("Date")), is_titled=False)
+    return finish(blocks, name, mime, title=subject, date=date, is_titled=False)
 
 
 def _body(

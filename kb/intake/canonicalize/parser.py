@@ -21,6 +21,7 @@ from kb.intake.canonicalize.child_protocol import (
     decode_reply,
     encode,
 )
+from kb.intake.canonicalize.converting import converted
 from kb.intake.canonicalize.dispatch import (
     CanonicalizeInput,
     PictureInput,
@@ -104,6 +105,7 @@ class Parser:
         """
         if not source.data or not is_risky(source.mime):
             return canonicalize(source)
+        source = converted(source)
         with self._lock:
             try:
                 reply = self._ask(source)

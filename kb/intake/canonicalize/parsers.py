@@ -43,6 +43,8 @@ class ParserPlugin(Struct, frozen=True, kw_only=True):
     """Whether files of these formats are text, so that other bytes are never its own."""
     is_risky: bool = True
     """For kb's own parsers: whether it needs the child process."""
+    keeps_raw: bool = True
+    """Whether the home keeps a copy of a file's bytes. Without one kb reads the file again."""
     fallback: str = ""
     """`module:function`, called as `read` is, in a new child after `read` has brought one down."""
 
@@ -64,14 +66,20 @@ _ODF: Final = "application/vnd.oasis.opendocument."
 
 
 def _own(
-    module: str, *, is_text: bool = False, function: str = "read", **mime_of: str
+    module: str,
+    *,
+    is_text: bool = False,
+    keeps_raw: bool = True,
+    function: str = "read",
+    **mime_of: str,
 ) -> ParserPlugin:
     return ParserPlugin(
         mimes=tuple(dict.fromkeys(mime_of.values())),
         extensions=mime_of,
         read=f"{_ROOM}.{module}:{function}",
-        fingerprint=f"{module}-1",
+        fingerprint=f"{module.rpartition('.')[2]}-1",
         is_text=is_text,
+        keeps_raw=keeps_raw,
     )
 
 
@@ -118,6 +126,10 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "epub": _own("epub", epub="application/epub+zip"),
     "notebook": _own("ipynb", is_text=True, ipynb="application/x-ipynb+json"),
     "mail": _own("eml", is_text=True, eml="message/rfc822"),
+    "outlook mail": _own("msg", msg="application/vnd.ms-outlook"),
+    "old workbook": _own("xls", xls="application/vnd.ms-excel"),
+    "old document": _own("legacy", function="read_doc", doc="application/msword"),
+    "old slides": _own("legacy", function="read_ppt", ppt="application/vnd.ms-powerpoint"),
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
     "mailbox": _own("mbox", is_text=True, mbox="application/mbox"),
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
@@ -157,6 +169,21 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_risky=False,
     ),
     "rich text": _own("rtf", rtf="application/rtf"),
+    "picture": _own(
+        "pictures.picture",
+        keeps_raw=False,
+        png="image/png",
+        jpg="image/jpeg",
+        jpeg="image/jpeg",
+        gif="image/gif",
+        webp="image/webp",
+        tif="image/tiff",
+        tiff="image/tiff",
+        bmp="image/bmp",
+        heic="image/heic",
+        heif="image/heic",
+        avif="image/heic",
+    ),
 }
 """By name. All run in the child but those of plain text and markdown."""
 

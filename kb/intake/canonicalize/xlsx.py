@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MIME: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 CELLS_MAX: Final = 2_000_000
 _COLUMN: Final = re.compile(r"([A-Z]{1,3})[0-9]{1,7}$")
-_COLUMNS_MAX: Final = 1_024
+COLUMNS_MAX: Final = 1_024
 _DATE_FORMATS: Final = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
 _FORMAT_NOISE: Final = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
 _DATE_LETTERS: Final = re.compile(r"[ymdhs]", re.IGNORECASE)
@@ -85,7 +85,7 @@ class _Book:
                 if not text:
                     continue
                 at = _column(cell.get("r", ""), len(cells))
-                if at >= _COLUMNS_MAX:
+                if at >= COLUMNS_MAX:
                     continue
                 cells += [""] * (at - len(cells) + 1)
                 cells[at] = text

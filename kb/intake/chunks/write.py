@@ -41,7 +41,8 @@ def write_chunks(txn: WriteTxn, store: Store, cut: ChunkedDoc, model: str = "") 
     mentions = dict(zip((row.no for row in rows), cut.mentions, strict=True))
     gone = chunks.replace_all(txn, cut.doc.source_no, rows, mentions)
     log.append(txn, [*touched, *(chunk.no for chunk in gone)], words=True, vectors=True)
-    doc_id, hashes = cut.doc.doc_id, [row.text_hash for row in rows]
+    # Of what is known by its name no vector is made.
+    doc_id, hashes = cut.doc.doc_id, [row.text_hash for row in rows if not cut.doc.by_name]
     embedder_set = embedders.in_use(txn)
     active = embedder_set.active.fingerprint if embedder_set else model
     if _lacks_vectors(txn, active, hashes):

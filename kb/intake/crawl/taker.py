@@ -11,6 +11,7 @@ from kb.intake.crawl.options import TakeOptions
 from kb.intake.ingest.ingest import Ingestor
 from kb.intake.ingest.request import IngestRequest, StagedDoc
 from kb.intake.sync.items import extension_of
+from kb.intake.sync.pictures import refuse_picture_of_site
 from kb.intake.sync.report import Tally
 from kb.model.doc import Doc
 from kb.model.ids import DocId
@@ -86,6 +87,7 @@ class PageTaker:
 
     def read(self, page: PageBytes) -> Canonical:
         """The page as markdown. Raises a SourceError, as `Parser.parse` does."""
+        refuse_picture_of_site(page.mime, page.name)
         return self._parser.parse(
             CanonicalizeInput(data=page.data, mime=page.mime, name=page.name, charset=page.charset)
         )

@@ -89,7 +89,7 @@ class Ingestor:
         title = request.ingest_options.title or request.canonical.title
         staged = StagedDoc(
             request=request,
-            raw_path=raw_path(request.raw_sha256, request.extension),
+            raw_path=raw_path(request.raw_sha256, request.extension) if request.keeps_raw else "",
             md_path=markdown_path(request.kind, title, request.lsid, request.canonical.markdown),
             md_sha256=sha256_hex(markdown),
             links=_links(request.canonical),
@@ -98,7 +98,8 @@ class Ingestor:
         return staged
 
     def _write_files(self, staged: StagedDoc) -> None:
-        self._content.write_if_new(staged.raw_path, staged.request.raw)
+        if staged.raw_path:
+            self._content.write_if_new(staged.raw_path, staged.request.raw)
         self._content.write_if_new(staged.md_path, staged.request.canonical.markdown.encode())
 
     def commit(
@@ -187,6 +188,7 @@ class Ingestor:
             aliases=canonical.aliases,
             links=staged.links,
             has_names=True,
+            by_name=canonical.by_name,
             date=canonical.date or date_in_name(request.source, request.kind),
             created=canonical.created,
             modified=canonical.modified or _file_changed(request, current),

@@ -60,6 +60,8 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     """As the server declares it."""
     ready: PrecomputedChunks | None = None
     """Its chunks and their vectors, if they came with it."""
+    keeps_raw: bool = True
+    """Whether the home keeps a copy of the bytes."""
     wants_ocr: bool = False
     """Whether pages without text are to be read by OCR, in the background."""
 
@@ -82,6 +84,7 @@ def read_anew(
         revive=False,
         charset=doc.charset,
         wants_ocr=wants_ocr,
+        keeps_raw=bool(doc.raw_path),
     )
 
 
@@ -90,6 +93,7 @@ class StagedDoc(Struct, frozen=True, kw_only=True):
 
     request: IngestRequest
     raw_path: str
+    """Empty where no copy is kept."""
     md_path: str
     md_sha256: str
     links: tuple[str, ...] = ()

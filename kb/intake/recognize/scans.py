@@ -1,4 +1,4 @@
-"""The ocr job: pages of a PDF without text are drawn and read, and the doc gets a new version."""
+"""The ocr job: pictures and pages without text are read, and the doc gets a new version."""
 
 import os
 import threading
@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kb.errors import Scanned, SourceError, StaleToken, Unparsable
+from kb.errors import Scanned, SourceError, StaleToken, Unparsable, Unreadable
 from kb.intake.canonicalize import CanonicalizeInput, Parser
 from kb.intake.ingest.request import read_anew
 from kb.model.doc import Coverage, Doc
 from kb.model.job import Claim
+from kb.model.source import is_picture
 from kb.model.text import Canonical
 from kb.store import docs
 from kb.store.content.files import ContentStore
+from kb.store.content.originals import read_original
 from kb.store.jobs import queue
 from kb.store.kv import WriteTxn
 from kb.store.meta import OCR, get_word, set_word
@@ -38,7 +40,9 @@ _PAGE_BREAK: Final = "\n\f\n"
 def waits(doc: Doc, engine: str) -> bool:
     """Whether pages of a doc have no text, and this engine has not looked at them."""
     coverage = doc.coverage
-    if coverage is None or doc.mime != PDF or doc.status != "active":
+    if coverage is None or doc.status != "active":
+        return False
+    if doc.mime != PDF and not is_picture(doc.mime):
         return False
     # What was recognised by another engine counts as a page without text.
     return coverage.ocr != engine and bool(coverage.lacks_text or coverage.ocr_pages)
@@ -122,7 +126,13 @@ class ScanHandler:
             with self._store.write() as txn:
                 queue.finish(txn, claim)
             return
-        raw = self._content.read(doc.raw_path, doc.raw_sha256)
+        try:
+            raw = read_original(self._content, doc)
+        except Unreadable:
+            # The next sync brings it as it is then, or removes it.
+            with self._store.write() as txn:
+                queue.finish(txn, claim)
+            return
         name = os.path.basename(doc.source) or doc.source
         with self._parser() as parser:
             canonical, pages = _as_read(parser, doc, raw, name)
@@ -131,7 +141,7 @@ class ScanHandler:
             until_ms = self._store.clock.lease_ms() + self._slice_ms
             for number in (n for n in blank if n not in texts):
                 # At least one page each time, so that there is an end.
-                texts[number] = _page_text(engine, parser, raw, name, number)
+                texts[number] = _page_text(engine, parser, doc, raw, number)
                 if self._store.clock.lease_ms() > until_ms:
                     break
         if any(number not in texts for number in blank):
@@ -168,18 +178,22 @@ def _as_read(parser: Parser, doc: Doc, raw: bytes, name: str) -> tuple[Canonical
     except Scanned as scan:
         stub = msgspec.structs.replace(stub_of(scan, doc.title), date=doc.date)
         return stub, [""] * scan.pages
+    if is_picture(doc.mime):
+        return canonical, [""]
     return canonical, [page.strip("\n") for page in canonical.markdown.split(_PAGE_MARK)]
 
 
-def _page_text(engine: "Tesseract", parser: Parser, raw: bytes, name: str, number: int) -> str:
+def _page_text(engine: "Tesseract", parser: Parser, doc: Doc, raw: bytes, number: int) -> str:
     """The text of one page; empty for one that cannot be drawn, takes too long, or is noise.
 
     Raises Unsupported where no page could be read: a language is not installed.
     """
     from kb.intake.canonicalize.pdf.noise import is_noise
 
+    name = doc.source
     try:
-        text = engine.read(parser.page_picture(raw, name, number), name)
+        is_whole = is_picture(doc.mime)
+        text = engine.read(raw if is_whole else parser.page_picture(raw, name, number), name)
     except Unparsable:
         return ""
     return "" if is_noise(text) else text
@@ -196,5 +210,9 @@ def _whole(canonical: Canonical, pages: list[str], texts: dict[int, str], engine
         ocr=engine,
         ocr_pages=recognised,
     )
-    markdown = _PAGE_BREAK.join(filled).rstrip("\n") + "\n" if recognised else canonical.markdown
-    return msgspec.structs.replace(canonical, markdown=markdown, coverage=coverage)
+    if not recognised:
+        return msgspec.structs.replace(canonical, coverage=coverage)
+    if is_picture(canonical.mime):
+        filled = [f"{filled[0]}\n\n{canonical.markdown}"]
+    markdown = _PAGE_BREAK.join(filled).rstrip("\n") + "\n"
+    return msgspec.structs.replace(canonical, markdown=markdown, coverage=coverage, by_name=False)

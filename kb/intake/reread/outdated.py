@@ -20,6 +20,7 @@ from kb.model.doc import Doc, Kind
 from kb.model.job import Claim
 from kb.store import docs
 from kb.store.content.files import ContentStore
+from kb.store.content.originals import read_original
 from kb.store.jobs import queue
 from kb.store.meta import PARSERS, get_word, set_word
 from kb.store.store import Store
@@ -101,12 +102,12 @@ class RereadHandler:
         ocr = self._ocr()
         if doc.coverage is not None and doc.coverage.ocr_pages and ocr != "there":
             return None
-        raw = self._content.read(doc.raw_path, doc.raw_sha256)
         path = _path(doc)
-        mime = detect_mime(raw, path.name) if path else doc.mime
         name = path.name if path else doc.title
-        source = CanonicalizeInput(data=raw, mime=mime, name=name, charset=doc.charset)
         try:
+            raw = read_original(self._content, doc)
+            mime = detect_mime(raw, path.name) if path else doc.mime
+            source = CanonicalizeInput(data=raw, mime=mime, name=name, charset=doc.charset)
             canonical = parsed(parser, source, ocr, Tally())
         except SourceError:
             return None

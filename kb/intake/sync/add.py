@@ -14,6 +14,7 @@ from kb.intake.canonicalize import (
     Parser,
     detect_mime,
     fingerprint_of,
+    keeps_raw,
     reads_as_before,
 )
 from kb.intake.ingest.changes import was_removed
@@ -32,14 +33,14 @@ from kb.intake.sync.items import (
 )
 from kb.intake.sync.lists import FeedNamed
 from kb.intake.sync.origins import new_origin, register
-from kb.intake.sync.pictures import Ocr, lacks_text, parsed
+from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_picture_of_site
 from kb.intake.sync.read import read_file, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import SourceStamp
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.origin import OriginKind, origin_id
-from kb.model.source import STDIN_NAME, display_name, file_lsid, owned_lsid
+from kb.model.source import STDIN_NAME, display_name, file_lsid, owned_lsid, path_of
 from kb.store import docs
 from kb.store.records import SOURCES
 from kb.store.store import Store
@@ -348,6 +349,8 @@ class Adder:
             # Most text that people pipe in is markdown, and plain text reads the same.
             mime = "text/markdown"
         name = file_name or self._options.ingest_options.title or STDIN_NAME
+        if read.kind == "url":
+            refuse_picture_of_site(mime, read.item.name)
         source = CanonicalizeInput(data=read.data, mime=mime, name=name, charset=read.charset)
         canonical = parsed(self._parser, source, self._options.ocr, self._tally)
         for warning in canonical.warnings:
@@ -367,6 +370,8 @@ class Adder:
             revive=self._options.revive,
             charset=read.charset,
             ready=read.item.member.ready if read.item.member else None,
+            # Of bytes that came without a file of this machine there is no other copy.
+            keeps_raw=keeps_raw(canonical.mime) or path_of(read.lsid) is None,
             wants_ocr=lacks_text(canonical) and self._options.ocr == "there",
         )
 

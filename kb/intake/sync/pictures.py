@@ -1,12 +1,13 @@
-"""What becomes of a file whose pages are pictures? It waits for OCR, or says what is missing."""
+"""What becomes of pictures, and of files whose pages are pictures? They wait for OCR."""
 
 from typing import Literal
 
-from kb.errors import Scanned
+from kb.errors import Scanned, Unsupported
 from kb.intake.canonicalize import CanonicalizeInput, Parser
 from kb.intake.canonicalize.title import fallback_title
 from kb.intake.recognize.scans import stub_of
 from kb.intake.sync.report import Tally
+from kb.model.source import is_picture
 from kb.model.text import Canonical
 
 Ocr = Literal["there", "missing", "off"]
@@ -29,6 +30,12 @@ def parsed(parser: Parser, source: CanonicalizeInput, ocr: Ocr, tally: Tally) ->
     if ocr != "off" and lacks_text(canonical):
         tally.has_pictures(can_be_read=ocr == "there")
     return canonical
+
+
+def refuse_picture_of_site(mime: str, name: str) -> None:
+    """Raise Unsupported for a picture at an address: most are parts of pages."""
+    if is_picture(mime):
+        raise Unsupported(f"{mime} at an address is not taken; save it, add the file", source=name)
 
 
 def lacks_text(canonical: Canonical) -> bool:

@@ -104,7 +104,9 @@ def _docs_lacking_vectors(txn: ReadTxn, model: str) -> list[DocId]:
         if chunks.has_vector(txn, model, chunk.text_hash):
             continue
         doc = docs.latest(txn, chunk.source_no)
-        if doc is None or doc.status != "active" or not has_current_title(doc, chunk):
+        if doc is None or doc.status != "active" or doc.by_name:
+            continue
+        if not has_current_title(doc, chunk):
             continue
         if queue.by_key(txn, queue.dedupe_key("chunk", doc.doc_id)) is None:
             doc_ids[doc.doc_id] = None

@@ -92,6 +92,8 @@ class EmbedHandler:
             newest = docs.latest(txn, doc.source_no) if doc else None
             if newest is None:
                 return []
+            if newest.by_name:
+                return []
             return [(newest, chunk) for chunk in chunks.of_source(txn, newest.source_no)]
 
     def _missing(self, model: str, doc_chunks: list[tuple[Doc, Chunk]]) -> dict[str, str]:
@@ -200,7 +202,7 @@ class EmbedHandler:
         doc = docs.get(txn, doc_id)
         newest = docs.latest(txn, doc.source_no) if doc else None
         # A newer version has an embed job of its own.
-        is_newest = newest is not None and newest.doc_id == doc_id
+        is_newest = newest is not None and newest.doc_id == doc_id and not newest.by_name
         for chunk in chunks.of_source(txn, newest.source_no) if newest and is_newest else ():
             if has_current_title(newest, chunk) and not chunks.has_vector(
                 txn, model, chunk.text_hash

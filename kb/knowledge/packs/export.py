@@ -154,6 +154,9 @@ def _gather(
     left_out: list[str] = []
     canonicalizers: set[str] = set()
     for archive_doc in _archive_docs(request):
+        if archive_doc.doc.by_name:
+            left_out.append(f"{archive_doc.doc.source}: it has no text")
+            continue
         export_doc = _export_doc(txn, content, archive_doc, request, model)
         if export_doc is None:
             left_out.append(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from kb.errors import KbError
 from kb.model.doc import Audience, Doc
 from kb.model.failpoints import failpoint
-from kb.model.source import name_and_folders, names_of
+from kb.model.source import is_picture, name_and_folders, names_of
 from kb.model.text import Chunk, indexed_text
 from kb.search.index import log_follower
 from kb.search.index.analysis import analyzer, han_characters, name_keys, normalize
@@ -213,18 +213,24 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
 
     body = indexed_text(doc.label, chunk.heading, chunk.text)
     document = Document()
-    document.add_text("title", normalize(doc.label))
-    words = normalize(body)
-    document.add_text("body", words)
-    document.add_text("spelled", words)
     name, folders = name_and_folders(doc.source)
-    document.add_text("name", normalize(name))
-    document.add_text("folders", normalize(folders))
+    if doc.by_name:
+        # It says nothing, so it comes after every text that says a word of the query.
+        document.add_text("folders", normalize(f"{folders}\n{name}\n{body}"))
+    else:
+        document.add_text("title", normalize(doc.label))
+        words = normalize(body)
+        document.add_text("body", words)
+        document.add_text("spelled", words)
+        document.add_text("name", normalize(name))
+        document.add_text("folders", normalize(folders))
     if chunk.ordinal == 0:
-        for key in sorted(frozenset().union(*map(name_keys, names_of(doc)))):
+        # Of pictures numbers are what people copy (`IMG_1234`); bare words are a search.
+        stem = (name,) if is_picture(doc.mime) and any(map(str.isdigit, name)) else ()
+        for key in sorted(frozenset().union(*map(name_keys, (*names_of(doc), *stem)))):
             document.add_text("called", key)
     han = han_characters(body)
-    if han:
+    if han and not doc.by_name:
         document.add_text("han", han)
     document.add_unsigned("no", chunk.no)
     document.add_unsigned("source_no", chunk.source_no)

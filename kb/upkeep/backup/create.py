@@ -145,7 +145,8 @@ class Backups(BackupCatalog):
                     problems.append(f"docs/{key.decode('ascii', 'replace')}: cannot be read")
                     continue
                 active += doc.status == "active"
-                expected |= {doc.raw_path: doc.raw_sha256, doc.md_path: doc.md_sha256}
+                expected |= {doc.raw_path: doc.raw_sha256} if doc.raw_path else {}
+                expected[doc.md_path] = doc.md_sha256
             passages = txn.count("chunks")
         files: list[StoredFile] = []
         for path, sha256 in expected.items():

@@ -63,7 +63,7 @@ def _source_state(txn: ReadTxn, source_no: int, fingerprint: str) -> _SourceStat
         return _SourceState(source_no, None, is_chunked=False, lacks_job=False)
     waiting = awaits_chunking(txn, doc)
     is_queued = has_job(txn, queue.dedupe_key("embed", doc.doc_id, fingerprint))
-    active = doc.status == "active"
+    active = doc.status == "active" and not doc.by_name
     return _SourceState(
         source_no, doc, is_chunked=not waiting, lacks_job=active and not waiting and not is_queued
     )

@@ -15,6 +15,7 @@ from kb.knowledge.notebook import PushReport
 from kb.model.doc import Doc
 from kb.model.job import Job
 from kb.model.origin import Origin
+from kb.model.source import is_picture
 from kb.store import docs
 from kb.store.jobs import queue
 from kb.store.jobs.holder import is_gone
@@ -209,7 +210,10 @@ def _coverage_advice(active: list[Doc]) -> Iterator[Advice]:
 
 
 def _pages_without_text(doc: Doc) -> int:
-    return doc.coverage.pages - doc.coverage.pages_with_text if doc.coverage else 0
+    """A picture need not have words."""
+    if doc.coverage is None or is_picture(doc.mime):
+        return 0
+    return doc.coverage.pages - doc.coverage.pages_with_text
 
 
 def _clock_advice(active: list[Doc], now_ms: int) -> Iterator[Advice]:

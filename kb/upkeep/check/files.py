@@ -1,5 +1,7 @@
 """Check the content files of docs, and their chunks against their markdown."""
 
+from typing import Literal
+
 from kb.errors import StoreDamaged
 from kb.model.doc import Doc
 from kb.store import chunks
@@ -12,24 +14,31 @@ from kb.upkeep.check.repairs import Rechunk, RestoreFile
 
 
 def check_files(txn: ReadTxn, collector: FindingCollector, content: ContentStore) -> None:
-    """Check every doc's two files by their hashes, and its chunks against its markdown."""
+    """Check every doc's files by their hashes, and its chunks against its markdown."""
     for key, _ in txn.scan("docs"):
         doc = find(DOCS, txn, key)
         if doc is None:
             continue
-        collector.count("files", 2)
-        try:
-            content.read(doc.raw_path, doc.raw_sha256)
-        except StoreDamaged as error:
-            repair = RestoreFile(doc.doc_id, "raw")
-            collector.add(doc.raw_path, f"{error.fields['detail']}; it is of {doc.doc_id}", repair)
-        try:
-            markdown = content.read(doc.md_path, doc.md_sha256).decode()
-        except StoreDamaged as error:
-            repair = RestoreFile(doc.doc_id, "md")
-            collector.add(doc.md_path, f"{error.fields['detail']}; it is of {doc.doc_id}", repair)
-            continue
-        _check_text(txn, collector, doc, markdown)
+        if doc.raw_path:
+            _read(collector, content, doc, "raw")
+        markdown = _read(collector, content, doc, "md")
+        if markdown is not None:
+            _check_text(txn, collector, doc, markdown.decode())
+
+
+def _read(
+    collector: FindingCollector, content: ContentStore, doc: Doc, part: Literal["raw", "md"]
+) -> bytes | None:
+    """One of a doc's two files; None, with a finding, if it is damaged."""
+    collector.count("files", 1)
+    is_raw = part == "raw"
+    path, sha256 = (doc.raw_path, doc.raw_sha256) if is_raw else (doc.md_path, doc.md_sha256)
+    try:
+        return content.read(path, sha256)
+    except StoreDamaged as error:
+        repair = RestoreFile(doc.doc_id, part)
+        collector.add(path, f"{error.fields['detail']}; it is of {doc.doc_id}", repair)
+        return None
 
 
 def _check_text(txn: ReadTxn, collector: FindingCollector, doc: Doc, markdown: str) -> None:

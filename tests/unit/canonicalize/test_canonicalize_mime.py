@@ -41,7 +41,7 @@ CONTROLS = bytes(range(32)) * 20
         ("<html><body>x".encode("utf-16"), None, "text/html"),
         (b"<htmlish>", None, "text/plain"),
         (b"<!doctype html><p>", "a.md", "text/markdown"),
-        (b"<!doctype html><p>", "template.py", "text/plain"),
+        (b"<!doctype html><p>", "template.py", "text/x-source-python"),
         (b'<?xml version="1.0"?><rss/>', "feed.xml", "text/plain"),
         (b"<svg xmlns='x'/>", "a.svg", "image/svg+xml"),
         (PDF_HEAD, "a.pdf", "application/pdf"),

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import picture_files as pictures
 import pypdf
 import pytest
 from fakes import FakeClock
@@ -235,3 +236,27 @@ def test_a_removed_doc_stays_removed(home: ScanHome) -> None:
     assert home.recognise() == 2
     assert home.text().startswith("Typed words")
     assert home.doc().version == 3
+
+
+def test_a_picture_is_read_from_its_own_file(home: ScanHome) -> None:
+    """Of what it is in the home there is no copy; its day stays that of its file."""
+    assert home.add(pictures.jpeg(), "sign.jpg").ocr_waiting == 1
+    before = home.doc()
+    assert (before.raw_path, before.by_name) == ("", True)
+    assert home.recognise() == 1
+    doc = home.doc()
+    assert home.text() == "Recognised words 1\n\nJPEG picture, 640 × 480 pixels\n"
+    assert (doc.version, doc.by_name, doc.raw_path) == (2, False, "")
+    assert doc.coverage is not None
+    assert doc.coverage.ocr_pages == (1,)
+    assert doc.modified == before.modified is not None
+
+
+def test_a_picture_that_is_gone_or_changed_is_left(home: ScanHome) -> None:
+    """The job ends without a failure; the next sync sees the file as it is then."""
+    home.add(pictures.jpeg(), "sign.jpg")
+    (home.root / "sign.jpg").write_bytes(pictures.jpeg(size=(480, 640)))
+    assert home.recognise() == 1
+    assert (home.doc().version, home.waiting()) == (1, [])
+    with home.app.store.read() as txn:
+        assert queue.counts(txn).failed == 0

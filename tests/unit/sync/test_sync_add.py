@@ -134,7 +134,7 @@ def test_a_dry_run_foresees_each_end(home: SmallHome, tmp_path: Path) -> None:
     adder(home, recursive=True).add([str(folder)])
     (folder / "000.md").write_text("edited")
     (folder / "new.md").write_text("new")
-    (folder / "bad.md").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    (folder / "bad.md").write_bytes(b"\x7fELF" + bytes(100))
     files = home.files()
     report = adder(home, recursive=True, dry_run=True).add([str(folder)])
     assert (report.added, report.updated, report.unchanged, report.failed) == (1, 1, 1, 1)

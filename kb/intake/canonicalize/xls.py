@@ -1,0 +1,78 @@
+"""What does a workbook of an old Excel say? Each sheet as a table below its name, as of xlsx."""
+
+import io
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from kb.errors import Encrypted, Unparsable
+from kb.intake.canonicalize.blocks import BLOCK_ROWS, finish, heading, table
+from kb.intake.canonicalize.xlsx import CELLS_MAX, COLUMNS_MAX
+from kb.model.text import Canonical
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet
+
+MIME: Final = "application/vnd.ms-excel"
+
+Cell = int | float | str | bool | time | date | datetime | timedelta
+
+
+def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
+    """Every sheet in order, by its stored values; the first row that is not empty is its header.
+
+    Dates are ISO 8601; other numbers stand as they are stored.
+
+    Raises:
+        Encrypted: it needs a password.
+        Unparsable: it is damaged, or has too many cells.
+        EmptySource: no cell has a value.
+    """
+    from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+
+    try:
+        book = CalamineWorkbook.from_filelike(io.BytesIO(data))
+        blocks: list[str] = []
+        left = CELLS_MAX
+        for title in book.sheet_names:
+            rows = _rows(book.get_sheet_by_name(title), left)
+            left -= sum(map(len, rows))
+            if left <= 0:
+                raise Unparsable(f"it has more than {CELLS_MAX} cells; split it", source=name)
+            if cells := table(rows, block_rows=BLOCK_ROWS):
+                blocks += [heading(1, title), cells]
+    except PasswordError:
+        raise Encrypted("it needs a password; save it without one", source=name) from None
+    except CalamineError:
+        raise Unparsable("it is damaged; save it again as xlsx", source=name) from None
+    return finish(blocks, name, MIME, is_titled=False)
+
+
+def _rows(sheet: "CalamineSheet", cells_max: int) -> list[list[str]]:
+    """The rows that have values, until there are too many."""
+    rows: list[list[str]] = []
+    count = 0
+    for row in sheet.iter_rows():
+        cells = [_text(cell) for cell in islice(row, COLUMNS_MAX)]
+        while cells and not cells[-1]:
+            cells.pop()
+        if cells:
+            rows.append(cells)
+            count += len(cells)
+            if count > cells_max:
+                break
+    return rows
+
+
+def _text(cell: Cell) -> str:
+    match cell:
+        case bool():
+            return "TRUE" if cell else "FALSE"
+        case float():
+            return repr(cell).removesuffix(".0")
+        case datetime():
+            return cell.isoformat(" ").removesuffix(" 00:00:00")
+        case date() | time():
+            return cell.isoformat()
+        case _:
+            return str(cell)
