@@ -48,6 +48,9 @@ class _Card(msgspec.Struct, frozen=True, kw_only=True):
     dim: int
     tokens_max: int
     scripts: tuple[str, ...]
+    query_prefix: str = ""
+    """What the model was trained to read before a query; a choice may name another."""
+    passage_prefix: str = ""
     files: dict[str, str]
     """SHA-256 by file name."""
 
@@ -80,7 +83,8 @@ class OnnxEmbedder:
     """Runs a folder of model.onnx, tokenizer.json and model.json on the processor.
 
     The tokenizer loads at the first use of tokens, the graph at the first vector; each file is
-    held against its SHA-256 as it loads. `threads` 0 means all cores.
+    held against its SHA-256 as it loads. `threads` 0 means all cores; an empty prefix means that of
+    model.json, if it names one.
 
     Raises:
         ModelMissing: a file is not there or not what model.json says; from the constructor, or
@@ -98,8 +102,8 @@ class OnnxEmbedder:
         self._dir = model_dir
         self._card = _read_card(model_dir)
         self._threads = threads or _cores()
-        self._query_prefix = query_prefix
-        self._passage_prefix = passage_prefix
+        self._query_prefix = query_prefix or self._card.query_prefix
+        self._passage_prefix = passage_prefix or self._card.passage_prefix
         self._tokenizer: Tokenizer | None = None
         self._session: InferenceSession | None = None
         self._tokenizer_lock = threading.Lock()
