@@ -49,7 +49,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP) $(if $(MULTILINGUAL),multilingual)
 
-$(MULTILINGUAL_STAMP): $(STAMP) scripts/build_multilingual.py scripts/encoder_graph.py $(MULTILINGUAL_DIR)/pyproject.toml $(MULTILINGUAL_DIR)/src/kb_search_multilingual/model.json
+$(MULTILINGUAL_STAMP): $(STAMP) scripts/build_multilingual.py scripts/encoder_graph.py kb/intake/embed/pieces.py $(MULTILINGUAL_DIR)/pyproject.toml $(MULTILINGUAL_DIR)/src/kb_search_multilingual/model.json
 	$(BIN)/python scripts/build_multilingual.py
 	rm -f build/kb_search_multilingual-*.whl
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build $(MULTILINGUAL_DIR)
@@ -147,6 +147,6 @@ docs: $(STAMP)
 	$(BIN)/python scripts/build_site.py
 
 clean:
-	rm -f $(MULTILINGUAL_DIR)/src/kb_search_multilingual/model.onnx $(MULTILINGUAL_DIR)/src/kb_search_multilingual/tokenizer.json
+	rm -f $(addprefix $(MULTILINGUAL_DIR)/src/kb_search_multilingual/,model.onnx pieces.bin tokenizer.json)
 	rm -rf $(VENV) build dist bench-out .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

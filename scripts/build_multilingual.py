@@ -26,6 +26,8 @@ import numpy as np
 from build_model import plain_tokenizer, texts_to_verify
 from encoder_graph import Array, Encoder, PackedRows, Shape, cosines
 
+from kb.intake.embed.pieces import PIECES, packed
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 OUTPUT: Final = ROOT / "packages" / "multilingual" / "src" / "kb_search_multilingual"
 CARD: Final = "model.json"
@@ -234,13 +236,13 @@ def rows_to_verify(tokenizer: bytes, tokens_max: int) -> list[list[int]]:
 
 
 def build(carriers: Path, output: Path) -> None:
-    """Write model.onnx and tokenizer.json beside the card that names them; exits on other bytes."""
+    """Write the files that the card names beside it; exits on other bytes."""
     card = json.loads((output / CARD).read_bytes())
     file = PackedWeights(fetched(WEIGHTS, carriers))
     tokenizer = plain_tokenizer(fetched(WORDS, carriers))
     words = len(json.loads(tokenizer)["model"]["vocab"])
     small, reference = graphs(file, card["name"], words)
-    made = {GRAPH: small, TOKENIZER: tokenizer}
+    made = {GRAPH: small, TOKENIZER: tokenizer, PIECES: packed(tokenizer)}
 
     found = cosines(reference, small, rows_to_verify(tokenizer, file.tokens_max))
     mean, least = float(found.mean()), float(found.min())
@@ -249,7 +251,7 @@ def build(carriers: Path, output: Path) -> None:
         raise SystemExit(f"below {COSINE_MEAN_MIN} and {COSINE_MIN_MIN}; nothing was written")
     for name, data in made.items():
         print(f"{name}: {len(data)} bytes, sha256 {sha256(data)}")
-    if any(card["files"][name] != sha256(data) for name, data in made.items()):
+    if card["files"] != {name: sha256(data) for name, data in made.items()}:
         raise SystemExit(f"these are not the files that {output / CARD} names; nothing was written")
     for name, data in made.items():
         (output / name).write_bytes(data)

@@ -11,6 +11,7 @@ import pytest
 
 from kb.intake.embed.factory import make_embedder
 from kb.intake.embed.multilingual import model_dir
+from kb.intake.embed.onnx import OnnxEmbedder
 from kb.intake.embed.protocol import Embedder
 from kb.intake.embed.scripts import SCRIPTS
 from kb.model.embedder import EmbedderChoice
@@ -272,6 +273,19 @@ def test_the_multilingual_model_has_its_prefixes_from_its_card() -> None:
     assert ours.fingerprint == spelt.fingerprint != other.fingerprint
     assert (ours.embed_query("tax law") == spelt.embed_query("tax law")).all()
     assert (ours.embed_query("tax law") != ours.embed_documents(["tax law"])[0]).any()
+
+
+@NEEDS_MULTILINGUAL
+@pytest.mark.parametrize("name", [name for name in STRANGE if name != "very long"])
+def test_a_short_text_has_its_vector_without_the_whole_tokenizer(name: str) -> None:
+    """Bit for bit that of the whole one, which is not loaded for it."""
+    quick, whole = (OnnxEmbedder(model_dir() or Path()) for _ in range(2))
+    text = STRANGE[name][:400]
+    vector = quick.embed_query(text)
+    assert quick._tokenizer is None
+    assert whole.count_tokens([text]) == [len(whole.token_spans(text))]
+    np.testing.assert_array_equal(whole.embed_query(text), vector)
+    assert whole._pieces is None
 
 
 @NEEDS_ST
