@@ -27,6 +27,12 @@ def make(choice: EmbedderChoice, threads: int) -> OnnxEmbedder:
     )
 
 
+def offer() -> str:
+    """What a person types to have every script read by meaning."""
+    choose = "kb embedder set multilingual"
+    return choose if model_dir() else f"{install_command('multilingual')}, then {choose}"
+
+
 def model_dir() -> Path | None:
     """The folder of the package, nothing of which is run; None where it is not installed."""
     spec = find_spec(PACKAGE)
