@@ -37,7 +37,7 @@ _AHEAD_MS: Final = 300_000
 _CLOCK_MS_MIN: Final = 1_700_000_000_000
 _NAMED_MAX: Final = 3
 _SAMPLED_MAX: Final = 200
-# Less of the passages is a quotation here and there.
+# Less of the chunks is a quotation here and there.
 _UNREAD_SHARE: Final = 0.05
 # Fewer failed pushes than this are taken for a short network outage and not reported.
 _PUSHES_MIN: Final = 3
@@ -150,7 +150,7 @@ def model_advice(model: "Callable[[], DenseBackend]") -> Iterator[Advice]:
 
 
 def scripts_advice(model: "Callable[[], DenseBackend]", sample: Iterable[str]) -> Iterator[Advice]:
-    """Advice where a part of some passages is in scripts that the model in use does not read."""
+    """Advice where a part of some chunks is in scripts that the model in use does not read."""
     try:
         readable = model().embedder.scripts
     except (ModelMissing, EmbedError):
@@ -171,7 +171,7 @@ def scripts_advice(model: "Callable[[], DenseBackend]", sample: Iterable[str]) -
 
 
 def sampled_texts(store: Store) -> list[str]:
-    """The first passages of docs that lie evenly among all active ones."""
+    """The first chunks of docs that lie evenly among all active ones."""
     with store.read() as txn:
         active = [doc.source_no for doc in docs.all_latest(txn) if doc.status == "active"]
         step = max(1, len(active) // _SAMPLED_MAX)
