@@ -4,9 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
 STAMP := $(VENV)/.installed
+# Not empty: `make setup` builds the multilingual model, too.
+MULTILINGUAL ?=
+MULTILINGUAL_DIR := packages/multilingual
+MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
+.PHONY: help setup setup-st multilingual demo test test-crash test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -35,6 +39,7 @@ help:
 	@echo "make reference   write docs/reference/ from the code"
 	@echo "make screenshots  the pictures of the page and the terminal that the README shows"
 	@echo "make setup-st    add torch and sentence-transformers"
+	@echo "make multilingual  build the wheel of the multilingual model, and add it; also make setup MULTILINGUAL=1"
 	@echo "make clean       remove what these made"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -42,7 +47,16 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $(STAMP)
 
-setup: $(STAMP)
+setup: $(STAMP) $(if $(MULTILINGUAL),multilingual)
+
+$(MULTILINGUAL_STAMP): $(STAMP) scripts/build_multilingual.py scripts/encoder_graph.py kb/intake/embed/pieces.py $(MULTILINGUAL_DIR)/pyproject.toml $(MULTILINGUAL_DIR)/src/kb_search_multilingual/model.json
+	$(BIN)/python scripts/build_multilingual.py
+	rm -f build/kb_search_multilingual-*.whl
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build $(MULTILINGUAL_DIR)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall build/kb_search_multilingual-*.whl
+	@touch $(MULTILINGUAL_STAMP)
+
+multilingual: $(MULTILINGUAL_STAMP)
 
 setup-st: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
@@ -133,5 +147,6 @@ docs: $(STAMP)
 	$(BIN)/python scripts/build_site.py
 
 clean:
+	rm -f $(addprefix $(MULTILINGUAL_DIR)/src/kb_search_multilingual/,model.onnx pieces.bin tokenizer.json)
 	rm -rf $(VENV) build dist bench-out .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

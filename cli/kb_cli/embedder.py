@@ -49,8 +49,9 @@ def change(
     no_wait: bool,
     as_json: bool,
 ) -> None:
-    """Embed everything by another model: builtin, a folder, or a sentence-transformers name.
+    """Embed everything by another model: builtin, multilingual, a folder, or a name.
 
+    A name is that of a sentence-transformers model. An extra installs multilingual.
     Without MODEL, by the one that the settings ask for. Searches go on with the model in use
     until the last passage is embedded. Ctrl-C loses nothing; `kb worker` goes on.
     """

@@ -7,7 +7,7 @@ class EmbedderChoice(Struct, frozen=True, kw_only=True):
     """A model as settings name it; an empty `model` of kind onnx is the built-in one."""
 
     kind: str
-    """onnx, sentence-transformers, hashing, or the name of a plugin."""
+    """onnx, multilingual, sentence-transformers, hashing, or the name of a plugin."""
     model: str = ""
     query_prefix: str = ""
     passage_prefix: str = ""

@@ -49,12 +49,20 @@ def run(app: "App") -> DoctorReport:
 
 
 def _findings(app: "App") -> "Iterator[Advice]":
-    from kb.upkeep.check.doctor import home_advice, inspect_host, model_advice, store_advice
+    from kb.upkeep.check.doctor import (
+        home_advice,
+        inspect_host,
+        model_advice,
+        sampled_texts,
+        scripts_advice,
+        store_advice,
+    )
 
     yield from _nested(app.paths.root)
     yield from model_advice(app.models.active)
     if app.is_made:
         yield from home_advice(inspect_host(app.paths.root))
+        yield from scripts_advice(app.models.active, sampled_texts(app.store))
         yield from store_advice(app.store)
         yield from _of_notebook(app)
 

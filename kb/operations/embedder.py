@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _BUILTIN: Final = "builtin"
 _HASHING: Final = "hashing"
+_MULTILINGUAL: Final = "multilingual"
 _ONNX: Final = "onnx:"
 _ST: Final = "sentence-transformers:"
 
@@ -34,7 +35,7 @@ class ChangeEmbedderRequest(Struct, frozen=True, kw_only=True):
     """The model that is wanted; without one that of the settings."""
 
     model: str | None = None
-    """`builtin`, a folder, or a sentence-transformers name."""
+    """`builtin`, `multilingual`, a folder, or a sentence-transformers name."""
     query_prefix: str = ""
     passage_prefix: str = ""
     scripts: tuple[str, ...] = ()
@@ -88,6 +89,8 @@ def _choice(request: ChangeEmbedderRequest) -> EmbedderChoice:
         return EmbedderChoice(kind="hashing")
     if model == _BUILTIN:
         return prefixed(kind="onnx")
+    if model == _MULTILINGUAL:
+        return prefixed(kind=_MULTILINGUAL)
     if model.startswith(_ONNX) or (folder / "model.json").is_file():
         return prefixed(kind="onnx", model=str(folder.absolute()))
     kind, _, inner = model.partition(":")

@@ -238,8 +238,11 @@ class HomeLegs:
             warnings.append(f"searched by words alone: {error}")
             return None
         if request.mode == "hybrid" and not can_read(backend.embedder.scripts, text):
+            from kb.intake.embed.multilingual import offer
+
             warnings.append(
-                "searched by words alone: the embedding model does not read this script"
+                "searched by words alone: the embedding model does not read this script;"
+                f" to have it read: {offer()}"
             )
             return None
         if backend.warning:

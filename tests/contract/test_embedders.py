@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from kb.intake.embed.factory import make_embedder
+from kb.intake.embed.multilingual import model_dir
+from kb.intake.embed.onnx import OnnxEmbedder
 from kb.intake.embed.protocol import Embedder
 from kb.intake.embed.scripts import SCRIPTS
 from kb.model.embedder import EmbedderChoice
@@ -17,6 +19,11 @@ from kb.model.embedder import EmbedderChoice
 NEEDS_ST = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("torch", "sentence_transformers")),
     reason="sentence-transformers is not installed; it comes with the extra kb-search[st]",
+)
+MULTILINGUAL = model_dir()
+NEEDS_MULTILINGUAL = pytest.mark.skipif(
+    MULTILINGUAL is None,
+    reason="the multilingual model is not installed; `make multilingual` builds it",
 )
 STRANGE = {
     "empty": "",
@@ -69,18 +76,36 @@ def _tiny_sentence_transformer(folder: Path) -> str:
     return str(folder / "tiny")
 
 
+def _without_prefixes(folder: Path) -> str:
+    """The multilingual model with a card that names no prefixes. Returns its folder."""
+    assert MULTILINGUAL is not None
+    for file in MULTILINGUAL.iterdir():
+        (folder / file.name).symlink_to(file)
+    card = json.loads((MULTILINGUAL / "model.json").read_bytes())
+    (folder / "model.json").unlink()
+    (folder / "model.json").write_text(
+        json.dumps({**card, "query_prefix": "", "passage_prefix": ""})
+    )
+    return str(folder)
+
+
 @pytest.fixture(
     scope="module",
-    params=["onnx", "hashing", pytest.param("sentence-transformers", marks=NEEDS_ST)],
+    params=[
+        "onnx",
+        "hashing",
+        pytest.param("sentence-transformers", marks=NEEDS_ST),
+        pytest.param("multilingual", marks=NEEDS_MULTILINGUAL),
+    ],
 )
 def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> object:
     """Makes the embedder of this kind anew, with options."""
-    model = ""
-    if request.param == "sentence-transformers":
+    kind, model = request.param, ""
+    if kind == "sentence-transformers":
         model = _tiny_sentence_transformer(tmp_path_factory.mktemp("st"))
-    return lambda **options: make_embedder(
-        EmbedderChoice(kind=request.param, model=model, **options)
-    )
+    elif kind == "multilingual":
+        kind, model = "onnx", _without_prefixes(tmp_path_factory.mktemp("multilingual"))
+    return lambda **options: make_embedder(EmbedderChoice(kind=kind, model=model, **options))
 
 
 @pytest.fixture(scope="module")
@@ -176,12 +201,12 @@ def test_spans_in_a_batch_are_those_of_each(embedder: Embedder) -> None:
 
 
 def test_spans_cover_every_word(embedder: Embedder) -> None:
-    """Between the tokens of plain prose lie only blanks."""
+    """Between the tokens of plain prose lie only blanks, if those are no part of a token."""
     text = PLAIN[0]
     covered = set[int]()
     for start, end in embedder.token_spans(text):
         covered.update(range(start, end))
-    assert {text[place] for place in range(len(text)) if place not in covered} == {" "}
+    assert {text[place] for place in range(len(text)) if place not in covered} <= {" "}
 
 
 def test_prefixes_change_fingerprint_and_vectors(make: Callable[..., Embedder]) -> None:
@@ -215,6 +240,52 @@ def test_the_built_in_model_knows_what_is_alike() -> None:
 def test_the_built_in_model_reads_latin_alone() -> None:
     """So that a query in another script leaves the dense leg out."""
     assert make_embedder(EmbedderChoice(kind="onnx")).scripts == frozenset({"Latin"})
+
+
+@NEEDS_MULTILINGUAL
+def test_the_multilingual_model_knows_what_is_alike_in_other_languages() -> None:
+    """A question is nearest to the passage that answers it, whichever languages the two are in."""
+    embedder = make_embedder(EmbedderChoice(kind="multilingual"))
+    assert (embedder.dim, embedder.tokens_max, embedder.scripts) == (384, 512, frozenset({"*"}))
+    passages = [
+        "拔掉路由器的电源，等十秒钟，再插上。",
+        "Bake the cake for forty minutes at 180 degrees.",
+        "Ο παγετώνας σκάβει κοιλάδες με επίπεδο πυθμένα.",
+    ]
+    questions = [
+        "how do I restart the modem",
+        "ケーキはどのくらい焼きますか",
+        "Какую форму имеют долины, которые вырезал ледник?",
+    ]
+    vectors = embedder.embed_documents(passages)
+    nearest = [int((vectors @ embedder.embed_query(question)).argmax()) for question in questions]
+    assert nearest == [0, 1, 2]
+
+
+@NEEDS_MULTILINGUAL
+def test_the_multilingual_model_has_its_prefixes_from_its_card() -> None:
+    """Unless a choice names others, which is another model."""
+    ours = make_embedder(EmbedderChoice(kind="multilingual"))
+    spelt = make_embedder(
+        EmbedderChoice(kind="multilingual", query_prefix="query: ", passage_prefix="passage: ")
+    )
+    other = make_embedder(EmbedderChoice(kind="multilingual", query_prefix="search: "))
+    assert ours.fingerprint == spelt.fingerprint != other.fingerprint
+    assert (ours.embed_query("tax law") == spelt.embed_query("tax law")).all()
+    assert (ours.embed_query("tax law") != ours.embed_documents(["tax law"])[0]).any()
+
+
+@NEEDS_MULTILINGUAL
+@pytest.mark.parametrize("name", [name for name in STRANGE if name != "very long"])
+def test_a_short_text_has_its_vector_without_the_whole_tokenizer(name: str) -> None:
+    """Bit for bit that of the whole one, which is not loaded for it."""
+    quick, whole = (OnnxEmbedder(model_dir() or Path()) for _ in range(2))
+    text = STRANGE[name][:400]
+    vector = quick.embed_query(text)
+    assert quick._tokenizer is None
+    assert whole.count_tokens([text]) == [len(whole.token_spans(text))]
+    np.testing.assert_array_equal(whole.embed_query(text), vector)
+    assert whole._pieces is None
 
 
 @NEEDS_ST

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 BUILT_IN: Final[Mapping[str, str]] = {
     "onnx": "kb.intake.embed.onnx:make",
+    "multilingual": "kb.intake.embed.multilingual:make",
     "sentence-transformers": "kb.intake.embed.st:make",
     "hashing": "kb.intake.embed.hashing:make",
 }
@@ -22,7 +23,7 @@ def make_embedder(choice: EmbedderChoice, threads: int = 0) -> Embedder:
     """The embedder that a choice names; `threads` is for those that ask, and 0 means all cores.
 
     `model` is a folder for onnx (empty: the built-in one), a name or folder for
-    sentence-transformers, and what a plugin says for a plugin; hashing has none, and no prefixes.
+    sentence-transformers, and what a plugin says for a plugin; multilingual and hashing have none.
     `scripts` says what a sentence-transformers model reads (empty: all).
 
     Raises:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
+    from kb.intake.embed.pieces import Pieces
+
 BUILTIN_MODEL: Final = "all-MiniLM-L6-v2-int8"
 _CARD: Final = "model.json"
 _GRAPH: Final = "model.onnx"
@@ -48,6 +50,9 @@ class _Card(msgspec.Struct, frozen=True, kw_only=True):
     dim: int
     tokens_max: int
     scripts: tuple[str, ...]
+    query_prefix: str = ""
+    """What the model was trained to read before a query; a choice may name another."""
+    passage_prefix: str = ""
     files: dict[str, str]
     """SHA-256 by file name."""
 
@@ -79,8 +84,9 @@ def make(choice: EmbedderChoice, threads: int) -> "OnnxEmbedder":
 class OnnxEmbedder:
     """Runs a folder of model.onnx, tokenizer.json and model.json on the processor.
 
-    The tokenizer loads at the first use of tokens, the graph at the first vector; each file is
-    held against its SHA-256 as it loads. `threads` 0 means all cores.
+    The tokenizer loads at the first use of tokens, the graph at the first vector; a single short
+    text needs no whole tokenizer where the folder has a file of pieces. Each file is held against
+    its SHA-256 as it loads. `threads` 0 means all cores; an empty prefix means that of model.json.
 
     Raises:
         ModelMissing: a file is not there or not what model.json says; from the constructor, or
@@ -98,9 +104,10 @@ class OnnxEmbedder:
         self._dir = model_dir
         self._card = _read_card(model_dir)
         self._threads = threads or _cores()
-        self._query_prefix = query_prefix
-        self._passage_prefix = passage_prefix
+        self._query_prefix = query_prefix or self._card.query_prefix
+        self._passage_prefix = passage_prefix or self._card.passage_prefix
         self._tokenizer: Tokenizer | None = None
+        self._pieces: Pieces | None = None
         self._session: InferenceSession | None = None
         self._tokenizer_lock = threading.Lock()
         self._session_lock = threading.Lock()
@@ -183,13 +190,25 @@ class OnnxEmbedder:
 
     def _token_rows(self, texts: Sequence[str], prefix: str) -> list[list[int]]:
         chars_max = self.tokens_max * _CHARS_READ_PER_TOKEN
-        encodings = self._encoded([(prefix + text)[:chars_max] for text in texts], special=True)
+        read = [(prefix + text)[:chars_max] for text in texts]
+        rows = self._short_row(read) or [row.ids for row in self._encoded(read, special=True)]
         # The last token closes the text, so it stays when the text is cut.
         cut = self.tokens_max - 1
-        return [
-            ids if len(ids) <= self.tokens_max else [*ids[:cut], ids[-1]]
-            for ids in (encoding.ids for encoding in encodings)
-        ]
+        return [ids if len(ids) <= self.tokens_max else [*ids[:cut], ids[-1]] for ids in rows]
+
+    def _short_row(self, texts: Sequence[str]) -> list[list[int]]:
+        """The row of one short text, where its tokens are found without the whole tokenizer."""
+        from kb.intake.embed.pieces import CHARS_MAX, PIECES
+
+        if self._tokenizer is not None or len(texts) > 1 or PIECES not in self._card.files:
+            return []
+        text = without_surrogates(texts[0])
+        if len(text) > CHARS_MAX:
+            return []
+        with self._tokenizer_lock:
+            if self._pieces is None:
+                self._pieces = _load_pieces(self._dir, self._card)
+            return [self._pieces.ids(text)]
 
     def _encoded(self, texts: Sequence[str], *, special: bool = False) -> Iterator[Any]:
         """The encoding of each text.
@@ -244,6 +263,20 @@ def _load_tokenizer(model_dir: Path, card: _Card) -> "Tokenizer":
     # A text that quotes "[SEP]" contains these five characters; it does not end there.
     tokenizer.encode_special_tokens = True
     return tokenizer
+
+
+def _load_pieces(model_dir: Path, card: _Card) -> "Pieces":
+    from kb.intake.embed.pieces import PIECES, Pieces
+
+    try:
+        raw = (model_dir / PIECES).read_bytes()
+    except OSError as error:
+        raise ModelMissing(f"{model_dir / PIECES}: {error}; {_REMEDY}") from error
+    _expect(hashlib.sha256(raw).hexdigest(), model_dir, PIECES, card)
+    try:
+        return Pieces(raw)
+    except Exception as error:
+        raise ModelMissing(f"{model_dir / PIECES} cannot be loaded: {error}; {_REMEDY}") from error
 
 
 def _load_session(model_dir: Path, card: _Card) -> "InferenceSession":

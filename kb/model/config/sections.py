@@ -89,7 +89,8 @@ class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The embedding model; an empty `model` is the built-in one."""
 
     kind: _PluginName = "onnx"
-    """`onnx`, `sentence-transformers`, `hashing` (for tests), or the name of a plugin."""
+    """`onnx`, `multilingual` (its extra installs it), `sentence-transformers`, `hashing` (for
+    tests), or the name of a plugin."""
     model: str = ""
     """The model's name or folder; empty is the built-in one."""
     threads: _NotNegative = 0

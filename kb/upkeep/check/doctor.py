@@ -3,20 +3,23 @@
 import os
 import resource
 import shutil
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from kb.errors import OCR_INSTALL, EmbedError, ModelMissing
+from kb.intake.embed.multilingual import offer
+from kb.intake.embed.scripts import can_read, scripts_of
 from kb.intake.sync.origins import list_origins
 from kb.knowledge.notebook import PushReport
 from kb.model.doc import Doc
 from kb.model.job import Job
 from kb.model.origin import Origin
 from kb.model.source import is_picture
-from kb.store import docs
+from kb.store import chunks, docs
 from kb.store.jobs import queue
 from kb.store.jobs.holder import is_gone
 from kb.store.kv import ReadTxn
@@ -34,6 +37,9 @@ _AHEAD_MS: Final = 300_000
 # November 2023: a clock before that was never set.
 _CLOCK_MS_MIN: Final = 1_700_000_000_000
 _NAMED_MAX: Final = 3
+_SAMPLED_MAX: Final = 200
+# Less of the chunks is a quotation here and there.
+_UNREAD_SHARE: Final = 0.05
 # Fewer failed pushes than this are taken for a short network outage and not reported.
 _PUSHES_MIN: Final = 3
 # Network file systems, where memory maps and locks are not reliable.
@@ -142,6 +148,36 @@ def model_advice(model: "Callable[[], DenseBackend]") -> Iterator[Advice]:
     if loaded.warning:
         mend = "run kb embedder set, or set the home's model in the settings"
         yield Advice(place="model", problem=loaded.warning, mend=mend)
+
+
+def scripts_advice(model: "Callable[[], DenseBackend]", sample: Iterable[str]) -> Iterator[Advice]:
+    """Advice where a part of some chunks is in scripts that the model in use does not read."""
+    try:
+        readable = model().embedder.scripts
+    except (ModelMissing, EmbedError):
+        return  # `model_advice` says so.
+    texts = list(sample)
+    unread = [text for text in texts if not can_read(readable, text)]
+    if not unread or len(unread) < _UNREAD_SHARE * len(texts):
+        return
+    scripts = Counter[str]()
+    for text in unread:
+        scripts.update(scripts_of(text))
+    names = [name for name, _ in scripts.most_common() if name not in readable]
+    problem = (
+        f"it does not read {_first_names(names)}, as in {len(unread):,} of {len(texts):,} passages"
+        " looked at; they are found by words alone"
+    )
+    yield Advice(place="model", problem=problem, mend=offer())
+
+
+def sampled_texts(store: Store) -> list[str]:
+    """The first chunks of docs that lie evenly among all active ones."""
+    with store.read() as txn:
+        active = [doc.source_no for doc in docs.all_latest(txn) if doc.status == "active"]
+        step = max(1, len(active) // _SAMPLED_MAX)
+        firsts = (chunks.at(txn, source_no, 0) for source_no in active[::step])
+        return [chunk.text for chunk in firsts if chunk is not None]
 
 
 def store_advice(store: Store) -> Iterator[Advice]:

@@ -115,7 +115,7 @@ def _inspect(folder: Path) -> StoreInventory:
         places = [row.location for row in origins.list_origins(txn) if row.kind in _SYNCED_KINDS]
         packs = [row.location for _, row in records.PACKS.scan(txn) if row.location[:1] == "/"]
         registries = [row.location for _, row in records.REGISTRIES.scan(txn)]
-        usual = (EmbedderChoice(kind="onnx"), EmbedderChoice(kind="hashing"))
+        usual = [EmbedderChoice(kind=kind) for kind in ("onnx", "multilingual", "hashing")]
         return StoreInventory(
             docs=txn.count("versions"),
             findings=len(collector.findings) + collector.left_out,

