@@ -10,7 +10,6 @@ nDCG@10 (gain linear in the grade), recall@100 and MRR@10 for each mode.
 import argparse
 import csv
 import json
-import math
 import statistics
 import sys
 import tempfile
@@ -19,6 +18,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kb.home.app import App
 from kb.intake.ingest.request import IngestOptions, IngestRequest, StagedDoc
 from kb.model.config import load
@@ -26,6 +27,7 @@ from kb.model.doc import OPERATOR
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.search import SearchMode, SearchRequest
 from kb.model.text import Canonical
+from kb.search.evaluation import Scores, mean, scores
 
 MODES: tuple[SearchMode, ...] = ("lexical", "dense", "hybrid")
 PASSAGES = 200
@@ -83,25 +85,10 @@ def judgements(folder: Path) -> dict[str, dict[str, int]]:
     return found
 
 
-def scores(ranked: list[str], grades: dict[str, int]) -> dict[str, float]:
-    """The three figures of one query."""
-    gained = sum(
-        grades.get(ident, 0) / math.log2(rank + 2) for rank, ident in enumerate(ranked[:10])
-    )
-    ideal = sorted(grades.values(), reverse=True)[:10]
-    best = sum(grade / math.log2(rank + 2) for rank, grade in enumerate(ideal))
-    first = next((rank for rank, ident in enumerate(ranked[:10], 1) if ident in grades), 0)
-    return {
-        "ndcg_at_10": gained / best,
-        "recall_at_100": sum(ident in grades for ident in ranked[:100]) / len(grades),
-        "mrr_at_10": 1 / first if first else 0.0,
-    }
-
-
 def measure(app: App, folder: Path, mode: SearchMode) -> dict[str, float]:
     """Means over the queries that have judgements, and the median time of a query."""
     grades = judgements(folder)
-    rows: list[dict[str, float]] = []
+    rows: list[Scores] = []
     seconds: list[float] = []
     with (folder / "queries.jsonl").open(encoding="utf-8") as lines:
         for line in lines:
@@ -114,8 +101,11 @@ def measure(app: App, folder: Path, mode: SearchMode) -> dict[str, float]:
             seconds.append(time.perf_counter() - started)
             ranked = list(dict.fromkeys(hit.source for hit in hits))
             rows.append(scores(ranked, grades[str(query["_id"])]))
-    means = {name: statistics.fmean(row[name] for row in rows) for name in rows[0]}
-    return {**means, "queries": len(rows), "query_ms_p50": statistics.median(seconds) * 1000}
+    return {
+        **msgspec.structs.asdict(mean(rows)),
+        "queries": len(rows),
+        "query_ms_p50": statistics.median(seconds) * 1000,
+    }
 
 
 def run(folder: Path, home: Path, overrides: list[str]) -> dict[str, Any]:

@@ -58,6 +58,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "doctor": "Look at what surrounds the store, and say what to mend.",
         "backup": "Copy the whole home, and bring it back.",
         "compact": "Remove what nothing needs any more.",
+        "eval": "Measure how well questions are answered whose docs you know.",
         "embedder": "Show or change the model that embeds passages.",
         "trust": "Accept a home that your kb did not make.",
         "config": "List the settings with where each is set, and change them.",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 import msgspec
 
 from kb.model.clock import Clock, SystemClock
-from kb.model.config import Settings
+from kb.model.config import SearchSettings, Settings
 from kb.model.doc import OPERATOR, Scope
 from kb.store import docs
 from kb.store.content.files import ContentStore
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kb.model.ids import Lsid
     from kb.model.job import Claim, JobKind
     from kb.model.search import LearnCall, SpaceName
+    from kb.search.backends import SearchBackends
     from kb.search.engine import Searcher
     from kb.search.index import DenseIndex, LexicalIndexes
     from kb.upkeep.backup import Backups
@@ -158,22 +159,34 @@ class App:
     @functools.cached_property
     def searcher(self) -> "Searcher":
         """Answers questions."""
-        from kb.search.backends import SearchBackends
         from kb.search.query_cache import CachingSearcher
 
-        backends = SearchBackends(
-            lexical=lambda: self._locked(lambda: self.lexical),
-            dense=self.models.active,
-            embed_query=self.models.embed_query,
-        )
         wait_s = self.settings.index.lock_wait_ms / 1000
         return CachingSearcher(
             self.store,
             self.content,
-            backends,
+            self._search_backends(),
             self.settings.search,
             wait_s,
             self._learn_call,
+        )
+
+    def searcher_with(self, settings: SearchSettings) -> "Searcher":
+        """Answers questions under other settings of the search; keeps no results."""
+        from kb.search.engine import Searcher
+
+        wait_s = self.settings.index.lock_wait_ms / 1000
+        return Searcher(
+            self.store, self.content, self._search_backends(), settings, wait_s, self._learn_call
+        )
+
+    def _search_backends(self) -> "SearchBackends":
+        from kb.search.backends import SearchBackends
+
+        return SearchBackends(
+            lexical=lambda: self._locked(lambda: self.lexical),
+            dense=self.models.active,
+            embed_query=self.models.embed_query,
         )
 
     def _learn_call(self, doc: "Doc") -> "LearnCall | None":

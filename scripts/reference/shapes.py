@@ -27,6 +27,7 @@ from kb.operations import (
     trust,
     visibility,
 )
+from kb.operations.evaluate import ChangedQuestion, EvalReport, EvalRow
 from kb.operations.facets import FacetsOfSpaces
 from kb.operations.growth import Growth, MonthCount
 from kb.search.facets import FacetValue
@@ -69,6 +70,7 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
             ("", entities.EntitiesPage),
             ("entities", search.KnownEntity),
         ],
+        "eval": [("", EvalReport), ("rows", EvalRow), ("changed", ChangedQuestion)],
         "growth": [("", Growth), ("months", MonthCount)],
         "facets": [("", FacetsOfSpaces), ("kinds", FacetValue)],
         "pack": pack_shapes(),

@@ -1,0 +1,202 @@
+"""How well does a home answer questions whose docs are known? Would other settings do better?"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from kb.errors import KbError, UsageError
+from kb.model.config import SearchSettings
+from kb.model.doc import OPERATOR
+from kb.model.search import SearchMode, SearchRequest
+from kb.search.evaluation import RECALL_DEPTH, Scores, mean, place_of_first, scores
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+    from kb.search.engine import Searcher
+
+QUESTIONS_MAX: Final = 10_000
+_CHANGED_MAX: Final = 50
+_CHUNKS: Final = 2 * RECALL_DEPTH
+"""A doc may have several chunks among the first."""
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """A question, and what should answer it."""
+
+    query: str
+    docs: Mapping[str, int] | list[str]
+    """Ids or paths of docs, of which each may have a grade; 1 without."""
+
+
+class Variant(Struct, frozen=True, kw_only=True):
+    """One way of searching."""
+
+    name: str
+    mode: SearchMode
+    settings: SearchSettings
+
+
+class EvalRow(Struct, frozen=True, kw_only=True):
+    """How well one way of searching answers."""
+
+    variant: str
+    ndcg_at_10: float
+    recall_at_100: float
+    mrr_at_10: float
+    query_ms_p50: float
+    better: int
+    """Questions with a higher nDCG than in the first row."""
+    worse: int
+
+
+class ChangedQuestion(Struct, frozen=True, kw_only=True):
+    """A question whose first right doc is at another place than in the first row."""
+
+    query: str
+    variant: str
+    before: int | None
+    """The place of the doc; None behind the hundredth."""
+    after: int | None
+
+
+class EvalReport(Struct, frozen=True, kw_only=True):
+    """How well the ways of searching answer the questions."""
+
+    questions: int
+    """Those that count: docs that are not here are left out, and so are questions without any."""
+    rows: list[EvalRow]
+    """The first is what `kb search` does now."""
+    changed: list[ChangedQuestion]
+    """At most 50, the largest changes first."""
+    problems: list[str]
+
+
+class _Asked(Struct, frozen=True, kw_only=True):
+    query: str
+    grades: dict[str, int]
+
+
+def questions_of(lines: Iterable[str]) -> Iterator[Question | str]:
+    """The questions of a file, one JSON document a line; for a line that is none, what is wrong."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        if number > QUESTIONS_MAX:
+            yield f"more than {QUESTIONS_MAX:,} lines; the others are left out"
+            return
+        try:
+            yield msgspec.json.decode(line, type=Question)
+        except (msgspec.DecodeError, UnicodeEncodeError) as error:
+            yield f'line {number} is not {{"query": "...", "docs": ["..."]}}: {error}'
+
+
+def variants_of(settings: SearchSettings, tried: Sequence[str]) -> list[Variant]:
+    """What `kb search` does, each of its legs alone, and it with other settings.
+
+    Each of `tried` is settings of the section `search` with commas between, as `rrf_k=200`. Raises
+    UsageError.
+    """
+    rows = [
+        Variant(name="as it is set", mode="hybrid", settings=settings),
+        Variant(name="words alone", mode="lexical", settings=settings),
+        Variant(name="meaning alone", mode="dense", settings=settings),
+    ]
+    for text in tried:
+        changed = _with_values(settings, text)
+        rows.append(Variant(name=text, mode="hybrid", settings=changed))
+    return rows
+
+
+def _with_values(settings: SearchSettings, text: str) -> SearchSettings:
+    from kb.model.config.load import parse_value
+
+    values: dict[str, Any] = msgspec.to_builtins(settings)
+    for part in text.split(","):
+        key, _, value = part.strip().partition("=")
+        name = key.strip().removeprefix("search.")
+        if name not in values:
+            known = ", ".join(values)
+            raise UsageError(f"no setting search.{name}; there are {known}")
+        values[name] = parse_value(value.strip())
+    try:
+        return msgspec.convert(values, SearchSettings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{text}: {error}") from error
+
+
+def run(app: "App", questions: Iterable[Question | str], variants: Sequence[Variant]) -> EvalReport:
+    """Ask every question in every way. Raises UsageError where no question counts."""
+    problems: list[str] = []
+    asked = list(_asked(app, questions, problems))
+    if not asked:
+        raise UsageError("; ".join(["no question has a doc that is here", *problems[:3]]))
+    first: list[Scores] = []
+    places: list[int | None] = []
+    rows: list[EvalRow] = []
+    changed: list[ChangedQuestion] = []
+    for variant in variants:
+        searcher = app.searcher_with(variant.settings)
+        found, milliseconds, at = _measured(searcher, asked, variant.mode)
+        first, places = first or found, places or at
+        pairs = [(now.ndcg_at_10, then.ndcg_at_10) for now, then in zip(found, first, strict=True)]
+        rows.append(
+            EvalRow(
+                variant=variant.name,
+                **msgspec.structs.asdict(mean(found)),
+                query_ms_p50=sorted(milliseconds)[len(milliseconds) // 2],
+                better=sum(now > then for now, then in pairs),
+                worse=sum(now < then for now, then in pairs),
+            )
+        )
+        changed += [
+            ChangedQuestion(query=one.query, variant=variant.name, before=before, after=after)
+            for one, before, after in zip(asked, places, at, strict=True)
+            if before != after
+        ]
+    changed.sort(key=lambda row: -abs((row.before or RECALL_DEPTH) - (row.after or RECALL_DEPTH)))
+    return EvalReport(
+        questions=len(asked), rows=rows, changed=changed[:_CHANGED_MAX], problems=problems
+    )
+
+
+def _asked(
+    app: "App", questions: Iterable[Question | str], problems: list[str]
+) -> Iterator[_Asked]:
+    from kb.operations.locate import id_named, place_from_here
+
+    home = app.opened()
+    for question in questions:
+        if isinstance(question, str):
+            problems.append(question)
+            continue
+        named = question.docs
+        grades = named if isinstance(named, Mapping) else dict.fromkeys(named, 1)
+        found: dict[str, int] = {}
+        for name, grade in grades.items():
+            try:
+                found[id_named([home], place_from_here(name), OPERATOR)] = grade
+            except KbError as error:
+                problems.append(f"{question.query}: {error}")
+        found = {ident: grade for ident, grade in found.items() if grade > 0}
+        if found:
+            yield _Asked(query=question.query, grades=found)
+
+
+def _measured(
+    searcher: "Searcher", asked: Sequence[_Asked], mode: SearchMode
+) -> tuple[list[Scores], list[float], list[int | None]]:
+    found: list[Scores] = []
+    milliseconds: list[float] = []
+    places: list[int | None] = []
+    for question in asked:
+        started = time.perf_counter()
+        request = SearchRequest(query=question.query, k=_CHUNKS, mode=mode)
+        hits = searcher.search(request, OPERATOR).hits
+        milliseconds.append((time.perf_counter() - started) * 1000)
+        ranked = list(dict.fromkeys(str(hit.doc_id) for hit in hits))[:RECALL_DEPTH]
+        found.append(scores(ranked, question.grades))
+        places.append(place_of_first(ranked, question.grades))
+    return found, milliseconds, places
