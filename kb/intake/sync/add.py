@@ -31,6 +31,7 @@ from kb.intake.sync.items import (
     walked_item,
 )
 from kb.intake.sync.lists import FeedNamed
+from kb.intake.sync.mailbox import MailboxTaker, is_mailbox
 from kb.intake.sync.origins import new_origin, register
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed
 from kb.intake.sync.read import read_file, read_stream, stamp_of
@@ -72,6 +73,8 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     """The place of that file, as the client names it; the same place means the same source."""
     keep_current: bool = True
     """Whether folders and URLs are registered for `kb sync-all`."""
+    accept_deletions: bool = False
+    """Whether docs of mails that are gone from a mailbox are removed, however many there are."""
     ocr: Ocr = "off"
     revive: bool = True
     """Whether docs that a person removed come back; if not, they stay out until `kb add` names
@@ -209,6 +212,9 @@ class Adder:
 
     def _add_one(self, item: SourceItem, stdin_fd: int) -> None:
         try:
+            if item.path is not None and item.member is None and is_mailbox(item.path):
+                self._add_mailbox(item.path, item)
+                return
             read = self._read(item, stdin_fd)
             if read is not None:
                 self._take(read)
@@ -221,6 +227,10 @@ class Adder:
             self.error = error
             by_rule = isinstance(error, TooLarge | NotWritten) and not item.is_explicit
             self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
+
+    def _add_mailbox(self, path: Path, item: SourceItem) -> None:
+        tools = (self._store, self._ingestor, self._parser, self._options, self._tally)
+        MailboxTaker(*tools).take(path, item.name, listed=item.is_walked)
 
     def _read(self, item: SourceItem, stdin_fd: int) -> SourceBytes | None:
         """The item's bytes; None if the item is accounted for without them."""

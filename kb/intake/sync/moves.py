@@ -18,7 +18,7 @@ from kb.model.doc import LOCAL_USER, Doc, SourceStamp, Visibility
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId
 from kb.model.origin import Origin
-from kb.model.source import display_name, file_lsid, path_of
+from kb.model.source import display_name, file_lsid, file_of, path_of
 from kb.store import docs
 from kb.store.kv import ReadTxn
 from kb.store.store import Store
@@ -59,7 +59,7 @@ def missing_elsewhere(
     lost: list[MissingDoc] = []
     for doc in newest:
         path = path_of(doc.place)
-        if path is None or doc.kind != "file" or doc.owner != owner:
+        if path is None or doc.kind != "file" or doc.owner != owner or file_of(doc.place):
             continue
         of = _innermost(folders, path)
         if of is None or (doc.status == "active" and of.origin_id == origin.origin_id):

@@ -1,0 +1,104 @@
+"""The attachments of a mail, as docs of their own that are taken in together with it."""
+
+import os
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from msgspec import Struct, structs
+
+from kb.errors import SourceError
+from kb.intake.canonicalize import CanonicalizeInput, Parser, fingerprint_of
+from kb.intake.ingest.request import IngestRequest
+from kb.intake.sync.pictures import Ocr, lacks_text, parsed
+from kb.intake.sync.report import Tally
+from kb.model.ids import Lsid, sha256_hex
+from kb.model.mail import MailHead
+from kb.model.source import part_lsid, part_source
+from kb.model.text import AttachedFile
+from kb.store.link_names import PART
+
+_DEPTH_MAX: Final = 3
+_DIGEST_CHARS: Final = 8
+_SUFFIX_CHARS_MAX: Final = 10
+
+
+class LeftPart(Struct, frozen=True, kw_only=True):
+    """An attachment that cannot be taken in, and why."""
+
+    lsid: Lsid
+    source: str
+    outcome: Literal["skipped", "failed"]
+    reason: str
+
+
+def attached(
+    mail: IngestRequest, parser: Parser, ocr: Ocr, tally: Tally, depth: int = 1
+) -> Iterator[IngestRequest | LeftPart]:
+    """The attachments of a mail, those of mails among them included, down to three levels.
+
+    Each has the mail's dates, people, tags and visibility, and a link to it.
+    """
+    seen: set[Lsid] = set()
+    for file in mail.canonical.attachments:
+        digest = sha256_hex(file.data)
+        lsid, source = _place(mail, file, digest)
+        if lsid in seen:
+            continue
+        seen.add(lsid)
+        try:
+            part = _request(mail, file, digest, lsid, source, parser, ocr, tally)
+        except SourceError as error:
+            yield LeftPart(lsid=lsid, source=source, outcome="failed", reason=error.reason)
+            continue
+        yield part
+        if depth < _DEPTH_MAX:
+            yield from attached(part, parser, ocr, tally, depth + 1)
+
+
+def _place(mail: IngestRequest, file: AttachedFile, digest: str) -> tuple[Lsid, str]:
+    """The lsid and the source: the mail's, and behind it the digest and the name."""
+    names = (digest[:_DIGEST_CHARS], file.name)
+    if "#" not in mail.lsid:
+        return part_lsid(mail.lsid, *names), part_source(mail.source, *names)
+    lsid, source = part_lsid(Lsid(""), *names)[1:], part_source("", *names)[1:]
+    return Lsid(f"{mail.lsid}/{lsid}"), f"{mail.source}/{source}"
+
+
+def _request(
+    mail: IngestRequest,
+    file: AttachedFile,
+    digest: str,
+    lsid: Lsid,
+    source: str,
+    parser: Parser,
+    ocr: Ocr,
+    tally: Tally,
+) -> IngestRequest:
+    read = parsed(
+        parser, CanonicalizeInput(data=file.data, mime=file.mime, name=file.name), ocr, tally
+    )
+    head = mail.canonical.mail or MailHead()
+    canonical = structs.replace(
+        read,
+        links=(PART, *read.links),
+        mail=read.mail or structs.replace(head, message_id=""),
+        date=read.date or mail.canonical.date,
+    )
+    return structs.replace(
+        mail,
+        lsid=lsid,
+        source=source,
+        canonical=canonical,
+        raw=file.data,
+        raw_sha256=digest,
+        extension=_suffix(file.name),
+        canonicalizer=fingerprint_of(file.mime),
+        ingest_options=structs.replace(mail.ingest_options, title=None),
+        read_after=None,
+        wants_ocr=lacks_text(canonical) and ocr == "there",
+    )
+
+
+def _suffix(name: str) -> str:
+    suffix = os.path.splitext(name)[1].lstrip(".").lower()
+    return suffix if suffix.isalnum() and len(suffix) <= _SUFFIX_CHARS_MAX else "bin"
