@@ -1,6 +1,10 @@
 """Who wrote a mail, to whom, and what other mails call it by?"""
 
-from msgspec import Struct
+from typing import Final
+
+from msgspec import Struct, structs
+
+_SHOWN_MAX: Final = 10
 
 
 class MailHead(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -12,6 +16,10 @@ class MailHead(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Those of To and Cc, in that order."""
     message_id: str = ""
     """Without the angle brackets; empty for an attachment, and for a mail that has none."""
+
+    def shortened(self) -> "MailHead":
+        """The same with the first ten recipients alone."""
+        return structs.replace(self, recipients=self.recipients[:_SHOWN_MAX])
 
 
 def is_person(person: str, wanted: str) -> bool:

@@ -24,6 +24,8 @@ class FilterKeywords(TypedDict, total=False):
     sources: Sequence[str | os.PathLike[str]]
     since: str | None
     until: str | None
+    sender: str | None
+    recipient: str | None
     linked_to: Sequence[str]
     links_from: Sequence[str]
 

@@ -33,6 +33,7 @@ from kb.intake.sync.items import (
 from kb.intake.sync.lists import FeedNamed
 from kb.intake.sync.mailbox import MailboxTaker, is_mailbox
 from kb.intake.sync.origins import new_origin, register
+from kb.intake.sync.parts import Attachments
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed
 from kb.intake.sync.read import read_file, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
@@ -106,7 +107,9 @@ class Adder:
         self._parser = parser
         self._options = options
         self._tally = Tally()
-        self._batch: list[tuple[SourceItem, StagedDoc]] = []
+        self._batch: list[tuple[SourceItem | None, StagedDoc]] = []
+        """Staged docs with their sources; None for an attachment of the mail before it."""
+        self._attachments = Attachments(store, parser, options.ocr, self._tally)
         self._refreshed: list[SourceStamp] = []
         self._overtaken: list[SourceItem] = []
 
@@ -342,10 +345,14 @@ class Adder:
             self._tally.left(read.item.name, "skipped", "it is empty")
             return
         request = self._request(read)
+        parts = () if read.item.member else self._attachments.of(request)
         if self._options.dry_run:
             self._foresee(request)
+            for part in parts:
+                self._attachments.foresee(part)
             return
         self._batch.append((read.item, self._ingestor.stage(request)))
+        self._batch += [(None, self._ingestor.stage(part)) for part in parts]
         raw_bytes = sum(len(staged.request.raw) for _, staged in self._batch)
         if len(self._batch) >= _BATCH_DOCS or raw_bytes >= _BATCH_BYTES:
             self._flush()
@@ -394,9 +401,12 @@ class Adder:
         batch, self._batch = self._batch, []
         refreshed, self._refreshed = self._refreshed, []
         if batch:
-            outcomes = self._ingestor.commit([staged for _, staged in batch])
-            for (item, _), outcome in zip(batch, outcomes, strict=True):
-                if outcome is None:
+            staged_docs = [staged for _, staged in batch]
+            outcomes = self._ingestor.commit(staged_docs, self._attachments.hide_gone)
+            for (item, staged), outcome in zip(batch, outcomes, strict=True):
+                if item is None:
+                    self._attachments.took(staged, outcome)
+                elif outcome is None:
                     self._overtaken.append(item)
                 else:
                     self._tally.took(item.name, outcome.doc_id, outcome.status)

@@ -8,14 +8,18 @@ from msgspec import Struct, structs
 
 from kb.errors import SourceError
 from kb.intake.canonicalize import CanonicalizeInput, Parser, fingerprint_of
-from kb.intake.ingest.request import IngestRequest
+from kb.intake.ingest.changes import hide_missing
+from kb.intake.ingest.request import IngestOutcome, IngestRequest, StagedDoc
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed
 from kb.intake.sync.report import Tally
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.mail import MailHead
 from kb.model.source import part_lsid, part_source
 from kb.model.text import AttachedFile
+from kb.store import docs
+from kb.store.kv import WriteTxn
 from kb.store.link_names import PART
+from kb.store.store import Store
 
 _DEPTH_MAX: Final = 3
 _DIGEST_CHARS: Final = 8
@@ -29,6 +33,55 @@ class LeftPart(Struct, frozen=True, kw_only=True):
     source: str
     outcome: Literal["skipped", "failed"]
     reason: str
+
+
+class Attachments:
+    """The attachments of the mails that one call reads from files of their own."""
+
+    def __init__(self, store: Store, parser: Parser, ocr: Ocr, tally: Tally) -> None:
+        self._store = store
+        self._parser = parser
+        self._ocr = ocr
+        self._tally = tally
+        self._kept: dict[Lsid, set[Lsid]] = {}
+
+    def of(self, mail: IngestRequest) -> Iterator[IngestRequest]:
+        """The attachments of a mail; those that cannot be taken in are counted."""
+        if mail.canonical.mail is None or not mail.lsid.startswith("file://"):
+            return
+        kept = self._kept.setdefault(mail.lsid, set())
+        for part in attached(mail, self._parser, self._ocr, self._tally):
+            kept.add(part.lsid)
+            if isinstance(part, IngestRequest):
+                yield part
+            else:
+                self._tally.part_left("attachments", part.source, part.outcome, part.reason)
+
+    def hide_gone(self, txn: WriteTxn) -> None:
+        """Hide what the mails that were read since the last time no longer have."""
+        for file, kept in self._kept.items():
+            gone = [doc.doc_id for doc in docs.parts_of(txn, file) if doc.place not in kept]
+            self._tally.part("attachments", "removed", len(hide_missing(txn, self._store, gone)))
+        self._kept.clear()
+
+    def foresee(self, part: IngestRequest) -> None:
+        """Count what would become of an attachment."""
+        with self._store.read() as txn:
+            current = docs.latest_of(txn, part.lsid)
+        if current is None:
+            self._tally.part("attachments", "added")
+        elif current.status == "tombstoned":
+            self._tally.part("attachments", "resurrected")
+        else:
+            self._tally.part("attachments", "unchanged")
+
+    def took(self, part: StagedDoc, outcome: IngestOutcome | None) -> None:
+        """Count an attachment that was committed; None for one that a person removed."""
+        if outcome is None:
+            reason = "removed with kb rm; kb add brings it back"
+            self._tally.part_left("attachments", part.request.source, "skipped", reason)
+        else:
+            self._tally.part("attachments", outcome.status)
 
 
 def attached(
