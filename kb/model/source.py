@@ -52,6 +52,17 @@ def part_source(file: str, *names: str) -> str:
     return f"{file}#{'/'.join(shown)}"
 
 
+def source_of(place: Lsid) -> str:
+    """The source of the doc at a file's place, or at that of something in a file."""
+    path = path_of(place)
+    if path is None:
+        return place
+    _, mark, names = place.partition("#")
+    if not mark:
+        return display_name(path)
+    return part_source(display_name(path), *map(urllib.parse.unquote, names.split("/")))
+
+
 def file_of(place: Lsid) -> Lsid | None:
     """The lsid of the file that holds a doc; None for a doc that is no part of a file."""
     file, mark, _ = place.partition("#")

@@ -9,16 +9,22 @@ from msgspec import Struct, structs
 from kb.errors import SourceError
 from kb.intake.canonicalize import CanonicalizeInput, Parser, fingerprint_of
 from kb.intake.ingest.changes import hide_missing
-from kb.intake.ingest.request import IngestOutcome, IngestRequest, StagedDoc
+from kb.intake.ingest.request import (
+    FileStamp,
+    IngestOutcome,
+    IngestRequest,
+    StagedDoc,
+    part_of_mail,
+)
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed
 from kb.intake.sync.report import Tally
 from kb.model.ids import Lsid, sha256_hex
-from kb.model.mail import MailHead
 from kb.model.source import part_lsid, part_source
 from kb.model.text import AttachedFile
 from kb.store import docs
+from kb.store.keys import lsid_key
 from kb.store.kv import WriteTxn
-from kb.store.link_names import PART
+from kb.store.records import SEEN
 from kb.store.store import Store
 
 _DEPTH_MAX: Final = 3
@@ -50,12 +56,26 @@ class Attachments:
         if mail.canonical.mail is None or not mail.lsid.startswith("file://"):
             return
         kept = self._kept.setdefault(mail.lsid, set())
+        mail = structs.replace(mail, stamp=mail.stamp or self._known_stamp(mail.lsid))
         for part in attached(mail, self._parser, self._ocr, self._tally):
             kept.add(part.lsid)
             if isinstance(part, IngestRequest):
                 yield part
             else:
                 self._tally.part_left("attachments", part.source, part.outcome, part.reason)
+
+    def _known_stamp(self, lsid: Lsid) -> FileStamp | None:
+        with self._store.read() as txn:
+            seen = SEEN.get(txn, lsid_key(lsid))
+        if seen is None:
+            return None
+        return FileStamp(
+            size_bytes=seen.size_bytes,
+            mtime_ns=seen.mtime_ns,
+            ctime_ns=seen.ctime_ns,
+            inode=seen.inode,
+            taken_ms=seen.seen_ms,
+        )
 
     def hide_gone(self, txn: WriteTxn) -> None:
         """Hide what the mails that were read since the last time no longer have."""
@@ -130,13 +150,7 @@ def _request(
     read = parsed(
         parser, CanonicalizeInput(data=file.data, mime=file.mime, name=file.name), ocr, tally
     )
-    head = mail.canonical.mail or MailHead()
-    canonical = structs.replace(
-        read,
-        links=(PART, *read.links),
-        mail=read.mail or structs.replace(head, message_id=""),
-        date=read.date or mail.canonical.date,
-    )
+    canonical = part_of_mail(read, mail.canonical.mail, mail.canonical.date)
     return structs.replace(
         mail,
         lsid=lsid,
