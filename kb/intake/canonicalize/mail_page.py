@@ -1,6 +1,7 @@
 """What does the HTML of a mail say that is new? Its text, with quoted mails counted."""
 
 import contextlib
+import re
 from typing import Final
 
 from kb.errors import EmptySource
@@ -8,6 +9,7 @@ from kb.intake.canonicalize import html
 from kb.intake.canonicalize.visible import visible_text
 
 FOLDED_LINES_MIN: Final = 3
+_ESCAPED: Final = re.compile(r"\\\[(\d+ lines quoted)\\\]")
 _QUOTES: Final = "//blockquote | //div[contains(@class, 'yahoo_quoted')]"
 
 
@@ -15,9 +17,10 @@ def read_page(data: bytes, name: str, charset: str | None) -> str:
     """The page as markdown; a quoted mail becomes a line that counts its lines. May be empty."""
     page = without_quotes(html.page_text(data, charset)[0])
     try:
-        return html.read(page.encode("utf-8", "replace"), name, "utf-8").markdown
+        markdown = html.read(page.encode("utf-8", "replace"), name, "utf-8").markdown
     except EmptySource:
         return ""
+    return _ESCAPED.sub(r"[\1]", markdown)
 
 
 def without_quotes(page: str) -> str:
