@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kb.errors import OCR_INSTALL, ItemsFailed, UsageError
+from kb.errors import OCR_INSTALL, HeldBack, ItemsFailed, UsageError
 from kb.home.opening import HomePaths
 from kb.operations import add
 from kb.operations.add import VISIBILITIES, AddRequest, SourceAdder
@@ -15,6 +15,7 @@ from kb.operations.work import workers_if
 from kb_cli.answering import server_of
 from kb_cli.home import homes_of, open_app, settings_of
 from kb_cli.output import clean, confirm, many, print_json, warn
+from kb_cli.parts import tell_parts
 from kb_cli.words import text
 from kb_cli.work import drain, progress_bar
 
@@ -88,6 +89,11 @@ _KINDS_MAX: Final = 6
     default=True,
     help="Wait until all of it can be found, or leave the work to kb worker.",
 )
+@click.option(
+    "--accept-deletions",
+    is_flag=True,
+    help="Remove docs of mails that are gone from a mailbox, however many there are.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
@@ -116,8 +122,17 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
             _list(report)
         _tell(report, dry_run=request.dry_run, verbose=bool(ctx.obj["verbose"]))
         _tell_next(report, sources, is_first=is_first)
+    _judge(report)
+
+
+def _judge(report: "AddResult") -> None:
+    """Raise ItemsFailed or HeldBack where not all came in, or not all that is gone went."""
     if report.failed:
         raise ItemsFailed(f"{report.failed:,} of {many(report.scanned, 'source')} failed")
+    if parts := report.mails.failed + report.attachments.failed:
+        raise ItemsFailed(f"{many(parts, 'mail')} failed")
+    if report.hold_back_reason:
+        raise HeldBack(f"{report.hold_back_reason}; if that is right, add --accept-deletions")
 
 
 def _ask(ctx: click.Context, request: AddRequest, sources: tuple[str, ...]) -> None:
@@ -143,6 +158,7 @@ def _request(options: dict[str, Any]) -> AddRequest:
         title=options["title"],
         tags=tags if options["tags"] is not None else None,
         visibility=options["visibility"],
+        accept_deletions=options["accept_deletions"],
         dry_run=options["dry_run"],
         crawl=options["crawl"],
         include=options["include"],
@@ -244,6 +260,7 @@ def _tell(report: "AddResult", *, dry_run: bool, verbose: bool) -> None:
     parts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
     prefix = "would be: " if dry_run else ""
     click.echo(f"{prefix}{', '.join(parts) or 'nothing'} of {report.scanned:,} scanned")
+    tell_parts(report)
     loud = [problem for problem in report.problems if problem.outcome != "skipped"]
     quiet = [problem for problem in report.problems if problem.outcome == "skipped"]
     if quiet and not verbose and sys.stderr.isatty():

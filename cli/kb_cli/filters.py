@@ -20,6 +20,8 @@ METAVARS: Final = {
     "sources": "PLACE",
     "since": "DATE",
     "until": "DATE",
+    "sender": "PERSON",
+    "recipient": "PERSON",
     **dict.fromkeys(_LINKED, "ID|PATH"),
 }
 

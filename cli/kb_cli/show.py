@@ -37,6 +37,14 @@ def command(ctx: click.Context, ident: str, as_json: bool) -> None:
         _print_passage(shown)
 
 
+def _people(shown: WholeDoc) -> list[tuple[str, str]]:
+    """Who wrote a mail, and to whom."""
+    mail = shown.doc.mail
+    if mail is None:
+        return []
+    return [("from", mail.sender), ("to", ", ".join(mail.shortened().recipients))]
+
+
 def _print_doc(shown: WholeDoc) -> None:
     doc = shown.doc
     click.echo(click.style(clean(doc.title), bold=True))
@@ -44,6 +52,7 @@ def _print_doc(shown: WholeDoc) -> None:
         ("id", doc.doc_id),
         ("aliases", ", ".join(doc.aliases)),
         ("source", doc.source),
+        *_people(shown),
         ("kind", f"{doc.kind}, {doc.mime}"),
         ("tags", ", ".join(doc.tags)),
         ("date", doc.date or ""),

@@ -11,6 +11,7 @@ from kb.operations.sync import SyncRequest
 from kb.operations.work import workers_if
 from kb_cli.home import open_app
 from kb_cli.output import clean, many, print_json, warn
+from kb_cli.parts import tell_parts
 from kb_cli.work import drain, progress_bar
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def tell(line: "SourceResult") -> None:
     parts = [f"{getattr(line, name):,} {name}" for name in _COUNTS if getattr(line, name)]
     outcome = line.outcome.replace("_", " ")
     click.echo(clean(f"{line.location}: {', '.join((outcome, *parts))}"))
+    tell_parts(line)
     if line.reason:
         warn(f"{line.location}: {line.reason}")
     for problem in line.problems:
@@ -88,10 +90,12 @@ def judge(report: "SyncResult") -> None:
     if held:
         what = many(len(held), "source")
         raise HeldBack(f"{what} held back; if the deletions are right, add --accept-deletions")
-    if failed or report.failed:
-        raise ItemsFailed(f"{_failures(len(failed), report.failed)} failed")
+    parts = report.mails.failed + report.attachments.failed
+    if failed or report.failed or parts:
+        raise ItemsFailed(f"{_failures(len(failed), report.failed, parts)} failed")
 
 
-def _failures(sources: int, files: int) -> str:
-    parts = [many(count, noun) for count, noun in ((sources, "source"), (files, "file")) if count]
+def _failures(sources: int, files: int, mails: int) -> str:
+    counts = ((sources, "source"), (files, "file"), (mails, "mail"))
+    parts = [many(count, noun) for count, noun in counts if count]
     return " and ".join(parts)

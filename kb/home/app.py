@@ -310,6 +310,7 @@ class App:
         add_options = AddOptions(
             recursive=True,
             dry_run=options.dry_run,
+            accept_deletions=options.accept_deletions,
             file_bytes_max=self.settings.ingest.file_bytes_max,
             home=options.home,
             keep_current=False,

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid, SourceNo
+from kb.model.mail import MailHead
 
 Visibility = Literal["public", "shared", "private"]
 VISIBILITIES: tuple[Visibility, ...] = ("public", "shared", "private")
@@ -133,7 +134,8 @@ class Doc(Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     """Other names that the source gives itself."""
     links: tuple[str, ...] = ()
-    """Where it links to: `wiki:NAME`, or `path:PATH` from its own folder; see kb/store/links.py."""
+    """Where it links to: `wiki:NAME`, `path:PATH` from its own folder, `mail:MESSAGE-ID`, or
+    `part:` for the doc that it is a part of; see kb/store/links.py."""
     created: str | None = None
     """When the source was created, as it says itself; ISO 8601, as is `modified`."""
     modified: str | None = None
@@ -143,6 +145,8 @@ class Doc(Struct, frozen=True, kw_only=True):
     by_name: bool = False
     """Whether its text says no more than what the file is: words of its name find it, and no
     vector is made of it."""
+    mail: MailHead | None = None
+    """Of a mail or an attachment: who wrote it to whom."""
     hidden_run: int = 0
     """For a tombstone: how many compactions had finished when the doc was hidden."""
 
@@ -202,6 +206,8 @@ class SourceStamp(Struct, frozen=True, kw_only=True):
     ctime_ns: int
     inode: int
     seen_ms: int
+    left_out: int = 0
+    """Of a mailbox: how many of its mails have no doc, as a person removed it, or they failed."""
 
 
 LedgerState = Literal["pending", "indexing_complete", "cleanup_pending", "done"]

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from kb.model.doc import Kind, PackPart
 from kb.model.ids import ChunkId, DocId
+from kb.model.mail import MailHead
 from kb.model.text import EntityKind
 
 SearchMode = Literal["hybrid", "lexical", "dense"]
@@ -23,6 +24,7 @@ _Idents = Annotated[tuple[DocId, ...], Meta(max_length=1_000)]
 _Kinds = Annotated[tuple[Kind, ...], Meta(max_length=1_000)]
 
 
+_Person = Annotated[str, Meta(min_length=1, max_length=200)]
 DATE_FORM: Final = "a date is written as 2026-11-22, 2026-11 or 2026"
 Date = Annotated[
     str, Meta(pattern=r"^\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$", max_length=10)
@@ -82,6 +84,22 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(
             description="Only docs of this day, month or year, or earlier.",
             extra={"expects": DATE_FORM},
+        ),
+    ] = None
+
+    sender: Annotated[
+        _Person | None,
+        Meta(
+            description="Only mails from this person: a name, an address, or a part of one; and "
+            "what is attached to them.",
+            extra={"parameter": "from"},
+        ),
+    ] = None
+    recipient: Annotated[
+        _Person | None,
+        Meta(
+            description="Only mails to this person (To or Cc), and what is attached to them.",
+            extra={"parameter": "to"},
         ),
     ] = None
 
@@ -235,6 +253,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     """Of a pack's doc: which pack, and its name in it."""
     weak: bool = False
     """It hardly fits the question, and is merely the nearest there is."""
+    mail: MailHead | None = None
+    """Of a mail or an attachment: who wrote it, and the first ten that it is to."""
     ocr: bool = False
     """Some of it was recognised in a picture (OCR), and may have wrong letters."""
     via: Via | None = None

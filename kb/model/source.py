@@ -1,14 +1,20 @@
 """Logical source ids (lsids), and how sources are shown to people."""
 
 import os
+import re
 import urllib.parse
 from pathlib import Path
+from typing import Final
 
 from kb.model.doc import LOCAL_USER, Doc, Kind
 from kb.model.ids import Lsid
 
 STDIN_NAME = "-"
 _ENDING_CHARS_MAX = 10
+# A file with docs in it; what stands behind its `#` names one of them.
+_HOLDS_PARTS: Final = re.compile(r"(?:\.(?:mbox|eml)|/mbox)\Z", re.IGNORECASE)
+_PART: Final = re.compile(r"(.*?(?:\.(?:mbox|eml)|/mbox))#(.*)", re.IGNORECASE | re.DOTALL)
+_ESCAPED: Final = re.compile(r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]")
 
 
 def file_lsid(path: Path) -> Lsid:
@@ -17,7 +23,7 @@ def file_lsid(path: Path) -> Lsid:
 
 
 def path_of(lsid: Lsid) -> Path | None:
-    """The path of the file that an lsid names; None if it names no file."""
+    """The path of the file that an lsid names, or that holds it; None if it names no file."""
     name = name_of(lsid)
     return None if name is None else Path(name)
 
@@ -26,9 +32,55 @@ def name_of(lsid: Lsid) -> str | None:
     """As `path_of`, but a string, which is ten times faster: it is called for every hit."""
     if not lsid.startswith("file://"):
         return None
-    quoted = lsid.removeprefix("file://")
+    quoted = lsid.removeprefix("file://").partition("#")[0]
     # Most names have nothing to unquote.
     return os.fsdecode(urllib.parse.unquote_to_bytes(quoted)) if "%" in quoted else quoted
+
+
+def part_lsid(file: Lsid, *names: str) -> Lsid:
+    """The lsid of a doc inside a file, such as a mail; without names, of all that it holds."""
+    quoted = (urllib.parse.quote(name, safe="", errors="surrogatepass") for name in names)
+    return Lsid(f"{file}#{'/'.join(quoted)}")
+
+
+def part_source(file: str, *names: str) -> str:
+    """The source of a doc inside a file, as a person names it."""
+    shown = (
+        _ESCAPED.sub(lambda char: urllib.parse.quote(char[0], errors="replace", safe=""), name)
+        for name in names
+    )
+    return f"{file}#{'/'.join(shown)}"
+
+
+def source_of(place: Lsid) -> str:
+    """The source of the doc at a file's place, or at that of something in a file."""
+    path = path_of(place)
+    if path is None:
+        return place
+    _, mark, names = place.partition("#")
+    if not mark:
+        return display_name(path)
+    return part_source(display_name(path), *map(urllib.parse.unquote, names.split("/")))
+
+
+def file_of(place: Lsid) -> Lsid | None:
+    """The lsid of the file that holds a doc; None for a doc that is no part of a file."""
+    file, mark, _ = place.partition("#")
+    return Lsid(file) if mark and file.startswith("file://") else None
+
+
+def whole_of(place: Lsid) -> Lsid | None:
+    """The lsid of what a doc is a part of: of an attachment its mail; None if it is no part.
+
+    A mail is no part of its mailbox, which is no doc. An attachment's own place ends in two names,
+    its digest and its name.
+    """
+    file = file_of(place)
+    if file is None:
+        return None
+    names = place.partition("#")[2].split("/")
+    whole = "/".join(names[:-2])
+    return Lsid(f"{file}#{whole}") if whole else file if len(names) > 1 else None
 
 
 def display_name(path: Path) -> str:
@@ -43,7 +95,14 @@ def display_name(path: Path) -> str:
 
 def is_within(source: str, place: str) -> bool:
     """Whether a source is at or below a path or URL."""
-    return source == place or source.startswith(place.rstrip("/") + "/")
+    if source == place or source.startswith(place.rstrip("/") + "/"):
+        return True
+    return holds_parts(place) and source.startswith(place + "#")
+
+
+def holds_parts(place: str) -> bool:
+    """Whether a file of this name may hold docs of its own: mails, or attachments."""
+    return _HOLDS_PARTS.search(place) is not None
 
 
 def place_of(source: str) -> str | None:
@@ -57,8 +116,13 @@ def place_of(source: str) -> str | None:
 def name_and_folders(source: str) -> tuple[str, str]:
     """The name of a file or page without its ending, and the folders or the site it lies in.
 
-    Both are empty where the source has no name, as standard input.
+    Both are empty where the source has no name, as standard input. A mail of a mailbox has no name.
     """
+    if part := _PART.fullmatch(source):
+        names = part[2].split("/")
+        if len(names) == 1:
+            return "", part[1]
+        source = f"{part[1]}/{names[-1]}"
     address = source.partition("://")[2].partition("?")[0].partition("#")[0] or source
     folders, _, name = address.replace("\\", "/").rstrip("/").rpartition("/")
     stem, dot, ending = name.rpartition(".")

@@ -7,9 +7,18 @@ from msgspec import Struct
 
 from kb.model.doc import Coverage
 from kb.model.ids import ChunkId, ChunkNo, DocId, Lsid, SourceNo
+from kb.model.mail import MailHead
 
 # Controls, surrogates, line separators and paragraph separators.
 _LINE_BREAKING: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))
+
+
+class AttachedFile(Struct, frozen=True, kw_only=True):
+    """A file inside a source, which becomes a doc of its own."""
+
+    name: str
+    mime: str
+    data: bytes
 
 
 class Canonical(Struct, frozen=True, kw_only=True):
@@ -32,6 +41,11 @@ class Canonical(Struct, frozen=True, kw_only=True):
     by_name: bool = False
     """Whether the markdown says no more than what the file is, as of a picture without words."""
     warnings: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    """As in Doc, besides those in the text."""
+    mail: MailHead | None = None
+    """Of a mail: its head."""
+    attachments: tuple[AttachedFile, ...] = ()
 
 
 class ChunkDraft(Struct, frozen=True, kw_only=True):

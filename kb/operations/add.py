@@ -36,6 +36,8 @@ class AddRequest(Struct, frozen=True, kw_only=True):
     title: str | None = None
     tags: tuple[str, ...] | None = None
     visibility: Visibility | None = None
+    accept_deletions: bool = False
+    """Remove docs of mails that are gone from a mailbox, however many there are."""
     dry_run: bool = False
     """Say what would be done, and do nothing."""
     crawl: bool = False
@@ -127,6 +129,7 @@ def adder(app: "App", request: AddRequest) -> Iterator[SourceAdder]:
         takes_ignored=request.no_ignore,
         ingest_options=ingest_options_of(request),
         dry_run=request.dry_run,
+        accept_deletions=request.accept_deletions,
         file_bytes_max=settings.file_bytes_max,
         home=Path(os.path.realpath(app.paths.root)),
     )

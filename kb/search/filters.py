@@ -5,6 +5,7 @@ from typing import Final
 
 from kb.model.doc import Audience, Doc, Scope, is_tag_within
 from kb.model.ids import DocId, Lsid
+from kb.model.mail import MailHead, is_person
 from kb.model.search import Filters
 from kb.model.source import is_within
 from kb.store import chunks, docs, links
@@ -34,7 +35,19 @@ def matches_filters(doc: Doc, filters: Filters) -> bool:
         and (not filters.packs or (doc.pack is not None and doc.pack.pack_id in filters.packs))
         and (not filters.sources or any(is_within(doc.source, place) for place in filters.sources))
         and (not (filters.since or filters.until) or docs.is_dated(doc.day, filters))
+        and _is_between(doc.mail, filters)
     )
+
+
+def _is_between(mail: MailHead | None, filters: Filters) -> bool:
+    """Whether a mail is from and to the people that are wanted."""
+    if not (filters.sender or filters.recipient):
+        return True
+    if mail is None:
+        return False
+    is_from = not filters.sender or is_person(mail.sender, filters.sender)
+    wanted = filters.recipient
+    return is_from and (not wanted or any(is_person(one, wanted) for one in mail.recipients))
 
 
 def _linked(
@@ -121,6 +134,11 @@ def allowed_sources(
         limits.append(set().union(*(docs.within(txn, place) for place in filters.sources)))
     if filters.since or filters.until:
         limits.append({*docs.dated(txn, filters)})
+    limits += [
+        {*docs.with_person(txn, name, wanted)}
+        for name, wanted in (("from", filters.sender), ("to", filters.recipient))
+        if wanted
+    ]
     if filters.doc_ids:
         limits.append(named_sources(txn, filters))
     if filters.linked_to:

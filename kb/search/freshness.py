@@ -9,7 +9,7 @@ from kb.model.doc import Doc, SourceStamp
 from kb.model.ids import Lsid
 from kb.model.origin import SITES, origin_id
 from kb.model.search import Freshness
-from kb.model.source import name_of
+from kb.model.source import file_of, name_of, part_lsid
 from kb.store.keys import lsid_key, site_page_key
 from kb.store.kv import ReadTxn
 from kb.store.records import SEEN, SITE_PAGES, SOURCES
@@ -53,6 +53,8 @@ def freshness_by_state(txn: ReadTxn, doc: Doc, state: FileState) -> Freshness | 
     """The freshness as far as a file's state tells it; None where its bytes must be compared."""
     if isinstance(state, str):
         return state
+    if (file := file_of(doc.place)) is not None:
+        return _part_freshness(txn, file, state)
     seen = SEEN.get(txn, lsid_key(doc.place))
     if seen is not None and seen.raw_sha256 == doc.raw_sha256 and _seen_state(seen) == state:
         return "fresh"
@@ -60,6 +62,16 @@ def freshness_by_state(txn: ReadTxn, doc: Doc, state: FileState) -> Freshness | 
     if size_bytes != doc.raw_bytes:
         return "changed"
     return "unknown" if size_bytes > _HASHED_BYTES_MAX else None
+
+
+def _part_freshness(txn: ReadTxn, file: Lsid, state: FileState) -> Freshness:
+    """Of a mail in a mailbox, or an attachment: whether its file is as it was read."""
+    # A mailbox is seen by the docs in it; another file that holds some is a doc itself.
+    for place in (part_lsid(file), file):
+        seen = SEEN.get(txn, lsid_key(place))
+        if seen is not None:
+            return "fresh" if _seen_state(seen) == state else "changed"
+    return "unknown"
 
 
 def _freshness_by_bytes(name: str, doc: Doc) -> Freshness:

@@ -129,6 +129,7 @@ def build_hit(
         date=doc.day,
         pack=doc.pack,
         weak=row.is_weak,
+        mail=doc.mail.shortened() if doc.mail else None,
         ocr=_is_recognised(doc, first.page, text),
         explain=_explanation(row) if request.explain else None,
     )

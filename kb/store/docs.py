@@ -8,8 +8,9 @@ import msgspec
 from kb.errors import AmbiguousId, NotFound, StoreDamaged
 from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer, is_tag_within
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
+from kb.model.mail import is_person
 from kb.model.search import Filters
-from kb.model.source import is_within
+from kb.model.source import file_of, holds_parts, is_within
 from kb.store.codec import from_u64, u64
 from kb.store.keys import facet_key, facet_prefix, lsid_key, text_key, text_of
 from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
@@ -156,16 +157,17 @@ def facet_values(txn: ReadTxn, name: str) -> Iterator[tuple[str, SourceNo]]:
 
 
 def within(txn: ReadTxn, place: str) -> set[SourceNo]:
-    """Numbers of the active sources at or below a file, folder or URL.
+    """Numbers of the active sources at, in or below a file, folder or URL.
 
     Sources stored under a hash of their name are all read at every call.
     """
     numbers = set(with_facet(txn, "source", place))
     head = b"source\0"
-    below = head + (place.rstrip("/") + "/").encode("utf-8", "surrogatepass")
-    numbers |= {
-        SourceNo(from_u64(k[-8:])) for k, _ in txn.scan("facets", below, prefix_stop(below))
-    }
+    for start in (place.rstrip("/") + "/", *([place + "#"] if holds_parts(place) else [])):
+        below = head + start.encode("utf-8", "surrogatepass")
+        numbers |= {
+            SourceNo(from_u64(k[-8:])) for k, _ in txn.scan("facets", below, prefix_stop(below))
+        }
     hashed = head + text_key("")[:1]
     for key, _ in txn.scan("facets", hashed, prefix_stop(hashed)):
         doc = latest(txn, from_u64(key[-8:]))
@@ -184,6 +186,29 @@ def is_dated(date: str | None, filters: Filters) -> bool:
     since, until = filters.since or "", filters.until or ""
     from_start = date[: len(since)] >= since[: len(date)]
     return from_start and (not until or date[: len(until)] <= until[: len(date)])
+
+
+def parts_of(txn: ReadTxn, file: Lsid) -> Iterator[Doc]:
+    """The active docs inside a file, such as the mails of a mailbox and their attachments."""
+    for number in with_facet(txn, "part_of", file):
+        doc = latest(txn, number)
+        if doc is not None:
+            yield doc
+
+
+def with_person(txn: ReadTxn, name: str, wanted: str) -> set[SourceNo]:
+    """Numbers of the active sources whose senders (`from`) or recipients (`to`) have this part.
+
+    Costs one look-up for each person that there is.
+    """
+    numbers: set[SourceNo] = set()
+    for value, source_no in _distinct(txn, name):
+        if value is not None and is_person(value, wanted):
+            numbers.update(with_facet(txn, name, value))
+        elif value is None and (doc := latest(txn, source_no)) and doc.mail is not None:
+            people = (doc.mail.sender,) if name == "from" else doc.mail.recipients
+            numbers.update({source_no} if any(is_person(one, wanted) for one in people) else ())
+    return numbers
 
 
 def dated(txn: ReadTxn, filters: Filters) -> set[SourceNo]:
@@ -240,8 +265,18 @@ def facet_keys(doc: Doc) -> list[bytes]:
     pairs += [("date", doc.day)] if doc.day else []
     pairs += [("pack", doc.pack.pack_id)] if doc.pack else []
     pairs += [("reference", target) for target in (doc.entry.references if doc.entry else ())]
+    pairs += _mail_pairs(doc)
     pairs += link_facets(doc)
     return [facet_key(name, value, doc.source_no) for name, value in pairs]
+
+
+def _mail_pairs(doc: Doc) -> list[tuple[str, str]]:
+    file = file_of(doc.place)
+    pairs = [("part_of", str(file))] if file else []
+    if doc.mail is not None:
+        pairs += [("from", doc.mail.sender.casefold())] if doc.mail.sender else []
+        pairs += {("to", person.casefold()) for person in doc.mail.recipients}
+    return pairs
 
 
 def _put_facets(txn: WriteTxn, doc: Doc) -> None:

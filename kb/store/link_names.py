@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from kb.model.doc import Doc
-from kb.model.source import names_of
+from kb.model.source import names_of, whole_of
 
 WIKI: Final = "wiki:"
 PATH: Final = "path:"
+MAIL: Final = "mail:"
+PART: Final = "part:"
 ENDINGS: Final = (".md", ".markdown")
 
 
@@ -19,12 +21,18 @@ def link_facets(doc: Doc) -> Iterator[tuple[str, str]]:
     if doc.links:
         keys = {key for link in doc.links for key in link_keys(doc, link)}
         yield from (("link", key) for key in keys)
+    if doc.mail is not None and doc.mail.message_id:
+        yield ("mail", doc.mail.message_id)
     if doc.has_names:
         yield from (("name", name) for name in folded_names(doc))
 
 
 def link_keys(doc: Doc, link: str) -> set[str]:
     """What a link may mean: the place of its target, with or without an ending, and a name."""
+    if link.startswith(MAIL):
+        return {link}
+    if link.startswith(PART):
+        return {place} if (place := place_of_link(doc, link)) else set()
     keys = {name_key(posixpath.basename(path_of_link(link)))}
     if place := place_of_link(doc, link):
         keys.add(place)
@@ -58,7 +66,12 @@ def path_of_link(link: str) -> str:
 
 
 def place_of_link(doc: Doc, link: str) -> str:
-    """The lsid that a path from a doc's own folder names; empty for names, and for other docs."""
+    """The lsid that a path from a doc's own folder names, or that of what the doc is a part of.
+
+    Empty for names, and for other docs.
+    """
+    if link.startswith(PART):
+        return whole_of(doc.place) or ""
     if not link.startswith(PATH) or not doc.place.startswith("file://"):
         return ""
     folder = os.fsdecode(urllib.parse.unquote_to_bytes(doc.place.removeprefix("file://")))

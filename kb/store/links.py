@@ -14,10 +14,13 @@ from msgspec import Struct
 
 from kb.model.doc import Doc, Scope
 from kb.model.ids import Lsid, SourceNo
+from kb.model.source import file_of
 from kb.store import docs
 from kb.store.kv import ReadTxn
 from kb.store.link_names import (
     ENDINGS,
+    MAIL,
+    PART,
     folded,
     folded_names,
     link_keys,
@@ -44,6 +47,8 @@ def links_of(txn: ReadTxn, doc: Doc, scope: Scope) -> list[DocLink]:
     for link in doc.links:
         written = link.partition(":")[2]
         target = target_of(txn, doc, link, scope)
+        if target is None and link == PART:
+            continue
         found.setdefault(target.doc_id if target else written, DocLink(target=written, doc=target))
     return list(found.values())
 
@@ -56,6 +61,8 @@ def targets_of(txn: ReadTxn, doc: Doc, scope: Scope) -> list[Doc]:
 def backlinks_of(txn: ReadTxn, doc: Doc, scope: Scope) -> list[Doc]:
     """The docs that link to a doc, by their sources, as far as the scope sees them."""
     keys = {without_ending(doc.place), doc.place, *map(name_key, folded_names(doc))}
+    if doc.mail is not None and doc.mail.message_id:
+        keys.add(MAIL + doc.mail.message_id)
     numbers: set[SourceNo] = set()
     for key in sorted(keys):
         numbers.update(docs.with_facet(txn, "link", key))
@@ -73,11 +80,15 @@ def backlinks_of(txn: ReadTxn, doc: Doc, scope: Scope) -> list[Doc]:
 
 def target_of(txn: ReadTxn, doc: Doc, link: str, scope: Scope) -> Doc | None:
     """The doc that a link of a doc leads to, among those that the scope sees."""
+    if link.startswith(MAIL):
+        return _mail(txn, doc, link.removeprefix(MAIL), scope)
     if place := place_of_link(doc, link):
         for ending in ("", *ENDINGS):
             target = docs.latest_of(txn, Lsid(place + ending))
             if target is not None and target.status == "active" and target.visible_to(scope):
                 return target
+    if link.startswith(PART):
+        return None
     written = path_of_link(link)
     name = posixpath.basename(written)
     numbers = docs.with_facet(txn, "name", name)
@@ -88,6 +99,15 @@ def target_of(txn: ReadTxn, doc: Doc, link: str, scope: Scope) -> Doc | None:
         if target is not None and target.visible_to(scope) and _ends_with(target, written)
     ]
     return min(namesakes, key=lambda target: _distance(doc, target, name), default=None)
+
+
+def _mail(txn: ReadTxn, doc: Doc, message_id: str, scope: Scope) -> Doc | None:
+    """The mail of this id, in the doc's own mailbox if there are several."""
+    numbers = docs.with_facet(txn, "mail", message_id)
+    found = (docs.latest(txn, number) for number in islice(numbers, _NAMESAKES_MAX))
+    mails = [mail for mail in found if mail is not None and mail.visible_to(scope)]
+    own = file_of(doc.place)
+    return min(mails, key=lambda mail: (file_of(mail.place) != own, mail.source), default=None)
 
 
 def _ends_with(target: Doc, written: str) -> bool:

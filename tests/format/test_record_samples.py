@@ -19,6 +19,7 @@ from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.entry import EntryMeta
 from kb.model.ids import ChunkId, ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
+from kb.model.mail import MailHead
 from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
@@ -104,6 +105,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             modified="2024-05-07T08:09:10+02:00",
             has_names=True,
             by_name=True,
+            mail=MailHead(sender="Ada <ada@example.org>", recipients=("b@c.d",), message_id="1@x"),
             hidden_run=3,
         ),
     ),
@@ -175,6 +177,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             ctime_ns=1_700_000_000_000_000_002,
             inode=2**63 + 5,
             seen_ms=1_700_000_000_000,
+            left_out=2,
         ),
     ),
     "LEDGER": (
@@ -365,6 +368,8 @@ LATER: Final = (
     ("DOCS", "modified", None),
     ("DOCS", "has_names", False),
     ("DOCS", "by_name", False),
+    ("DOCS", "mail", None),
+    ("SEEN", "left_out", 0),
     ("SOURCES", "site", None),
     ("EMBEDDERS", "switched_run", 0),
     ("ORPHANS", "marked_run", 0),

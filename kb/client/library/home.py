@@ -227,8 +227,9 @@ class Home:
                 Without it the passages are made by whoever works next: `work`, a later `add`, a
                 `kb serve` or a `kb worker`.
             **keywords: `extensions` to take from folders, `title` and `tags` for the
-                docs, their `visibility`, `dry_run`; with `crawl` the addresses are starts of sites,
-                whose pages `include`, `exclude`, `pages_max` and `depth_max` choose.
+                docs, their `visibility`, `dry_run`, `accept_deletions` of mails that are gone; with
+                `crawl` the addresses are starts of sites, whose pages `include`, `exclude`,
+                `pages_max` and `depth_max` choose.
 
         Raises:
             kb.errors.UsageError: A value is wrong, or there is nothing to add.

@@ -24,6 +24,8 @@ class FilterKeywords(TypedDict, total=False):
     sources: Sequence[str | os.PathLike[str]]
     since: str | None
     until: str | None
+    sender: str | None
+    recipient: str | None
     linked_to: Sequence[str]
     links_from: Sequence[str]
 
@@ -86,6 +88,7 @@ class AddKeywords(TypedDict, total=False):
     title: str | None
     tags: Sequence[str] | None
     visibility: Visibility | None
+    accept_deletions: bool
     dry_run: bool
     crawl: bool
     include: Sequence[str]

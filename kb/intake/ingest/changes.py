@@ -7,7 +7,7 @@ import msgspec
 from kb.errors import UsageError
 from kb.model.doc import Doc, LedgerEntry, SourceStamp, Visibility
 from kb.model.ids import DocId, Lsid
-from kb.model.source import member_of
+from kb.model.source import file_of, member_of, part_lsid
 from kb.store import chunks, docs, log
 from kb.store.jobs import queue
 from kb.store.keys import lsid_key
@@ -24,7 +24,11 @@ def tombstone(store: Store, doc_ids: list[DocId]) -> list[DocId]:
     docs that this call has hidden.
     """
     with store.write() as txn:
-        return [doc.doc_id for doc in _tombstone(txn, store, doc_ids)]
+        hidden = _tombstone(txn, store, doc_ids)
+        for file in {file for doc in hidden if (file := file_of(doc.place))}:
+            # Its mailbox is read again, and counts then what stays out.
+            SEEN.delete(txn, lsid_key(part_lsid(file)))
+        return [doc.doc_id for doc in hidden]
 
 
 def tombstone_missing(
@@ -38,10 +42,15 @@ def tombstone_missing(
     with store.write() as txn:
         if also is not None:
             also(txn)
-        hidden = _tombstone(txn, store, doc_ids)
-        for doc in hidden:
-            SEEN.delete(txn, lsid_key(doc.place))
-        return [doc.doc_id for doc in hidden]
+        return hide_missing(txn, store, doc_ids)
+
+
+def hide_missing(txn: WriteTxn, store: Store, doc_ids: list[DocId]) -> list[DocId]:
+    """As `tombstone_missing`, in a transaction of the caller."""
+    hidden = _tombstone(txn, store, doc_ids)
+    for doc in hidden:
+        SEEN.delete(txn, lsid_key(doc.place))
+    return [doc.doc_id for doc in hidden]
 
 
 def was_removed(txn: ReadTxn, lsid: Lsid) -> bool:

@@ -56,7 +56,7 @@ class Ingestor:
         `reads_as_before` says whether its bytes would be read in the same way now.
         """
         seen = SEEN.get(txn, lsid_key(lsid))
-        if seen is None or not _same_stamp(seen, stamp):
+        if seen is None or not same_stamp(seen, stamp):
             return None
         doc = docs.get(txn, seen.doc_id)
         if doc is None or doc.status != "active" or doc.place != lsid:
@@ -187,6 +187,7 @@ class Ingestor:
             tags=tuple(dict.fromkeys((*canonical.tags, *tags_given))),
             aliases=canonical.aliases,
             links=staged.links,
+            mail=canonical.mail,
             has_names=True,
             by_name=canonical.by_name,
             date=canonical.date or date_in_name(request.source, request.kind),
@@ -305,13 +306,14 @@ def _file_changed(request: IngestRequest, current: Doc | None) -> str | None:
 
 def _links(canonical: Canonical) -> tuple[str, ...]:
     if canonical.mime != "text/markdown":
-        return ()
+        return canonical.links[:_LINKS_MAX]
     prefixes = {"wiki": WIKI, "path": PATH}
     found = (prefixes[link.kind] + link.target for link in links(canonical.markdown))
-    return tuple(islice(found, _LINKS_MAX))
+    return (*canonical.links, *islice(found, _LINKS_MAX))
 
 
-def _same_stamp(seen: SourceStamp, stamp: FileStamp) -> bool:
+def same_stamp(seen: SourceStamp, stamp: FileStamp) -> bool:
+    """Whether a file is surely as it was when it was seen."""
     if seen.seen_ms * 1_000_000 - max(seen.mtime_ns, seen.ctime_ns) < _SETTLED_NS:
         return False
     return (seen.size_bytes, seen.mtime_ns, seen.ctime_ns, seen.inode) == (

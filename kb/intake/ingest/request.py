@@ -3,13 +3,16 @@
 import os
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kb.intake.chunks import PrecomputedChunks
 from kb.model.doc import Doc, Kind, PackPart, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid
+from kb.model.mail import MailHead
+from kb.model.source import whole_of
 from kb.model.text import Canonical
+from kb.store.link_names import PART
 
 IngestStatus = Literal["added", "updated", "unchanged", "resurrected"]
 
@@ -70,6 +73,8 @@ def read_anew(
     doc: Doc, raw: bytes, canonical: Canonical, canonicalizer: str, *, wants_ocr: bool = False
 ) -> IngestRequest:
     """The request for what a doc's own bytes say, read in another way than before."""
+    if whole_of(doc.place) is not None:
+        canonical = part_of_mail(canonical, doc.mail, doc.date)
     return IngestRequest(
         lsid=doc.place,
         source=doc.source,
@@ -85,6 +90,17 @@ def read_anew(
         charset=doc.charset,
         wants_ocr=wants_ocr,
         keeps_raw=bool(doc.raw_path),
+    )
+
+
+def part_of_mail(canonical: Canonical, mail: MailHead | None, date: str | None) -> Canonical:
+    """What an attachment says, with the people and the date of its mail, and a link to it."""
+    head = structs.replace(mail, message_id="") if mail else None
+    return structs.replace(
+        canonical,
+        links=(PART, *canonical.links),
+        mail=canonical.mail or head,
+        date=canonical.date or date,
     )
 
 

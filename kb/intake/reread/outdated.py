@@ -14,14 +14,17 @@ from kb.intake.canonicalize import (
     reads_as_before,
 )
 from kb.intake.ingest.request import IngestRequest, read_anew
+from kb.intake.sync.parts import Attachments
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed
 from kb.intake.sync.report import Tally
 from kb.model.doc import Doc, Kind
 from kb.model.job import Claim
+from kb.model.source import file_of, whole_of
 from kb.store import docs
 from kb.store.content.files import ContentStore
 from kb.store.content.originals import read_original
 from kb.store.jobs import queue
+from kb.store.kv import WriteTxn
 from kb.store.meta import PARSERS, get_word, set_word
 from kb.store.store import Store
 
@@ -59,6 +62,10 @@ def _path(doc: Doc) -> Path | None:
     return Path(doc.source) if doc.kind == "file" else None
 
 
+def _is_part(doc: Doc) -> bool:
+    return file_of(doc.place) is not None
+
+
 class RereadHandler:
     """Handles reread jobs for one home."""
 
@@ -89,13 +96,19 @@ class RereadHandler:
         with self._store.read() as txn:
             doc = docs.if_latest(txn, claim.job.doc_id)
         request = self._request(doc, parser) if doc and _is_outdated(doc) else None
-        if request is None:
+        if doc is None or request is None:
             with self._store.write() as txn:
                 queue.finish(txn, claim)
             return
         ingestor = self._ingestor()
-        staged = ingestor.stage(request)
-        ingestor.commit([staged], first=lambda txn: queue.finish(txn, claim))
+        attachments = Attachments(self._store, parser, self._ocr(), Tally())
+        parts = () if _is_part(doc) else tuple(attachments.of(request))
+
+        def finish(txn: WriteTxn) -> None:
+            queue.finish(txn, claim)
+            attachments.hide_gone(txn)
+
+        ingestor.commit([ingestor.stage(one) for one in (request, *parts)], first=finish)
 
     def _request(self, doc: Doc, parser: Parser) -> IngestRequest | None:
         """The doc as it reads now; None where it cannot be read, or would lose what OCR found."""
@@ -103,10 +116,12 @@ class RereadHandler:
         if doc.coverage is not None and doc.coverage.ocr_pages and ocr != "there":
             return None
         path = _path(doc)
-        name = path.name if path else doc.title
+        # The place of a mail in a mailbox names neither its format nor itself.
+        is_named = path is not None and (not _is_part(doc) or whole_of(doc.place) is not None)
+        name = path.name if path and is_named else doc.title
         try:
             raw = read_original(self._content, doc)
-            mime = detect_mime(raw, path.name) if path else doc.mime
+            mime = detect_mime(raw, path.name) if path and not _is_part(doc) else doc.mime
             source = CanonicalizeInput(data=raw, mime=mime, name=name, charset=doc.charset)
             canonical = parsed(parser, source, ocr, Tally())
         except SourceError:

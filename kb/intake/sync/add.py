@@ -32,7 +32,9 @@ from kb.intake.sync.items import (
     walked_item,
 )
 from kb.intake.sync.lists import FeedNamed
+from kb.intake.sync.mailbox import MailboxTaker, is_mailbox
 from kb.intake.sync.origins import new_origin, register
+from kb.intake.sync.parts import Attachments
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_picture_of_site
 from kb.intake.sync.read import read_file, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
@@ -73,6 +75,8 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     """The place of that file, as the client names it; the same place means the same source."""
     keep_current: bool = True
     """Whether folders and URLs are registered for `kb sync-all`."""
+    accept_deletions: bool = False
+    """Whether docs of mails that are gone from a mailbox are removed, however many there are."""
     ocr: Ocr = "off"
     revive: bool = True
     """Whether docs that a person removed come back; if not, they stay out until `kb add` names
@@ -104,7 +108,9 @@ class Adder:
         self._parser = parser
         self._options = options
         self._tally = Tally()
-        self._batch: list[tuple[SourceItem, StagedDoc]] = []
+        self._batch: list[tuple[SourceItem | None, StagedDoc]] = []
+        """Staged docs with their sources; None for an attachment of the mail before it."""
+        self._attachments = Attachments(store, parser, options.ocr, self._tally)
         self._refreshed: list[SourceStamp] = []
         self._overtaken: list[SourceItem] = []
 
@@ -210,6 +216,9 @@ class Adder:
 
     def _add_one(self, item: SourceItem, stdin_fd: int) -> None:
         try:
+            if item.path is not None and item.member is None and is_mailbox(item.path):
+                self._add_mailbox(item.path, item)
+                return
             read = self._read(item, stdin_fd)
             if read is not None:
                 self._take(read)
@@ -222,6 +231,10 @@ class Adder:
             self.error = error
             by_rule = isinstance(error, TooLarge | NotWritten) and not item.is_explicit
             self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
+
+    def _add_mailbox(self, path: Path, item: SourceItem) -> None:
+        tools = (self._store, self._ingestor, self._parser, self._options, self._tally)
+        MailboxTaker(*tools).take(path, item.name, listed=item.is_walked)
 
     def _read(self, item: SourceItem, stdin_fd: int) -> SourceBytes | None:
         """The item's bytes; None if the item is accounted for without them."""
@@ -333,10 +346,14 @@ class Adder:
             self._tally.left(read.item.name, "skipped", "it is empty")
             return
         request = self._request(read)
+        parts = () if read.item.member else self._attachments.of(request)
         if self._options.dry_run:
             self._foresee(request)
+            for part in parts:
+                self._attachments.foresee(part)
             return
         self._batch.append((read.item, self._ingestor.stage(request)))
+        self._batch += [(None, self._ingestor.stage(part)) for part in parts]
         raw_bytes = sum(len(staged.request.raw) for _, staged in self._batch)
         if len(self._batch) >= _BATCH_DOCS or raw_bytes >= _BATCH_BYTES:
             self._flush()
@@ -389,9 +406,12 @@ class Adder:
         batch, self._batch = self._batch, []
         refreshed, self._refreshed = self._refreshed, []
         if batch:
-            outcomes = self._ingestor.commit([staged for _, staged in batch])
-            for (item, _), outcome in zip(batch, outcomes, strict=True):
-                if outcome is None:
+            staged_docs = [staged for _, staged in batch]
+            outcomes = self._ingestor.commit(staged_docs, self._attachments.hide_gone)
+            for (item, staged), outcome in zip(batch, outcomes, strict=True):
+                if item is None:
+                    self._attachments.took(staged, outcome)
+                elif outcome is None:
                     self._overtaken.append(item)
                 else:
                     self._tally.took(item.name, outcome.doc_id, outcome.status)

@@ -13,9 +13,9 @@ from kb.intake.sync.origins import covers, inner_folders, list_origins, origin_f
 from kb.intake.sync.walk import SkippedFile, WalkedFile, walk
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
-from kb.model.ids import DocId
+from kb.model.ids import DocId, Lsid
 from kb.model.origin import Origin
-from kb.model.source import display_name, file_lsid, path_of
+from kb.model.source import display_name, file_lsid, file_of, path_of
 from kb.store import docs
 from kb.store.store import Store
 
@@ -43,7 +43,8 @@ class FolderDiff(Struct, frozen=True, kw_only=True):
     @property
     def missing(self) -> list[MissingDoc]:
         """All docs that a fresh file may belong to, if it has their bytes."""
-        return [*(MissingDoc(doc=doc) for doc in self.vanished), *self.missing_elsewhere]
+        files = (doc for doc in self.vanished if file_of(doc.place) is None)
+        return [*(MissingDoc(doc=doc) for doc in files), *self.missing_elsewhere]
 
 
 def diff_folder(
@@ -73,13 +74,13 @@ def diff_folder(
     unreadable = [
         entry.path for entry in entries if isinstance(entry, SkippedFile) and entry.failed
     ]
-    places = {doc.place for doc in active}
+    places = {_file(doc) for doc in active}
     start = file_lsid(root).rstrip("/") + "/"
     own_docs = [
         doc for doc in active if doc.place.startswith(start) and _is_own_doc(doc, origin, inner)
     ]
     vanished = [
-        doc for doc in own_docs if doc.place not in present and not _is_under(doc, unreadable)
+        doc for doc in own_docs if _file(doc) not in present and not _is_under(doc, unreadable)
     ]
     unavailable = unavailable or _ignored_reason(origin, root, home, vanished)
     fresh = [path for lsid, path in present.items() if lsid not in places]
@@ -101,6 +102,11 @@ def diff_folder(
     )
 
 
+def _file(doc: Doc) -> Lsid:
+    """The file of a doc: of a mail its mailbox."""
+    return file_of(doc.place) or doc.place
+
+
 def _is_ignoring(origin: Origin) -> bool:
     return origin.kind == "folder" and not origin.takes_ignored
 
@@ -117,7 +123,7 @@ def _ignored_reason(
         for entry in walk(root, origin.extensions, home=home)
         if isinstance(entry, WalkedFile)
     }
-    ignored = sum(doc.place in there for doc in vanished)
+    ignored = sum(_file(doc) in there for doc in vanished)
     if not ignored:
         return None
     name = display_name(root)

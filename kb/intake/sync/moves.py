@@ -16,11 +16,13 @@ from kb.intake.sync.origins import covers, origin_folder
 from kb.intake.sync.read import read_file
 from kb.model.doc import LOCAL_USER, Doc, SourceStamp, Visibility
 from kb.model.failpoints import failpoint
-from kb.model.ids import DocId
+from kb.model.ids import DocId, Lsid
 from kb.model.origin import Origin
-from kb.model.source import display_name, file_lsid, path_of
+from kb.model.source import display_name, file_lsid, file_of, path_of
 from kb.store import docs
-from kb.store.kv import ReadTxn
+from kb.store.keys import lsid_key
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.records import SEEN
 from kb.store.store import Store
 
 TitleOf: TypeAlias = Callable[[Path, bytes], str | None]
@@ -59,7 +61,7 @@ def missing_elsewhere(
     lost: list[MissingDoc] = []
     for doc in newest:
         path = path_of(doc.place)
-        if path is None or doc.kind != "file" or doc.owner != owner:
+        if path is None or doc.kind != "file" or doc.owner != owner or file_of(doc.place):
             continue
         of = _innermost(folders, path)
         if of is None or (doc.status == "active" and of.origin_id == origin.origin_id):
@@ -176,6 +178,7 @@ def apply_moves(store: Store, recognised: list[DetectedMove]) -> list[DocId]:
     if not recognised:
         return followed
     with store.write() as txn:
+        attachments = _attachments(txn, recognised)
         for move in recognised:
             lsid = file_lsid(move.path)
             newest = docs.latest(txn, move.doc.source_no)
@@ -194,6 +197,40 @@ def apply_moves(store: Store, recognised: list[DetectedMove]) -> list[DocId]:
                 visibility=move.visibility or newest.visibility,
             )
             move_doc(txn, store, changed, lsid, move.seen)
+            for part in attachments.get(newest.place, ()):
+                _move_attachment(txn, store, part, newest, changed, lsid)
             followed.append(newest.doc_id)
     failpoint("sync.after_move")
     return followed
+
+
+def _attachments(txn: ReadTxn, recognised: list[DetectedMove]) -> dict[Lsid, list[Doc]]:
+    """The attachments of moved mails, by the old places of those; not what a person removed."""
+    places = {move.doc.place for move in recognised if move.doc.mail is not None}
+    parts: dict[Lsid, list[Doc]] = {}
+    if not places:
+        return parts
+    for doc in docs.all_latest(txn):
+        file = file_of(doc.place)
+        if file in places and not was_removed(txn, doc.place):
+            parts.setdefault(file, []).append(doc)
+    return parts
+
+
+def _move_attachment(
+    txn: WriteTxn, store: Store, part: Doc, before: Doc, after: Doc, place: Lsid
+) -> None:
+    """Move an attachment with its mail, which was `before` and is `after` at `place` now."""
+    to = Lsid(place + part.place.removeprefix(before.place))
+    if docs.latest_of(txn, to):
+        return
+    seen = SEEN.get(txn, lsid_key(place))
+    if seen is None:
+        return
+    moved = structs.replace(
+        part,
+        source=after.source + part.source.removeprefix(before.source),
+        visibility=after.visibility if part.visibility == before.visibility else part.visibility,
+    )
+    stamp = structs.replace(seen, lsid=to, doc_id=part.doc_id, raw_sha256=part.raw_sha256)
+    move_doc(txn, store, moved, to, stamp)

@@ -1,8 +1,10 @@
 """Reads the bytes of one file, complete and from one moment."""
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +36,61 @@ def read_file(
     Raises Unreadable, TooLarge (before reading it) or ChangedWhileRead. Never blocks on a FIFO.
     """
     name = display_name(path)
+    with opened(path, listed=listed) as file:
+        if file.before.st_size > bytes_max:
+            raise _too_large(name, file.before.st_size, bytes_max)
+        data = b"".join(file.blocks())
+    return data, stamp_of(file.before, now_ms)
+
+
+class OpenedFile:
+    """A regular file that is being read."""
+
+    def __init__(self, fd: int, before: os.stat_result, name: str) -> None:
+        self.before = before
+        """Its state when it was opened; if the whole of it is read, also its state then."""
+        self._fd = fd
+        self._name = name
+
+    def blocks(self) -> Iterator[bytes]:
+        """All its bytes, a block at a time, as of one moment.
+
+        Raises ChangedWhileRead at the end if the file changed meanwhile, and Unreadable.
+        """
+        left = self.before.st_size + 1
+        try:
+            while left > 0 and (block := os.read(self._fd, min(left, _BLOCK))):
+                left -= len(block)
+                yield block
+            after = os.fstat(self._fd)
+        except OSError as error:
+            raise Unreadable(f"cannot be read ({error.strerror})", source=self._name) from error
+        if left != 1 or _has_changed(self.before, after):
+            detail = "it changed while it was read; add it again"
+            raise ChangedWhileRead(detail, source=self._name)
+
+
+@contextlib.contextmanager
+def opened(path: Path, *, listed: bool = False) -> Iterator[OpenedFile]:
+    """A file, open inside the block; `listed` is as for `read_file`.
+
+    Raises Unreadable. Never blocks on a FIFO.
+    """
+    name = display_name(path)
+    fd = _open(path, name, listed=listed)
+    try:
+        try:
+            before = os.fstat(fd)
+        except OSError as error:
+            raise Unreadable(f"cannot be read ({error.strerror})", source=name) from error
+        if not stat.S_ISREG(before.st_mode):
+            raise Unreadable("not a regular file", source=name)
+        yield OpenedFile(fd, before, name)
+    finally:
+        os.close(fd)
+
+
+def _open(path: Path, name: str, *, listed: bool) -> int:
     try:
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         fd = open_listed(path) if listed else os.open(path, flags)
@@ -46,21 +103,7 @@ def read_file(
         raise Unreadable(f"cannot be read ({error.strerror})", source=name) from error
     if fd is None:
         raise Unreadable("not a regular file any more", source=name)
-    try:
-        before = os.fstat(fd)
-        if not stat.S_ISREG(before.st_mode):
-            raise Unreadable("not a regular file", source=name)
-        if before.st_size > bytes_max:
-            raise _too_large(name, before.st_size, bytes_max)
-        data = _read_all(fd, before.st_size)
-        after = os.fstat(fd)
-    except OSError as error:
-        raise Unreadable(f"cannot be read ({error.strerror})", source=name) from error
-    finally:
-        os.close(fd)
-    if len(data) != before.st_size or _has_changed(before, after):
-        raise ChangedWhileRead("it changed while it was read; add it again", source=name)
-    return data, stamp_of(after, now_ms)
+    return fd
 
 
 def read_stream(fd: int, bytes_max: int, name: str) -> bytes:
@@ -72,15 +115,6 @@ def read_stream(fd: int, bytes_max: int, name: str) -> bytes:
         if total > bytes_max:
             raise _too_large(name, None, bytes_max)
         blocks.append(block)
-    return b"".join(blocks)
-
-
-def _read_all(fd: int, size: int) -> bytes:
-    blocks: list[bytes] = []
-    left = size + 1
-    while left > 0 and (block := os.read(fd, min(left, _BLOCK))):
-        blocks.append(block)
-        left -= len(block)
     return b"".join(blocks)
 
 

@@ -1,7 +1,7 @@
 """The result of every source that was seen."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -10,6 +10,7 @@ from kb.model.ids import DocId
 from kb.model.origin import Origin
 
 SyncOutcome = Literal["synced", "failed", "gone", "held_back", "busy"]
+PartKind = Literal["mails", "attachments"]
 Outcome = Literal["added", "updated", "unchanged", "resurrected", "skipped", "failed"]
 
 
@@ -29,6 +30,26 @@ class SourceProblem(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class PartCounts(Struct, frozen=True, kw_only=True):
+    """What became of the mails of the files seen, or of their attachments.
+
+    scanned is the sum of the six outcomes after it.
+    """
+
+    scanned: int = 0
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    resurrected: int = 0
+    skipped: int = 0
+    failed: int = 0
+    removed: int = 0
+    """Docs whose mail is no longer in its file; not among those scanned."""
+
+
+NO_PARTS: Final = PartCounts()
+
+
 class AddReport(Struct, frozen=True, kw_only=True):
     """scanned = added + updated + unchanged + resurrected + skipped + failed, always."""
 
@@ -45,6 +66,12 @@ class AddReport(Struct, frozen=True, kw_only=True):
     """Files of this call whose pages are pictures, which are read in the background."""
     ocr_missing: int = 0
     """Those that would be if `tesseract` were installed."""
+    mails: PartCounts = NO_PARTS
+    """The mails of mailboxes; a mailbox itself is one source."""
+    attachments: PartCounts = NO_PARTS
+    """Of the mails that were read; those of unchanged mails are not looked at."""
+    hold_back_reason: str | None = None
+    """Why docs of vanished mails were not removed."""
 
 
 class SiteReport(Struct, frozen=True, kw_only=True):
@@ -80,6 +107,8 @@ class SourceLine(Struct, frozen=True, kw_only=True):
     """Docs whose source is gone; not among those scanned."""
     reason: str | None = None
     problems: tuple[SourceProblem, ...] = ()
+    mails: PartCounts = NO_PARTS
+    attachments: PartCounts = NO_PARTS
 
 
 class SyncReport(Struct, frozen=True, kw_only=True):
@@ -95,6 +124,8 @@ class SyncReport(Struct, frozen=True, kw_only=True):
     failed: int
     moved: int
     removed: int
+    mails: PartCounts
+    attachments: PartCounts
 
 
 class Tally:
@@ -106,6 +137,25 @@ class Tally:
         self._problems: list[SourceProblem] = []
         self._ocr_waiting = 0
         self._ocr_missing = 0
+        self._parts: dict[tuple[PartKind, str], int] = {}
+        self.hold_back_reason: str | None = None
+        """Why docs of vanished mails stay; the first reason there was."""
+
+    def part(self, kind: PartKind, outcome: Outcome | Literal["removed"], count: int = 1) -> None:
+        """Count mails or attachments."""
+        self._parts[kind, outcome] = self._parts.get((kind, outcome), 0) + count
+
+    def part_left(
+        self, kind: PartKind, source: str, outcome: Literal["skipped", "failed"], reason: str
+    ) -> None:
+        """Count a mail or an attachment that was skipped or failed."""
+        self.part(kind, outcome)
+        self.note(source, outcome, reason)
+
+    def _part_counts(self, kind: PartKind) -> PartCounts:
+        counts = {name: n for (of, name), n in self._parts.items() if of == kind}
+        scanned = sum(n for name, n in counts.items() if name != "removed")
+        return PartCounts(scanned=scanned, **counts)
 
     def has_pictures(self, *, can_be_read: bool) -> None:
         """Count a file with pages that are pictures; it is also counted as what it became."""
@@ -146,6 +196,9 @@ class Tally:
             problems=tuple(self._problems),
             ocr_waiting=self._ocr_waiting,
             ocr_missing=self._ocr_missing,
+            mails=self._part_counts("mails"),
+            attachments=self._part_counts("attachments"),
+            hold_back_reason=self.hold_back_reason,
         )
 
 
@@ -155,11 +208,22 @@ def merged_report(reports: Sequence[AddReport]) -> AddReport:
         return reports[0]
     counts = ("scanned", "added", "updated", "unchanged", "resurrected", "skipped", "failed")
     sums = {name: sum(getattr(report, name) for report in reports) for name in counts}
+    reasons = (report.hold_back_reason for report in reports)
     return AddReport(
+        hold_back_reason=next(filter(None, reasons), None),
+        mails=sum_of(report.mails for report in reports),
+        attachments=sum_of(report.attachments for report in reports),
         docs=tuple(line for report in reports for line in report.docs),
         problems=tuple(problem for report in reports for problem in report.problems),
         **sums,
     )
+
+
+def sum_of(parts: Iterable[PartCounts]) -> PartCounts:
+    """The sum of several counts."""
+    each = list(parts)
+    names = PartCounts.__struct_fields__
+    return PartCounts(**{name: sum(getattr(counts, name) for counts in each) for name in names})
 
 
 def with_failed(report: AddReport, reasons: Mapping[DocId, str]) -> AddReport:

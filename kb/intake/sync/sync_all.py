@@ -30,6 +30,7 @@ from kb.intake.sync.report import (
     SyncOutcome,
     SyncReport,
     Tally,
+    sum_of,
 )
 from kb.intake.sync.url import next_try_ms
 from kb.intake.sync.walk import SkippedFile, WalkedFile
@@ -264,6 +265,7 @@ class Syncer:
         """Remove the docs whose files are gone, unless there are suspiciously many."""
         vanished, held_back = self._removable(folder)
         removed = 0 if held_back or not vanished else len(vanished)
+        held_back = held_back or folder.report.hold_back_reason
         if removed and not self._options.dry_run:
             removed = len(tombstone_vanished(self._store, vanished))
         line = _line(
@@ -365,11 +367,19 @@ def _line(
         removed=removed,
         reason=reason,
         problems=counts.problems,
+        mails=counts.mails,
+        attachments=counts.attachments,
     )
 
 
 def total_report(lines: list[SourceLine]) -> SyncReport:
     """The report of all sources, with the sums of their counts."""
-    names = [name for name in SyncReport.__struct_fields__ if name != "sources"]
+    apart = ("sources", "mails", "attachments")
+    names = [name for name in SyncReport.__struct_fields__ if name not in apart]
     sums = {name: sum(getattr(line, name) for line in lines) for name in names}
-    return SyncReport(sources=tuple(lines), **sums)
+    return SyncReport(
+        sources=tuple(lines),
+        mails=sum_of(line.mails for line in lines),
+        attachments=sum_of(line.attachments for line in lines),
+        **sums,
+    )

@@ -13,7 +13,7 @@ from kb.intake.ingest.ingest import Ingestor
 from kb.intake.ingest.request import IngestOptions, IngestRequest
 from kb.model.doc import SourceStamp
 from kb.model.ids import Lsid, sha256_hex
-from kb.model.source import display_name, path_of
+from kb.model.source import file_of, path_of, source_of, whole_of
 from kb.store import chunks, log
 from kb.store.codec import u64
 from kb.store.content.files import ContentStore
@@ -103,7 +103,7 @@ def _request_for(
     digest = location.seen.raw_sha256
     for raw_file in sorted((content.paths.root / "raw" / digest[:2]).glob(f"{digest}.*")):
         with contextlib.suppress(OSError, KbError):
-            return request_from_raw(raw_file, parser, location.place, display_name(path))
+            return request_from_raw(raw_file, parser, location.place, source_of(location.place))
     return None
 
 
@@ -113,7 +113,8 @@ def request_from_raw(raw_file: Path, parser: Parser, place: Lsid, source: str) -
     if sha256_hex(raw) != digest:
         raise StoreDamaged("the file is not what was written", place=f"raw/{raw_file.name}")
     # The name of a raw file is its hash, so the type is detected with the source's name.
-    name = os.path.basename(source)
+    is_mail = file_of(place) is not None and whole_of(place) is None
+    name = raw_file.name if is_mail else os.path.basename(source)
     mime = detect_mime(raw, name)
     canonical = parser.parse(CanonicalizeInput(data=raw, mime=mime, name=name))
     return IngestRequest(

@@ -164,9 +164,9 @@ def test_many_sources_share_few_commits(
     sizes: list[int] = []
     whole = home.ingestor.commit
 
-    def commit(batch: list[object]) -> object:
+    def commit(batch: list[object], *rest: object) -> object:
         sizes.append(len(batch))
-        return whole(batch)  # type: ignore[arg-type]
+        return whole(batch, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(home.ingestor, "commit", commit)
     assert adder(home, recursive=True).add([str(folder)]).added == 300

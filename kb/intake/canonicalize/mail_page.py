@@ -1,0 +1,50 @@
+"""What does the HTML of a mail say that is new? Its text, with quoted mails counted."""
+
+import contextlib
+import re
+from typing import Final
+
+from kb.errors import EmptySource
+from kb.intake.canonicalize import html
+from kb.intake.canonicalize.visible import visible_text
+
+FOLDED_LINES_MIN: Final = 3
+_ESCAPED: Final = re.compile(r"\\\[(\d+ lines quoted)\\\]")
+_QUOTES: Final = "//blockquote | //div[contains(@class, 'yahoo_quoted')]"
+
+
+def read_page(data: bytes, name: str, charset: str | None) -> str:
+    """The page as markdown; a quoted mail becomes a line that counts its lines. May be empty."""
+    page = without_quotes(html.page_text(data, charset)[0])
+    try:
+        markdown = html.read(page.encode("utf-8", "replace"), name, "utf-8").markdown
+    except EmptySource:
+        return ""
+    return _ESCAPED.sub(r"[\1]", markdown)
+
+
+def without_quotes(page: str) -> str:
+    """The page with each quote of three lines or more in one line; as it is where none is found."""
+    if "<blockquote" not in page.lower() and "yahoo_quoted" not in page:
+        return page
+    from lxml import etree
+    from lxml import html as lxml_html
+
+    with contextlib.suppress(etree.LxmlError, ValueError, AssertionError):
+        parser = lxml_html.HTMLParser(encoding="utf-8", recover=True, no_network=True)
+        tree = lxml_html.document_fromstring(page.encode("utf-8", "replace"), parser=parser)
+        for quote in tree.xpath(_QUOTES):
+            if quote.getparent() is None or tree not in (quote, *quote.iterancestors()):
+                continue
+            lines = _lines(lxml_html.tostring(quote, encoding="unicode", with_tail=False))
+            if lines >= FOLDED_LINES_MIN:
+                line = etree.Element("p")
+                line.text, line.tail = f"[{lines} lines quoted]", quote.tail
+                quote.getparent().replace(quote, line)
+        folded: str = lxml_html.tostring(tree, encoding="unicode")
+        return folded
+    return page
+
+
+def _lines(page: str) -> int:
+    return sum(bool(line.strip()) for line in visible_text(page).split("\n"))
