@@ -1,21 +1,25 @@
 """Measure retrieval on a test set in BEIR layout, through the engine that users run.
 
-    python scripts/eval_retrieval.py DIR... [--home KEEP] [--cfg KEY=VALUE]... [--json]
+    python scripts/eval_retrieval.py DIR... [--home KEEP] [--cfg KEY=VALUE]... [--typos] [--json]
 
 DIR holds corpus.jsonl, queries.jsonl and qrels.tsv. Each entry of the corpus becomes a doc, taken
 in, cut, embedded and indexed as any other; a doc's rank is that of its best passage. Prints
-nDCG@10 (gain linear in the grade), recall@100 and MRR@10 for each mode.
+nDCG@10 (gain linear in the grade), recall@100 and MRR@10 for each mode. With --typos each query
+has a wrong letter in one of its longer words.
 """
 
 import argparse
 import csv
 import json
+import re
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from random import Random
+from string import ascii_lowercase
 from typing import Any
 
 import msgspec
@@ -85,18 +89,36 @@ def judgements(folder: Path) -> dict[str, dict[str, int]]:
     return found
 
 
-def measure(app: App, folder: Path, mode: SearchMode) -> dict[str, float]:
+def with_typo(query: str, random: Random) -> str:
+    """The query with a letter left out, doubled, replaced or swapped in one word of four or more.
+
+    The first letter stays, as people hardly get that one wrong (Pollock and Zamora, 1984).
+    """
+    words = [match.span() for match in re.finditer(r"[^\W\d_]{4,}", query)]
+    if not words:
+        return query
+    start, stop = random.choice(words)
+    at = random.randrange(start + 1, stop - 1)
+    before, letter, after, rest = query[:at], query[at], query[at + 1], query[at + 2 :]
+    other = random.choice([one for one in ascii_lowercase if one != letter.lower()])
+    kinds = (after, letter * 2 + after, other + after, after + letter)
+    return before + random.choice(kinds) + rest
+
+
+def measure(app: App, folder: Path, mode: SearchMode, *, typos: bool) -> dict[str, float]:
     """Means over the queries that have judgements, and the median time of a query."""
     grades = judgements(folder)
     rows: list[Scores] = []
     seconds: list[float] = []
+    random = Random(1)
     with (folder / "queries.jsonl").open(encoding="utf-8") as lines:
         for line in lines:
             query = json.loads(line)
             if str(query["_id"]) not in grades:
                 continue
+            text = with_typo(query["text"], random) if typos else query["text"]
             started = time.perf_counter()
-            request = SearchRequest(query=query["text"], k=PASSAGES, mode=mode)
+            request = SearchRequest(query=text, k=PASSAGES, mode=mode)
             hits = app.searcher.search(request, OPERATOR).hits
             seconds.append(time.perf_counter() - started)
             ranked = list(dict.fromkeys(hit.source for hit in hits))
@@ -108,14 +130,14 @@ def measure(app: App, folder: Path, mode: SearchMode) -> dict[str, float]:
     }
 
 
-def run(folder: Path, home: Path, overrides: list[str]) -> dict[str, Any]:
+def run(folder: Path, home: Path, overrides: list[str], *, typos: bool) -> dict[str, Any]:
     """Every mode over one set."""
     with App.open(home, load([], overrides)) as app:
         with app.store.read() as txn:
             known = txn.count("versions")
         if not known:
             take_in(app, entries(folder))
-        return {mode: measure(app, folder, mode) for mode in MODES}
+        return {mode: measure(app, folder, mode, typos=typos) for mode in MODES}
 
 
 def main() -> None:
@@ -126,6 +148,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--home", type=Path, help="keep the homes here and use them again")
     parser.add_argument("--cfg", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--typos", action="store_true", help="with a wrong letter in each query")
     parser.add_argument("--json", action="store_true", dest="as_json")
     said = parser.parse_args()
     results: dict[str, Any] = {}
@@ -134,7 +157,7 @@ def main() -> None:
             sys.exit(f"{folder}: no corpus.jsonl there")
         with tempfile.TemporaryDirectory() as temporary:
             home = (said.home or Path(temporary)) / folder.resolve().name
-            results[folder.resolve().name] = run(folder, home, said.cfg)
+            results[folder.resolve().name] = run(folder, home, said.cfg, typos=said.typos)
     if said.as_json:
         print(json.dumps(results, indent=2))
         return

@@ -1,6 +1,5 @@
 """Which words of a query does no chunk have, and which of theirs were meant?"""
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
@@ -73,6 +72,8 @@ def _meant(word: str, texts_with: TextsWith, *, may_go_on: bool) -> str | None:
 
 
 def _nearest(word: str, words: Collection[str]) -> str | None:
+    import difflib
+
     near = difflib.get_close_matches(word, sorted(set(words)), n=1, cutoff=_NEAR)
     return near[0] if near else None
 
