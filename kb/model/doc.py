@@ -207,7 +207,7 @@ class SourceStamp(Struct, frozen=True, kw_only=True):
     inode: int
     seen_ms: int
     left_out: int = 0
-    """Of a mailbox: how many of its mails have no doc, as a person removed it, or they failed."""
+    """Of a mailbox: how many docs it lacks at most, as a person removed them, or they failed."""
 
 
 LedgerState = Literal["pending", "indexing_complete", "cleanup_pending", "done"]

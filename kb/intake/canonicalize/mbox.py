@@ -13,8 +13,13 @@ from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.model.text import Canonical
 
 MIME: Final = "application/mbox"
-# A mail begins with such a line below an empty one, and a header line; in a mail it is quoted.
-_POSTMARK: Final = re.compile(rb"(?:\r?\n){2}From [^\n]{1,400}\n(?=[!-9;-~]{1,100}:|>From )")
+# A mail begins with such a line below an empty one, which has a date or stands above a header; in a
+# mail it is quoted.
+_POSTMARK: Final = re.compile(
+    rb"(?:\r?\n){2}From "
+    rb"(?:[^\n]{0,200}(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) +[A-Z][a-z]{2} +\d[^\n]{1,100}\n"
+    rb"|[^\n]{1,400}\n(?=[!-9;-~]{1,100}:|>From ))"
+)
 _FIRST_LINE: Final = re.compile(rb"\s{0,100}From [^\n]{1,400}\n")
 _POSTMARK_BYTES_MAX: Final = 600
 _QUOTED: Final = re.compile(rb"^>(>*From )", re.MULTILINE)

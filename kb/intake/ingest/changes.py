@@ -25,9 +25,12 @@ def tombstone(store: Store, doc_ids: list[DocId]) -> list[DocId]:
     """
     with store.write() as txn:
         hidden = _tombstone(txn, store, doc_ids)
-        for file in {file for doc in hidden if (file := file_of(doc.place))}:
-            # Its mailbox is read again, and counts then what stays out.
-            SEEN.delete(txn, lsid_key(part_lsid(file)))
+        for file in filter(None, (file_of(doc.place) for doc in hidden)):
+            # A mailbox that is as it was is read again by whoever brings docs back.
+            seen = SEEN.get(txn, lsid_key(part_lsid(file)))
+            if seen is not None:
+                left_out = msgspec.structs.replace(seen, left_out=seen.left_out + 1)
+                SEEN.put(txn, lsid_key(seen.lsid), left_out)
         return [doc.doc_id for doc in hidden]
 
 

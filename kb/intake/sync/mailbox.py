@@ -22,9 +22,10 @@ from kb.intake.sync.report import Outcome, PartKind, Tally
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId, Lsid, sha256_hex
-from kb.model.source import file_lsid, part_lsid, part_source, whole_of
+from kb.model.source import file_lsid, file_of, part_lsid, part_source, whole_of
 from kb.store import docs
 from kb.store.keys import lsid_key
+from kb.store.kv import ReadTxn
 from kb.store.records import SEEN
 from kb.store.store import Store
 
@@ -102,8 +103,11 @@ class MailboxTaker:
         """By the digest of its lsid: the digest of each mail that was met."""
         self._parsed: set[bytes] = set()
         self._attached: set[bytes] = set()
+        self._lacking: set[bytes] = set()
+        """The mails with an attachment that a person removed, if such come back now."""
         self._changes = 0
         self._left_out = 0
+        self._left_out_before = 0
 
     def take(self, path: Path, name: str, *, listed: bool) -> None:
         """Bring the docs of a mailbox level with it; its stamp tells when nothing has changed.
@@ -120,6 +124,7 @@ class MailboxTaker:
                 self._tally.left(name, "skipped", _KEPT_OUT)
                 return
             known_count = sum(1 for _ in docs.with_facet(txn, "part_of", self._file))
+            self._note_removed(txn)
         with opened(path, listed=listed) as file:
             self._stamp = stamp_of(file.before, self._store.clock.now_ms())
             if not file.before.st_size and not known_count:
@@ -147,6 +152,22 @@ class MailboxTaker:
         return seen.raw_sha256 == _digest_of(self._ingest_options) or _says_nothing(
             self._ingest_options
         )
+
+    def _note_removed(self, txn: ReadTxn) -> None:
+        seen = SEEN.get(txn, lsid_key(part_lsid(self._file)))
+        if seen is None or not seen.left_out:
+            return
+        if not self._options.revive:
+            self._left_out_before = seen.left_out
+            return
+        for doc in docs.all_latest(txn):
+            if doc.status == "tombstoned" and file_of(doc.place) == self._file:
+                self._lacking.add(_digest(self._mail_of(doc)))
+
+    def _mail_of(self, doc: Doc) -> Lsid:
+        # In a place, the slashes of a Message-ID are quoted.
+        name = doc.place.partition("#")[2].partition("/")[0]
+        return Lsid(f"{self._file}#{name}")
 
     def _take_all(self, blocks: Iterator[bytes]) -> None:
         limit = self._options.file_bytes_max
@@ -177,7 +198,8 @@ class MailboxTaker:
             same = self._ingestor.same_bytes(
                 txn, lsid, sha256, self._ingest_options, reads_as_before()
             )
-        if same is not None and same.source == source:
+        lacks_attachment = _digest(lsid) in self._lacking
+        if same is not None and same.source == source and not lacks_attachment:
             self._tally.part("mails", "unchanged")
             return
         self._parse(mail, lsid, source, sha256)
@@ -312,16 +334,16 @@ class MailboxTaker:
             # What an earlier kb knew of the file as one doc.
             SEEN.delete(txn, lsid_key(self._file))
             release_hold(txn, self._file)
-            SEEN.put(txn, lsid_key(seen.lsid), structs.replace(seen, left_out=self._left_out))
+            left_out = max(self._left_out, self._left_out_before)
+            SEEN.put(txn, lsid_key(seen.lsid), structs.replace(seen, left_out=left_out))
 
     def _is_there(self, doc: Doc) -> bool:
         """Whether the mailbox still has a mail, or the mail an attachment."""
-        # In a place, the slashes of a Message-ID are quoted.
-        name, _, rest = doc.place.partition("#")[2].partition("/")
-        mail = _digest(Lsid(f"{self._file}#{name}"))
+        mail = _digest(self._mail_of(doc))
         if mail not in self._mails:
             return False
-        return not rest or mail not in self._parsed or _digest(doc.place) in self._attached
+        is_mail = whole_of(doc.place) is None
+        return is_mail or mail not in self._parsed or _digest(doc.place) in self._attached
 
 
 def _digest(lsid: Lsid) -> bytes:
