@@ -143,7 +143,7 @@ def of_each_format(home: str) -> list[str]:
     with kb.open(home) as library:
         for file, query in FORMATS.items():
             hits = library.search(query, k=1).hits
-            first = Path(hits[0].source).name if hits else "nothing"
+            first = Path(hits[0].source.partition("#")[0]).name if hits else "nothing"
             print(f"{file:17} {query}")
             if first != file:
                 missed.append(f"{query}: {first} came first, not {file}")

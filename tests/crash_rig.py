@@ -181,7 +181,9 @@ class Rig:
         """The files that each word is found in, sorted; a file with several hits comes so often."""
         batch = self.root / "batch.jsonl"
         wanted = list(words)
-        batch.write_text("".join(json.dumps({"_id": w, "text": w}) + "\n" for w in wanted), "utf-8")
+        batch.write_text(
+            "".join(json.dumps({"_id": w, "text": f'"{w}"'}) + "\n" for w in wanted), "utf-8"
+        )
         answered = self.call("search", "--mode", mode, "-k", 100, "--batch", batch)
         assert answered.code == 0, answered
         answers = [json.loads(line) for line in answered.out.splitlines()]

@@ -136,7 +136,7 @@ class HomeLegs:
         every = [*index.frequencies(query.audiences), *others]
 
         def has_word(field: str, word: str) -> bool:
-            return any(part.doc_freq(field, word) for part in every)
+            return any(part.has_term(field, word) for part in every)
 
         def texts_with(holding: Holding) -> list[str]:
             nos = sorted(index.holders(holding, "no", query.audiences))[:_TEXTS_MAX]

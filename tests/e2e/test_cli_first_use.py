@@ -41,15 +41,15 @@ def test_nothing_can_be_shown_of_an_empty_home(env: dict[str, str], command: str
 
 
 def test_nothing_to_take_in(env: dict[str, str], tmp_path: Path) -> None:
-    """An empty folder, and one of pictures, are told apart; neither is an error."""
-    empty, pictures = tmp_path / "empty", tmp_path / "pictures"
+    """An empty folder, and one of disk images, are told apart; neither is an error."""
+    empty, images = tmp_path / "empty", tmp_path / "images"
     empty.mkdir()
-    pictures.mkdir()
-    (pictures / "a.png").write_text("x")
+    images.mkdir()
+    (images / "a.iso").write_text("x")
     none = run([KB, *HASHING, "add", str(empty)], env=env)
     told = f"kb: there is no file in {empty}; kb add FOLDER takes in another one\n"
     assert (none.code, none.out, none.err) == (0, "nothing of 0 scanned\n", told)
-    skipped = run([KB, *HASHING, "add", str(pictures)], env=env)
+    skipped = run([KB, *HASHING, "add", str(images)], env=env)
     assert (skipped.code, skipped.out) == (0, "1 skipped of 1 scanned\n")
     last = skipped.err.splitlines()[-1]
     assert last == (

@@ -38,8 +38,10 @@ def ada(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-    for name in ("KB_HOME", "KB_CFG", "KB_SERVER"):
+    for name in ("KB_HOME", "KB_SERVER"):
         monkeypatch.delenv(name, raising=False)
+    # Where tesseract is installed pictures would wait for it.
+    monkeypatch.setenv("KB_CFG", "ingest.ocr=off")
     monkeypatch.chdir(folder)
     return folder
 

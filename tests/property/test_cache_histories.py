@@ -15,6 +15,8 @@ HISTORIES: Final = int(os.environ.get("KB_HISTORIES", "500"))
 FEW: Final = 6
 WITH_THE_MODEL: Final = 5
 OVERLAP_MIN: Final = 0.98
+# Of some thirty answers, in which one hit of one answer is 0.003.
+OVERLAP_OF_FEW_MIN: Final = 0.97
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +32,7 @@ def test_histories_leave_no_trace(tmp_path: Path) -> None:
     for seed in range(FEW):
         cache_histories.run(tmp_path / "home", seed, tally)
     assert (tally.histories, tally.level > 0, tally.between > 0) == (FEW, True, True)
-    assert tally.overlap_mean >= OVERLAP_MIN
+    assert tally.overlap_mean >= OVERLAP_OF_FEW_MIN
 
 
 @pytest.mark.slow
