@@ -20,7 +20,8 @@ from kb.model.doc import OPERATOR, Doc, Scope
 from kb.model.search import Hit, SearchRequest
 from kb.search.backends import DenseBackend, SearchBackends
 from kb.search.engine import Searcher
-from kb.search.index import DenseIndex, LexicalIndexes
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import docs
 
 TOP: Final = 10

@@ -15,7 +15,8 @@ from kb.model.config import CompactSettings
 from kb.model.doc import Doc
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.job import JobKind
-from kb.search.index import DenseIndex, LexicalIndexes
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import docs
 from kb.store.content.files import ContentStore
 from kb.store.content.layout import HomePaths

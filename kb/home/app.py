@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kb.intake.sync.sync_all import Syncer, SyncOptions
     from kb.intake.sync.url import UrlSyncer
     from kb.intake.worker.pool import WorkerPool, WorkerSettings
+    from kb.knowledge.answers import AnswerResources
     from kb.knowledge.llm import Provider
     from kb.knowledge.topics import Topic
     from kb.model.doc import Doc, Visibility
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
     from kb.model.search import LearnCall, SpaceName
     from kb.search.backends import SearchBackends
     from kb.search.engine import Searcher
-    from kb.search.index import DenseIndex, LexicalIndexes
+    from kb.search.index.dense import DenseIndex
+    from kb.search.index.lexical_indexes import LexicalIndexes
     from kb.upkeep.backup import Backups
     from kb.upkeep.check import HomeChecker
     from kb.upkeep.compactor import Compactor
@@ -60,6 +62,8 @@ def topics_of(home: Path, settings: Settings, scope: Scope) -> "tuple[Topic, ...
 
     Raises ConfigError for a topic whose folder is not there.
     """
+    if not settings.kb.topic:
+        return ()
     from kb.knowledge.topics import resolved
 
     return resolved(settings.kb, topics_root(home), scope)
@@ -140,7 +144,7 @@ class App:
     @functools.cached_property
     def lexical(self) -> "LexicalIndexes":
         """The caches of words, one to an audience."""
-        from kb.search.index import LexicalIndexes
+        from kb.search.index.lexical_indexes import LexicalIndexes
 
         return LexicalIndexes(self.paths.index / "lexical")
 
@@ -208,21 +212,25 @@ class App:
     def opened(self, name: "SpaceName | None" = None) -> "OpenHome":
         """The home as questions read it, by the name of its space."""
         from kb.home.open_home import OpenHome
-        from kb.knowledge.answers import AnswerResources
-        from kb.knowledge.topics import knowledge_section
 
-        has_model = self.settings.llm.provider != "none"
         return OpenHome(
             name=name,
             store=self.store,
             content=self.content,
             searcher=lambda: self._locked(lambda: self.searcher),
             topics=self.topics,
-            answer_resources=AnswerResources(
-                provider=(lambda: self.llm) if has_model else None,
-                embedder=lambda: self.embedder,
-                knowledge=lambda: knowledge_section(self.topics(OPERATOR), with_tool=False).text,
-            ),
+            answer_resources=self._answer_resources,
+        )
+
+    def _answer_resources(self) -> "AnswerResources":
+        from kb.knowledge.answers import AnswerResources
+        from kb.knowledge.topics import knowledge_section
+
+        has_model = self.settings.llm.provider != "none"
+        return AnswerResources(
+            provider=(lambda: self.llm) if has_model else None,
+            embedder=lambda: self.embedder,
+            knowledge=lambda: knowledge_section(self.topics(OPERATOR), with_tool=False).text,
         )
 
     @functools.cached_property

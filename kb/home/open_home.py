@@ -5,15 +5,21 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kb.knowledge.answers import AnswerResources
 from kb.model.doc import Scope
 from kb.model.search import SpaceName
 from kb.store.content.files import ContentStore
 from kb.store.store import Store
 
 if TYPE_CHECKING:
+    from kb.knowledge.answers import AnswerResources
     from kb.knowledge.topics import Topic
     from kb.search.engine import Searcher
+
+
+def _no_resources() -> "AnswerResources":
+    from kb.knowledge.answers import AnswerResources
+
+    return AnswerResources()
 
 
 class OpenHome(Struct, frozen=True, kw_only=True):
@@ -27,5 +33,5 @@ class OpenHome(Struct, frozen=True, kw_only=True):
     """Opened when a question first needs it: a list of docs needs none."""
     topics: "Callable[[Scope], tuple[Topic, ...]]" = lambda _: ()
     """What a scope can learn here. Raises ConfigError where a topic's folder is gone."""
-    answer_resources: AnswerResources = AnswerResources()
+    answer_resources: "Callable[[], AnswerResources]" = _no_resources
     """What answers are written and checked with; without any they are extracts."""

@@ -12,9 +12,9 @@ from kb.model.ids import Lsid
 STDIN_NAME = "-"
 _ENDING_CHARS_MAX = 10
 # A file with docs in it; what stands behind its `#` names one of them.
-_HOLDS_PARTS: Final = re.compile(r"(?:\.(?:mbox|eml)|/mbox)\Z", re.IGNORECASE)
-_PART: Final = re.compile(r"(.*?(?:\.(?:mbox|eml)|/mbox))#(.*)", re.IGNORECASE | re.DOTALL)
-_ESCAPED: Final = re.compile(r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]")
+_HOLDS_PARTS: Final = r"(?i:\.(?:mbox|eml)|/mbox)\Z"
+_PART: Final = r"(?is)(.*?(?:\.(?:mbox|eml)|/mbox))#(.*)"
+_ESCAPED: Final = r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]"
 
 
 def file_lsid(path: Path) -> Lsid:
@@ -46,7 +46,7 @@ def part_lsid(file: Lsid, *names: str) -> Lsid:
 def part_source(file: str, *names: str) -> str:
     """The source of a doc inside a file, as a person names it."""
     shown = (
-        _ESCAPED.sub(lambda char: urllib.parse.quote(char[0], errors="replace", safe=""), name)
+        re.sub(_ESCAPED, lambda char: urllib.parse.quote(char[0], errors="replace", safe=""), name)
         for name in names
     )
     return f"{file}#{'/'.join(shown)}"
@@ -102,7 +102,7 @@ def is_within(source: str, place: str) -> bool:
 
 def holds_parts(place: str) -> bool:
     """Whether a file of this name may hold docs of its own: mails, or attachments."""
-    return _HOLDS_PARTS.search(place) is not None
+    return re.search(_HOLDS_PARTS, place) is not None
 
 
 def place_of(source: str) -> str | None:
@@ -118,7 +118,7 @@ def name_and_folders(source: str) -> tuple[str, str]:
 
     Both are empty where the source has no name, as standard input. A mail of a mailbox has no name.
     """
-    if part := _PART.fullmatch(source):
+    if part := re.fullmatch(_PART, source):
         names = part[2].split("/")
         if len(names) == 1:
             return "", part[1]

@@ -53,7 +53,7 @@ def run(spaces: "Spaces", request: AskRequest, scope: Scope, *, hear: Hear | Non
     from kb.knowledge.answers import AnswerResources, ask
 
     result = _search(spaces, request, scope)
-    of_homes = [home.answer_resources for home in spaces.homes]
+    of_homes = [home.answer_resources() for home in spaces.homes]
     with_provider = [resources for resources in of_homes if resources.provider is not None]
     resources = (*with_provider, of_homes[0])[0] if request.with_model else AnswerResources()
     return ask(

@@ -10,8 +10,6 @@ from msgspec import Struct
 from kb.errors import AmbiguousId, NotFound
 from kb.home.open_home import OpenHome
 from kb.home.spaces.each import FailedSpace, ask_each
-from kb.knowledge.packs.load import UnknownPack
-from kb.knowledge.packs.register import resolve
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.search import Filters, SpaceName
@@ -53,6 +51,8 @@ def locate_pack(
     homes: Sequence[OpenHome], name: str, scope: Scope, failed: list[FailedSpace]
 ) -> Mapping[SpaceName | None, str]:
     """The id of the pack that a name means, by space. Raises UnknownPack, SharedSelector."""
+    from kb.knowledge.packs.load import UnknownPack
+    from kb.knowledge.packs.register import resolve
 
     def look(home: OpenHome) -> str:
         with home.store.read() as txn:

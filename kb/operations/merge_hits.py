@@ -23,7 +23,6 @@ from kb.model.search import (
     SearchResult,
     SpaceName,
 )
-from kb.operations.budget import hits_fitting, tokens_of
 from kb.search.filters import is_answerable
 from kb.store import docs
 
@@ -204,6 +203,8 @@ def _fitting(
     """The first hits that fit the budget together: each store has filled one of its own."""
     if max_tokens is None:
         return hits, None
+    from kb.operations.budget import hits_fitting, tokens_of
+
     counts: dict[int, int] = {}
     for space, _ in each:
         with space.store.read() as txn:

@@ -242,11 +242,11 @@ def _no_hits(request: SearchRequest, warnings: tuple[str, ...]) -> SearchResult:
 
 
 def _first_cut(home: "OpenHome", result: SearchResult, max_tokens: int | None) -> SearchResult:
+    if not result.hits or max_tokens is None:
+        return result
     from kb.operations.budget import shortened
     from kb.store import chunks
 
-    if not result.hits or max_tokens is None:
-        return result
     first, *others = result.hits
     with home.store.read() as txn:
         chunk = chunks.by_id(txn, first.chunk_id)
@@ -273,7 +273,7 @@ def _with_neighbors(
 
 
 def _marked(result: SearchResult) -> MarkedResult:
-    from kb.search.index import highlight_spans, terms
+    from kb.search.index.analysis import highlight_spans, terms
 
     words = terms(result.query) if result.query else []
     marks = tuple(tuple(highlight_spans(hit.text, words)) for hit in result.hits)

@@ -5,30 +5,29 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kb.intake.embed.protocol import Embedder
-from kb.search.index import DenseIndex, LexicalIndexes
-
 if TYPE_CHECKING:
-    from kb.intake.embed.protocol import FloatVector
+    from kb.intake.embed.protocol import Embedder, FloatVector
+    from kb.search.index.dense import DenseIndex
+    from kb.search.index.lexical_indexes import LexicalIndexes
 
 
 class DenseBackend(Struct, frozen=True, kw_only=True):
     """An embedding model and the index of its vectors; each is of no use without the other."""
 
-    embedder: Embedder
-    index: DenseIndex
+    embedder: "Embedder"
+    index: "DenseIndex"
     warning: str | None = None
     """Why it may not be the model that the settings name."""
 
 
-def _embed_query(embedder: Embedder, text: str) -> "FloatVector":
+def _embed_query(embedder: "Embedder", text: str) -> "FloatVector":
     return embedder.embed_query(text)
 
 
 class SearchBackends(Struct, frozen=True, kw_only=True):
     """What a searcher needs and is costly to open; each is opened at its first use."""
 
-    lexical: Callable[[], LexicalIndexes]
+    lexical: "Callable[[], LexicalIndexes]"
     dense: Callable[[], DenseBackend]
     """Called once per query: the home's model may change between two calls."""
     embed_query: "Callable[[Embedder, str], FloatVector]" = _embed_query

@@ -12,7 +12,6 @@ from kb.model.search import LearnCall, SearchRequest
 from kb.model.text import Chunk
 from kb.search.filters import has_filters, may_appear
 from kb.search.index.hits import IndexHits
-from kb.search.index.scan import masked_cosines
 from kb.store import chunks, docs
 from kb.store.kv import ReadTxn
 
@@ -168,6 +167,8 @@ def merge_legs(
     cosines = np.full(len(nos), np.nan)
     vectors = np.zeros((len(nos), 1), dtype=np.float32)
     if index is not None and query is not None and nos:
+        from kb.search.index.scan import masked_cosines
+
         vectors, present = index.vectors(nos)
         cosines = masked_cosines(vectors, present, query)
     return Candidates(

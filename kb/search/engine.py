@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import EmbedError, ModelMissing
-from kb.intake.embed.protocol import Embedder
 from kb.model.config import SearchSettings
 from kb.model.doc import Scope
 from kb.model.ids import Lsid
@@ -25,7 +24,6 @@ from kb.search.entities import align
 from kb.search.filters import allowed_sources
 from kb.search.fit import BACKGROUND_CHUNKS, apply_fit, fit_context, fit_rule
 from kb.search.hits import ScoredChunk, build_hits
-from kb.search.index import DenseIndex
 from kb.search.legs import HomeLegs, PreparedQuery, as_meant, clean_query
 from kb.search.operators import Needles
 from kb.search.order import Ordering
@@ -39,7 +37,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kb.intake.embed.protocol import FloatVector
+    from kb.intake.embed.protocol import Embedder, FloatVector
+    from kb.search.index.dense import DenseIndex
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +62,7 @@ class SimilaritySeed(Struct, frozen=True, kw_only=True):
 class EmbeddedQuery(Struct, frozen=True, kw_only=True):
     """A query's vector, and the model that made it."""
 
-    embedder: Embedder
+    embedder: "Embedder"
     vector: "FloatVector"
     """(dim,) float32 of length 1."""
 
@@ -196,7 +195,7 @@ class Searcher:
         self,
         seed: SimilaritySeed,
         vector: "NDArray[np.float32]",
-        index: DenseIndex,
+        index: "DenseIndex",
         query: PreparedQuery,
     ) -> tuple[Hit, ...]:
         self.legs.follow_dense(index, query)

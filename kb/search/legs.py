@@ -16,7 +16,6 @@ from kb.search.backends import DenseBackend, SearchBackends
 from kb.search.candidates import ChunkFilter, LearnCalls, gather
 from kb.search.entities import EntityMatches, match_entities, mentioning_all
 from kb.search.filters import AudienceCache, allowed_sources, has_filters, readable_audiences
-from kb.search.index import DenseIndex
 from kb.search.index.hits import IndexHits
 from kb.search.index.lexical_query import Holding
 from kb.search.index.log_follower import CatchUpReport
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kb.search.index.dense import DenseIndex
     from kb.search.index.idf import TermFrequencies
 
 
@@ -155,7 +155,7 @@ class HomeLegs:
         )
         return self._is_behind(state, "lexical", query)
 
-    def follow_dense(self, index: DenseIndex, query: PreparedQuery) -> bool:
+    def follow_dense(self, index: "DenseIndex", query: PreparedQuery) -> bool:
         """Bring the dense index up to date; returns as `_is_behind`."""
         state = index.catch_up(self.store, wait_s=self._lock_wait_s)
         return self._is_behind(state, "dense", query)
@@ -209,7 +209,7 @@ class HomeLegs:
     def dense_hits(
         self,
         query: PreparedQuery,
-        index: DenseIndex,
+        index: "DenseIndex",
         vector: "NDArray[np.float32]",
         post_filter: ChunkFilter | None,
         candidate_filter: ChunkFilter,

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from kb.model.doc import Audience
-from kb.search.index import LexicalIndexes
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.search.index.lexical_query import phrase_holders, title_holders
 from kb.search.operators import Needles
 from kb.store import docs

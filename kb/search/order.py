@@ -10,7 +10,6 @@ from kb.search.diversify import diversify
 from kb.search.entities import EntityMatches
 from kb.search.fuse import LegScores, fuse
 from kb.search.hits import ScoredChunk
-from kb.search.index.scan import masked_cosines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,6 +116,8 @@ class Ordering:
         Rocchio's relevance feedback (1971) on vectors; the top chunks are assumed to be relevant.
         """
         import numpy as np
+
+        from kb.search.index.scan import masked_cosines
 
         count, weight = self._settings.feedback_passages, self._settings.feedback_weight
         best = np.lexsort((np.array(candidates.nos), -fused))[:count]

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "index"))
 
 from index_home import DIM, FINGERPRINT, memory_store, put, put_many, remove, similar, vector_of
 
-from kb.search.index import DenseIndex
+from kb.search.index.dense import DenseIndex
 from kb.store.store import Store
 
 ROWS = 800

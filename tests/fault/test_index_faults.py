@@ -28,7 +28,8 @@ from index_home import (
     vector_of,
 )
 
-from kb.search.index import DenseIndex, LexicalIndex
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical import LexicalIndex
 from kb.store.store import Store
 
 WORDS = ("alpha", "beta", "gamma", "passage", "many", "7", "伊利")
@@ -218,7 +219,8 @@ import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from index_home import DIM, FINGERPRINT, LOCAL, disk_store
-from kb.search.index import DenseIndex, LexicalIndex
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical import LexicalIndex
 home = Path(sys.argv[1])
 with disk_store(home) as store:
     if sys.argv[3] != "0":

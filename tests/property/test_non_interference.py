@@ -27,7 +27,8 @@ from kb.operations.table import TOOLS, call
 from kb.search.backends import DenseBackend, SearchBackends
 from kb.search.engine import Searcher
 from kb.search.entities import list_entities
-from kb.search.index import DenseIndex, LexicalIndexes
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import chunks, docs
 
 NOBODY, BOB, ALICE = Scope(user=None), Scope(user="bob"), Scope(user="alice")

@@ -83,7 +83,7 @@ class HomeModels:
         Raises ModelMissing where it is not there, or is not the one that embedded the chunks.
         """
         from kb.search.backends import DenseBackend
-        from kb.search.index import DenseIndex
+        from kb.search.index.dense import DenseIndex
 
         with self._lock:
             in_use = self.in_use()
@@ -124,7 +124,7 @@ class HomeModels:
         ModelMissing where the choice names no model.
         """
         from kb.intake.worker.embedders import begin_change
-        from kb.search.index import folder_name, remove_vectors
+        from kb.search.index.dense_files import folder_name, remove_vectors
 
         described = self.described(choice or self.asked())
         if described.fingerprint != self.in_use().active.fingerprint:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from kb.home.app import App
 from kb.home.open_home import OpenHome
-from kb.knowledge.guide import EntryCatalog, Guide
 from kb.store.store import Store
 
 if TYPE_CHECKING:
+    from kb.knowledge.guide import Guide
     from kb.search.engine import Searcher
 
 
@@ -29,11 +29,13 @@ class LazyHome:
             return self._app
 
 
-def guide_of(homes: Sequence[OpenHome], first: App, core: Callable[[], App] | None) -> Guide:
+def guide_of(homes: Sequence[OpenHome], first: App, core: Callable[[], App] | None) -> "Guide":
     """A guide over homes in the order of precedence, kb's own entries after them.
 
     Signals and backups go to the first.
     """
+    from kb.knowledge.guide import EntryCatalog, Guide
+
     catalogs = [
         EntryCatalog(name=home.name or "home", store=_store(home.store), searcher=home.searcher)
         for home in homes

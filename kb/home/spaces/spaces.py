@@ -164,7 +164,7 @@ class Spaces:
     @property
     def has_model(self) -> bool:
         """Whether a question may be put to a language model."""
-        return any(home.answer_resources.provider is not None for home in self.homes)
+        return any(home.answer_resources().provider is not None for home in self.homes)
 
     @functools.cached_property
     def guide(self) -> "Guide | None":

@@ -17,7 +17,7 @@ Span: TypeAlias = tuple[int, int]
 
 ANY_SCRIPT: Final = frozenset({"*"})
 _NORM_TOLERANCE: Final = 1e-3
-_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_SURROGATES: Final = "[\ud800-\udfff]"
 
 
 class Embedder(Protocol):
@@ -97,7 +97,7 @@ def checked(vectors: object, n: int, dim: int) -> FloatMatrix:
 
 def without_surrogates(text: str) -> str:
     """The text with U+FFFD for each lone surrogate, which UTF-8 cannot encode; offsets stay."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+    return text if text.isascii() else re.sub(_SURROGATES, "\ufffd", text)
 
 
 def prefixes_mark(query_prefix: str, passage_prefix: str) -> str:

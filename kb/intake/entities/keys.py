@@ -1,5 +1,6 @@
 """When are two entities the same? If their folded keys are equal."""
 
+import re
 import unicodedata
 from typing import assert_never
 
@@ -32,7 +33,7 @@ def parse_entity_argument(arg: str) -> tuple[str, ...]:
     A mark or the form decides the kind; a bare word may be a hashtag or a mention.
     """
     word = arg.strip()
-    if URL.match(word):
+    if re.match(URL, word):
         return (fold_key("url", word),)
     if len(word) > 1 and word[0] in "#＃":
         return (fold_key("hashtag", word),)

@@ -1,5 +1,6 @@
 """Which entities does a text mention?"""
 
+import re
 from typing import Final
 
 from kb.intake.entities.keys import fold_key
@@ -34,8 +35,8 @@ def extract(text: str) -> list[Mention]:
     """
     by_key: dict[str, Mention] = {}
     seen: set[tuple[str, str]] = set()
-    at = 0
-    while len(by_key) < MENTIONS_MAX and (signal := SIGNAL.search(text, at)):
+    at, signals = 0, re.compile(SIGNAL)
+    while len(by_key) < MENTIONS_MAX and (signal := signals.search(text, at)):
         here = signal.start()
         match text[here]:
             case "#" | "＃":
@@ -56,14 +57,14 @@ def extract(text: str) -> list[Mention]:
 
 def _url(text: str, here: int) -> _Hit:
     """A link, up to a character that ends it, an unopened bracket, or its maximum length."""
-    match = URL.match(text, here)
+    match = re.compile(URL).match(text, here)
     if match is None:
         return None, here, here
     at = match.end()
     most = min(len(text), here + URL_CHARS_MAX)
-    closers: list[str] = []
+    closers, runs = list[str](), re.compile(URL_RUN)
     while at < most:
-        if run := URL_RUN.match(text, at, most):
+        if run := runs.match(text, at, most):
             at = run.end()
         elif text[at] in _BRACKETS:
             closers.append(_BRACKETS[text[at]])
@@ -87,7 +88,7 @@ def _in_word(text: str, here: int, joining: str) -> bool:
 def _hashtag(text: str, here: int) -> _Hit:
     if _in_word(text, here, "_&#＃/"):
         return None, here, here
-    match = HASHTAG.match(text, here)
+    match = re.compile(HASHTAG).match(text, here)
     if match is None:
         return None, here, here
     name = match.group(1).rstrip("-_")
@@ -101,12 +102,12 @@ def _at_sign(text: str, here: int, floor: int) -> _Hit:
     before = text[max(floor, here - _LOCAL_CHARS_MAX) : here]
     name = before[len(before.rstrip(EMAIL_LOCAL_CHARS)) :].lstrip(".-%+")
     if name:
-        domain = EMAIL_DOMAIN.match(text, here)
+        domain = re.compile(EMAIL_DOMAIN).match(text, here)
         length = len(_domain(domain.group(1))) if domain else 0
         return ("email", here - len(name), here + 1 + length) if length else (None, here, here)
     if _in_word(text, here, "@＠_/"):
         return None, here, here
-    match = MENTION.match(text, here)
+    match = re.compile(MENTION).match(text, here)
     name = match.group(1).rstrip(".-") if match else ""
     if not name or name[0] in ".-" or name.isdigit():
         return None, here, here

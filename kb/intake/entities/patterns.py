@@ -1,6 +1,5 @@
 """What does an entity look like? Bounded patterns, none with a repetition inside a repetition."""
 
-import re
 import string
 from typing import Final
 
@@ -12,14 +11,14 @@ NAME_CHARS_MAX: Final = 100
 _CJK_MARKS = r"\u3000-\u303f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 _URL_CHAR = rf"[^\s<>\[\](){{}}\"`\x00-\x1f“”‘’{_CJK_MARKS}]"
 
-URL: Final = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]{2,45}\]|\w)", re.IGNORECASE)
-URL_RUN: Final = re.compile(rf"{_URL_CHAR}{{1,{URL_CHARS_MAX}}}")
+URL: Final = r"(?i)https?://(?:\[[0-9A-Fa-f:.]{2,45}\]|\w)"
+URL_RUN: Final = rf"{_URL_CHAR}{{1,{URL_CHARS_MAX}}}"
 # An address is read from its sign on, forwards and backwards: a long run of characters that may
 # stand in a name is then not tried from each of them.
 EMAIL_LOCAL_CHARS: Final = string.ascii_letters + string.digits + "._%+-"
-EMAIL_DOMAIN: Final = re.compile(r"@([A-Za-z0-9.\-]{1,253})")
-HASHTAG: Final = re.compile(rf"[#＃]([\w\-]{{1,{NAME_CHARS_MAX}}})")
-MENTION: Final = re.compile(rf"[@＠]([\w.\-]{{1,{NAME_CHARS_MAX}}})")
+EMAIL_DOMAIN: Final = r"@([A-Za-z0-9.\-]{1,253})"
+HASHTAG: Final = rf"[#＃]([\w\-]{{1,{NAME_CHARS_MAX}}})"
+MENTION: Final = rf"[@＠]([\w.\-]{{1,{NAME_CHARS_MAX}}})"
 
 # What may begin an entity, looked for from left to right.
-SIGNAL: Final = re.compile(r"[#@＃＠]|https?://", re.IGNORECASE)
+SIGNAL: Final = r"(?i)[#@＃＠]|https?://"

@@ -9,7 +9,7 @@ from kb.model.config.sections import FILLED_IN, TOPIC_KEYS, Settings, TopicSetti
 
 _T = TypeVar("_T")
 _KeyPath = tuple[str, ...]
-_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TOPIC_ID: Final = r"[A-Za-z0-9_-]{1,64}"
 
 
 class InvalidSettings(Exception):
@@ -33,7 +33,7 @@ def to_settings(table: dict[str, Any]) -> Settings:
     """A table as Settings. Raises InvalidSettings."""
     for name, topic in topics_in(table).items():
         path = ("kb", "topic", name)
-        if not _TOPIC_ID.fullmatch(name):
+        if not re.fullmatch(_TOPIC_ID, name):
             raise InvalidSettings(
                 path, f"kb.topic.{name}: an id has letters, digits, - and _, at most 64"
             )

@@ -30,7 +30,7 @@ _KeyPath = tuple[str, ...]
 _Place = Callable[[_KeyPath], str]
 PROGRAM: Final = "kb.open"
 """Where an error says that a program's settings are wrong."""
-_ASSIGNMENT: Final = re.compile(r"([A-Za-z0-9_.-]+?)(\+?=)(.*)", re.DOTALL)
+_ASSIGNMENT: Final = r"(?s)([A-Za-z0-9_.-]+?)(\+?=)(.*)"
 
 
 def load(
@@ -102,7 +102,7 @@ def _layers(
             layers.add_file(file)
     from_env = [("environment", line) for line in env.get("KB_CFG", "").split("\n") if line]
     for layer, override in (*from_env, *(("option", override) for override in overrides)):
-        match = _ASSIGNMENT.fullmatch(override)
+        match = re.fullmatch(_ASSIGNMENT, override)
         if match is None:
             layers.add_file(_override_file(override, load_path))
         else:

@@ -7,7 +7,6 @@ switch.
 """
 
 import os
-import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -78,6 +77,8 @@ def compact(
     manifest = index.manifest
     if manifest is None or not manifest.is_stale(dead_share_max):
         return None
+    import secrets
+
     generation = secrets.token_hex(8)
     draft_folder = draft_path(index.folder, generation)
     try:

@@ -1,8 +1,6 @@
 """A lexical index: BM25 over the docs of one audience, on tantivy."""
 
-import secrets
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +45,8 @@ from kb.store.kv import ReadTxn
 from kb.store.store import Store
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from tantivy import Index, Query, Searcher
 
 # A filter with more values than this is applied to the hits instead of being part of the query.
@@ -326,6 +326,8 @@ class LexicalIndex:
 
     def rebuild(self, store: Store, nos: list[int], position: LogPosition) -> None:
         """Write a new generation, then switch to it; see FollowingIndex."""
+        import secrets
+
         generation = secrets.token_hex(8)
         path = generation_path(self.folder, generation)
         path.mkdir(mode=0o700)

@@ -1,7 +1,6 @@
 """The files of a lexical index: a folder per generation, and the manifest that names one."""
 
 import hashlib
-import json
 import os
 import shutil
 import zlib
@@ -10,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from kb.errors import StoreBusy
@@ -138,7 +138,7 @@ def _hex(segment: dict[str, str]) -> str:
 def read_meta(generation: Path) -> TantivyMeta:
     """What tantivy has committed. Raises CacheDamaged where it cannot be read."""
     try:
-        raw = json.loads((generation / META).read_bytes())
+        raw = msgspec.json.decode((generation / META).read_bytes())
         segments = raw["segments"]
         deletes_by_segment = {_hex(s): s["deletes"] for s in segments if s["deletes"]}
         dead = sum(deletes["num_deleted_docs"] for deletes in deletes_by_segment.values())
@@ -151,7 +151,7 @@ def read_meta(generation: Path) -> TantivyMeta:
             rows=sum(s["max_doc"] for s in segments) - dead,
             dead_rows=dead,
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CacheDamaged(f"{META}: {error}") from error
 
 
@@ -219,9 +219,9 @@ def _matches_footer(path: Path) -> bool:
         content = path.read_bytes()
         magic = int.from_bytes(content[-4:], "little")
         length = int.from_bytes(content[-8:-4], "little")
-        footer = json.loads(content[-8 - length : -8])
+        footer = msgspec.json.decode(content[-8 - length : -8])
         return magic == _FOOTER_MAGIC and footer["crc"] == zlib.crc32(content[: -8 - length])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, msgspec.DecodeError, ValueError, KeyError, TypeError):
         return False
 
 

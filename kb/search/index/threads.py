@@ -1,16 +1,20 @@
 """Runs work in background threads."""
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from threading import Thread
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
 
-def run_async(work: Callable[[], T]) -> Future[T]:
+def run_async(work: Callable[[], T]) -> "Future[T]":
     """Run `work` in a daemon thread, which does not delay an exit; returns its future."""
-    future: Future[T] = Future()
+    from concurrent.futures import Future
+
+    future = Future[T]()
 
     def run() -> None:
         try:

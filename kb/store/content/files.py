@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 from pathlib import Path
 
 from kb.errors import ReadOnlyHome, StoreDamaged, StoreFull
@@ -41,6 +40,8 @@ class ContentStore:
         return made
 
     def _link_new(self, target: Path, data: bytes) -> bool:
+        import secrets
+
         temporary = self.paths.tmp / f"{os.getpid()}-{secrets.token_hex(8)}"
         failpoint("content.before_write")
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 _MARK: Final = "user.kb.home"
-_MARK_FORM: Final = re.compile(rb"[0-9a-f]{32}")
+_MARK_FORM: Final = rb"[0-9a-f]{32}"
 
 
 def identity_of(file: Path) -> str | None:
@@ -45,4 +45,4 @@ def _read_mark(file: Path) -> str:
         value = os.getxattr(file, _MARK)
     except OSError:
         return ""
-    return value.decode() if _MARK_FORM.fullmatch(value) else ""
+    return value.decode() if re.fullmatch(_MARK_FORM, value) else ""

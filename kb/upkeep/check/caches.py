@@ -5,7 +5,9 @@ from typing import Final
 from msgspec import Struct
 
 from kb.errors import StoreBusy, StoreDamaged
-from kb.search.index import DenseIndex, LexicalIndex, LexicalIndexes
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical import LexicalIndex
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import chunks, docs, log
 from kb.store.codec import from_u64
 from kb.store.content.lock import file_lock

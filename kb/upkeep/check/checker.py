@@ -6,7 +6,8 @@ from typing import Final
 import msgspec
 
 from kb.errors import StoreDamaged
-from kb.search.index import DenseIndex, LexicalIndexes
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store.content.files import ContentStore
 from kb.store.kv import ReadTxn
 from kb.store.store import Store

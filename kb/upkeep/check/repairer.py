@@ -13,7 +13,8 @@ from kb.intake.entities import extract
 from kb.model.doc import Doc, LedgerEntry, VersionPointer
 from kb.model.ids import sha256_hex
 from kb.model.source import path_of
-from kb.search.index import DenseIndex, LexicalIndexes
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import docs, generations, log
 from kb.store.codec import from_u64, u64
 from kb.store.content.files import ContentStore

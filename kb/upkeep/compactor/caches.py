@@ -3,7 +3,8 @@
 from typing import Final
 
 from kb.model.failpoints import failpoint
-from kb.search.index import DenseIndex, LexicalIndexes
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.search.index.log_follower import CatchUpReport
 from kb.store import log
 from kb.store.kv import ReadTxn

@@ -7,7 +7,8 @@ from typing import Final
 from kb.errors import ReadOnlyHome
 from kb.model.config import CompactSettings
 from kb.model.ids import DocId, SourceNo
-from kb.search.index import DenseIndex, LexicalIndexes
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import docs
 from kb.store.content.files import ContentStore
 from kb.store.content.lock import file_lock

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from kb.model.embedder import EmbedderSet
-from kb.search.index import remove_vectors, unused_folders
+from kb.search.index.dense_files import remove_vectors, unused_folders
 from kb.store import embedders
 from kb.store.store import Store
 from kb.upkeep.compactor.grace import CompactionTime

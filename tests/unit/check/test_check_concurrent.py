@@ -11,7 +11,8 @@ from homes import SmallHome
 
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.intake.ingest.changes import tombstone
-from kb.search.index import DenseIndex, LexicalIndexes
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store.records import DOCS
 
 

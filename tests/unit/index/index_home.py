@@ -10,7 +10,7 @@ from kb.model.clock import SystemClock
 from kb.model.doc import Audience, Doc, Visibility
 from kb.model.ids import ChunkNo, Lsid
 from kb.model.text import Chunk, indexed_text
-from kb.search.index import DenseIndex
+from kb.search.index.dense import DenseIndex
 from kb.search.index.scan import masked_cosines
 from kb.store import chunks, docs, log
 from kb.store.memory import MemoryEnvironment

@@ -7,7 +7,8 @@ import pytest
 from index_home import LOCAL, memory_store, put, remove, source_no
 
 from kb.model.doc import Audience
-from kb.search.index import LexicalIndex, LexicalIndexes
+from kb.search.index.lexical import LexicalIndex
+from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import docs
 from kb.store.store import Store
 

@@ -9,7 +9,8 @@ import pytest
 from index_home import DIM, FINGERPRINT, memory_store, put_many, vector_of
 from numpy.typing import NDArray
 
-from kb.search.index import DenseIndex, codes, scan
+from kb.search.index import codes, scan
+from kb.search.index.dense import DenseIndex
 from kb.search.index.files import CacheDamaged
 from kb.search.index.segments import (
     Segment,

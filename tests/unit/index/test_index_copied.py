@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from index_home import DIM, FINGERPRINT, LOCAL, memory_store, put, vector_of
 
-from kb.search.index import DenseIndex, LexicalIndex
+from kb.search.index.dense import DenseIndex
 from kb.search.index.files import sha256_file
+from kb.search.index.lexical import LexicalIndex
 from kb.store.content.lock import file_lock
 
 Opened = Callable[[Path], DenseIndex | LexicalIndex]

@@ -18,7 +18,7 @@ from index_home import (
     vector_of,
 )
 
-from kb.search.index import DenseIndex
+from kb.search.index.dense import DenseIndex
 from kb.search.index.segments import SegmentWriter, memory_segment, unit_rows, write_merged
 from kb.store import chunks, log
 from kb.store.store import Store

@@ -14,7 +14,7 @@ from index_home import (
     truncate_log,
 )
 
-from kb.search.index import LexicalIndex
+from kb.search.index.lexical import LexicalIndex
 from kb.store.store import Store
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from index_home import DIM, FINGERPRINT, LOCAL, memory_store, put
 
-from kb.search.index import DenseIndex, LexicalIndex
+from kb.search.index.dense import DenseIndex
+from kb.search.index.lexical import LexicalIndex
 
 
 @pytest.mark.parametrize("kind", ["dense", "lexical"])

@@ -141,7 +141,8 @@ def test_equal_requests_give_equal_bytes(home: SearchHome, tmp_path: Path) -> No
     home.dense.close()
     import shutil
 
-    from kb.search.index import DenseIndex, LexicalIndexes
+    from kb.search.index.dense import DenseIndex
+    from kb.search.index.lexical_indexes import LexicalIndexes
 
     shutil.rmtree(home.paths.index)
     home.paths.make()

@@ -34,7 +34,7 @@ class Heard:
 
 def asked(home: ToolsHome, model: Provider, scope: Scope = OPERATOR) -> dict[str, object]:
     resources = AnswerResources(provider=lambda: model)
-    kit = Spaces([msgspec.structs.replace(home.kit.homes[0], answer_resources=resources)])
+    kit = Spaces([msgspec.structs.replace(home.kit.homes[0], answer_resources=lambda: resources)])
     said: dict[str, object] = msgspec.json.decode(
         call("kb_ask", {"question": "where is green tea from?"}, kit, scope)
     )
