@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from kb.intake.embed.pieces import Pieces
+    from kb.intake.embed.wordpiece import WordPieces
 
 BUILTIN_MODEL: Final = "all-MiniLM-L6-v2-int8"
 _CARD: Final = "model.json"
@@ -40,6 +41,7 @@ _TOKENIZER: Final = "tokenizer.json"
 # The text beyond this has no influence on the tokens that are read, unless a text is mostly blank.
 _CHARS_READ_PER_TOKEN: Final = 64
 _TEXTS_AT_ONCE: Final = 64
+_SHORT_CHARS_MAX: Final = 512
 _REMEDY: Final = "install kb again, or set the model to a folder that holds one"
 
 
@@ -85,8 +87,9 @@ class OnnxEmbedder:
     """Runs a folder of model.onnx, tokenizer.json and model.json on the processor.
 
     The tokenizer loads at the first use of tokens, the graph at the first vector; a single short
-    text needs no whole tokenizer where the folder has a file of pieces. Each file is held against
-    its SHA-256 as it loads. `threads` 0 means all cores; an empty prefix means that of model.json.
+    text needs no whole tokenizer if that is WordPiece, or the folder has a file of pieces. Each
+    file is held against its SHA-256 as it loads. `threads` 0 means all cores; an empty prefix means
+    that of model.json.
 
     Raises:
         ModelMissing: a file is not there or not what model.json says; from the constructor, or
@@ -107,7 +110,7 @@ class OnnxEmbedder:
         self._query_prefix = query_prefix or self._card.query_prefix
         self._passage_prefix = passage_prefix or self._card.passage_prefix
         self._tokenizer: Tokenizer | None = None
-        self._pieces: Pieces | None = None
+        self._pieces: Pieces | WordPieces | None = None
         self._session: InferenceSession | None = None
         self._tokenizer_lock = threading.Lock()
         self._session_lock = threading.Lock()
@@ -198,17 +201,12 @@ class OnnxEmbedder:
 
     def _short_row(self, texts: Sequence[str]) -> list[list[int]]:
         """The row of one short text, where its tokens are found without the whole tokenizer."""
-        from kb.intake.embed.pieces import CHARS_MAX, PIECES
-
-        if self._tokenizer is not None or len(texts) > 1 or PIECES not in self._card.files:
-            return []
-        text = without_surrogates(texts[0])
-        if len(text) > CHARS_MAX:
+        if self._tokenizer is not None or len(texts) > 1 or len(texts[0]) > _SHORT_CHARS_MAX:
             return []
         with self._tokenizer_lock:
             if self._pieces is None:
                 self._pieces = _load_pieces(self._dir, self._card)
-            return [self._pieces.ids(text)]
+            return [self._pieces.ids(without_surrogates(texts[0]))] if self._pieces else []
 
     def _encoded(self, texts: Sequence[str], *, special: bool = False) -> Iterator[Any]:
         """The encoding of each text.
@@ -247,11 +245,7 @@ def _read_card(model_dir: Path) -> _Card:
 def _load_tokenizer(model_dir: Path, card: _Card) -> "Tokenizer":
     from tokenizers import Tokenizer
 
-    try:
-        raw = (model_dir / _TOKENIZER).read_bytes()
-    except OSError as error:
-        raise ModelMissing(f"{model_dir / _TOKENIZER}: {error}; {_REMEDY}") from error
-    _expect(hashlib.sha256(raw).hexdigest(), model_dir, _TOKENIZER, card)
+    raw = _read(model_dir, _TOKENIZER, card)
     try:
         tokenizer = Tokenizer.from_buffer(raw)
     except Exception as error:
@@ -265,18 +259,30 @@ def _load_tokenizer(model_dir: Path, card: _Card) -> "Tokenizer":
     return tokenizer
 
 
-def _load_pieces(model_dir: Path, card: _Card) -> "Pieces":
+def _load_pieces(model_dir: Path, card: _Card) -> "Pieces | WordPieces | None":
+    """What cuts a short text quickly; None where only the whole tokenizer can."""
     from kb.intake.embed.pieces import PIECES, Pieces
+    from kb.intake.embed.wordpiece import WordPieces
 
-    try:
-        raw = (model_dir / PIECES).read_bytes()
-    except OSError as error:
-        raise ModelMissing(f"{model_dir / PIECES}: {error}; {_REMEDY}") from error
-    _expect(hashlib.sha256(raw).hexdigest(), model_dir, PIECES, card)
+    if PIECES not in card.files:
+        try:
+            return WordPieces(_read(model_dir, _TOKENIZER, card))
+        except (ValueError, LookupError, msgspec.DecodeError):
+            return None
+    raw = _read(model_dir, PIECES, card)
     try:
         return Pieces(raw)
     except Exception as error:
         raise ModelMissing(f"{model_dir / PIECES} cannot be loaded: {error}; {_REMEDY}") from error
+
+
+def _read(model_dir: Path, name: str, card: _Card) -> bytes:
+    try:
+        raw = (model_dir / name).read_bytes()
+    except OSError as error:
+        raise ModelMissing(f"{model_dir / name}: {error}; {_REMEDY}") from error
+    _expect(hashlib.sha256(raw).hexdigest(), model_dir, name, card)
+    return raw
 
 
 def _load_session(model_dir: Path, card: _Card) -> "InferenceSession":

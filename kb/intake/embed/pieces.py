@@ -17,8 +17,6 @@ from array import array
 from typing import Any, Final
 
 PIECES: Final = "pieces.bin"
-CHARS_MAX: Final = 512
-"""Longer texts are for the whole tokenizer."""
 _START: Final = struct.Struct("<II")
 
 

@@ -1,12 +1,16 @@
-"""kb.intake.embed.pieces: a few pieces of a vocabulary cut a text as all of them would."""
+"""A few pieces of a vocabulary cut a text as all of them would."""
 
 import json
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from kb.intake.embed.onnx import builtin_model_dir
 from kb.intake.embed.pieces import Pieces, packed
+from kb.intake.embed.wordpiece import WordPieces
 
 TEXTS = (
     "",
@@ -101,3 +105,33 @@ def test_another_model_is_refused(tokenizer: bytes) -> None:
     other["model"]["type"] = "BPE"
     with pytest.raises(ValueError, match="BPE"):
         packed(json.dumps(other).encode())
+
+
+@pytest.fixture(scope="module")
+def wordpiece() -> tuple[WordPieces, Tokenizer]:
+    """The built-in model's tokenizer, both ways."""
+    raw = (builtin_model_dir() / "tokenizer.json").read_bytes()
+    whole = Tokenizer.from_buffer(raw)
+    whole.no_truncation()
+    whole.no_padding()
+    whole.encode_special_tokens = True
+    return WordPieces(raw), whole
+
+
+@given(text=st.text(max_size=120) | st.text("abcdefghi -'[]#ÉüßСя茶ไ\0\n", max_size=120))
+@example("internationalisation of unbelievable teapots")
+@example("[SEP] [MASK]x [UNK] ##ing")
+@example("ﬁne naïve ＦＵＬＬ x茶y don't https://a.b/c?d=e")
+@example("x" * 100 + " " + "x" * 101)
+def test_few_word_pieces_give_the_tokens_of_all(
+    wordpiece: tuple[WordPieces, Tokenizer], text: str
+) -> None:
+    """Whatever the text: ids, special tokens and unknown words included."""
+    few, whole = wordpiece
+    assert few.ids(text) == whole.encode(text).ids
+
+
+def test_another_model_than_wordpiece_is_refused(tokenizer: bytes) -> None:
+    """Its pieces are chosen by another rule."""
+    with pytest.raises(ValueError, match="Unigram"):
+        WordPieces(tokenizer)
