@@ -29,6 +29,7 @@ class Revision:
         # Before what the interpreter has installed.
         path = os.pathsep.join((str(self.source), *[str(self.source / "cli")] * is_named_kb_cli))
         self.env = {**os.environ, "PYTHONPATH": path, "KB_HOME": str(home)}
+        self.env.pop("PYTHONDONTWRITEBYTECODE", None)
         self.env |= {
             f"XDG_{kind}_HOME": str(scratch / "xdg") for kind in ("CONFIG", "DATA", "CACHE")
         }

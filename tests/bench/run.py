@@ -63,6 +63,8 @@ print(code, seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 def spent(argv: list[str], home: Path) -> tuple[float, float]:
     """Wall seconds and peak resident MB of one process; its failure is ours."""
     env = {**os.environ, "KB_HOME": str(home)}
+    # An installed program has its bytecode; a checkout is given it by the first round.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-S", "-c", PEAK, *argv], capture_output=True, text=True, env=env
     )
