@@ -247,10 +247,11 @@ class App:
         from kb.intake.sync.add import Adder
 
         notebook = home_notebook.folder_if_fit(self.paths, self.settings.notebook)
+        knowledge = Path(os.path.realpath(self.paths.knowledge))
 
         def member_at(path: Path) -> "CollectionMember | None":
             return home_notebook.member_at(notebook, path) or home_entries.member_at(
-                self.store, self.paths.knowledge, path, options.file_bytes_max
+                self.store, knowledge, path, options.file_bytes_max
             )
 
         options = msgspec.structs.replace(options, ocr=self._ocr())
@@ -439,15 +440,20 @@ class App:
 
         Returns what kept them from it, in words.
         """
-        return self._caught_up(lambda: self.lexical, lambda: self.dense)
+        return self._caught_up(lambda: self.lexical, self._lagging_dense)
 
     def catch_up_words(self) -> list[str]:
         """As `catch_up`, without the vectors, which the next search brings level at little cost."""
         return self._caught_up(lambda: self.lexical)
 
-    def _caught_up(self, *caches: "Callable[[], LexicalIndexes | DenseIndex]") -> list[str]:
+    def _lagging_dense(self) -> "DenseIndex | None":
+        dense = self.dense
+        return None if dense.is_level(self.store) else dense
+
+    def _caught_up(self, *caches: "Callable[[], LexicalIndexes | DenseIndex | None]") -> list[str]:
         wait_s = self.settings.index.lock_wait_ms / 1000
-        states = [cache().catch_up(self.store, wait_s=wait_s) for cache in caches]
+        opened = (cache() for cache in caches)
+        states = [cache.catch_up(self.store, wait_s=wait_s) for cache in opened if cache]
         problems = [state.problem for state in states if state.problem]
         # Last, for all can be found by now.
         return problems or self.lexical.compact(self.store, wait_s=wait_s)

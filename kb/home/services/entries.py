@@ -75,13 +75,15 @@ def collect(store: Store, origin: Origin, folder: Path, file_bytes_max: int) -> 
 def member_at(
     store: Store, folder: Path, path: Path, file_bytes_max: int
 ) -> CollectionMember | None:
-    """What a file is to the knowledge folder, by whatever way it is taken in.
+    """What a file is to the knowledge folder, a real path, by whatever way it is taken in.
 
     None where it lies elsewhere, is no entry or cannot be read, and where another file that is
     there has its id.
     """
-    root = Path(os.path.realpath(folder))
-    if not path.is_relative_to(root) or path.suffix.lower().lstrip(".") not in _EXTENSIONS:
+    if (
+        not str(path).startswith(f"{folder}{os.sep}")
+        or path.suffix.lower().lstrip(".") not in _EXTENSIONS
+    ):
         return None
     try:
         data, _ = read_file(path, file_bytes_max, store.clock.now_ms())

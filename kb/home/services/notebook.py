@@ -97,10 +97,10 @@ def declared(folder: Path | None, now_ms: int) -> list[Origin]:
 
 def member_at(folder: Path | None, path: Path) -> CollectionMember | None:
     """What a file is to the notebook, by whatever way it is taken in; None where it is no note."""
-    if folder is None:
+    if folder is None or not str(path).startswith(f"{folder}{os.sep}"):
         return None
     is_note = path.suffix == ".md" and path != folder / NOTEBOOK_INDEX
-    if not is_note or not path.is_relative_to(folder):
+    if not is_note:
         return None
     return CollectionMember(
         lsid=file_lsid(path), kind="notebook", path=path, ingest_options=IngestOptions()

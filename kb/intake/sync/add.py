@@ -2,7 +2,8 @@
 
 # Long because all that can become of a source stands together.
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,11 +40,12 @@ from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_picture_of_s
 from kb.intake.sync.read import read_file, read_stream, stamp_of
 from kb.intake.sync.report import AddReport, Tally
 from kb.intake.sync.walk import SkippedFile, WalkedFile
-from kb.model.doc import SourceStamp
+from kb.model.doc import Doc, SourceStamp
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.origin import OriginKind, origin_id
 from kb.model.source import STDIN_NAME, display_name, file_lsid, owned_lsid, path_of
 from kb.store import docs
+from kb.store.kv import ReadTxn
 from kb.store.records import SOURCES
 from kb.store.store import Store
 
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 _BATCH_DOCS: Final = 128
 _BATCH_BYTES: Final = 16 << 20
 # How often a file is read again because another call committed a newer version meanwhile.
+_LOOKED_AT_ONCE: Final = 256
 _OVERTAKEN_MAX: Final = 5
 
 
@@ -182,14 +185,13 @@ class Adder:
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         try:
-            for done, item in enumerate(items):
-                if isinstance(item, SkippedItem):
-                    self._tally.left(item.name, "failed" if item.failed else "skipped", item.reason)
-                else:
-                    resolved = as_member(item, self._member_at, self._options.ingest_options)
-                    self._add_one(resolved, stdin_fd)
-                if on_progress:
-                    on_progress(done + 1, len(items))
+            for start in range(0, len(items), _LOOKED_AT_ONCE):
+                window = items[start : start + _LOOKED_AT_ONCE]
+                for done, item in enumerate(self._changed(window), start + 1):
+                    if item is not None:
+                        self._add_one(item, stdin_fd)
+                    if on_progress:
+                        on_progress(done, len(items))
         finally:
             # After Ctrl-C, too: staged docs are complete, so keep them.
             self._flush()
@@ -246,7 +248,7 @@ class Adder:
             data = read_stream(stdin_fd, limit, item.name)
             return stdin_bytes(item, data, self._options.ingest_options, self._options.file_name)
         lsid = item.member.lsid if item.member else file_lsid(item.path)
-        if self._is_unchanged(item, item.path, lsid, now_ms) or self._stays_out(item, lsid):
+        if self._stays_out(item, lsid):
             return None
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
@@ -312,20 +314,45 @@ class Adder:
             self._tally.left(item.name, "skipped", "removed with kb rm; kb add brings it back")
         return removed
 
-    def _is_unchanged(self, item: SourceItem, path: Path, lsid: Lsid, now_ms: int) -> bool:
-        try:
-            stamp = stamp_of(path.stat(), now_ms)
-        except OSError:
-            return False
+    def _changed(self, items: Sequence[SourceItem | SkippedItem]) -> Iterator[SourceItem | None]:
+        """The items that must be read, in their order; None for each that is accounted for.
+
+        All are looked at before the first is read, so that one transaction serves them all.
+        """
+        resolved = [
+            item
+            if isinstance(item, SkippedItem)
+            else as_member(item, self._member_at, self._options.ingest_options)
+            for item in items
+        ]
         with self._store.read() as txn:
-            doc = self._ingestor.unchanged(
-                txn, lsid, stamp, self._ingest_options(item), reads_as_before(path)
-            )
+            known = [
+                None if isinstance(item, SkippedItem) else self._unchanged(txn, item)
+                for item in resolved
+            ]
+        for item, doc in zip(resolved, known, strict=True):
+            if isinstance(item, SkippedItem):
+                self._tally.left(item.name, "failed" if item.failed else "skipped", item.reason)
+                yield None
+            elif doc is not None:
+                self._tally.took(item.name, doc.doc_id, "unchanged")
+                yield None
+            else:
+                yield item
+
+    def _unchanged(self, txn: ReadTxn, item: SourceItem) -> Doc | None:
+        """The doc of a file that need not be read again."""
+        if item.path is None or (item.member is None and is_mailbox(item.path)):
+            return None
+        try:
+            stamp = stamp_of(os.stat(item.path), self._store.clock.now_ms())
+        except OSError:
+            return None
+        lsid = item.member.lsid if item.member else file_lsid(item.path)
+        options, reads = self._ingest_options(item), reads_as_before(item.path)
+        doc = self._ingestor.unchanged(txn, lsid, stamp, options, reads)
         # A member keeps its name when its file is renamed.
-        if doc is None or doc.source != item.name:
-            return False
-        self._tally.took(item.name, doc.doc_id, "unchanged")
-        return True
+        return doc if doc is not None and doc.source == item.name else None
 
     def _ingest_options(self, item: SourceItem) -> IngestOptions:
         return item.member.ingest_options if item.member else self._options.ingest_options

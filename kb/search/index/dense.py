@@ -118,6 +118,17 @@ class DenseIndex:
         self._is_damaged = self._is_damaged and not report.rebuilt
         return report
 
+    def is_level(self, store: Store) -> bool:
+        """Whether its files are as they were written, and up to date; opens none of them."""
+        loaded = load_manifest(self.folder, self.fingerprint, self.dim)
+        if loaded is None or self._is_damaged:
+            return False
+        manifest = loaded[1]
+        position = LogPosition(watermark=manifest.watermark, tail=manifest.tail)
+        return log_follower.is_up_to_date(store, position) and all(
+            stat_matches(self.folder, mark) for mark in manifest.marks(with_graph=True)
+        )
+
     def search(
         self,
         query: "Matrix",

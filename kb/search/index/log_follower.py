@@ -99,7 +99,7 @@ def catch_up(
     memory where there was none, and `problem` says why.
     """
     position = index.refresh()
-    if not rebuild and position and _is_up_to_date(store, position):
+    if not rebuild and position and is_up_to_date(store, position):
         if index.has_new_marks:
             _refresh_marks(index)
         return CatchUpReport(
@@ -116,7 +116,7 @@ def catch_up(
     except (OSError, CacheDamaged) as error:
         problem = f"the {index.name} cache could not be written: {error}"
     position = index.refresh()
-    stale = position is None or (index.in_memory and not _is_up_to_date(store, position))
+    stale = position is None or (index.in_memory and not is_up_to_date(store, position))
     if stale and problem and not locked_out:
         nos, position = all_chunks(index, store)
         index.build_in_memory(store, nos, position)
@@ -201,7 +201,8 @@ def _position_at(txn: ReadTxn, seq: int) -> LogPosition:
     return LogPosition(watermark=seq, tail=f"{zlib.crc32(entry):08x}" if entry else "")
 
 
-def _is_up_to_date(store: Store, position: LogPosition) -> bool:
+def is_up_to_date(store: Store, position: LogPosition) -> bool:
+    """Whether the log has no entry after `position`, and is the same log."""
     with store.read() as txn:
         return position.watermark == log.last_seq(txn) and _is_same_log(txn, position)
 
