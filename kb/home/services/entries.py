@@ -2,11 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kb.errors import ReadOnlyHome, SourceError, StoreFull, UsageError
 from kb.intake.canonicalize.decode import clean_text, decode_text
-from kb.intake.chunks import PrecomputedChunks
 from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.collection import Collection
 from kb.intake.sync.items import CollectionMember
@@ -19,6 +18,10 @@ from kb.model.origin import Origin, origin_id
 from kb.model.source import display_name, entry_lsid, file_lsid, path_of
 from kb.store import docs
 from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from kb.intake.chunks import PrecomputedChunks
+
 
 _EXTENSIONS: Final = ("md", "markdown")
 _FILES_MAX: Final = 20_000
@@ -145,7 +148,9 @@ def _member(path: Path, text: str, members: dict[Lsid, CollectionMember]) -> Col
     return _text(path, f"line {id_line(text)}: {owner} already has the id {entry.meta.zettel_id}")
 
 
-def of_entry(path: Path, entry: Entry, ready: PrecomputedChunks | None = None) -> CollectionMember:
+def of_entry(
+    path: Path, entry: Entry, ready: "PrecomputedChunks | None" = None
+) -> CollectionMember:
     """The file of an entry, as its folder names it; `ready` where its chunks came with it."""
     ingest_options = IngestOptions(title=entry.title, tags=entry.tags, entry=entry.meta)
     lsid = entry_lsid(entry.meta.zettel_id)

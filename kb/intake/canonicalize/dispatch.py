@@ -1,5 +1,6 @@
 """Which reader takes it? By mime, and by nothing else."""
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,8 @@ from kb.intake.canonicalize.parsers import (
 )
 from kb.model.doc import Doc
 from kb.model.text import Canonical
+
+_ENDINGS_MAX: Final = 256
 
 
 class CanonicalizeInput(Struct, frozen=True, kw_only=True, tag="read"):
@@ -131,9 +134,12 @@ def keeps_raw(mime: str) -> bool:
 
 def reads_as_before(path: Path | None = None) -> Callable[[Doc], bool]:
     """Whether a doc, of this file if it is of one, would be read in the same way now."""
-    table = parser_table()
-    ending = path.suffix.lower().lstrip(".") if path else ""
-    return lambda doc: table.is_current(doc, ending)
+    return _reads_as_before(path.suffix.lower().lstrip(".") if path else "")
+
+
+@functools.lru_cache(_ENDINGS_MAX)
+def _reads_as_before(ending: str) -> Callable[[Doc], bool]:
+    return lambda doc: parser_table().is_current(doc, ending)
 
 
 def _parser(source: CanonicalizeInput) -> ParserPlugin:

@@ -5,8 +5,6 @@ from itertools import islice
 
 import msgspec
 
-from kb.intake.chunker.links import links
-from kb.intake.chunks import build_chunks, is_usable, put_vectors, write_chunks
 from kb.intake.ingest.changes import mark_pending, release_hold, request_chunking, was_removed
 from kb.intake.ingest.own_dates import date_in_name, modified_of
 from kb.intake.ingest.request import (
@@ -307,6 +305,8 @@ def _file_changed(request: IngestRequest, current: Doc | None) -> str | None:
 def _links(canonical: Canonical) -> tuple[str, ...]:
     if canonical.mime != "text/markdown":
         return canonical.links[:_LINKS_MAX]
+    from kb.intake.chunker.links import links
+
     prefixes = {"wiki": WIKI, "path": PATH}
     found = (prefixes[link.kind] + link.target for link in links(canonical.markdown))
     return (*canonical.links, *islice(found, _LINKS_MAX))
@@ -381,6 +381,8 @@ def _log_audience_change(txn: WriteTxn, before: Doc | None, doc: Doc) -> None:
 
 def _store_or_request_chunks(txn: WriteTxn, store: Store, request: IngestRequest, doc: Doc) -> None:
     """Store the chunks that came with a doc, or add a job to cut it."""
+    from kb.intake.chunks import build_chunks, is_usable, put_vectors, write_chunks
+
     ready, markdown = request.ready, request.canonical.markdown
     if ready is None or not is_usable(txn, ready, markdown):
         request_chunking(txn, store, doc)

@@ -1,11 +1,10 @@
 """The requests of the ingest, and their outcomes."""
 
 import os
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, structs
 
-from kb.intake.chunks import PrecomputedChunks
 from kb.model.doc import Doc, Kind, PackPart, Visibility
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid
@@ -13,6 +12,10 @@ from kb.model.mail import MailHead
 from kb.model.source import whole_of
 from kb.model.text import Canonical
 from kb.store.link_names import PART
+
+if TYPE_CHECKING:
+    from kb.intake.chunks import PrecomputedChunks
+
 
 IngestStatus = Literal["added", "updated", "unchanged", "resurrected"]
 
@@ -61,7 +64,7 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     """Whether a doc that a person removed comes back."""
     charset: str | None = None
     """As the server declares it."""
-    ready: PrecomputedChunks | None = None
+    ready: "PrecomputedChunks | None" = None
     """Its chunks and their vectors, if they came with it."""
     keeps_raw: bool = True
     """Whether the home keeps a copy of the bytes."""

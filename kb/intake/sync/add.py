@@ -29,11 +29,11 @@ from kb.intake.sync.items import (
     SourceItem,
     as_member,
     extension_of,
+    is_mailbox,
     stdin_bytes,
     walked_item,
 )
 from kb.intake.sync.lists import FeedNamed
-from kb.intake.sync.mailbox import MailboxTaker, is_mailbox
 from kb.intake.sync.origins import new_origin, register
 from kb.intake.sync.parts import Attachments
 from kb.intake.sync.pictures import Ocr, lacks_text, parsed, refuse_picture_of_site
@@ -235,6 +235,9 @@ class Adder:
             self._tally.left(item.name, "skipped" if by_rule else "failed", error.reason)
 
     def _add_mailbox(self, path: Path, item: SourceItem) -> None:
+        # Imported late: most folders have no mailbox.
+        from kb.intake.sync.mailbox import MailboxTaker
+
         tools = (self._store, self._ingestor, self._parser, self._options, self._tally)
         MailboxTaker(*tools).take(path, item.name, listed=item.is_walked)
 

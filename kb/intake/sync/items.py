@@ -1,18 +1,22 @@
 """The stages of a source before the ingest: an item, skipped with a reason, or its bytes."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
-from kb.intake.chunks import PrecomputedChunks
 from kb.intake.ingest.request import FileStamp, IngestOptions
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Kind
 from kb.model.ids import DocId, Lsid, sha256_hex
 from kb.model.source import owned_lsid
+
+if TYPE_CHECKING:
+    from kb.intake.chunks import PrecomputedChunks
+
 
 _EXTENSIONS: Final = {"text/html": "html", "application/pdf": "pdf", "text/markdown": "md"}
 
@@ -26,7 +30,7 @@ class CollectionMember(Struct, frozen=True, kw_only=True):
     ingest_options: IngestOptions
     remark: str | None = None
     """A warning about it; it is ingested nevertheless."""
-    ready: PrecomputedChunks | None = None
+    ready: "PrecomputedChunks | None" = None
     """Its chunks, if they came with it."""
 
 
@@ -125,3 +129,9 @@ def walked_item(entry: WalkedFile | SkippedFile, name: str) -> SourceItem | Skip
             return SourceItem(name, path, is_explicit=False, is_walked=True)
         case SkippedFile(reason=reason, failed=failed):
             return SkippedItem(name, reason, failed)
+
+
+def is_mailbox(path: Path) -> bool:
+    """Whether a file's name says that it is a mailbox."""
+    # As a string: each file of a folder is asked, changed or not.
+    return os.fspath(path).lower().endswith((".mbox", "/mbox"))

@@ -37,11 +37,6 @@ _KEY_CHARS_MAX: Final = 250
 _KEPT_OUT: Final = "removed with kb rm; kb add brings it back"
 
 
-def is_mailbox(path: Path) -> bool:
-    """Whether a file's name says that it is a mailbox."""
-    return path.suffix.lower() == ".mbox" or path.name.lower() == "mbox"
-
-
 class MailboxOptions(Protocol):
     """What a call says of its sources."""
 
