@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kb.home.app import App
 from kb.intake.embed.onnx import OnnxEmbedder, builtin_model_dir
-from kb.intake.embed.protocol import Span
+from kb.intake.embed.protocol import Embedder, Span
 from kb.intake.sync.add import AddOptions
 from kb.intake.worker.pool import PoolModels, WorkerPool, WorkerSettings
 from kb.model.config import load
@@ -98,18 +98,18 @@ class InstantEmbedder(OnnxEmbedder):
         return super().token_spans_batch(texts)
 
 
-def take_in(home: Path, folder: Path) -> None:
+def take_in(home: Path, folder: Path, embedder: Embedder | None = None) -> None:
     """Add a folder to a home and work every job off, embedding aside, as `kb add` does."""
     with App.open(home, load([], [])) as app:
         with app.parser() as parser:
             app.adder(parser, AddOptions(recursive=True)).add([str(folder)])
-        drain(app)
+        drain(app, embedder)
         app.catch_up()
 
 
-def drain(app: App) -> None:
-    """Work every job off with the instant embedder."""
-    embedder = InstantEmbedder(builtin_model_dir())
+def drain(app: App, embedder: Embedder | None = None) -> None:
+    """Work every job off with an embedder, the instant one if none is given."""
+    embedder = embedder or InstantEmbedder(builtin_model_dir())
     pool = WorkerPool(app.store, app.content, PoolModels(active=lambda: embedder), WorkerSettings())
     pool.start()
     try:

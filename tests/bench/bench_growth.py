@@ -1,0 +1,176 @@
+"""How do costs grow with a home? Prints one JSON object for each size; `make bench-growth`.
+
+    python tests/bench/bench_growth.py [--homes FOLDER] [PASSAGES ...]
+
+Homes are made of made-up docs of twenty passages each, with vectors that lie around 1,000 centres
+as those of real texts do; with --homes they are kept, and used again. A cold search is compared
+with the bare imports of what it needs, in turn; the rest is in milliseconds of this machine.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import corpus
+from run import IMPORTS, KB, ROUNDS, spent
+
+from kb.home.app import App
+from kb.intake.embed.onnx import builtin_model_dir
+from kb.intake.embed.protocol import Span
+from kb.model.config import load
+from kb.model.doc import OPERATOR
+from kb.model.ids import sha256_hex
+from kb.model.search import SearchRequest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SIZES = (10_000, 100_000, 1_000_000)
+DOCS_A_ROUND = 1_000
+CENTRES = 1_000
+WARM = 200
+EDITS = 9
+
+
+class ClusteredEmbedder(corpus.InstantEmbedder):
+    """Vectors around centres, as real ones are, and tokens counted by letters."""
+
+    def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Unit vectors, the same for the same text."""
+        import numpy as np
+
+        rows = np.empty((len(texts), self.dim), np.float32)
+        for place, text in enumerate(texts):
+            seed = int(sha256_hex(text)[:15], 16)
+            centre = np.random.default_rng(seed % CENTRES).standard_normal(self.dim)
+            rows[place] = 1.5 * centre + np.random.default_rng(seed).standard_normal(self.dim)
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+    def token_spans_batch(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Four letters a token: a million passages need no better count."""
+        return [[(at, min(at + 4, len(t))) for at in range(0, len(t), 4)] for t in texts]
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """As `token_spans_batch`."""
+        return [-(-len(text) // 4) for text in texts]
+
+
+def make_home(home: Path, passages: int) -> None:
+    """A home of so many passages, unless it is there. A killed run goes on where it was."""
+    docs = passages // 20
+    done = home / "made"
+    made = int(done.read_text()) if done.exists() else 0
+    while made < docs:
+        count = min(DOCS_A_ROUND, docs - made)
+        folder = home / "books" / f"{made:07d}"
+        if not folder.exists():
+            corpus.write_books(folder, count * 20, seed=made + 7)
+        corpus.take_in(home / "home", folder, ClusteredEmbedder(builtin_model_dir()))
+        made += count
+        done.write_text(str(made))
+    subprocess.run([KB, "trust", str(home / "home")], check=True, capture_output=True)
+
+
+def cold(home: Path, *options: str) -> dict[str, float]:
+    """A search in a new process against its imports, in turn."""
+    query = "water garden market"
+    ours, theirs = [], []
+    for turn in range(ROUNDS + 1):
+        seconds, peak = spent([KB, "search", query, "--json", *options], home)
+        base, _ = spent([sys.executable, "-c", IMPORTS], home)
+        if turn:
+            ours.append(seconds)
+            theirs.append(base)
+    ratio = statistics.median(ours) / statistics.median(theirs)
+    return {"ms": round(statistics.median(ours) * 1e3, 1), "ratio": round(ratio, 2), "mb": peak}
+
+
+def warm(app: App, request: SearchRequest) -> dict[str, float]:
+    """Searches in one process with the query's embedding, after a few to warm up."""
+    took = []
+    for query in corpus.queries(WARM + 10):
+        started = time.perf_counter()
+        app.searcher.search(SearchRequest(query=query, kinds=request.kinds), OPERATOR)
+        took.append((time.perf_counter() - started) * 1e3)
+    took = sorted(took[10:])
+    return {"p50_ms": round(took[len(took) // 2], 1), "p95_ms": round(took[-len(took) // 20], 1)}
+
+
+def catching_up(home: Path) -> dict[str, float]:
+    """Milliseconds from a changed file of a doc to level caches, and the process's peak memory."""
+    path = next(iter(sorted((home / "books").rglob("*.md"))))
+    took = []
+    for turn in range(EDITS):
+        path.write_text(path.read_text() + f"\n\nEdit {turn} at {time.time_ns()}.\n")
+        with App.open(home / "home", load([], []), create=False) as app:
+            with app.parser() as parser:
+                app.adder(parser, corpus.AddOptions(recursive=True)).add([str(path)])
+            corpus.drain(app, ClusteredEmbedder(builtin_model_dir()))
+            started = time.perf_counter()
+            app.catch_up()
+            took.append((time.perf_counter() - started) * 1e3)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"ms": round(statistics.median(took), 1), "peak_mb": round(peak)}
+
+
+def upkeep(home: Path, *command: str) -> dict[str, float]:
+    """Seconds and peak memory of a command that looks after the whole home."""
+    seconds, peak = spent([KB, *command], home)
+    return {"seconds": round(seconds, 1), "peak_mb": round(peak)}
+
+
+def on_disk(home: Path) -> dict[str, int]:
+    """Megabytes by folder of the home."""
+    sizes: dict[str, int] = {}
+    for folder, _, names in os.walk(home / "home"):
+        part = Path(folder).relative_to(home / "home").parts[:1]
+        for name in names:
+            key = part[0] if part else name
+            sizes[key] = sizes.get(key, 0) + os.lstat(Path(folder, name)).st_blocks * 512
+    return {key: size // 1_000_000 for key, size in sorted(sizes.items()) if size > 1_000_000}
+
+
+def measured(home: Path, passages: int) -> dict[str, Any]:
+    """All figures of one size."""
+    make_home(home, passages)
+    row: dict[str, Any] = {"passages": passages, "mb": on_disk(home)}
+    row["cold"] = cold(home / "home")
+    row["cold_words"] = cold(home / "home", "--mode", "lexical")
+    with App.open(home / "home", load([], []), create=False) as app:
+        row["warm"] = warm(app, SearchRequest(query=""))
+        row["warm_filtered"] = warm(app, SearchRequest(query="", kinds=("file",)))
+    row["one_edit"] = catching_up(home)
+    row["check"] = upkeep(home / "home", "check")
+    row["compact"] = upkeep(home / "home", "compact")
+    return row
+
+
+def main() -> None:
+    """Measure each size."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("passages", nargs="*", type=int, default=SIZES)
+    parser.add_argument("--homes", type=Path)
+    parser.add_argument("--only-make", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        for passages in options.passages:
+            home = (options.homes or Path(temporary)) / str(passages)
+            home.mkdir(parents=True, exist_ok=True)
+            if options.only_make:
+                make_home(home, passages)
+            else:
+                print(json.dumps(measured(home, passages)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
