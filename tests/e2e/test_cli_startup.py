@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import Home, loaded, surroundings
+from commands import Home, loaded, run, surroundings
 
 HEAVY = {
     "numpy",
@@ -127,3 +127,39 @@ def test_import_of_the_command_is_quiet() -> None:
         env=surroundings(),
     )
     assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+_COUNT = """
+import atexit, re._compiler, sys
+compiled, real = [], re._compiler.compile
+def counted(pattern, flags=0):
+    frame = sys._getframe(1)
+    while "/re/" in frame.f_code.co_filename:
+        frame = frame.f_back
+    compiled.append(frame.f_globals.get("__name__", ""))
+    return real(pattern, flags)
+re._compiler.compile = counted
+def told():
+    ours = [name for name in sys.modules if name.partition(".")[0] in ("kb", "kb_cli")]
+    patterns = [name for name in compiled if name.partition(".")[0] in ("kb", "kb_cli")]
+    print(len(ours), len(patterns), file=sys.stderr)
+atexit.register(told)
+from kb_cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "modules_max", "patterns_max"), [("lexical", 125, 25), ("hybrid", 140, 25)]
+)
+def test_a_cold_search_stays_small(
+    home: Home, mode: str, modules_max: int, patterns_max: int
+) -> None:
+    """How many modules of kb a search imports, and how many patterns they compile."""
+    assert home.run("embedder", "set", "builtin").code == 0
+    args = ["--home", str(home.root), "search", "green tea", "--mode", mode, "--json"]
+    ran = run([sys.executable, "-c", _COUNT, *args])
+    assert ran.code == 0, ran.err
+    modules, patterns = map(int, ran.err.splitlines()[-1].split())
+    assert modules <= modules_max
+    assert patterns <= patterns_max
