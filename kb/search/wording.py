@@ -1,7 +1,8 @@
 """Which words of a query does no chunk have, and which of theirs were meant?"""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -15,7 +16,8 @@ _START_LETTERS_MIN: Final = 3
 _LONG: Final = 8
 """From so many letters on two may be wrong."""
 _WORDS_MAX: Final = 8
-_NEAR: Final = 0.7
+_ENDING_LETTERS_MAX: Final = 24
+"""So much of a word may be untyped."""
 _FIELDS: Final = ("body", "name", "folders")
 _WORD: Final = r"[^\W\d_]+"
 
@@ -57,26 +59,55 @@ def respelled(text: str, has_word: HasWord, texts_with: TextsWith) -> tuple[Resp
 def _meant(word: str, texts_with: TextsWith, *, may_go_on: bool) -> str | None:
     """The word of a chunk that this one begins, or else is nearest to."""
     if may_go_on and len(word) >= _START_LETTERS_MIN:
-        starts = [w for w in _words(texts_with(near_holders(word, 0))) if w.startswith(word)]
+        texts = texts_with(near_holders(word, 0))
+        starts = [w for w in _words(texts, len(word), _ENDING_LETTERS_MAX) if w.startswith(word)]
         if starts:
             # The commonest one, and of these the shortest.
             return min(starts, key=lambda w: (-starts.count(w), len(w), w))
     if len(word) < _LETTERS_MIN:
         return None
     for distance in (1, 2) if len(word) >= _LONG else (1,):
-        words = _words(texts_with(near_holders(word, distance)))
-        near = _nearest(word, [w for w in words if abs(len(w) - len(word)) <= distance])
+        texts = texts_with(near_holders(word, distance))
+        near = _nearest(word, _words(texts, len(word) - distance, 2 * distance), distance)
         if near is not None:
             return near
     return None
 
 
-def _nearest(word: str, words: Collection[str]) -> str | None:
-    import difflib
+def _nearest(word: str, words: Sequence[str], edits_max: int) -> str | None:
+    """The word with the fewest edits, of several the commonest, then the first by letters."""
+    letters = frozenset(word)
+    counts = Counter(words)
+    ranked = (
+        (_edits(word, other, edits_max), -count, other)
+        for other, count in counts.items()
+        # An edit brings at most one letter, and takes one away.
+        if len(letters.symmetric_difference(other)) <= 2 * edits_max
+    )
+    best = min(ranked, default=None)
+    return best[2] if best and best[0] <= edits_max else None
 
-    near = difflib.get_close_matches(word, sorted(set(words)), n=1, cutoff=_NEAR)
-    return near[0] if near else None
+
+def _edits(word: str, other: str, most: int) -> int:
+    """How many letters are added, left out, replaced, or swapped with the next one.
+
+    Optimal string alignment; each stretch is edited once. More than `most` are not counted on.
+    """
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(word, 1):
+        above, row = row, [at]
+        for place, wanted in enumerate(other, 1):
+            cost = min(row[-1] + 1, above[place] + 1, above[place - 1] + (letter != wanted))
+            is_swap = at > 1 and place > 1 and word[at - 2 : at] == wanted + other[place - 2]
+            row.append(min(cost, before[place - 2] + 1) if is_swap else cost)
+        if min(row) > most and min(above) > most:
+            return most + 1
+        before = above
+    return row[-1]
 
 
-def _words(texts: Sequence[str]) -> list[str]:
-    return [word for text in texts for word in spelled_words(text)]
+def _words(texts: Sequence[str], letters: int, more: int) -> list[str]:
+    """The words of the texts with `letters` letters, or up to `more` more, as they are spelled."""
+    found = re.compile(rf"(?<![^\W\d_])[^\W\d_]{{{letters},{letters + more}}}(?![^\W\d_])")
+    return [word for text in texts for word in spelled_words(" ".join(found.findall(text)))]

@@ -15,6 +15,7 @@ _WORD_BYTES_MAX: Final = 60
 _QUERY_CHARS_MAX: Final = 32_768
 TERMS_MAX: Final = 256
 _START_CHARS: Final = 2
+_ASCII_WORD: Final = re.compile("[a-z0-9]+")
 _PHRASES_MAX: Final = 8
 _PHRASE_WORDS_MAX: Final = 32
 
@@ -169,14 +170,14 @@ def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
     For speed only words that start like one of the terms are analysed.
     """
     starts = {word[:_START_CHARS] for word in terms}
-    words: set[str] = set()
-    for piece in set(normalize(text).split()):
-        if piece.isascii():
-            pieces = _SPACED_WORD.findall(piece.lower())
-            words.update(word for word in pieces if word[:_START_CHARS] in starts)
-        else:
-            words.add(piece)
-    return terms.intersection(analyzer().analyze(" ".join(words)))
+    normal = normalize(text)
+    others: list[str] = []
+    if not normal.isascii():
+        pieces = set(normal.split())
+        others = [piece for piece in pieces if not piece.isascii()]
+        normal = " ".join(piece for piece in pieces if piece.isascii())
+    words = {word for word in _ASCII_WORD.findall(normal.lower()) if word[:_START_CHARS] in starts}
+    return terms.intersection(analyzer().analyze(" ".join((*words, *others))))
 
 
 def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
