@@ -9,6 +9,9 @@ reference, because machines drift; --quick measures a tenth of the passages and 
 import argparse
 import json
 import os
+import platform
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -112,16 +115,12 @@ def cold_searches(scratch: Path, sizes: list[int]) -> tuple[list[dict[str, Any]]
     for size in sizes:
         home = scratch / f"home-{size}"
         corpus.make_home(home, scratch / f"books-{size}", size)
-        query = next(corpus.queries(1))
-        rows.append(
-            versus(
-                f"cold search, {size} passages",
-                [KB, "search", query, "--json"],
-                [sys.executable, "-c", IMPORTS],
-                home,
-                ROUNDS,
-            )
-        )
+        subprocess.run([KB, "trust", str(home)], check=True, capture_output=True)
+        ask = [KB, "search", "water garden market", "--json"]
+        imports = [sys.executable, "-c", IMPORTS]
+        rows.append(versus(f"cold search, {size} passages", ask, imports, home, ROUNDS))
+        words = [*ask, "--mode", "lexical"]
+        rows.append(versus("  by words alone", words, imports, home, ROUNDS))
     return rows, home
 
 
@@ -207,8 +206,30 @@ def adding(scratch: Path, count: int) -> list[dict[str, Any]]:
     ]
     # Files written a moment ago are read once more, since their stamps cannot be trusted yet.
     spent(add, home)
-    rows.append(versus("unchanged re-add", add, [sys.executable, "-c", IMPORTS], home, ROUNDS // 2))
+    imports = [sys.executable, "-c", IMPORTS]
+    rows.append(versus("unchanged re-add, to the imports", add, imports, home, ROUNDS // 2))
+    if shutil.which("recollindex"):
+        (scratch / "recoll").mkdir()
+        (scratch / "recoll/recoll.conf").write_text(f"topdirs = {notes}\n")
+        recoll = ["recollindex", "-c", str(scratch / "recoll")]
+        spent(recoll, home)
+        rows.append(versus("unchanged re-add, to recollindex", add, recoll, home, ROUNDS // 2))
+        rows.append(versus("  with --json", [*add, "--json"], recoll, home, ROUNDS // 2))
+    else:
+        print("recollindex is not installed: no re-add beside it")
     return rows
+
+
+def processor() -> str:
+    """The kind of processor, as far as speed depends on it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text() if cpuinfo.is_file() else ""
+    name = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    flags = set(text.split())
+    has = [
+        flag for flag in ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "asimddp") if flag in flags
+    ]
+    return f"{name[1] if name else platform.processor()}, {os.cpu_count()} cores, {' '.join(has)}"
 
 
 def findable(scratch: Path, count: int) -> dict[str, Any]:
@@ -259,6 +280,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("bench-out/bench.json"))
     options = parser.parse_args()
     scale = 10 if options.quick else 1
+    print(f"processor: {processor()}")
     with tempfile.TemporaryDirectory() as temporary:
         scratch = Path(temporary)
         rows = [
@@ -276,7 +298,8 @@ def main() -> None:
         rows.append(said(place_notes(scratch / "notebook", 1_000 // scale)))
         rows += map(said, import_packs(scratch / "packs", 5_000 // scale))
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(rows, indent=2) + "\n")
+    document = {"processor": processor(), "rows": rows}
+    options.out.write_text(json.dumps(document, indent=2) + "\n")
     print(f"written to {options.out}")
 
 
