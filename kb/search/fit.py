@@ -18,6 +18,7 @@ from kb.model.text import indexed_text
 from kb.search.candidates import Candidates
 from kb.search.hits import FIT_THRESHOLD, ScoredChunk
 from kb.search.index.analysis import ANALYSIS_VERSION, is_han, terms, terms_in
+from kb.search.index.fold import folded
 
 BACKGROUND_COSINE: Final = 0.03
 """The cosine of unrelated texts under the built-in model."""
@@ -34,14 +35,14 @@ _FIT_MIN: Final = 0.01
 
 _BUILT_IN: Final = "onnx:all-MiniLM-L6-v2-int8:6b3e72af7bf8"
 COMBINED_FLOORS: Final[Mapping[tuple[str, int, str], float]] = {
-    (_BUILT_IN, 2, "spaced"): 0.31,
-    (_BUILT_IN, 2, "plain"): 0.31,
+    (_BUILT_IN, 3, "spaced"): 0.31,
+    (_BUILT_IN, 3, "plain"): 0.31,
 }
 """The strength from which on a chunk fits, by the model's fingerprint, the version of the text
 analysis, and the fusion. Measured by `make calibrate`."""
 COVERAGE_FLOORS: Final[Mapping[tuple[int, str], float]] = {
-    (2, "spaced"): 0.23,
-    (2, "plain"): 0.23,
+    (3, "spaced"): 0.23,
+    (3, "plain"): 0.23,
 }
 """The coverage from which on a chunk fits where nearness is not known (no model, no vector, or a
 model that was not measured), by the version of the text analysis and the fusion."""
@@ -129,12 +130,13 @@ def term_coverage(weights: Mapping[str, float], text: str) -> float:
     if total <= 0:
         return 0.0
     present = terms_in(text, frozenset(weights))
+    one_form = folded(text)
     return (
         math.fsum(
             weight
             for term, weight in weights.items()
             # The dictionary may split Han in a chunk otherwise than in a query.
-            if term in present or (is_han(term) and term in text)
+            if term in present or (is_han(term) and term in one_form)
         )
         / total
     )
