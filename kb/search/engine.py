@@ -269,4 +269,5 @@ class Searcher:
         ceiling = 0.0
         if lexical is not None and lexical.nos:
             ceiling = self._backends.lexical().ceiling(query.text, query.audiences)
-        return merge_legs(lexical, dense, query.dense.index, vector, ceiling), vector
+        reading = legs.reading(query)
+        return merge_legs(lexical, dense, query.dense.index, vector, ceiling, reading), vector
