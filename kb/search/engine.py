@@ -250,7 +250,7 @@ class Searcher:
             rarity = self._backends.lexical().rarity(query.text, query.audiences, BACKGROUND_CHUNKS)
         fingerprint = dense.embedder.fingerprint if dense and has_vector else None
         rule = fit_rule(fingerprint, self._settings.fusion)
-        context = fit_context(query.text, candidates, rarity)
+        context = fit_context(query.text, candidates, rarity, rule.background_cosine)
         return apply_fit(ranked, context, rule, request.min_score)
 
     def _candidates(

@@ -340,5 +340,5 @@ class _Ranking:
             rarity = index.rarity(query.text, query.audiences, BACKGROUND_CHUNKS, self._others(0))
         fingerprint = query.dense.embedder.fingerprint if query.dense and has_vector else None
         rule = fit_rule(fingerprint, legs.settings.fusion)
-        context = fit_context(query.text, candidates, rarity)
+        context = fit_context(query.text, candidates, rarity, rule.background_cosine)
         return apply_fit(ranked, context, rule, query.request.min_score)
