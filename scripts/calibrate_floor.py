@@ -1,6 +1,6 @@
 """From where on does a passage fit a question? Measured on test sets in BEIR layout.
 
-    python scripts/calibrate_floor.py DATA [--home KEEP] [--fusion spaced|plain]
+    python scripts/calibrate_floor.py DATA [--home KEEP] [--fusion spaced|plain] [--model KIND]
 
 DATA holds folders of corpus.jsonl, queries.jsonl and qrels.tsv. A question that a set has an answer
 to is answerable there; asked of another set, it is foreign. Sets of one language are asked each
@@ -142,18 +142,20 @@ def _some(questions: Sequence[str]) -> Sequence[str]:
     return questions[:: max(1, math.ceil(len(questions) / QUESTIONS_MAX))]
 
 
-def measured(sets: Sequence[LabelledSet], root: Path, fusion: str, mode: SearchMode) -> list[Pair]:
+def measured(
+    sets: Sequence[LabelledSet], root: Path, settings: Sequence[str], mode: SearchMode
+) -> list[Pair]:
     """Every set asked its own questions and those of the others in its language."""
     pairs: list[Pair] = []
     for one in sets:
-        with App.open(root / one.name, load([], [f"search.fusion={fusion}"])) as app:
+        with App.open(root / one.name, load([], list(settings))) as app:
             with app.store.read() as txn:
                 known = txn.count("versions")
             if not known:
                 retrieval.take_in(app, iter(one.docs))
             for other in sets:
                 if other.language == one.language:
-                    asked = [_strength(app, text, fusion, mode) for text in other.questions]
+                    asked = [_strength(app, text, mode) for text in other.questions]
                     pair = Pair(
                         corpus=one.name,
                         questions=other.name,
@@ -165,12 +167,13 @@ def measured(sets: Sequence[LabelledSet], root: Path, fusion: str, mode: SearchM
     return pairs
 
 
-def _strength(app: App, text: str, fusion: str, mode: SearchMode) -> tuple[float, bool]:
+def _strength(app: App, text: str, mode: SearchMode) -> tuple[float, bool]:
     request = SearchRequest(query=text, k=HITS, mode=mode, explain=True)
     found = app.searcher.search(request, OPERATOR)
     fits = [float(hit.explain["fit"]) for hit in found.hits if hit.explain]
     by_words = mode == "lexical" or any("by words alone" in one for one in found.warnings)
-    rule = fit_rule(None if by_words else app.embedder.fingerprint, fusion)
+    fingerprint = None if by_words else app.embedder.fingerprint
+    rule = fit_rule(fingerprint, app.settings.search.fusion)
     floor = rule.coverage_floor if rule.combined_floor is None else rule.combined_floor
     return max(fits, default=0.0) / FIT_THRESHOLD * floor, by_words
 
@@ -217,19 +220,21 @@ def main() -> None:
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("--home", type=Path, help="keep the homes here and use them again")
     parser.add_argument("--fusion", choices=("spaced", "plain"), help="this one alone")
+    parser.add_argument("--model", default="onnx", help="the kind of model; onnx is the built-in")
     said = parser.parse_args()
     sets = [one for one in labelled(said.data) if one.questions]
     if not sets:
         print(f"skipped: {said.data} has none of the test sets")
         return
     with tempfile.TemporaryDirectory() as temporary:
-        root = said.home or Path(temporary)
+        root = (said.home or Path(temporary)) / said.model
         for fusion in (said.fusion,) if said.fusion else ("spaced", "plain"):
-            key = f"{fusion}, analysis {ANALYSIS_VERSION}"
-            by_both = measured(sets, root, fusion, "hybrid")
+            key = f"{said.model}, {fusion}, analysis {ANALYSIS_VERSION}"
+            settings = [f"search.fusion={fusion}", f"embed.kind={said.model}"]
+            by_both = measured(sets, root, settings, "hybrid")
             near = [pair for pair in by_both if not pair.by_words]
             report(f"both signs, {key}", near, FOREIGN_WEAK)
-            by_words = measured(sets, root, fusion, "lexical")
+            by_words = measured(sets, root, settings, "lexical")
             report(f"words alone, {key}", by_words, FOREIGN_WEAK_BY_WORDS)
 
 

@@ -130,6 +130,15 @@ def gather(fetch: FetchHits, post_filter: ChunkFilter | None, count: int) -> Ind
         limit *= _WIDEN_FACTOR
 
 
+class Reading(Struct, frozen=True, kw_only=True):
+    """How the model of the dense leg reads the query."""
+
+    familiarity: float = 1.0
+    """How well it knows the query's language, from 0 to 1."""
+    query: str = ""
+    """The query's text, if the model reads many languages; empty for a model that does not."""
+
+
 class Candidates(Struct, frozen=True, kw_only=True):
     """The union of the legs' hits. Arrays have shape (n,), in ascending chunk number."""
 
@@ -144,6 +153,7 @@ class Candidates(Struct, frozen=True, kw_only=True):
     dense_rank: dict[ChunkNo, int]
     lexical_ceiling: float = 0.0
     """The lexical score of an imagined chunk with all of the query's words; 0 where unknown."""
+    reading: Reading = Reading()
 
 
 def merge_legs(
@@ -152,6 +162,7 @@ def merge_legs(
     index: ChunkVectors | None,
     query: "NDArray[np.float32] | None",
     lexical_ceiling: float = 0.0,
+    reading: Reading | None = None,
 ) -> Candidates:
     """Merge the hits of the legs; each gets its cosine, whichever leg returned it.
 
@@ -179,6 +190,7 @@ def merge_legs(
         lexical_rank=_ranks(lexical),
         dense_rank=_ranks(dense),
         lexical_ceiling=lexical_ceiling,
+        reading=reading or Reading(),
     )
 
 

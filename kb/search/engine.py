@@ -249,7 +249,7 @@ class Searcher:
             rarity = self._backends.lexical().rarity(query.text, query.audiences, BACKGROUND_CHUNKS)
         fingerprint = dense.embedder.fingerprint if dense and has_vector else None
         rule = fit_rule(fingerprint, self._settings.fusion)
-        context = fit_context(query.text, candidates, rarity)
+        context = fit_context(query.text, candidates, rarity, rule.background_cosine)
         return apply_fit(ranked, context, rule, request.min_score)
 
     def _candidates(
@@ -268,4 +268,5 @@ class Searcher:
         ceiling = 0.0
         if lexical is not None and lexical.nos:
             ceiling = self._backends.lexical().ceiling(query.text, query.audiences)
-        return merge_legs(lexical, dense, query.dense.index, vector, ceiling), vector
+        reading = legs.reading(query)
+        return merge_legs(lexical, dense, query.dense.index, vector, ceiling, reading), vector

@@ -282,7 +282,8 @@ class _Ranking:
             if lexical is not None and lexical.nos:
                 index = self._parts[0].legs.backends.lexical()
                 ceiling = index.ceiling(query.text, query.audiences, self._others(0))
-        return merge_legs(lexical, dense, vectors, legs.vector, ceiling)
+        reading = self._parts[0].legs.reading(query)
+        return merge_legs(lexical, dense, vectors, legs.vector, ceiling, reading)
 
     def _lexical_hits(self, filtered: frozenset[int]) -> list[tuple[float, int]]:
         rows: list[tuple[float, int]] = []
@@ -339,5 +340,5 @@ class _Ranking:
             rarity = index.rarity(query.text, query.audiences, BACKGROUND_CHUNKS, self._others(0))
         fingerprint = query.dense.embedder.fingerprint if query.dense and has_vector else None
         rule = fit_rule(fingerprint, legs.settings.fusion)
-        context = fit_context(query.text, candidates, rarity)
+        context = fit_context(query.text, candidates, rarity, rule.background_cosine)
         return apply_fit(ranked, context, rule, query.request.min_score)

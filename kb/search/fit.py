@@ -18,9 +18,10 @@ from kb.model.text import indexed_text
 from kb.search.candidates import Candidates
 from kb.search.hits import FIT_THRESHOLD, ScoredChunk
 from kb.search.index.analysis import ANALYSIS_VERSION, is_han, terms, terms_in
+from kb.search.index.fold import folded
 
 BACKGROUND_COSINE: Final = 0.03
-"""The cosine of unrelated texts under the built-in model."""
+"""The cosine of unrelated texts under the built-in model, and under models not measured."""
 BACKGROUND_CHUNKS: Final = 20
 """This many unrelated chunks are assumed besides those of the corpus: in a home of five notes, four
 others tell little about what is similar to a query there, and which terms are common."""
@@ -33,15 +34,19 @@ _FIT_MIN: Final = 0.01
 """The smallest factor for scores, so that they still tell the better from the worse."""
 
 _BUILT_IN: Final = "onnx:all-MiniLM-L6-v2-int8:6b3e72af7bf8"
+_MULTILINGUAL: Final = "onnx:multilingual-e5-small-int8:f57943520ff4:'query: ''passage: '"
+_BACKGROUND_COSINES: Final[Mapping[str, float]] = {_MULTILINGUAL: 0.75}
 COMBINED_FLOORS: Final[Mapping[tuple[str, int, str], float]] = {
-    (_BUILT_IN, 2, "spaced"): 0.31,
-    (_BUILT_IN, 2, "plain"): 0.31,
+    (_BUILT_IN, 3, "spaced"): 0.31,
+    (_BUILT_IN, 3, "plain"): 0.31,
+    (_MULTILINGUAL, 3, "spaced"): 0.31,
+    (_MULTILINGUAL, 3, "plain"): 0.31,
 }
 """The strength from which on a chunk fits, by the model's fingerprint, the version of the text
 analysis, and the fusion. Measured by `make calibrate`."""
 COVERAGE_FLOORS: Final[Mapping[tuple[int, str], float]] = {
-    (2, "spaced"): 0.23,
-    (2, "plain"): 0.23,
+    (3, "spaced"): 0.23,
+    (3, "plain"): 0.23,
 }
 """The coverage from which on a chunk fits where nearness is not known (no model, no vector, or a
 model that was not measured), by the version of the text analysis and the fusion."""
@@ -63,6 +68,8 @@ class FitRule(Struct, frozen=True, kw_only=True):
     combined_floor: float | None
     """Of nearness and coverage together, see `fit_strength`; None to use coverage alone."""
     coverage_floor: float
+    background_cosine: float = BACKGROUND_COSINE
+    """The cosine of unrelated texts under the model."""
 
     def fit(self, signals: FitSignals) -> float:
         """The fit from 0 to 1, FIT_THRESHOLD at the floor."""
@@ -83,6 +90,7 @@ def fit_rule(fingerprint: str | None, fusion: str) -> FitRule:
     return FitRule(
         combined_floor=COMBINED_FLOORS.get((fingerprint or "", ANALYSIS_VERSION, fusion)),
         coverage_floor=COVERAGE_FLOORS.get((ANALYSIS_VERSION, fusion), _COVERAGE_FLOOR),
+        background_cosine=_BACKGROUND_COSINES.get(fingerprint or "", BACKGROUND_COSINE),
     )
 
 
@@ -94,6 +102,7 @@ class FitContext(Struct, frozen=True, kw_only=True):
     cosine_sum: float
     """Over all candidates that have a vector."""
     cosine_count: int
+    background_cosine: float = BACKGROUND_COSINE
 
     def signals(self, row: ScoredChunk) -> FitSignals:
         """The signals of a chunk."""
@@ -104,13 +113,22 @@ class FitContext(Struct, frozen=True, kw_only=True):
         return FitSignals(nearness=nearness, coverage=term_coverage(self.weights, text))
 
     def nearness(self, cosine: float) -> float:
-        """How much a candidate's cosine exceeds the mean of the other candidates; at least 0."""
-        others = self.cosine_sum - cosine + BACKGROUND_CHUNKS * BACKGROUND_COSINE
-        background = max(BACKGROUND_COSINE, others / (self.cosine_count - 1 + BACKGROUND_CHUNKS))
-        return max(0.0, cosine - background)
+        """How much a candidate's cosine exceeds the mean of the other candidates; at least 0.
+
+        On the scale of the built-in model, whatever the cosines of unrelated texts are.
+        """
+        unrelated = self.background_cosine
+        others = self.cosine_sum - cosine + BACKGROUND_CHUNKS * unrelated
+        background = max(unrelated, others / (self.cosine_count - 1 + BACKGROUND_CHUNKS))
+        return max(0.0, cosine - background) * (1 - BACKGROUND_COSINE) / (1 - unrelated)
 
 
-def fit_context(text: str, candidates: Candidates, rarity: Mapping[str, float]) -> FitContext:
+def fit_context(
+    text: str,
+    candidates: Candidates,
+    rarity: Mapping[str, float],
+    background_cosine: float = BACKGROUND_COSINE,
+) -> FitContext:
     """The context of a query text; an empty `rarity` gives all of its terms the same weight."""
     import numpy as np
 
@@ -120,6 +138,7 @@ def fit_context(text: str, candidates: Candidates, rarity: Mapping[str, float]) 
         or dict.fromkeys(terms(text), 1.0),
         cosine_sum=float(cosines.sum()),
         cosine_count=len(cosines),
+        background_cosine=background_cosine,
     )
 
 
@@ -129,12 +148,13 @@ def term_coverage(weights: Mapping[str, float], text: str) -> float:
     if total <= 0:
         return 0.0
     present = terms_in(text, frozenset(weights))
+    one_form = folded(text)
     return (
         math.fsum(
             weight
             for term, weight in weights.items()
             # The dictionary may split Han in a chunk otherwise than in a query.
-            if term in present or (is_han(term) and term in text)
+            if term in present or (is_han(term) and term in one_form)
         )
         / total
     )

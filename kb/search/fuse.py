@@ -5,6 +5,7 @@ a candidate's rank from its score instead of from the number of better candidate
 winner ranks far ahead and near-ties rank close together.
 """
 
+import functools
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -23,6 +24,9 @@ class LegScores(Struct, frozen=True, kw_only=True):
     """The score that counts for nothing; None for the lowest score."""
     top_min: float = 0.0
     """The least score that counts in full, so that a leg whose best is weak does not."""
+    silent: "NDArray[np.bool_] | None" = None
+    """The candidates that the leg cannot judge, which have their rank of another leg if it is
+    better; shape (n,), None for none."""
 
 
 def ordinal_ranks(scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
@@ -65,7 +69,11 @@ def fuse(
 
     total = np.zeros(len(legs[0].scores), dtype=np.float64)
     best = sum(leg.weight for leg in legs) / (k + 1)
-    for leg in legs:
-        ranks = spaced_ranks(leg, spacing_min) if spaced else ordinal_ranks(leg.scores)
-        total += np.nan_to_num(leg.weight / (k + ranks), nan=0.0)
+    ranks = [
+        spaced_ranks(leg, spacing_min) if spaced else ordinal_ranks(leg.scores) for leg in legs
+    ]
+    nearest = functools.reduce(np.fmin, ranks)
+    for leg, own in zip(legs, ranks, strict=True):
+        taken = own if leg.silent is None else np.where(leg.silent, nearest, own)
+        total += np.nan_to_num(leg.weight / (k + taken), nan=0.0)
     return total / best if best else total

@@ -8,12 +8,13 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import EmbedError, ModelMissing
-from kb.intake.embed.scripts import can_read
+from kb.intake.embed.protocol import ANY_SCRIPT
+from kb.intake.embed.scripts import can_read, familiarity
 from kb.model.config import SearchSettings
 from kb.model.doc import Audience, Scope
 from kb.model.search import SearchRequest
 from kb.search.backends import DenseBackend, SearchBackends
-from kb.search.candidates import ChunkFilter, LearnCalls, gather
+from kb.search.candidates import ChunkFilter, LearnCalls, Reading, gather
 from kb.search.entities import EntityMatches, match_entities, mentioning_all
 from kb.search.filters import AudienceCache, allowed_sources, has_filters, readable_audiences
 from kb.search.index.hits import IndexHits
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from kb.search.index.idf import TermFrequencies
 
 
+_FAMILIAR_CHARS: Final = 512
 _TEXTS_MAX: Final = 64
 """So many chunks are read for a word that is near another one."""
 
@@ -260,6 +262,16 @@ class HomeLegs:
                 raise
             query.warnings.append(f"searched by words alone: {error}")
             return None
+
+    def reading(self, query: PreparedQuery) -> Reading:
+        """How the model of the dense leg reads the query."""
+        if query.dense is None or query.request.mode != "hybrid":
+            return Reading()
+        embedder = query.dense.embedder
+        if embedder.scripts >= ANY_SCRIPT:
+            return Reading(query=query.text)
+        text = query.text[:_FAMILIAR_CHARS]
+        return Reading(familiarity=familiarity(text, embedder.count_tokens([text])[0]))
 
 
 def as_meant(query: PreparedQuery, words: Sequence[Respelled]) -> PreparedQuery:

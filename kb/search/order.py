@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kb.model.config import SearchSettings
+from kb.model.doc import Doc
 from kb.model.ids import ChunkNo
+from kb.model.text import Chunk
 from kb.search.candidates import Candidates, ChunkFilter
 from kb.search.diversify import diversify
 from kb.search.entities import EntityMatches
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 # How many of the best candidates diversification selects from, per hit wanted.
 _POOL_FACTOR: Final = 3
 _DIGITS: Final = 6
+# What of the weight of the meaning remains where the model hardly knows the query's language.
+_UNFAMILIAR_SHARE: Final = 0.2
 # Who types a doc's whole name wants that doc, whatever others say of it.
 _NAME_BOOST: Final = 2.0
 
@@ -49,9 +53,9 @@ class Ordering:
 
         if not candidates.nos or self._k < 1:
             return []
-        fused = self._fused(candidates, candidates.dense)
-        if vector is not None and not np.isnan(candidates.lexical).all():
-            fused = self._with_feedback(candidates, vector, fused)
+        fused = self._fused_scores(candidates, vector, candidate_filter)
+        if fused is None:
+            return None
         boosts = np.ones(len(candidates.nos))
         if boosted or called:
             boosts = np.array([self._boost(ChunkNo(no), boosted, called) for no in candidates.nos])
@@ -88,18 +92,71 @@ class Ordering:
                 break
         return hits
 
-    def _fused(self, candidates: Candidates, dense: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    def _fused_scores(
+        self,
+        candidates: Candidates,
+        vector: "NDArray[np.float32] | None",
+        candidate_filter: ChunkFilter,
+    ) -> "NDArray[np.float64] | None":
+        """The fused scores; None as in `order`."""
         import numpy as np
 
-        weight = self._settings.lexical_weight
+        foreign = self._foreign(candidates, candidate_filter)
+        if foreign is None:
+            return None
+        fused = self._fused(candidates, candidates.dense, foreign)
+        if vector is None or np.isnan(candidates.lexical).all():
+            return fused
+        return self._with_feedback(candidates, vector, fused, foreign)
+
+    def _foreign(
+        self, candidates: Candidates, candidate_filter: ChunkFilter
+    ) -> "NDArray[np.bool_] | None":
+        """Which candidates words cannot judge; None where one that is read may not appear."""
+        import numpy as np
+
+        if not candidates.reading.query or self._settings.lexical_weight in {0.0, 1.0}:
+            return np.zeros(len(candidates.nos), dtype=bool)
+        from kb.search.languages import foreign_places
+
+        pairs: list[tuple[Chunk, Doc] | None] = []
+
+        def text_at(place: int) -> str:
+            pairs.append(candidate_filter.admit(ChunkNo(candidates.nos[place])))
+            return pairs[-1][0].text if pairs[-1] else ""
+
+        marked = foreign_places(
+            candidates.reading.query, candidates.lexical, candidates.dense, text_at
+        )
+        return None if None in pairs else marked
+
+    def _fused(
+        self,
+        candidates: Candidates,
+        dense: "NDArray[np.float64]",
+        foreign: "NDArray[np.bool_]",
+    ) -> "NDArray[np.float64]":
+        import numpy as np
+
+        familiarity = candidates.reading.familiarity
+        meaning = (1.0 - self._settings.lexical_weight) * (
+            _UNFAMILIAR_SHARE + (1.0 - _UNFAMILIAR_SHARE) * familiarity
+        )
+        weight = 1.0 - meaning
         legs: list[LegScores] = []
         if not np.isnan(candidates.lexical).all():
             top_min = self._settings.lexical_top_share * candidates.lexical_ceiling
             legs.append(
-                LegScores(scores=candidates.lexical, weight=weight, floor=0.0, top_min=top_min)
+                LegScores(
+                    scores=candidates.lexical,
+                    weight=weight,
+                    floor=0.0,
+                    top_min=top_min,
+                    silent=foreign,
+                )
             )
         if not np.isnan(dense).all():
-            legs.append(LegScores(scores=dense, weight=1.0 - weight))
+            legs.append(LegScores(scores=dense, weight=meaning))
         spaced = self._settings.fusion == "spaced"
         return fuse(
             legs, k=self._settings.rrf_k, spaced=spaced, spacing_min=self._settings.candidates
@@ -110,6 +167,7 @@ class Ordering:
         candidates: Candidates,
         vector: "NDArray[np.float32]",
         fused: "NDArray[np.float64]",
+        foreign: "NDArray[np.bool_]",
     ) -> "NDArray[np.float64]":
         """Fuse again, with the query vector moved a little towards the best chunks so far.
 
@@ -131,7 +189,7 @@ class Ordering:
             return fused
         moved = (1.0 - weight) * vector + weight * (mean / length)
         moved = (moved / np.linalg.norm(moved)).astype(np.float32)
-        return self._fused(candidates, masked_cosines(candidates.vectors, present, moved))
+        return self._fused(candidates, masked_cosines(candidates.vectors, present, moved), foreign)
 
     def _boost(
         self, no: ChunkNo, boosted: Sequence[EntityMatches], called: frozenset[int]

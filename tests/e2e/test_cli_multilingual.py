@@ -91,3 +91,24 @@ def test_it_finds_by_meaning_in_every_script(home: Builtin) -> None:
     assert home.run("check").code == 0
     back = home.run("embedder", "set", "--rollback", "--json").json
     assert (back["active"], back["previous"]) == (begun["active"], begun["next"])
+
+
+@INSTALLED
+def test_a_translation_is_found_by_meaning_beside_words(tmp_path: Path) -> None:
+    """Passages in the language of the question, which share a word, come behind the answer."""
+    notes = {
+        "answer.md": "每年十月检查锅炉，更换滤芯，并记录水压。由李师傅负责保养。",
+        "summer.md": "The house by the lake is closed in winter. The keys are with the neighbours,"
+        " who look after the garden and who serviced the lawn mower last summer.",
+        "train.md": "The train to the city leaves every hour. Who is travelling with a bicycle"
+        " wants a ticket for it, which the office at the station sells.",
+        "choir.md": "Who sings in the choir? The rehearsal is on Tuesday in the school, and the"
+        " concert is at the end of the year.",
+    }
+    for name, text in notes.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    home = Builtin(tmp_path / "home")
+    model = ("--cfg", "embed.kind=multilingual")
+    assert home.run(*model, "add", "-r", tmp_path).code == 0
+    hits = home.run(*model, "search", "who services the boiler?", "--json").json["hits"]
+    assert Path(hits[0]["source"]).name == "answer.md"

@@ -52,6 +52,11 @@ SCRIPTS: Final = frozenset({*(script for _, _, script in _BLOCKS), OTHER})
 # One of these characters writes a syllable or a word, for which an alphabet needs several.
 _LETTERS_PER_CHARACTER: Final = {"Han": 2, "Hiragana": 2, "Katakana": 2, "Hangul": 2}
 
+# Letters a token. With the built-in model nine in ten English questions have 3.2 or more, and nine
+# in ten in Turkish, Vietnamese and Romanian 2.7 or less.
+_FOREIGN_LETTERS: Final = 2.5
+_KNOWN_LETTERS: Final = 3.0
+
 
 def scripts_of(text: str) -> dict[str, int]:
     """The number of letters by script, for scripts that occur, in order of their first letter."""
@@ -76,6 +81,19 @@ def can_read(embedder_scripts: frozenset[str], text: str, share_min: float = 0.5
     }
     read = sum(weight for script, weight in weights.items() if script in embedder_scripts)
     return read >= share_min * sum(weights.values())
+
+
+def familiarity(text: str, tokens: int) -> float:
+    """How well a model knows the language of a text that it cuts into so many tokens, 0 to 1.
+
+    A tokenizer has whole words of the languages that it was made for, and pieces of two letters for
+    others. Only for models of alphabets: a sign for a word is a token of its own.
+    """
+    letters = sum(map(str.isalpha, text))
+    if not letters or not tokens:
+        return 1.0
+    share = (letters / tokens - _FOREIGN_LETTERS) / (_KNOWN_LETTERS - _FOREIGN_LETTERS)
+    return min(1.0, max(0.0, share))
 
 
 def _script(code: int) -> str:

@@ -2,15 +2,16 @@
 
 import functools
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from kb.search.index.fold import MARKS, folded, folded_in_place
+
 if TYPE_CHECKING:
     from tantivy import TextAnalyzer
 
-ANALYSIS_VERSION: Final = 2
+ANALYSIS_VERSION: Final = 3
 _WORD_BYTES_MAX: Final = 60
 _QUERY_CHARS_MAX: Final = 32_768
 TERMS_MAX: Final = 256
@@ -29,9 +30,16 @@ _GRAM_CHARS: Final = (
 _HAN: Final = re.compile(f"[{_HAN_CHARS}]+")
 _RUN: Final = re.compile(f"(?P<han>[{_HAN_CHARS}]+)|[{_GRAM_CHARS}]+")
 _UNSPACED: Final = re.compile(f"[{_HAN_CHARS}{_GRAM_CHARS}]")
-# Tone and killer marks, at which the tokenizer would split words.
-_MARKS: Final = re.compile("[\u0e47-\u0e4e\u0ec8-\u0ece\u1037\u1039\u103a\u17c9-\u17d3]")
-_SPACED_WORD: Final = re.compile(f"[^\\W_{_HAN_CHARS}{_GRAM_CHARS}]+")
+# Whole blocks of India, whose vowel signs Python does not count as letters.
+_INDIC: Final = "\u0900-\u0963\u0966-\u0dff"
+_SPACED_WORD: Final = re.compile(
+    f"(?:[^\\W_{_HAN_CHARS}{_GRAM_CHARS}{_INDIC}]+|[{_INDIC}{MARKS}]+)+"
+)
+# A noun of one syllable with what Korean attaches to it; longer ones share a bigram with the noun.
+_NOUN: Final = re.compile(
+    "([가-힣])(?:[은는이가을를의에도만와과로께들]|에서는?|에게|에[는도]|으로는?|까지|부터|보다|처럼|마다|조차|밖에"
+    "|이나|이[다고라]|이란|이라는|이었다|입니다|한테|하고|들[이은을])"
+)
 # Where a word of several begins its next one: parseConfig, HTTPServer, but not PDFs.
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})")
 _CAMEL_WORD: Final = re.compile(
@@ -41,21 +49,17 @@ _NAME_CHARS_MAX: Final = 200
 _QUOTED: Final = re.compile(r'["“”„«»「」『』]([^"“”„«»「」『』]{2,400})["“”„«»「」『』]')
 
 
-def normalize(text: str) -> str:
+def normalize(text: str, *, han_words: bool = True) -> str:
     """Normalize a text so that a tokenizer can split it at non-alphanumeric characters.
 
-    Compatibility forms are unified (NFKC). Runs of Han become dictionary words, long ones together
-    with the words inside them. Runs of other unspaced scripts and of Hangul become bigrams. Words
-    in camel case are followed by their parts.
+    Letters are folded into one form. Runs of Han become dictionary words, long ones together with
+    the words inside them, or, without `han_words`, bigrams, which need no dictionary. Runs of other
+    unspaced scripts and of Hangul become bigrams. Words in camel case are followed by their parts.
     """
-    text = _CAMEL_WORD.sub(_with_parts, text)
-    if text.isascii():
+    text = folded(_CAMEL_WORD.sub(_with_parts, text))
+    if text.isascii() or not _UNSPACED.search(text):
         return text
-    clean = text.encode("utf-8", "replace").decode("utf-8")
-    unified = unicodedata.normalize("NFKC", clean)
-    if not _UNSPACED.search(unified):
-        return unified
-    return _RUN.sub(_split_run, unified)
+    return _RUN.sub(_split_run if han_words else _grams_of_run, text)
 
 
 def _with_parts(word: re.Match[str]) -> str:
@@ -74,12 +78,14 @@ def name_keys(name: str) -> frozenset[str]:
 
 
 def _split_run(run: re.Match[str]) -> str:
-    if run["han"]:
-        return f" {' '.join(_han_words(run[0]))} "
-    letters = _MARKS.sub("", run[0])
-    if len(letters) < 3:
-        return f" {letters} "
-    return f" {' '.join(a + b for a, b in pairwise(letters))} "
+    return f" {' '.join(_han_words(run[0]))} " if run["han"] else _grams_of_run(run)
+
+
+def _grams_of_run(run: re.Match[str]) -> str:
+    letters = run[0]
+    noun = _NOUN.fullmatch(letters)
+    grams = [letters] if len(letters) < 3 else [a + b for a, b in pairwise(letters)]
+    return f" {' '.join([noun[1], *grams] if noun else grams)} "
 
 
 def _han_words(run: str) -> list[str]:
@@ -95,8 +101,12 @@ def han_characters(text: str) -> str:
     """
     if text.isascii():
         return ""
-    clean = unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode("utf-8"))
-    return " | ".join(" ".join(run) for run in _HAN.findall(clean))
+    return " | ".join(" ".join(run) for run in _HAN.findall(folded(text)))
+
+
+def lone_han(text: str) -> frozenset[str]:
+    """The Han characters of a text that stand by themselves, and so are words."""
+    return frozenset(run for run in _HAN.findall(folded(text)) if len(run) == 1)
 
 
 def is_han(term: str) -> bool:
@@ -138,16 +148,17 @@ def analyzer(*, drop_stop_words: bool = False, stems: bool = True) -> "TextAnaly
 
 
 def spelled_words(text: str) -> list[str]:
-    """The words of a text as they are spelled, but for letter case and accents."""
-    return analyzer(stems=False).analyze(normalize(text[:_QUERY_CHARS_MAX]))
+    """The words of a text as they are spelled, but for the forms of letters; of Han, bigrams."""
+    return analyzer(stems=False).analyze(normalize(text[:_QUERY_CHARS_MAX], han_words=False))
 
 
 def query_words(query: str, *, stems: bool = True) -> list[str]:
     """The analysed words of a query in order, with repeats, without English stop words.
 
+    Without `stems` they are spelled as in `spelled_words`.
     A query of stop words only keeps them, such as "to be or not to be".
     """
-    text = normalize(query[:_QUERY_CHARS_MAX])
+    text = normalize(query[:_QUERY_CHARS_MAX], han_words=stems)
     without_stop_words = analyzer(drop_stop_words=True, stems=stems).analyze(text)
     return without_stop_words or analyzer(stems=stems).analyze(text)
 
@@ -206,8 +217,10 @@ def _unspaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int
     unspaced = sorted((t for t in terms if _UNSPACED.search(t)), key=len, reverse=True)
     if not unspaced or text.isascii():
         return
+    between = f"[{MARKS}]*"
+    patterns = [between.join(map(re.escape, term)) + between for term in unspaced]
     # A lookahead also finds overlapping matches.
-    for match in re.finditer(f"(?=({'|'.join(map(re.escape, unspaced))}))", text):
+    for match in re.finditer(f"(?=({'|'.join(patterns)}))", folded_in_place(text)):
         yield match.span(1)
 
 

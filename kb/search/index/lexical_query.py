@@ -8,6 +8,7 @@ from kb.search.index.analysis import (
     TERMS_MAX,
     han_characters,
     is_han,
+    lone_han,
     name_keys,
     phrases,
     query_words,
@@ -52,7 +53,8 @@ def build_query(
 ) -> "Query | None":
     """Matches any of the query's words in body or title, scored by BM25; None without words.
 
-    A repeated word counts repeatedly. Quoted parts also match as phrases, with a higher weight.
+    A repeated word counts repeatedly. A Han character that stands alone also counts inside words.
+    Quoted parts also match as phrases, with a higher weight.
     The first chunk of a doc whose name is the query gets `called_score` more.
     `has_term(field, term)` tells whether any chunk contains a term. `weight_factor(field, terms)`
     is a factor for the index's own weight of a term, or of the terms of a phrase together.
@@ -63,8 +65,11 @@ def build_query(
     if not counts:
         return None
     clauses = []
+    lone = lone_han(query)
     for term, times in list(counts.items())[:TERMS_MAX]:
-        if is_han(term) and not any(has_term(field, term) for field, _ in _FIELDS):
+        if term in lone or (
+            is_han(term) and not any(has_term(field, term) for field, _ in _FIELDS)
+        ):
             clause = _han_query(schema, term)
             clauses.append((Occur.Should, _boosted(clause, weight_factor(HAN, term))))
             continue

@@ -63,7 +63,8 @@ def engine_errors() -> Iterator[None]:
 def build_schema() -> "Schema":
     """Fields: title, body (title, heading path, text), han (single characters), two numbers.
 
-    `spelled` has the words of the body unstemmed, with their places for phrases.
+    `spelled` has the words of the body unstemmed, with their places for phrases; of Han, bigrams,
+    which a dictionary of another language cannot cut wrongly.
 
     The name of the doc's file and its folders are fields of their own. `called` has the keys of all
     names that the doc goes by, at its first chunk only.
@@ -213,6 +214,7 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
 
     body = indexed_text(doc.label, chunk.heading, chunk.text)
     document = Document()
+    han = han_characters(body)
     name, folders = name_and_folders(doc.source)
     if doc.by_name:
         # It says nothing, so it comes after every text that says a word of the query.
@@ -221,7 +223,7 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
         document.add_text("title", normalize(doc.label))
         words = normalize(body)
         document.add_text("body", words)
-        document.add_text("spelled", words)
+        document.add_text("spelled", normalize(body, han_words=False) if han else words)
         document.add_text("name", normalize(name))
         document.add_text("folders", normalize(folders))
     if chunk.ordinal == 0:
@@ -229,7 +231,6 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
         stem = (name,) if is_picture(doc.mime) and any(map(str.isdigit, name)) else ()
         for key in sorted(frozenset().union(*map(name_keys, (*names_of(doc), *stem)))):
             document.add_text("called", key)
-    han = han_characters(body)
     if han and not doc.by_name:
         document.add_text("han", han)
     document.add_unsigned("no", chunk.no)

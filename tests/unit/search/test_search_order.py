@@ -46,7 +46,9 @@ def found(vectors: np.ndarray, query: np.ndarray) -> Candidates:
 def in_full(candidates: Candidates, passages: Passages) -> list[int]:
     """Numbers of the hits, chosen from three times as many read passages."""
     order = np.argsort(-candidates.dense, kind="stable")[: 3 * K]
-    scores = Ordering(SETTINGS, K)._fused(candidates, candidates.dense)[order]
+    scores = Ordering(SETTINGS, K)._fused(
+        candidates, candidates.dense, np.zeros(len(candidates.nos), dtype=bool)
+    )[order]
     chosen = diversify(
         scores.tolist(),
         candidates.vectors[order],
