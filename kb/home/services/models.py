@@ -14,7 +14,9 @@ from kb.store.store import Store
 
 if TYPE_CHECKING:
     from kb.intake.embed.protocol import FloatVector
+    from kb.model.config import RerankSettings
     from kb.search.backends import DenseBackend
+    from kb.search.rerank.scores import Reranker
 
 
 class SharedModels:
@@ -27,6 +29,7 @@ class SharedModels:
     def __init__(self) -> None:
         self._made: dict[tuple[EmbedderChoice, int], Embedder] = {}
         self._last: tuple[Embedder, str, FloatVector] | None = None
+        self._rerankers: dict[tuple[str, str, int], Reranker] = {}
         self._lock = threading.Lock()
 
     def made(self, choice: EmbedderChoice, threads: int) -> Embedder:
@@ -36,6 +39,16 @@ class SharedModels:
             if embedder is None:
                 embedder = self._made[choice, threads] = make_embedder(choice, threads)
             return embedder
+
+    def reranker(self, settings: "RerankSettings", threads: int) -> "Reranker":
+        """The reranker that settings name, loaded; `threads` as in `made`. Raises ModelMissing."""
+        from kb.search.rerank.rerankers import make_reranker
+
+        key = settings.kind, settings.model, threads
+        with self._lock:
+            if key not in self._rerankers:
+                self._rerankers[key] = make_reranker(settings, threads)
+            return self._rerankers[key]
 
     def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":
         """What `Embedder.embed_query` gives, of the last text without asking the model again."""
@@ -105,6 +118,10 @@ class HomeModels:
     def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":
         """The vector of a query, (dim,) float32 of length 1. Raises ModelMissing or EmbedError."""
         return self._shared.embed_query(embedder, text)
+
+    def reranker(self, settings: "RerankSettings") -> "Reranker":
+        """The reranker that settings name, loaded. Raises ModelMissing."""
+        return self._shared.reranker(settings, self._settings.embed.threads)
 
     def next(self) -> Embedder | None:
         """The model whose vectors are being made, or None. Raises ModelMissing."""

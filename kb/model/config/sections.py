@@ -14,6 +14,9 @@ _NotNegative = Annotated[int, Meta(ge=0)]
 _Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 _Pattern = Annotated[str, Meta(min_length=1, max_length=4_096)]
 _PluginName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=100)]
+_PluginNameOrNone = Annotated[
+    str, Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?\Z", max_length=100)
+]
 _Language = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_]{1,40}(/[A-Za-z0-9_]{1,40})?\Z")]
 _Patterns = Annotated[tuple[_Pattern, ...], Meta(max_length=256)]
 
@@ -141,6 +144,21 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Factor for chunks that mention what `--boost-entity` names."""
     query_chars_max: _Positive = 8_192
     """Longer queries are cut, with a warning."""
+
+
+class RerankSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The reranker: it reads the query with each of the best candidates, and orders them anew."""
+
+    kind: _PluginNameOrNone = ""
+    """`onnx`, `sentence-transformers`, or the name of a plugin; empty for none. Searches use it
+    unless they say `--no-rerank`."""
+    model: str = ""
+    """Its folder or name: for `onnx` a folder with `model.onnx` and `tokenizer.json`."""
+    budget_ms: _Positive = 1_000
+    """Milliseconds that a search may rerank, without loading the model; chunks that were not
+    reached keep their places, and a warning says so."""
+    candidates: Annotated[int, Meta(ge=1, le=1_000)] = 30
+    """How many of the best chunks are reranked."""
 
 
 class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -353,6 +371,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     embed: EmbedSettings = EmbedSettings()
     work: WorkSettings = WorkSettings()
     search: SearchSettings = SearchSettings()
+    rerank: RerankSettings = RerankSettings()
     index: IndexSettings = IndexSettings()
     fetch: FetchSettings = FetchSettings()
     crawl: CrawlSettings = CrawlSettings()
