@@ -359,6 +359,7 @@ SEARCH: Final = Operation(
         output=SearchResult,
         run=_run_bounded,
         bounds={**_BOUNDS, "k": TOOL_HITS},
+        untold=("rerank",),
     ),
     addresses=(
         Address(

@@ -24,8 +24,6 @@ _LEFT_OUT: Final = frozenset(
     )
 )
 _OF_PACKS: Final = ("packs", "with_neighbors")
-_OF_SETTINGS: Final = ("rerank",)
-"""The settings decide on these, so that no tokens are spent on them."""
 
 
 def described(tools: Sequence[Tool]) -> "list[types.Tool]":
@@ -43,7 +41,7 @@ def described(tools: Sequence[Tool]) -> "list[types.Tool]":
     for tool in tools:
         schema = brief_schema(msgspec.json.decode(tool.input_schema))
         fields = schema["properties"]
-        for name in _OF_SETTINGS if has_packs else (*_OF_SETTINGS, *_OF_PACKS):
+        for name in () if has_packs else _OF_PACKS:
             fields.pop(name, None)
         for name in filters & fields.keys() & told:
             fields[name].pop("description")

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kb.errors import ModelMissing
-from kb.intake.embed.factory import make_embedder
+from kb.intake.embed.factory import SERVED, make_embedder
 from kb.intake.embed.protocol import Embedder
 from kb.model.config import Settings
-from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
+from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec, EmbedServer
 from kb.store import embedders
 from kb.store.store import Store
 
@@ -27,17 +27,20 @@ class SharedModels:
     """
 
     def __init__(self) -> None:
-        self._made: dict[tuple[EmbedderChoice, int], Embedder] = {}
+        self._made: dict[tuple[EmbedderChoice, int, EmbedServer | None], Embedder] = {}
         self._last: tuple[Embedder, str, FloatVector] | None = None
         self._rerankers: dict[tuple[str, str, int], Reranker] = {}
         self._lock = threading.Lock()
 
-    def made(self, choice: EmbedderChoice, threads: int) -> Embedder:
-        """The model that a choice names; `threads` as in `make_embedder`. Raises ModelMissing."""
+    def made(
+        self, choice: EmbedderChoice, threads: int, server: EmbedServer | None = None
+    ) -> Embedder:
+        """The model that a choice names, as `make_embedder` makes it. Raises ModelMissing."""
+        key = choice, threads, server
         with self._lock:
-            embedder = self._made.get((choice, threads))
+            embedder = self._made.get(key)
             if embedder is None:
-                embedder = self._made[choice, threads] = make_embedder(choice, threads)
+                embedder = self._made[key] = make_embedder(*key)
             return embedder
 
     def reranker(self, settings: "RerankSettings", threads: int) -> "Reranker":
@@ -166,7 +169,7 @@ class HomeModels:
             self._active.index.close()
 
     def _opened(self, spec: EmbedderSpec) -> Embedder:
-        embedder = self._made(spec.choice)
+        embedder = self._made(spec.choice, spec.dim)
         if embedder.fingerprint != spec.fingerprint:
             raise ModelMissing(
                 f"the passages were embedded by {spec.fingerprint}, but {_name(spec.choice)} is "
@@ -174,8 +177,19 @@ class HomeModels:
             )
         return embedder
 
-    def _made(self, choice: EmbedderChoice) -> Embedder:
-        return self._shared.made(choice, self._settings.embed.threads)
+    def _made(self, choice: EmbedderChoice, dim: int = 0) -> Embedder:
+        """With the length of its vectors, if it is known, a server's model need not be asked."""
+        embed = self._settings.embed
+        if choice.kind not in SERVED:
+            return self._shared.made(choice, embed.threads)
+        server = EmbedServer(
+            base_url=embed.base_url,
+            timeout_s=embed.timeout_s,
+            tries=embed.tries,
+            tokens_max=embed.tokens_max,
+            dim=dim,
+        )
+        return self._shared.made(choice, embed.threads, server)
 
     def _warning(self, stored: EmbedderSet) -> str | None:
         choice = self.asked()

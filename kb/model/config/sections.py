@@ -92,10 +92,19 @@ class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The embedding model; an empty `model` is the built-in one."""
 
     kind: _PluginName = "onnx"
-    """`onnx`, `multilingual` (its extra installs it), `sentence-transformers`, `hashing` (for
-    tests), or the name of a plugin."""
+    """`onnx`, `multilingual` (its extra installs it), `sentence-transformers`, `openai` or `ollama`
+    (servers that speak these APIs), `hashing` (for tests), or the name of a plugin."""
     model: str = ""
     """The model's name or folder; empty is the built-in one."""
+    base_url: Annotated[str, Meta(max_length=2_000)] = ""
+    """Where the server of `openai` or `ollama` is; empty is Ollama's own place, and none for
+    `openai`; a project cannot set it."""
+    timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 60.0
+    """Seconds that such a server may be silent."""
+    tries: Annotated[int, Meta(ge=1, le=10)] = 3
+    """How often kb asks such a server that is busy or fails."""
+    tokens_max: Annotated[int, Meta(ge=32, le=32_768)] = 512
+    """Tokens of a text that are sent to such a server, as kb counts them; the rest is cut off."""
     threads: _NotNegative = 0
     """Threads that embed; 0 for one per core."""
     query_prefix: str = ""

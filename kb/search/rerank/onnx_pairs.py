@@ -27,7 +27,11 @@ def make(settings: RerankSettings, threads: int) -> "OnnxReranker":
     """The cross-encoder of a folder, loaded. Raises ModelMissing."""
     if not settings.model:
         raise ModelMissing(f"rerank.kind = onnx needs a model; {_REMEDY}")
-    return OnnxReranker(Path(settings.model).expanduser(), threads=threads)
+    folder = Path(settings.model).expanduser()
+    if not folder.is_absolute():
+        # Relative to the working directory it could be a stranger's, in a clone.
+        raise ModelMissing(f"rerank.model = {settings.model} is no whole path; {_REMEDY}")
+    return OnnxReranker(folder, threads=threads)
 
 
 class OnnxReranker:

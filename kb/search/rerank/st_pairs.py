@@ -4,8 +4,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kb.errors import ModelMissing, RerankError, install_command
+from kb.errors import RerankError
 from kb.intake.embed.protocol import without_surrogates
+from kb.intake.embed.st import load_model
 from kb.model.config import RerankSettings
 from kb.search.rerank.scores import logistic
 
@@ -15,29 +16,18 @@ def make(settings: RerankSettings, threads: int) -> "SentenceTransformersReranke
 
     Raises ModelMissing.
     """
-    if not settings.model:
-        detail = "rerank.kind = sentence-transformers needs a model; set rerank.model to one"
-        raise ModelMissing(detail)
     return SentenceTransformersReranker(settings.model)
 
 
 class SentenceTransformersReranker:
     """Loads the model at once; it may have one label, or two of which the second means yes.
 
-    Raises ModelMissing if the extra is not installed, or there is no such model.
+    Raises ModelMissing if the extra is not installed, or there is no such model. No code that comes
+    with a model is run.
     """
 
     def __init__(self, name_or_path: str) -> None:
-        try:
-            from sentence_transformers import CrossEncoder
-        except ImportError as error:
-            detail = f"{name_or_path} needs an extra: {install_command('st')}"
-            raise ModelMissing(detail) from error
-        try:
-            self._model = CrossEncoder(name_or_path)
-        except Exception as error:
-            detail = f"{name_or_path} cannot be loaded: {error}; check rerank.model"
-            raise ModelMissing(detail) from error
+        self._model = load_model("CrossEncoder", name_or_path)
         # The library's own state, its tokenizer's truncation say, is for one call at a time.
         self._lock = threading.Lock()
 

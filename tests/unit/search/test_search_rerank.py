@@ -197,6 +197,8 @@ def test_what_is_no_cross_encoder_is_said(tmp_path: Path) -> None:
     """A folder without one, files of something else, a model of two texts, and no name."""
     with pytest.raises(ModelMissing, match="needs a model"):
         make_reranker(RerankSettings(kind="onnx"))
+    with pytest.raises(ModelMissing, match=r"rerank\.model = x is no whole path"):
+        make_reranker(RerankSettings(kind="onnx", model="x"))
     with pytest.raises(ModelMissing, match="there is no reranker at"):
         make_reranker(RerankSettings(kind="onnx", model=str(tmp_path / "none")))
     folder = write_cross_encoder(tmp_path / "odd", "x")
@@ -213,7 +215,8 @@ def test_what_is_no_cross_encoder_is_said(tmp_path: Path) -> None:
 class _CrossEncoder:
     """As much of the library's class as kb uses; this test needs no torch."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, trust_remote_code: bool) -> None:
+        assert not trust_remote_code
         if name == "gone":
             raise OSError("gone is not a local folder")
         self.labels = 3 if name == "three" else 2 if name == "two" else 1
@@ -224,8 +227,8 @@ class _CrossEncoder:
         return np.array(rows, np.float32).squeeze(1) if self.labels == 1 else np.array(rows)
 
 
-def test_a_cross_encoder_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its logits become scores; without the extra, the error says how to install it."""
+def test_a_cross_encoder_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its logits become scores; it is no folder of a clone, and runs no code of a model."""
     settings = RerankSettings(kind="sentence-transformers", model="one")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ModelMissing, match=r"pip install 'kb-search\[st\]'"):
@@ -240,3 +243,7 @@ def test_a_cross_encoder_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None
         make_reranker(msgspec.structs.replace(settings, model="three")).score("q", ["a", "b"])
     with pytest.raises(ModelMissing, match="gone cannot be loaded"):
         make_reranker(msgspec.structs.replace(settings, model="gone"))
+    (tmp_path / "one").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelMissing, match="a model's name and a folder here"):
+        make_reranker(settings)
