@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from commands import Home, loaded, run
 from cross_encoder import write_cross_encoder
+from http_server import ConfiguredHome, serving
 
 # Words and hashed words are the same in all: the order tells who does what to whom.
 DEEDS = {
@@ -143,3 +144,33 @@ def test_a_project_names_no_model_before_it_is_trusted(home: Deeds, tmp_path: Pa
     assert "rerank.kind, rerank.model" in said[0]
     with pytest.raises(ConfigError):
         load([], ["rerank.kind=-x"])
+
+
+def test_programs_and_the_library_ask_for_it(home: Deeds) -> None:
+    """By a field of the request, over HTTP with either method, and as a keyword."""
+    import kb
+
+    ask = {"query": "man bites dog", "explain": True}
+    for configured in (ConfiguredHome(home.root, home.onnx), home):
+        with serving(configured) as server:
+            for rerank in (True, False, None):
+                body = {**ask, "rerank": rerank}
+                got = server.post("/v1/search", body)
+                path = "/v1/search?q=man+bites+dog&explain=true"
+                got_by_address = server.get(
+                    path if rerank is None else f"{path}&rerank={str(rerank).lower()}"
+                )
+                if configured is home and rerank:
+                    assert (got.status, got_by_address.status) == (503, 503)
+                    assert "no reranker is set up" in got.json["detail"]
+                    continue
+                is_reranked = configured is not home and rerank is not False
+                for answer in (got.json, got_by_address.json):
+                    assert ("rerank" in answer["hits"][0]["explain"]) is is_reranked
+    settings = {"embed.kind": "hashing", "rerank.kind": "onnx", "rerank.model": str(home.model)}
+    with kb.open(home.root, settings=settings) as opened:
+        assert "man bites dog" in opened.search("man bites dog")[0].text
+        explained = opened.search("man bites dog", rerank=False, explain=True)[0].explain
+        assert "rerank" not in (explained or {})
+    with kb.open(home.root) as opened, pytest.raises(kb.errors.ModelMissing):
+        opened.search("man bites dog", rerank=True)
