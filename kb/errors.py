@@ -34,6 +34,7 @@ KbError                     1
 │   └── Transient           1   the network or the server failed; try again (5xx)
 ├── PluginFailed            1   a plugin cannot be loaded, or is not what it should be
 ├── EmbedError              1   the model returned what is not a vector
+├── RerankError             1   the reranker failed, or returned what is no score
 ├── ModelMissing            1   the model's files are not where they should be
 ├── LlmError                1   the language model gave no answer to work with
 │   ├── NoModel             1   no language model is set up
@@ -271,6 +272,10 @@ class PluginFailed(KbError):
 
 class EmbedError(KbError):
     """The model returned what is not a vector, or not of its size."""
+
+
+class RerankError(KbError):
+    """The reranker failed, or returned what is no score; a search goes on without it."""
 
 
 class ModelMissing(KbError):

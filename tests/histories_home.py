@@ -74,7 +74,7 @@ _STRANGER: Final = Scope(user=None)
 class Models(SharedModels):
     """Hashing embedders of two sizes."""
 
-    def made(self, choice: EmbedderChoice, threads: int) -> Embedder:
+    def made(self, choice: EmbedderChoice, threads: int, server: object = None) -> Embedder:
         return HashingEmbedder(_DIMS[choice.model])
 
 

@@ -19,7 +19,7 @@ _DIMS: Final = {"other": 96}
 class Models(SharedModels):
     """Hashing embedders of two sizes, by the name of the model."""
 
-    def made(self, choice: EmbedderChoice, threads: int) -> Embedder:
+    def made(self, choice: EmbedderChoice, threads: int, server: object = None) -> Embedder:
         return HashingEmbedder(_DIMS.get(choice.model, 64))
 
 

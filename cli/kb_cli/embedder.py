@@ -51,7 +51,8 @@ def change(
 ) -> None:
     """Embed everything by another model: builtin, multilingual, a folder, or a name.
 
-    A name is that of a sentence-transformers model. An extra installs multilingual.
+    A name is that of a sentence-transformers model, or ollama:NAME or openai:NAME of a server.
+    An extra installs multilingual.
     Without MODEL, by the one that the settings ask for. Searches go on with the model in use
     until the last passage is embedded. Ctrl-C loses nothing; `kb worker` goes on.
     """

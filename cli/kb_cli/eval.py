@@ -25,7 +25,7 @@ _CHANGED_SHOWN = 10
     multiple=True,
     metavar="KEY=VALUE,…",
     type=text,
-    help="Also with these settings of `search`.",
+    help="Also with these settings of `search`; rerank=true reranks.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
@@ -36,7 +36,7 @@ def command(ctx: click.Context, file: str, tried: tuple[str, ...], as_json: bool
     {"query": "when may I keep a cat?", "docs": ["papers/lease.md"]}; - for stdin.
     """
     app = open_to_read(ctx)
-    variants = evaluate.variants_of(app.settings.search, tried)
+    variants = evaluate.variants_of(app.settings, tried)
     with contextlib.ExitStack() as stack:
         lines = sys.stdin if file == "-" else stack.enter_context(_opened(file))
         report = evaluate.run(app, evaluate.questions_of(lines), variants)

@@ -58,7 +58,10 @@ def _option(
         item = field_type(get_args(field.kind)[0])
         settings |= {"multiple": True, "type": _type_of(item)}
     elif field.kind is bool:
-        settings["is_flag"] = True
+        settings |= {"is_flag": True, "default": default}
+        if default is None:
+            flag = _flag(name, field.extra)
+            return click.option(f"--{flag}/--no-{flag}", name, **settings)
     else:
         settings |= {"type": _type_of(field), "default": default}
         settings["show_default"] = default not in (None, 0.0)

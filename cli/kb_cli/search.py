@@ -35,6 +35,7 @@ _WEAK = "nothing here fits the query; these passages are merely the nearest"
     "max_tokens",
     "sort",
     "verbatim",
+    "rerank",
     "explain",
     metavars={"require_entities": "E", "boost_entities": "E", "min_score": "S"},
 )

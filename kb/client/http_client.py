@@ -15,7 +15,7 @@ from msgspec import Struct
 from kb import __version__
 from kb.client.problems import ServerError, error_of
 from kb.errors import UsageError
-from kb.knowledge.llm.alarm import Alarm
+from kb.intake.model_server.alarm import Alarm
 
 T = TypeVar("T")
 

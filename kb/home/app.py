@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 import msgspec
 
 from kb.model.clock import Clock, SystemClock
-from kb.model.config import SearchSettings, Settings
+from kb.model.config import RerankSettings, SearchSettings, Settings
 from kb.model.doc import OPERATOR, Scope
 from kb.store import docs
 from kb.store.content.files import ContentStore
@@ -169,28 +169,29 @@ class App:
         return CachingSearcher(
             self.store,
             self.content,
-            self._search_backends(),
+            self._search_backends(self.settings.rerank),
             self.settings.search,
             wait_s,
             self._learn_call,
         )
 
-    def searcher_with(self, settings: SearchSettings) -> "Searcher":
+    def searcher_with(self, settings: SearchSettings, rerank: RerankSettings) -> "Searcher":
         """Answers questions under other settings of the search; keeps no results."""
         from kb.search.engine import Searcher
 
         wait_s = self.settings.index.lock_wait_ms / 1000
-        return Searcher(
-            self.store, self.content, self._search_backends(), settings, wait_s, self._learn_call
-        )
+        backends = self._search_backends(rerank)
+        return Searcher(self.store, self.content, backends, settings, wait_s, self._learn_call)
 
-    def _search_backends(self) -> "SearchBackends":
+    def _search_backends(self, rerank: RerankSettings) -> "SearchBackends":
         from kb.search.backends import SearchBackends
 
         return SearchBackends(
             lexical=lambda: self._locked(lambda: self.lexical),
             dense=self.models.active,
             embed_query=self.models.embed_query,
+            rerank=rerank,
+            reranker=self.models.reranker,
         )
 
     def _learn_call(self, doc: "Doc") -> "LearnCall | None":

@@ -7,11 +7,25 @@ class EmbedderChoice(Struct, frozen=True, kw_only=True):
     """A model as settings name it; an empty `model` of kind onnx is the built-in one."""
 
     kind: str
-    """onnx, multilingual, sentence-transformers, hashing, or the name of a plugin."""
+    """onnx, multilingual, sentence-transformers, openai, ollama, hashing, or a plugin's name."""
     model: str = ""
     query_prefix: str = ""
     passage_prefix: str = ""
     scripts: tuple[str, ...] = ()
+
+
+class EmbedServer(Struct, frozen=True, kw_only=True):
+    """The server of a model that is asked over HTTP, as the user's settings name it.
+
+    It is no part of a choice: a home that came from elsewhere says nothing of where texts go.
+    """
+
+    base_url: str = ""
+    timeout_s: float = 60.0
+    tries: int = 3
+    tokens_max: int = 512
+    dim: int = 0
+    """The length of the model's vectors, where a home knows it; 0 to ask the server."""
 
 
 class EmbedderSpec(Struct, frozen=True, kw_only=True):

@@ -7,14 +7,15 @@ import contextlib
 import functools
 import os
 import sys
-from typing import Final, Literal
+from collections.abc import Callable
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
 from kb.errors import PluginFailed
 
-PluginGroup = Literal["kb.parsers", "kb.embedders", "kb.llm"]
-GROUPS: Final[tuple[PluginGroup, ...]] = ("kb.parsers", "kb.embedders", "kb.llm")
+PluginGroup = Literal["kb.parsers", "kb.embedders", "kb.rerankers", "kb.llm"]
+GROUPS: Final[tuple[PluginGroup, ...]] = get_args(PluginGroup)
 _ENTRY_POINTS_BYTES_MAX: Final = 1 << 20
 
 
@@ -63,6 +64,14 @@ def load(plugin: InstalledPlugin, target: str = "") -> object:
     except (Exception, SystemExit) as error:
         # A plugin's code may raise anything.
         raise failed(plugin, f"cannot be loaded ({type(error).__name__}: {error})") from error
+
+
+def load_maker(plugin: InstalledPlugin) -> Callable[..., Any]:
+    """The function that a plugin names. Raises PluginFailed."""
+    make = load(plugin)
+    if not callable(make):
+        raise failed(plugin, f"names a {type(make).__name__}, not a function")
+    return make
 
 
 def target_of(target: str) -> object:

@@ -187,6 +187,13 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = "score"
     verbatim: Annotated[bool, Meta(description="Take all of the query as plain text.")] = False
+    rerank: Annotated[
+        bool | None,
+        Meta(
+            description="Have the reranker order the best passages; without it, as the settings "
+            "say."
+        ),
+    ] = None
     explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kb.home.app import App
+    from kb.model.config import Settings
     from kb.upkeep.check.doctor import Advice
     from kb.upkeep.check.plugins import PluginReport
 
@@ -44,7 +45,7 @@ def run(app: "App") -> DoctorReport:
     from kb.upkeep.check.plugins import plugin_reports
 
     plugins = plugin_reports()
-    findings = (*_findings(app), *_of_plugins(plugins, app.settings.llm.provider))
+    findings = (*_findings(app), *_of_names(plugins, app.settings), *_of_plugins(plugins))
     return DoctorReport(well=not findings, findings=findings, plugins=plugins)
 
 
@@ -67,12 +68,20 @@ def _findings(app: "App") -> "Iterator[Advice]":
         yield from _of_notebook(app)
 
 
-def _of_plugins(plugins: "tuple[PluginReport, ...]", provider: str) -> "Iterator[Advice]":
+def _of_names(plugins: "tuple[PluginReport, ...]", settings: "Settings") -> "Iterator[Advice]":
     from kb.upkeep.check.doctor import Advice
 
-    if provider not in ("none", *(row.name for row in plugins if row.group == "kb.llm")):
-        mend = "install its plugin, or set llm.provider to another"
-        yield Advice(place="settings", problem=f"there is no llm.provider {provider}", mend=mend)
+    for group, setting, name, none in (
+        ("kb.llm", "llm.provider", settings.llm.provider, "none"),
+        ("kb.rerankers", "rerank.kind", settings.rerank.kind, ""),
+    ):
+        if name not in (none, *(row.name for row in plugins if row.group == group)):
+            mend = f"install its plugin, or set {setting} to another"
+            yield Advice(place="settings", problem=f"there is no {setting} {name}", mend=mend)
+
+
+def _of_plugins(plugins: "tuple[PluginReport, ...]") -> "Iterator[Advice]":
+    from kb.upkeep.check.doctor import Advice
 
     for plugin in plugins:
         if plugin.problem is not None:

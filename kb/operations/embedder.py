@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from kb.intake.embed.factory import SERVED
 from kb.model.embedder import EmbedderChoice
 from kb.model.entry_points import installed
 
@@ -35,7 +36,8 @@ class ChangeEmbedderRequest(Struct, frozen=True, kw_only=True):
     """The model that is wanted; without one that of the settings."""
 
     model: str | None = None
-    """`builtin`, `multilingual`, a folder, or a sentence-transformers name."""
+    """`builtin`, `multilingual`, a folder, `ollama:NAME` or `openai:NAME` of a server, or a
+    sentence-transformers name."""
     query_prefix: str = ""
     passage_prefix: str = ""
     scripts: tuple[str, ...] = ()
@@ -94,7 +96,7 @@ def _choice(request: ChangeEmbedderRequest) -> EmbedderChoice:
     if model.startswith(_ONNX) or (folder / "model.json").is_file():
         return prefixed(kind="onnx", model=str(folder.absolute()))
     kind, _, inner = model.partition(":")
-    if kind in {plugin.name for plugin in installed("kb.embedders")}:
+    if kind in SERVED or kind in {plugin.name for plugin in installed("kb.embedders")}:
         return prefixed(kind=kind, model=inner, scripts=request.scripts)
     name = model.removeprefix(_ST)
     place = Path(name).expanduser()

@@ -2,20 +2,20 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from kb.errors import KbError, UsageError
-from kb.model.config import SearchSettings
+from kb.model.config import RerankSettings, SearchSettings, Settings
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchMode, SearchRequest
 from kb.search.evaluation import RECALL_DEPTH, Scores, mean, place_of_first, scores
 
 if TYPE_CHECKING:
     from kb.home.app import App
-    from kb.search.engine import Searcher
 
 QUESTIONS_MAX: Final = 10_000
 _CHANGED_MAX: Final = 50
@@ -37,6 +37,9 @@ class Variant(Struct, frozen=True, kw_only=True):
     name: str
     mode: SearchMode
     settings: SearchSettings
+    reranker: RerankSettings
+    rerank: bool | None = None
+    """As a request says it."""
 
 
 class EvalRow(Struct, frozen=True, kw_only=True):
@@ -93,36 +96,54 @@ def questions_of(lines: Iterable[str]) -> Iterator[Question | str]:
             yield f'line {number} is not {{"query": "...", "docs": ["..."]}}: {error}'
 
 
-def variants_of(settings: SearchSettings, tried: Sequence[str]) -> list[Variant]:
+def variants_of(settings: Settings, tried: Sequence[str]) -> list[Variant]:
     """What `kb search` does, each of its legs alone, and it with other settings.
 
-    Each of `tried` is settings of the section `search` with commas between, as `rrf_k=200`. Raises
+    Each of `tried` is settings of the section `search` with commas between, as `rrf_k=200`;
+    `rerank=true` reranks, and `rerank.candidates=50` is a setting of that section. Raises
     UsageError.
     """
-    rows = [
-        Variant(name="as it is set", mode="hybrid", settings=settings),
-        Variant(name="words alone", mode="lexical", settings=settings),
-        Variant(name="meaning alone", mode="dense", settings=settings),
+    plain = Variant(
+        name="as it is set", mode="hybrid", settings=settings.search, reranker=settings.rerank
+    )
+    changed = partial(msgspec.structs.replace, plain)
+    return [
+        plain,
+        changed(name="words alone", mode="lexical", rerank=False),
+        changed(name="meaning alone", mode="dense", rerank=False),
+        *(_with_values(plain, text) for text in tried),
     ]
-    for text in tried:
-        changed = _with_values(settings, text)
-        rows.append(Variant(name=text, mode="hybrid", settings=changed))
-    return rows
 
 
-def _with_values(settings: SearchSettings, text: str) -> SearchSettings:
+def _with_values(plain: Variant, text: str) -> Variant:
     from kb.model.config.load import parse_value
 
-    values: dict[str, Any] = msgspec.to_builtins(settings)
+    search: dict[str, Any] = msgspec.to_builtins(plain.settings)
+    reranker: dict[str, Any] = msgspec.to_builtins(plain.reranker)
+    values = {
+        **{f"search.{name}": (search, name) for name in search},
+        **{f"rerank.{name}": (reranker, name) for name in reranker},
+    }
+    wanted: dict[str, Any] = {"rerank": plain.rerank}
     for part in text.split(","):
         key, _, value = part.strip().partition("=")
-        name = key.strip().removeprefix("search.")
-        if name not in values:
-            known = ", ".join(values)
-            raise UsageError(f"no setting search.{name}; there are {known}")
-        values[name] = parse_value(value.strip())
+        name = key.strip()
+        table, field = wanted, name
+        if name not in wanted:
+            full = name if "." in name else f"search.{name}"
+            if full not in values:
+                known = ", ".join((*search, *wanted, *(f"rerank.{name}" for name in reranker)))
+                raise UsageError(f"no setting {full}; there are {known}")
+            table, field = values[full]
+        table[field] = parse_value(value.strip())
     try:
-        return msgspec.convert(values, SearchSettings)
+        return msgspec.structs.replace(
+            plain,
+            name=text,
+            settings=msgspec.convert(search, SearchSettings),
+            reranker=msgspec.convert(reranker, RerankSettings),
+            rerank=msgspec.convert(wanted["rerank"], bool | None),
+        )
     except msgspec.ValidationError as error:
         raise UsageError(f"{text}: {error}") from error
 
@@ -138,8 +159,7 @@ def run(app: "App", questions: Iterable[Question | str], variants: Sequence[Vari
     rows: list[EvalRow] = []
     changed: list[ChangedQuestion] = []
     for variant in variants:
-        searcher = app.searcher_with(variant.settings)
-        found, milliseconds, at = _measured(searcher, asked, variant.mode)
+        found, milliseconds, at = _measured(app, asked, variant, problems)
         first, places = first or found, places or at
         pairs = [(now.ndcg_at_10, then.ndcg_at_10) for now, then in zip(found, first, strict=True)]
         rows.append(
@@ -186,17 +206,28 @@ def _asked(
 
 
 def _measured(
-    searcher: "Searcher", asked: Sequence[_Asked], mode: SearchMode
+    app: "App", asked: Sequence[_Asked], variant: Variant, problems: list[str]
 ) -> tuple[list[Scores], list[float], list[int | None]]:
     found: list[Scores] = []
     milliseconds: list[float] = []
     places: list[int | None] = []
+    from kb.search.rerank import is_of_reranking
+
+    searcher = app.searcher_with(variant.settings, variant.reranker)
+    not_reranked: dict[str, int] = {}
     for question in asked:
         started = time.perf_counter()
-        request = SearchRequest(query=question.query, k=_CHUNKS, mode=mode)
-        hits = searcher.search(request, OPERATOR).hits
+        request = SearchRequest(
+            query=question.query, k=_CHUNKS, mode=variant.mode, rerank=variant.rerank
+        )
+        result = searcher.search(request, OPERATOR)
+        hits = result.hits
         milliseconds.append((time.perf_counter() - started) * 1000)
         ranked = list(dict.fromkeys(str(hit.doc_id) for hit in hits))[:RECALL_DEPTH]
         found.append(scores(ranked, question.grades))
         places.append(place_of_first(ranked, question.grades))
+        for warning in result.warnings:
+            if is_of_reranking(warning):
+                not_reranked[warning] = not_reranked.get(warning, 0) + 1
+    problems += [f"{variant.name}: {line} ({n} times)" for line, n in not_reranked.items()]
     return found, milliseconds, places

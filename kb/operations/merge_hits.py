@@ -6,7 +6,7 @@ Scores of two stores do not compare, for each knows its own words and chunks alo
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
@@ -23,8 +23,12 @@ from kb.model.search import (
     SearchResult,
     SpaceName,
 )
+from kb.model.text import indexed_text
 from kb.search.filters import is_answerable
 from kb.store import docs
+
+if TYPE_CHECKING:
+    from kb.search.rerank import Reranking
 
 _DIGITS: Final = 6
 
@@ -152,18 +156,35 @@ class Limits(Struct, frozen=True, kw_only=True):
 HomeResults = Sequence[tuple[OpenHome, SearchResult]]
 
 
-def merged(each: HomeResults, failed: Sequence[FailedSpace], limits: Limits) -> SearchResult:
-    """One answer, `each` being in the order of precedence; that of one space stays as it is."""
+def merged(
+    each: HomeResults,
+    failed: Sequence[FailedSpace],
+    limits: Limits,
+    reranking: "Reranking | None" = None,
+) -> SearchResult:
+    """One answer, `each` being in the order of precedence; that of one space stays as it is.
+
+    With `reranking` each has enough hits for it, and the best of all are reranked together.
+    """
     home, first = each[0]
     left_out = warnings_of(failed, limits.scope)
     if len(each) == 1:
-        hits = tuple(msgspec.structs.replace(hit, source_space=home.name) for hit in first.hits)
+        hits = first.hits
+        if reranking is not None:
+            # The other homes failed.
+            hits = _reranked(hits, reranking)[: limits.k]
+            left_out = (*left_out, *reranking.warnings)
+        hits = tuple(msgspec.structs.replace(hit, source_space=home.name) for hit in hits)
         return msgspec.structs.replace(first, hits=hits, warnings=(*left_out, *first.warnings))
     lists = [
         SpaceHits(name=space.name, hits=result.hits, held=_held(each, place, limits))
         for place, (space, result) in enumerate(each)
     ]
-    best = tuple(hit for hit in merged_hits(lists, limits.k) if hit.score >= limits.min_score)
+    best = merged_hits(lists, max(limits.k, reranking.count if reranking else 0))
+    if reranking is not None:
+        best = _reranked(best, reranking)
+        left_out = (*left_out, *reranking.warnings)
+    best = tuple(hit for hit in best[: limits.k] if hit.score >= limits.min_score)
     hits, cut = _fitting(each, best, limits.max_tokens)
     cuts = merged_warnings([(home.name, filter(None, [answer.truncated])) for home, answer in each])
     warnings = merged_warnings([(home.name, answer.warnings) for home, answer in each])
@@ -175,6 +196,26 @@ def merged(each: HomeResults, failed: Sequence[FailedSpace], limits: Limits) -> 
         warnings=(*left_out, *warnings),
         truncated="; ".join(filter(None, (*cuts, cut))) or None,
     )
+
+
+def _reranked(hits: tuple[Hit, ...], reranking: "Reranking") -> tuple[Hit, ...]:
+    """The hits as the reranker orders them; each has the score of the place that it takes."""
+    from kb.search.rerank import Candidate
+
+    candidates = [
+        Candidate(key=hit.chunk_id, text=indexed_text(hit.title, hit.heading, hit.text))
+        for hit in hits
+    ]
+    rows: list[Hit] = []
+    for place, (position, score) in enumerate(reranking.order(candidates)):
+        hit = hits[position]
+        explain = hit.explain
+        if explain is not None and score is not None:
+            explain = {**explain, "rerank": score}
+        rows.append(
+            msgspec.structs.replace(hit, rank=place + 1, score=hits[place].score, explain=explain)
+        )
+    return tuple(rows)
 
 
 def _held(each: HomeResults, place: int, limits: Limits) -> frozenset[str]:

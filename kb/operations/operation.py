@@ -52,6 +52,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Of fields that agents are held to more closely than people."""
     schema: bytes | None = None
     """What its arguments look like to an agent, where that is not what `input` says."""
+    untold: tuple[str, ...] = ()
+    """Fields that agents are not told of, so that no tokens are spent on them."""
     reads_only: bool = True
     has_answers: Callable[["Spaces", Scope], bool] | None = None
     """Whether it has anything to say, where it may have nothing: else it is not listed."""
@@ -64,7 +66,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     @property
     def input_schema(self) -> bytes:
         """The JSON Schema of its arguments, the same bytes on every run."""
-        return self.schema or schema_of(self.input)
+        return self.schema or schema_of(self.input, self.untold)
 
     @property
     def output_schema(self) -> bytes:
@@ -172,11 +174,13 @@ def _bounded(hint: Any, bound: Bounds) -> Any:
 
 
 @functools.cache
-def schema_of(record: type[Struct]) -> bytes:
+def schema_of(record: type[Struct], without: tuple[str, ...] = ()) -> bytes:
     """A record's JSON Schema, the record itself at its top and what it refers to beside it."""
     schema = msgspec.json.schema(record)
     others = schema["$defs"]
     top = others.pop(record.__name__)
+    for name in without:
+        del top["properties"][name]
     top["title"] = record.__name__.removesuffix(_BY_AGENTS)
     return msgspec.json.encode({**top, **({"$defs": others} if others else {})}, order="sorted")
 

@@ -1,5 +1,6 @@
 """Find chunks by words and by meaning, in every space that is read."""
 
+import contextlib
 import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kb.home.spaces.each import FailedSpace
     from kb.home.spaces.spaces import Spaces
     from kb.operations.locate import LocatedFilters
+    from kb.search.rerank import Reranking
 
 __all__ = [
     "NOTHING_HERE",
@@ -93,9 +95,10 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
         return _no_hits(request, warnings_of(failed, scope))
     result = _federated(homes, request, located, scope, failed) if len(homes) > 1 else None
     if result is None:
-        in_home = functools.partial(_search_home, request=request, located=located, scope=scope)
+        reranking, wanted = _reranking_of_all(homes, request, scope)
+        in_home = functools.partial(_search_home, request=wanted, located=located, scope=scope)
         each = ask_each(homes, in_home, failed)
-        result = _merged_by_rank(each, request, located, scope, failed)
+        result = _merged_by_rank(each, request, located, scope, failed, reranking)
     if not result.hits and NOTHING_HERE not in result.warnings:
         result = _hinted(homes, result, request, scope)
     if request.with_neighbors:
@@ -141,6 +144,7 @@ def _merged_by_rank(
     located: "LocatedFilters",
     scope: Scope,
     failed: "Sequence[FailedSpace]",
+    reranking: "Reranking | None",
 ) -> SearchResult:
     """The hits of each home by itself, merged by rank; that of a home alone as it is."""
     from kb.operations.merge_hits import Limits, merged
@@ -153,7 +157,37 @@ def _merged_by_rank(
         scope=scope,
         filters=_shared_filters(located),
     )
-    return merged(with_docs or each[:1], failed, limits)
+    return merged(with_docs or each[:1], failed, limits, reranking)
+
+
+def _reranking_of_all(
+    homes: Sequence["OpenHome"], request: SearchRequest, scope: Scope
+) -> "tuple[Reranking | None, SearchRequest]":
+    """The first home's reranker for the list of several, and what each of them is asked then.
+
+    None where one home alone answers, which reranks its own, or where nothing is reranked. Raises
+    ModelMissing as `HomeLegs.reranking`.
+    """
+    from kb.home.spaces.each import FAILURES
+
+    if request.rerank is False or len(homes) < 2:
+        return None, request
+    answering: list[OpenHome] = []
+    for home in homes:
+        # A home that fails is named when it is asked.
+        with contextlib.suppress(*FAILURES):
+            answering += [home] if _has_docs(home, scope) else []
+    if len(answering) < 2:
+        return None, request
+    from kb.search.operators import needles
+
+    text = request.query if request.verbatim else needles(request.query).text
+    reranking = answering[0].searcher().legs.reranking(request, text)
+    if reranking is None:
+        return None, request
+    # With a budget each hit grows, so that more of them would have less text.
+    k = request.k if request.max_tokens else max(request.k, reranking.count)
+    return reranking, msgspec.structs.replace(request, k=k, rerank=False)
 
 
 def _federated(
@@ -325,6 +359,7 @@ SEARCH: Final = Operation(
         output=SearchResult,
         run=_run_bounded,
         bounds={**_BOUNDS, "k": TOOL_HITS},
+        untold=("rerank",),
     ),
     addresses=(
         Address(

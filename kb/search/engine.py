@@ -225,12 +225,14 @@ class Searcher:
         The indexes filter by the facets. Only where an index is behind the store does every
         candidate pass through the candidate filter, which reads the store.
         """
-        ordering = Ordering(self._settings, query.request.k)
+        reranking = self.legs.reranking(query.request, query.text)
+        ordering = Ordering(self._settings, query.request.k, reranking)
         called = self.legs.called(query)
         for post_filter in (candidate_filter,) if is_behind else (None, candidate_filter):
             candidates, vector = self._candidates(query, post_filter, candidate_filter)
             ranked = ordering.order(candidates, vector, query.boosted, candidate_filter, called)
             if ranked is not None:
+                query.warnings.extend(reranking.warnings if reranking else ())
                 return self._with_fit(query, ranked, candidates, has_vector=vector is not None)
         return []
 

@@ -93,8 +93,9 @@ def search_homes(
         txns = [stack.enter_context(part.legs.store.read()) for part in parts]
         admission = AdmissionFilter(parts, txns)
         first_home = FirstHomeFilter(admission, txns, shared_filters, scope)
-        ranked = _Ranking(parts, admission, first_home, behind).ranked()
-        return _result(parts, txns, ranked)
+        ranking = _Ranking(parts, admission, first_home, behind)
+        ranked = ranking.ranked()
+        return _result(parts, txns, ranked, ranking.warnings)
 
 
 def _as_meant_in_all(parts: Sequence[HomePart], *, is_behind: bool) -> list[HomePart]:
@@ -118,7 +119,10 @@ def _comparable_key(query: PreparedQuery) -> tuple[str, str | None]:
 
 
 def _result(
-    parts: Sequence[HomePart], txns: Sequence[ReadTxn], ranked: list[ScoredChunk]
+    parts: Sequence[HomePart],
+    txns: Sequence[ReadTxn],
+    ranked: list[ScoredChunk],
+    ranking_warnings: Sequence[str],
 ) -> FederatedResult:
     first, scope = parts[0].query, parts[0].query.scope
     positions: list[int] = []
@@ -158,7 +162,7 @@ def _result(
             mode=first.request.mode,
             hits=hits,
             entity_alignment=alignment,
-            warnings=tuple(dict.fromkeys(warnings)),
+            warnings=tuple(dict.fromkeys((*ranking_warnings, *warnings))),
             truncated=truncated,
         ),
         home_positions=tuple(positions),
@@ -232,6 +236,13 @@ class _Ranking:
         self._called = frozenset(
             part.global_no(ChunkNo(no)) for part in parts for no in part.legs.called(part.query)
         )
+        first = parts[0]
+        self._reranking = first.legs.reranking(first.query.request, first.query.text)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the order lacks."""
+        return self._reranking.warnings if self._reranking else ()
 
     def ranked(self) -> list[ScoredChunk]:
         """The hits in order, with global numbers.
@@ -254,7 +265,8 @@ class _Ranking:
         return self._with_fit(rows, candidates, has_vector=legs.vector is not None)
 
     def _ordered(self, candidates: Candidates, legs: _GatheredLegs) -> list[ScoredChunk] | None:
-        ordering = Ordering(self._parts[0].legs.settings, self._parts[0].query.request.k)
+        first = self._parts[0]
+        ordering = Ordering(first.legs.settings, first.query.request.k, self._reranking)
         return ordering.order(candidates, legs.vector, self._boosted, self._admission, self._called)
 
     def _gathered(self, filtered: frozenset[int]) -> _GatheredLegs:

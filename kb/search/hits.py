@@ -36,8 +36,15 @@ class ScoredChunk(Struct, frozen=True, kw_only=True):
     boost: float
     cosine: float | None = None
     """Its similarity to the query; None without a query vector or a vector of the chunk."""
+    rerank: float | None = None
+    """The reranker's score, from 0 to 1; None where it was not reranked."""
     fit: float | None = None
     """How well it fits the query, from 0 to 1; None where there is no query."""
+
+    @property
+    def preference(self) -> float:
+        """What decides between equal scores: the reranker, whose chunks come before others."""
+        return -1.0 if self.rerank is None else self.rerank * self.boost
 
     @property
     def is_weak(self) -> bool:
@@ -166,8 +173,10 @@ def _is_recognised(doc: Doc, page: int | None, text: str) -> bool:
 
 def _explanation(row: ScoredChunk) -> dict[str, float | str]:
     fit: dict[str, float | str] = {} if row.fit is None else {"fit": row.fit}
+    rerank: dict[str, float | str] = {} if row.rerank is None else {"rerank": row.rerank}
     return {
         **fit,
+        **rerank,
         "fused": round(row.fused, 6),
         "boost": row.boost,
         "lexical_rank": row.lexical_rank or "not brought",

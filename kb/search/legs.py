@@ -34,11 +34,16 @@ if TYPE_CHECKING:
 
     from kb.search.index.dense import DenseIndex
     from kb.search.index.idf import TermFrequencies
+    from kb.search.rerank import Reranking
 
 
 _FAMILIAR_CHARS: Final = 512
 _TEXTS_MAX: Final = 64
 """So many chunks are read for a word that is near another one."""
+_NO_RERANKER: Final = (
+    "no reranker is set up; set rerank.kind to onnx or sentence-transformers, and rerank.model to"
+    " a folder or name of a cross-encoder"
+)
 
 
 class PreparedQuery(Struct, frozen=True, kw_only=True):
@@ -182,6 +187,20 @@ class HomeLegs:
         if query.request.mode == "dense":
             return frozenset()
         return self.backends.lexical().called(query.text, query.audiences)
+
+    def reranking(self, request: SearchRequest, text: str) -> "Reranking | None":
+        """What orders the best chunks for a query text anew; None where nothing is to.
+
+        Raises ModelMissing where the request wants it and the settings name no reranker.
+        """
+        settings = self.backends.rerank
+        if not (settings.kind if request.rerank is None else request.rerank):
+            return None
+        if not settings.kind:
+            raise ModelMissing(_NO_RERANKER)
+        from kb.search.rerank import Reranking
+
+        return Reranking(settings, self.backends.reranker, text, self.store.clock)
 
     def lexical_hits(
         self,

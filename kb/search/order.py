@@ -1,4 +1,4 @@
-"""Ordering: fuses the candidates, applies relevance feedback and boosts, and diversifies."""
+"""Ordering: fuses the candidates, applies feedback and boosts, reranks, and diversifies."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from kb.model.config import SearchSettings
 from kb.model.doc import Doc
 from kb.model.ids import ChunkNo
-from kb.model.text import Chunk
+from kb.model.text import Chunk, indexed_text
 from kb.search.candidates import Candidates, ChunkFilter
 from kb.search.diversify import diversify
 from kb.search.entities import EntityMatches
@@ -16,6 +16,8 @@ from kb.search.hits import ScoredChunk
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from kb.search.rerank import Reranking
 
 # How many of the best candidates diversification selects from, per hit wanted.
 _POOL_FACTOR: Final = 3
@@ -29,9 +31,13 @@ _NAME_BOOST: Final = 2.0
 class Ordering:
     """Orders the candidates of one query and selects k hits."""
 
-    def __init__(self, settings: SearchSettings, k: int) -> None:
+    def __init__(
+        self, settings: SearchSettings, k: int, reranking: "Reranking | None" = None
+    ) -> None:
         self._settings = settings
         self._k = k
+        self._reranking = reranking
+        self._reranked_max = reranking.count if reranking else 0
 
     def order(
         self,
@@ -62,7 +68,8 @@ class Ordering:
         scores = fused * boosts
         # A score is at most 1, however much is boosted.
         scores /= max(1.0, float(scores.max()))
-        best = np.lexsort((np.array(candidates.nos), -scores))[: self._k * _POOL_FACTOR]
+        pool_max = max(self._k * _POOL_FACTOR, self._reranked_max)
+        best = np.lexsort((np.array(candidates.nos), -scores))[:pool_max]
 
         def row(position: int) -> ScoredChunk | None:
             no = ChunkNo(candidates.nos[position])
@@ -82,12 +89,13 @@ class Ordering:
 
         # Mostly there are no near-duplicates, and then only the first k and their ties are read.
         first = int((scores[best] >= scores[best[: self._k][-1]]).sum())
+        first = max(first, min(self._reranked_max, len(best)))
         for count in sorted({first, len(best)}):
             rows = [row(position) for position in best[:count].tolist()]
             pool = [scored for scored in rows if scored is not None]
             if len(pool) < len(rows):
                 return None
-            hits, has_near_duplicates = self._diversified(pool, candidates)
+            hits, has_near_duplicates = self._diversified(self._reranked(pool), candidates)
             if not has_near_duplicates:
                 break
         return hits
@@ -200,6 +208,33 @@ class Ordering:
                 boost *= self._settings.entity_boost
         return boost
 
+    def _reranked(self, pool: list[ScoredChunk]) -> list[ScoredChunk]:
+        """The pool, best first, its first chunks as the reranker orders them.
+
+        A chunk gets the score of the place that it takes.
+        """
+        pool.sort(key=_best_first)
+        if self._reranking is None:
+            return pool
+        import msgspec
+
+        from kb.search.rerank import Candidate
+
+        order = self._reranking.order(
+            [
+                Candidate(
+                    key=row.chunk.chunk_id,
+                    text=indexed_text(row.doc.label, row.chunk.heading, row.chunk.text),
+                    boost=row.boost,
+                )
+                for row in pool
+            ]
+        )
+        return [
+            msgspec.structs.replace(pool[position], score=pool[place].score, rerank=score)
+            for place, (position, score) in enumerate(order)
+        ]
+
     def _diversified(
         self, pool: list[ScoredChunk], candidates: Candidates
     ) -> tuple[list[ScoredChunk], bool]:
@@ -207,7 +242,7 @@ class Ordering:
         import msgspec
         import numpy as np
 
-        pool.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
+        pool.sort(key=_best_first)
         selected = diversify(
             [row.score for row in pool],
             candidates.vectors[np.searchsorted(candidates.nos, [row.chunk.no for row in pool])],
@@ -220,6 +255,10 @@ class Ordering:
             msgspec.structs.replace(pool[position], score=round(score, _DIGITS))
             for position, score in selected
         ]
-        hits.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
+        hits.sort(key=_best_first)
         undemoted = [(position, row.score) for position, row in enumerate(pool[: self._k])]
         return hits, selected != undemoted
+
+
+def _best_first(row: ScoredChunk) -> tuple[float, float, str]:
+    return -row.score, -row.preference, row.chunk.chunk_id

@@ -3,18 +3,19 @@
 import importlib.util
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from embed_server import PATHS, embed_serving
 
 from kb.intake.embed.factory import make_embedder
 from kb.intake.embed.multilingual import model_dir
 from kb.intake.embed.onnx import OnnxEmbedder
 from kb.intake.embed.protocol import Embedder
 from kb.intake.embed.scripts import SCRIPTS
-from kb.model.embedder import EmbedderChoice
+from kb.model.embedder import EmbedderChoice, EmbedServer
 
 NEEDS_ST = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("torch", "sentence_transformers")),
@@ -94,18 +95,29 @@ def _without_prefixes(folder: Path) -> str:
     params=[
         "onnx",
         "hashing",
+        "openai",
+        "ollama",
         pytest.param("sentence-transformers", marks=NEEDS_ST),
         pytest.param("multilingual", marks=NEEDS_MULTILINGUAL),
     ],
 )
-def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> object:
+def make(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Embedder]]:
     """Makes the embedder of this kind anew, with options."""
     kind, model = request.param, ""
+    if kind in PATHS:
+        with embed_serving(kind) as running:
+            server = EmbedServer(base_url=running.base_url)
+            yield lambda **options: make_embedder(
+                EmbedderChoice(kind=kind, model="tiny", **options), server=server
+            )
+        return
     if kind == "sentence-transformers":
         model = _tiny_sentence_transformer(tmp_path_factory.mktemp("st"))
     elif kind == "multilingual":
         kind, model = "onnx", _without_prefixes(tmp_path_factory.mktemp("multilingual"))
-    return lambda **options: make_embedder(EmbedderChoice(kind=kind, model=model, **options))
+    yield lambda **options: make_embedder(EmbedderChoice(kind=kind, model=model, **options))
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,12 @@ BROKEN = {
     "kb-odd": (
         "\n".join(
             f'[project.entry-points."kb.{group}"]\n{name} = "kb_odd:PARSER"'
-            for group, name in (("parsers", "odd"), ("embedders", "onnx"), ("llm", "odd"))
+            for group, name in (
+                ("parsers", "odd"),
+                ("embedders", "onnx"),
+                ("rerankers", "odd"),
+                ("llm", "odd"),
+            )
         ),
         "PARSER = {'mimes': ['text/odd']}\n",
     ),
@@ -76,7 +81,7 @@ def _is_site(folder: str) -> bool:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """The examples, installed by pip."""
     environment = Environment(tmp_path_factory.mktemp("plugins") / "env")
-    environment.install(*(EXAMPLES / name for name in ("kb-vcard", "kb-trigrams")))
+    environment.install(*(EXAMPLES / name for name in ("kb-vcard", "kb-trigrams", "kb-order")))
     environment.install(EXAMPLES / "kb-command-llm")
     return environment
 
@@ -88,7 +93,10 @@ def test_doctor_lists_them_with_where_they_are_from(installed: Environment) -> N
     assert lines[0].endswith(" (kb-search 0.1.0); vcard (kb-vcard 0.1.0)")
     assert lines[1].startswith("kb.embedders: onnx, ")
     assert lines[1].endswith("; trigrams (kb-trigrams 0.1.0)")
-    assert lines[2].endswith("; command (kb-command-llm 0.1.0)")
+    assert lines[2] == (
+        "kb.rerankers: onnx, sentence-transformers (kb-search 0.1.0); order (kb-order 0.1.0)"
+    )
+    assert lines[3].endswith("; command (kb-command-llm 0.1.0)")
     (vcard,) = [
         row for row in installed.kb("doctor", "--json").json["plugins"] if row["name"] == "vcard"
     ]
@@ -174,12 +182,28 @@ def test_an_embedder_is_set_by_name(installed: Environment, tmp_path: Path) -> N
     other = ("--home", tmp_path / "other")
     wrong = installed.kb(*other, "add", tmp_path / "a.md", embedder="trigram")
     assert wrong.code == 1
-    assert (
-        "no embedder trigram, only onnx, multilingual, sentence-transformers, hashing, trigrams"
-        in wrong.err
-    )
+    assert "no embedder trigram, only onnx, multilingual, " in wrong.err
+    assert "hashing, openai, ollama, trigrams; install its plugin" in wrong.err
     assert installed.kb(*home, "embedder", "set", "hashing", embedder="trigrams").code == 0
     assert installed.kb(*home, "embedder", "set", "trigrams", embedder="trigrams").code == 0
+
+
+def test_a_reranker_is_set_by_name(installed: Environment, tmp_path: Path) -> None:
+    """It orders what words and vectors cannot tell apart, and a typo in its name is told."""
+    (tmp_path / "a.md").write_text("in the end dog bites man as all know\n")
+    (tmp_path / "b.md").write_text("in the end man bites dog as all know\n")
+    home = ("--home", tmp_path / "home")
+    assert installed.kb(*home, "add", tmp_path / "a.md", tmp_path / "b.md").code == 0
+    for query in ("dog bites man", "man bites dog"):
+        ran = installed.kb(
+            *home, "--cfg", "rerank.kind=order", "search", query, "--explain", "--json"
+        )
+        first, second = ran.json["hits"]
+        assert query in first["text"]
+        assert (first["explain"]["rerank"], second["explain"]["rerank"]) == (1.0, 0.0)
+    typo = installed.kb(*home, "--cfg", "rerank.kind=ordre", "search", "dog")
+    assert typo.code == 0
+    assert "no reranker ordre, only onnx, sentence-transformers, order" in typo.err
 
 
 def test_a_language_model_answers(installed: Environment, tmp_path: Path) -> None:
@@ -247,6 +271,9 @@ def test_broken_plugins_are_named_and_left_out(tmp_path: Path) -> None:
     assert "has no attribute 'none'" in problems["unread of kb-unread"]
     assert environment.kb("ls", "--json").json["total"] == 2
     assert "it has the name of one of kb's own" in problems["onnx of kb-odd"]
+    ran = environment.kb("--cfg", "rerank.kind=odd", "search", "fox")
+    assert (ran.code, "A brown fox." in ran.out) == (0, True)
+    assert "not reranked: the plugin odd of kb-odd names a dict, not a function" in ran.err
     failed = environment.kb("--cfg", "llm.provider=odd", "--cfg", "llm.model=x", "ask", "a fox?")
     assert "A brown fox." in failed.out
     assert "the plugin odd of kb-odd names a dict, not a function" in failed.out + failed.err
@@ -254,7 +281,12 @@ def test_broken_plugins_are_named_and_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("page", "folder"),
-    [("parser", "kb-vcard"), ("embedder", "kb-trigrams"), ("llm", "kb-command-llm")],
+    [
+        ("parser", "kb-vcard"),
+        ("embedder", "kb-trigrams"),
+        ("reranker", "kb-order"),
+        ("llm", "kb-command-llm"),
+    ],
 )
 def test_the_page_shows_the_example(page: str, folder: str) -> None:
     """Word for word: what a reader copies is what the tests install."""

@@ -385,3 +385,16 @@ def test_a_file_beside_the_projects_home_is_the_projects(tmp_path: Path) -> None
     found = load([], [str(tmp_path / "ci.toml")], env={}, project=project, warn=said.append)
     assert (found.search.rrf_k, found.llm) == (9, LlmSettings())
     assert f"counts only from {project.home}/config.d after `kb trust`" in said[0]
+
+
+def test_where_texts_go_to_be_embedded_says_the_user_alone(tmp_path: Path) -> None:
+    """A file that was accepted may name a model, but no server that gets texts and a key."""
+    project = _of_project(tmp_path)
+    file = project.home / "kb.toml"
+    file.write_text("[embed]\nkind = 'openai'\nbase_url = 'https://elsewhere.example/v1'\n")
+    said: list[str] = []
+    accepted = _of_project(tmp_path, file.read_bytes())
+    found = load([file], ["embed.base_url=https://mine.example"], {}, project=accepted)
+    assert (found.embed.kind, found.embed.base_url) == ("openai", "https://mine.example")
+    assert load([file], env={}, project=accepted, warn=said.append).embed.base_url == ""
+    assert "embed.base_url is for your own settings alone" in said[0]

@@ -111,10 +111,11 @@ class Home:
             **keywords: `k` hits at most (10). Which docs: `tags`, `kinds`, `doc_ids`, `packs`,
                 `sources`, `since`, `until`. How: `mode` ("hybrid", "lexical" or "dense"),
                 `require_entities`, `boost_entities`, `min_score`, `with_neighbors`, `max_tokens`,
-                `verbatim`, `explain`, `marks`.
+                `verbatim`, `rerank`, `explain`, `marks`.
 
         Raises:
             kb.errors.NotFound: Nothing has one of the `doc_ids` or `packs`.
+            kb.errors.ModelMissing: `rerank` is true, and the settings name no reranker.
             kb.errors.UsageError: A value is wrong, or a short id names several docs.
         """
         from kb.operations.search import ShownSearch, run

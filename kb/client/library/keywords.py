@@ -42,6 +42,7 @@ class SearchKeywords(FilterKeywords, total=False):
     max_tokens: int | None
     sort: Literal["score", "date"]
     verbatim: bool
+    rerank: bool | None
     explain: bool
     marks: bool
 

@@ -5,16 +5,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kb.errors import ModelMissing
-from kb.intake.embed.factory import make_embedder
+from kb.intake.embed.factory import SERVED, make_embedder
 from kb.intake.embed.protocol import Embedder
 from kb.model.config import Settings
-from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
+from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec, EmbedServer
 from kb.store import embedders
 from kb.store.store import Store
 
 if TYPE_CHECKING:
     from kb.intake.embed.protocol import FloatVector
+    from kb.model.config import RerankSettings
     from kb.search.backends import DenseBackend
+    from kb.search.rerank.scores import Reranker
 
 
 class SharedModels:
@@ -25,17 +27,31 @@ class SharedModels:
     """
 
     def __init__(self) -> None:
-        self._made: dict[tuple[EmbedderChoice, int], Embedder] = {}
+        self._made: dict[tuple[EmbedderChoice, int, EmbedServer | None], Embedder] = {}
         self._last: tuple[Embedder, str, FloatVector] | None = None
+        self._rerankers: dict[tuple[str, str, int], Reranker] = {}
         self._lock = threading.Lock()
 
-    def made(self, choice: EmbedderChoice, threads: int) -> Embedder:
-        """The model that a choice names; `threads` as in `make_embedder`. Raises ModelMissing."""
+    def made(
+        self, choice: EmbedderChoice, threads: int, server: EmbedServer | None = None
+    ) -> Embedder:
+        """The model that a choice names, as `make_embedder` makes it. Raises ModelMissing."""
+        key = choice, threads, server
         with self._lock:
-            embedder = self._made.get((choice, threads))
+            embedder = self._made.get(key)
             if embedder is None:
-                embedder = self._made[choice, threads] = make_embedder(choice, threads)
+                embedder = self._made[key] = make_embedder(*key)
             return embedder
+
+    def reranker(self, settings: "RerankSettings", threads: int) -> "Reranker":
+        """The reranker that settings name, loaded; `threads` as in `made`. Raises ModelMissing."""
+        from kb.search.rerank.rerankers import make_reranker
+
+        key = settings.kind, settings.model, threads
+        with self._lock:
+            if key not in self._rerankers:
+                self._rerankers[key] = make_reranker(settings, threads)
+            return self._rerankers[key]
 
     def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":
         """What `Embedder.embed_query` gives, of the last text without asking the model again."""
@@ -106,6 +122,10 @@ class HomeModels:
         """The vector of a query, (dim,) float32 of length 1. Raises ModelMissing or EmbedError."""
         return self._shared.embed_query(embedder, text)
 
+    def reranker(self, settings: "RerankSettings") -> "Reranker":
+        """The reranker that settings name, loaded. Raises ModelMissing."""
+        return self._shared.reranker(settings, self._settings.embed.threads)
+
     def next(self) -> Embedder | None:
         """The model whose vectors are being made, or None. Raises ModelMissing."""
         with self._lock:
@@ -149,7 +169,7 @@ class HomeModels:
             self._active.index.close()
 
     def _opened(self, spec: EmbedderSpec) -> Embedder:
-        embedder = self._made(spec.choice)
+        embedder = self._made(spec.choice, spec.dim)
         if embedder.fingerprint != spec.fingerprint:
             raise ModelMissing(
                 f"the passages were embedded by {spec.fingerprint}, but {_name(spec.choice)} is "
@@ -157,8 +177,19 @@ class HomeModels:
             )
         return embedder
 
-    def _made(self, choice: EmbedderChoice) -> Embedder:
-        return self._shared.made(choice, self._settings.embed.threads)
+    def _made(self, choice: EmbedderChoice, dim: int = 0) -> Embedder:
+        """With the length of its vectors, if it is known, a server's model need not be asked."""
+        embed = self._settings.embed
+        if choice.kind not in SERVED:
+            return self._shared.made(choice, embed.threads)
+        server = EmbedServer(
+            base_url=embed.base_url,
+            timeout_s=embed.timeout_s,
+            tries=embed.tries,
+            tokens_max=embed.tokens_max,
+            dim=dim,
+        )
+        return self._shared.made(choice, embed.threads, server)
 
     def _warning(self, stored: EmbedderSet) -> str | None:
         choice = self.asked()

@@ -366,7 +366,9 @@ class HomeNotebook:
 
     def nearest(self, text: str) -> list[tuple[str, float]]:
         """Paths of notes with the cosine of their chunk that is most like `text`, best first."""
-        request = SearchRequest(query=text, verbatim=True, k=_LIKE_HITS, kinds=("notebook",))
+        request = SearchRequest(
+            query=text, verbatim=True, k=_LIKE_HITS, kinds=("notebook",), rerank=False
+        )
         hits = self._engine.searcher().search(request, OPERATOR).hits
         if not hits:
             return []

@@ -6,7 +6,6 @@ vectors. One text per thread is also faster.
 """
 
 import hashlib
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,7 @@ from kb.intake.embed.protocol import (
     prefixes_mark,
     without_surrogates,
 )
-from kb.intake.embed.runtime import session_of
+from kb.intake.embed.runtime import cores, session_of
 from kb.model.embedder import EmbedderChoice
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class OnnxEmbedder:
     ) -> None:
         self._dir = model_dir
         self._card = _read_card(model_dir)
-        self._threads = threads or _cores()
+        self._threads = threads or cores()
         self._query_prefix = query_prefix or self._card.query_prefix
         self._passage_prefix = passage_prefix or self._card.passage_prefix
         self._tokenizer: Tokenizer | None = None
@@ -324,10 +323,3 @@ def _vector(session: "InferenceSession", input_ids: Any, dim: int) -> FloatVecto
     if vector.shape != (dim,):
         raise EmbedError(f"the model returned an array of shape {vector.shape}, not {(dim,)}")
     return vector
-
-
-def _cores() -> int:
-    """The number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -6,20 +6,12 @@ from typing import Final, TypeVar, cast
 from kb.errors import EmbedError, KbError, ModelMissing, PluginFailed
 from kb.intake.embed.protocol import Embedder, FloatMatrix, FloatVector, Span, checked
 from kb.model.embedder import EmbedderChoice
-from kb.model.entry_points import InstalledPlugin, failed, installed, load
+from kb.model.entry_points import InstalledPlugin, failed, installed, load_maker
 
 MakeEmbedder = Callable[[EmbedderChoice, int], Embedder]
 """Makes the model that a choice names; the number is of threads, and 0 means all cores."""
 _T = TypeVar("_T")
 _DIM_MAX: Final = 65_536
-
-
-def load_maker(plugin: InstalledPlugin) -> MakeEmbedder:
-    """The function that a plugin names. Raises PluginFailed."""
-    make = load(plugin)
-    if not callable(make):
-        raise failed(plugin, f"names a {type(make).__name__}, not a function")
-    return cast("MakeEmbedder", make)
 
 
 def make_by_plugin(choice: EmbedderChoice, threads: int, built_in: Sequence[str]) -> Embedder:

@@ -7,10 +7,18 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 
-def session_of(graph: str | bytes) -> "InferenceSession":
+def cores() -> int:
+    """The number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def session_of(graph: str | bytes, *, is_prepared: bool = True) -> "InferenceSession":
     """A graph, by its file's path or its bytes, ready to run on the caller's thread.
 
-    Any number of threads may run it at once. Raises the runtime's own errors.
+    Any number of threads may run it at once. One that is not prepared was written by others, and
+    the runtime makes it faster as it loads. Raises the runtime's own errors.
     """
     # Telemetry is off: it would count uses under an id of this machine in the user's cache folder.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -20,9 +28,12 @@ def session_of(graph: str | bytes) -> "InferenceSession":
     # One thread for each run: texts run side by side, and no thread waits for another.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # The graphs are written as they should run; looking for more only makes loading slower. So
+    levels = onnxruntime.GraphOptimizationLevel
+    # kb's graphs are written as they should run; looking for more only makes loading slower. So
     # does planning which buffers to share: 30 ms, for 5 MB in each thread.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = (
+        levels.ORT_DISABLE_ALL if is_prepared else levels.ORT_ENABLE_ALL
+    )
     options.enable_mem_reuse = False
     options.enable_mem_pattern = False
     options.log_severity_level = 4

@@ -58,7 +58,9 @@ class SentenceTransformersEmbedder:
         self._passage_prefix = passage_prefix
         self._scripts = scripts
         self._batch = batch
-        self._model = _load(name_or_path, device)
+        self._model: SentenceTransformer = load_model(
+            "SentenceTransformer", name_or_path, device=device
+        )
         self._tokenizer = _fast_tokenizer(self._model, name_or_path)
         self._dim = _dim(self._model, name_or_path)
         digest = _digest(self._model)
@@ -140,9 +142,13 @@ class SentenceTransformersEmbedder:
         return checked(vectors, len(texts), self._dim)
 
 
-def _load(name_or_path: str, device: str | None) -> "SentenceTransformer":
+def load_model(class_name: str, name_or_path: str, **options: Any) -> Any:
+    """A model of one of the library's classes. Raises ModelMissing.
+
+    A name that is a folder in the working directory is refused.
+    """
     try:
-        from sentence_transformers import SentenceTransformer
+        import sentence_transformers
     except ImportError as error:
         raise ModelMissing(
             f"sentence-transformers is not installed; run `{install_command('st')}`,"
@@ -157,8 +163,8 @@ def _load(name_or_path: str, device: str | None) -> "SentenceTransformer":
         )
     try:
         # A model is data. kb never runs code that comes with one.
-        return SentenceTransformer(
-            os.path.expanduser(name_or_path), device=device, trust_remote_code=False
+        return getattr(sentence_transformers, class_name)(
+            os.path.expanduser(name_or_path), trust_remote_code=False, **options
         )
     except Exception as error:
         raise ModelMissing(

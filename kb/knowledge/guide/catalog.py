@@ -97,7 +97,9 @@ def scored(
         if not any(True for _ in docs.with_facet(txn, "kind", "entry")):
             return ScoredSections(chunks=(), score_min=1.0)
     searcher = catalog.searcher()
-    request = SearchRequest(query=question, verbatim=True, k=_CHUNKS, kinds=("entry",))
+    request = SearchRequest(
+        query=question, verbatim=True, k=_CHUNKS, kinds=("entry",), rerank=False
+    )
     hits = searcher.search(request, scope).hits
     embedded = searcher.embed_query(question)
     similarities = _nearness(catalog, hits, embedded, backgrounds)

@@ -5,9 +5,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from kb.intake.model_server.peer import Peer
 from kb.knowledge.llm.dialect import ModelRequest
 from kb.knowledge.llm.framing import event_data
-from kb.knowledge.llm.peer import Peer
 
 _VERSION: Final = "2023-06-01"
 _ADVICE: Final = {

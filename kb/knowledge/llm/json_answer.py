@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from kb.errors import BadAnswer
-from kb.knowledge.llm.peer import one_line
+from kb.intake.model_server.peer import one_line
 
 ANSWER_CHARS_MAX: Final = 1 << 20
 _FENCE: Final = "```"

@@ -1,24 +1,12 @@
 """A language model that a plugin asks: loaded, and held to what every provider promises."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import cast
+from collections.abc import Iterator, Mapping
 
 from kb.errors import BadAnswer, ConfigError, KbError, ModelUnavailable, PluginFailed
 from kb.knowledge.llm.protocol import Provider
 from kb.model.config import LlmSettings
 from kb.model.config.sections import LLM_PROVIDERS
-from kb.model.entry_points import InstalledPlugin, failed, installed, load
-
-MakeProvider = Callable[[LlmSettings, Mapping[str, str]], Provider]
-"""Makes the provider that settings name; keys are in the environment, the second argument."""
-
-
-def load_maker(plugin: InstalledPlugin) -> MakeProvider:
-    """The function that a plugin names. Raises PluginFailed."""
-    make = load(plugin)
-    if not callable(make):
-        raise failed(plugin, f"names a {type(make).__name__}, not a function")
-    return cast("MakeProvider", make)
+from kb.model.entry_points import failed, installed, load_maker
 
 
 def make_by_plugin(settings: LlmSettings, env: Mapping[str, str]) -> Provider:

@@ -5,16 +5,14 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from kb.errors import ModelUnavailable
+from kb.intake.model_server.http_client import ModelHttpClient
+from kb.intake.model_server.peer import Peer
+from kb.intake.model_server.retries import Retries
+from kb.intake.model_server.timing import Timing
 from kb.knowledge.llm.dialect import Dialect, ModelRequest
-from kb.knowledge.llm.http_client import LlmHttpClient
-from kb.knowledge.llm.peer import Peer
-from kb.knowledge.llm.timing import Timing
 from kb.model.config import LlmSettings
 from kb.model.deadline import Deadline
 
-WAIT_S_MAX: Final = 60.0
-_BACKOFF_S: Final = 0.5
-_BACKOFF_S_MAX: Final = 8.0
 _JSON: Final = frozenset(("application/json",))
 _Attempt = Callable[[Deadline], Generator[str, None, None]]
 
@@ -23,8 +21,7 @@ class HttpProvider:
     """Asks a server; satisfies `kb.knowledge.llm.protocol.Provider`.
 
     A try that meets a busy or failing server, a time-out or a broken connection is followed by
-    another, at most `tries` in all, within `tries` times `timeout_s`. The wait between two tries is
-    the server's Retry-After (at most WAIT_S_MAX), or twice the wait before, with some jitter.
+    another, at most `tries` in all, within `tries` times `timeout_s`; see `Retries`.
     """
 
     def __init__(
@@ -35,7 +32,7 @@ class HttpProvider:
         self._peer = peer
         self._dialect = dialect
         self._timing = timing
-        self._client = LlmHttpClient(
+        self._client = ModelHttpClient(
             peer,
             base_url + dialect.path,
             timeout_s=settings.timeout_s,
@@ -80,48 +77,26 @@ class HttpProvider:
 
     def _tried(self, attempt: _Attempt) -> Generator[str, None, None]:
         """The pieces of the first try that returns any."""
-        tries = self._settings.tries
-        deadline = Deadline(self._timing.clock, self._settings.timeout_s * tries)
-        number = 0
+        tries, timeout_s = self._settings.tries, self._settings.timeout_s
+        retries = Retries(self._peer, tries=tries, total_s=timeout_s * tries, timing=self._timing)
         while True:
-            number += 1
             is_blank = True
             has_begun = False
             try:
-                with contextlib.closing(attempt(deadline)) as pieces:
+                with contextlib.closing(attempt(retries.deadline)) as pieces:
                     for piece in pieces:
                         is_blank = is_blank and not piece.strip()
                         has_begun = True
                         yield piece
             except ModelUnavailable as error:
-                if has_begun or number == tries:
-                    raise self._given_up(error, number) from None
+                if has_begun:
+                    raise retries.given_up(error) from None
                 failed = error
             else:
                 if is_blank:
                     raise self._peer.bad("the answer is empty")
                 return
-            self._wait(failed, number, deadline)
-
-    def _wait(self, error: ModelUnavailable, number: int, deadline: Deadline) -> None:
-        """Sleep until the next try; raises where that would be too late for one."""
-        chance_s = min(_BACKOFF_S_MAX, _BACKOFF_S * 2 ** (number - 1)) * self._timing.random()
-        if error.retry_after_s is None:
-            wait_s = min(_BACKOFF_S_MAX, _BACKOFF_S * 2 ** (number - 1)) / 2 + chance_s / 2
-        else:
-            wait_s = error.retry_after_s + chance_s
-            if error.retry_after_s > WAIT_S_MAX:
-                raise self._given_up(error, number)
-        if deadline.is_over or deadline.left_s() <= wait_s:
-            raise self._given_up(error, number)
-        self._timing.sleep(wait_s)
-
-    def _given_up(self, error: ModelUnavailable, number: int) -> ModelUnavailable:
-        tried = f"; tried {number} times" if number > 1 else ""
-        wait_s = error.retry_after_s
-        later = "later" if wait_s is None else f"in {wait_s} s"
-        detail = f"{error.fields['detail']}{tried}; try again {later}"
-        return self._peer.unavailable(detail, wait_s)
+            retries.wait(failed)
 
 
 def _sendable(text: str) -> str:

@@ -13,6 +13,9 @@ from kb.model.search import SpaceName
 
 def search_fingerprint(settings: Settings, home: Path, name: SpaceName) -> str:
     """Equal if two processes of one kb version would return equal results from an equal store."""
-    sections = (settings.embed, settings.search, settings.index, settings.kb)
+    sections = (
+        *(settings.embed, settings.search, settings.rerank),
+        *(settings.index, settings.kb),
+    )
     place = os.fsencode(os.path.realpath(home))
     return sha256_hex(msgspec.json.encode((__version__, place, name, sections)))

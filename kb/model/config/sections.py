@@ -14,6 +14,9 @@ _NotNegative = Annotated[int, Meta(ge=0)]
 _Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 _Pattern = Annotated[str, Meta(min_length=1, max_length=4_096)]
 _PluginName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=100)]
+_PluginNameOrNone = Annotated[
+    str, Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?\Z", max_length=100)
+]
 _Language = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_]{1,40}(/[A-Za-z0-9_]{1,40})?\Z")]
 _Patterns = Annotated[tuple[_Pattern, ...], Meta(max_length=256)]
 
@@ -89,10 +92,19 @@ class EmbedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The embedding model; an empty `model` is the built-in one."""
 
     kind: _PluginName = "onnx"
-    """`onnx`, `multilingual` (its extra installs it), `sentence-transformers`, `hashing` (for
-    tests), or the name of a plugin."""
+    """`onnx`, `multilingual` (its extra installs it), `sentence-transformers`, `openai` or `ollama`
+    (servers that speak these APIs), `hashing` (for tests), or the name of a plugin."""
     model: str = ""
     """The model's name or folder; empty is the built-in one."""
+    base_url: Annotated[str, Meta(max_length=2_000)] = ""
+    """Where the server of `openai` or `ollama` is; empty is Ollama's own place, and none for
+    `openai`; a project cannot set it."""
+    timeout_s: Annotated[float, Meta(gt=0, le=3600)] = 60.0
+    """Seconds that such a server may be silent."""
+    tries: Annotated[int, Meta(ge=1, le=10)] = 3
+    """How often kb asks such a server that is busy or fails."""
+    tokens_max: Annotated[int, Meta(ge=32, le=32_768)] = 512
+    """Tokens of a text that are sent to such a server, as kb counts them; the rest is cut off."""
     threads: _NotNegative = 0
     """Threads that embed; 0 for one per core."""
     query_prefix: str = ""
@@ -142,6 +154,21 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Factor for chunks that mention what `--boost-entity` names."""
     query_chars_max: _Positive = 8_192
     """Longer queries are cut, with a warning."""
+
+
+class RerankSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The reranker: it reads the query with each of the best candidates, and orders them anew."""
+
+    kind: _PluginNameOrNone = ""
+    """`onnx`, `sentence-transformers`, or the name of a plugin; empty for none. Searches use it
+    unless they say `--no-rerank`."""
+    model: str = ""
+    """Its folder or name: for `onnx` a folder with `model.onnx` and `tokenizer.json`."""
+    budget_ms: _Positive = 1_000
+    """Milliseconds that a search may rerank, without loading the model; chunks that were not
+    reached keep their places, and a warning says so."""
+    candidates: Annotated[int, Meta(ge=1, le=1_000)] = 30
+    """How many of the best chunks are reranked."""
 
 
 class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -354,6 +381,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     embed: EmbedSettings = EmbedSettings()
     work: WorkSettings = WorkSettings()
     search: SearchSettings = SearchSettings()
+    rerank: RerankSettings = RerankSettings()
     index: IndexSettings = IndexSettings()
     fetch: FetchSettings = FetchSettings()
     crawl: CrawlSettings = CrawlSettings()

@@ -1,6 +1,6 @@
 """Which plugins are in use, and what is wrong with the others."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -10,14 +10,22 @@ from kb.errors import DISTRIBUTION, PluginFailed
 from kb.intake.canonicalize.parsers import BUILT_IN as PARSERS
 from kb.intake.canonicalize.parsers import parser_table
 from kb.intake.embed.factory import BUILT_IN as EMBEDDERS
-from kb.intake.embed.plugin import load_maker as load_embedder
-from kb.knowledge.llm.plugin import load_maker as load_provider
 from kb.model.config.sections import LLM_PROVIDERS
-from kb.model.entry_points import GROUPS, InstalledPlugin, PluginGroup, failed, installed, load
+from kb.model.entry_points import (
+    GROUPS,
+    InstalledPlugin,
+    PluginGroup,
+    failed,
+    installed,
+    load,
+    load_maker,
+)
+from kb.search.rerank.rerankers import BUILT_IN as RERANKERS
 
 _BUILT_IN: Final[dict[PluginGroup, tuple[str, ...]]] = {
     "kb.parsers": tuple(PARSERS),
     "kb.embedders": tuple(EMBEDDERS),
+    "kb.rerankers": tuple(RERANKERS),
     "kb.llm": tuple(name for name in LLM_PROVIDERS if name != "none"),
 }
 
@@ -66,12 +74,8 @@ def _maker_problems(group: PluginGroup) -> dict[str, str]:
     def check(plugin: InstalledPlugin) -> None:
         if plugin.name in _BUILT_IN[group]:
             raise failed(plugin, "is left out: it has the name of one of kb's own")
-        loads[group](plugin)
+        load_maker(plugin)
 
-    loads: dict[str, Callable[[InstalledPlugin], object]] = {
-        "kb.embedders": load_embedder,
-        "kb.llm": load_provider,
-    }
     problems = []
     for plugin in installed(group):
         try:

@@ -11,8 +11,8 @@ from llm_server import LlmServer, llm_serving
 from loopback import dripping
 
 from kb.errors import ModelRejected, ModelUnavailable
+from kb.intake.model_server.http_client import _tls
 from kb.knowledge.llm import Timing
-from kb.knowledge.llm.http_client import _tls
 
 
 @pytest.fixture

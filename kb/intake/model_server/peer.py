@@ -42,9 +42,11 @@ def one_line(text: str) -> str:
 class Peer:
     """A server: decodes its messages and makes the errors that name it."""
 
-    def __init__(self, place: str, key: ApiKey | None) -> None:
+    def __init__(self, place: str, key: ApiKey | None, section: str = "llm") -> None:
+        """`section` is that of the settings which name the server."""
         self.place = place
         self.key = key
+        self.section = section
 
     def quote(self, text: str) -> str:
         """The server's text, in one bounded line, without the key."""

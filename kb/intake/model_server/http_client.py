@@ -10,8 +10,8 @@ import msgspec
 
 from kb import __version__
 from kb.errors import LlmError
-from kb.knowledge.llm.alarm import Alarm
-from kb.knowledge.llm.peer import Peer
+from kb.intake.model_server.alarm import Alarm
+from kb.intake.model_server.peer import Peer
 from kb.model.clock import Clock
 from kb.model.deadline import Deadline
 from kb.model.retry_after import retry_after_s
@@ -37,7 +37,7 @@ class _ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
     error: _ErrorObject | str = ""
 
 
-class LlmHttpClient:
+class ModelHttpClient:
     """Posts to one URL, without redirects, proxies, cookies, compression or kept connections."""
 
     def __init__(self, peer: Peer, url: str, *, timeout_s: float, clock: Clock) -> None:
@@ -127,7 +127,7 @@ class LlmHttpClient:
         if mime and mime not in mimes:
             raise self._peer.bad(
                 f"the answer is {self._peer.quote(mime)}, not {' or '.join(sorted(mimes))}; "
-                "check that llm.base_url is the address of the API"
+                f"check that {self._peer.section}.base_url is the address of the API"
             )
         if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise self._peer.bad("the answer is compressed in a way that kb did not ask for")
@@ -152,7 +152,7 @@ class LlmHttpClient:
             case _ if status >= 300:
                 return self._peer.rejected(
                     f"the server redirects ({status}), and kb does not follow; "
-                    "set llm.base_url to the API's own address"
+                    f"set {self._peer.section}.base_url to the API's own address"
                 )
             case _:
                 return self._peer.bad(f"the server gave no answer ({status})")
@@ -177,7 +177,7 @@ class LlmHttpClient:
     def _too_late(self, deadline: Deadline) -> LlmError:
         return self._peer.unavailable(
             f"no complete answer within {deadline.total_s:g} s; "
-            "raise llm.timeout_s if the model is slow"
+            f"raise {self._peer.section}.timeout_s if the model is slow"
         )
 
     def _failure(self, error: "httpx.HTTPError") -> LlmError:
