@@ -16,7 +16,7 @@ _WORD_BYTES_MAX: Final = 60
 _QUERY_CHARS_MAX: Final = 32_768
 TERMS_MAX: Final = 256
 _START_CHARS: Final = 2
-_ASCII_WORD: Final = re.compile("[a-z0-9]+")
+_ASCII_WORD: Final = "[a-z0-9]+"
 _PHRASES_MAX: Final = 8
 _PHRASE_WORDS_MAX: Final = 32
 
@@ -27,26 +27,25 @@ _GRAM_CHARS: Final = (
     "\u0e01-\u0e7f\u0e81-\u0eff\u1000-\u109f\u1780-\u17dd"  # Thai, Lao, Myanmar, Khmer
     "\u1100-\u11ff\uac00-\ud7a3"  # Hangul
 )
-_HAN: Final = re.compile(f"[{_HAN_CHARS}]+")
-_RUN: Final = re.compile(f"(?P<han>[{_HAN_CHARS}]+)|[{_GRAM_CHARS}]+")
-_UNSPACED: Final = re.compile(f"[{_HAN_CHARS}{_GRAM_CHARS}]")
+# Patterns are compiled where they are first used: most texts need few of them.
+_HAN: Final = f"[{_HAN_CHARS}]+"
+_RUN: Final = f"(?P<han>[{_HAN_CHARS}]+)|[{_GRAM_CHARS}]+"
+_UNSPACED: Final = f"[{_HAN_CHARS}{_GRAM_CHARS}]"
 # Whole blocks of India, whose vowel signs Python does not count as letters.
 _INDIC: Final = "\u0900-\u0963\u0966-\u0dff"
-_SPACED_WORD: Final = re.compile(
-    f"(?:[^\\W_{_HAN_CHARS}{_GRAM_CHARS}{_INDIC}]+|[{_INDIC}{MARKS}]+)+"
-)
+_SPACED_WORD: Final = f"(?:[^\\W_{_HAN_CHARS}{_GRAM_CHARS}{_INDIC}]+|[{_INDIC}{MARKS}]+)+"
 # A noun of one syllable with what Korean attaches to it; longer ones share a bigram with the noun.
-_NOUN: Final = re.compile(
+_NOUN: Final = (
     "([가-힣])(?:[은는이가을를의에도만와과로께들]|에서는?|에게|에[는도]|으로는?|까지|부터|보다|처럼|마다|조차|밖에"
     "|이나|이[다고라]|이란|이라는|이었다|입니다|한테|하고|들[이은을])"
 )
 # Where a word of several begins its next one: parseConfig, HTTPServer, but not PDFs.
-_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})")
-_CAMEL_WORD: Final = re.compile(
+_CAMEL: Final = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})"
+_CAMEL_WORD: Final = (
     r"(?<![^\W_])[A-Za-z0-9]{1,58}?(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2})[A-Za-z0-9]{0,58}(?![^\W_])"
 )
 _NAME_CHARS_MAX: Final = 200
-_QUOTED: Final = re.compile(r'["“”„«»「」『』]([^"“”„«»「」『』]{2,400})["“”„«»「」『』]')
+_QUOTED: Final = r'["“”„«»「」『』]([^"“”„«»「」『』]{2,400})["“”„«»「」『』]'
 
 
 def normalize(text: str, *, han_words: bool = True) -> str:
@@ -56,14 +55,14 @@ def normalize(text: str, *, han_words: bool = True) -> str:
     the words inside them, or, without `han_words`, bigrams, which need no dictionary. Runs of other
     unspaced scripts and of Hangul become bigrams. Words in camel case are followed by their parts.
     """
-    text = folded(_CAMEL_WORD.sub(_with_parts, text))
-    if text.isascii() or not _UNSPACED.search(text):
+    text = folded(re.sub(_CAMEL_WORD, _with_parts, text))
+    if text.isascii() or not re.search(_UNSPACED, text):
         return text
-    return _RUN.sub(_split_run if han_words else _grams_of_run, text)
+    return re.sub(_RUN, _split_run if han_words else _grams_of_run, text)
 
 
 def _with_parts(word: re.Match[str]) -> str:
-    return f"{word[0]} {_CAMEL.sub(' ', word[0])}"
+    return f"{word[0]} {re.sub(_CAMEL, ' ', word[0])}"
 
 
 def name_keys(name: str) -> frozenset[str]:
@@ -73,7 +72,7 @@ def name_keys(name: str) -> frozenset[str]:
     camel case may be written as one word or as several.
     """
     text = name[:_NAME_CHARS_MAX]
-    spellings = {normalize(text.lower()), normalize(_CAMEL.sub(" ", text).lower())}
+    spellings = {normalize(text.lower()), normalize(re.sub(_CAMEL, " ", text).lower())}
     return frozenset(" ".join(analyzer().analyze(spelling)) for spelling in spellings) - {""}
 
 
@@ -83,7 +82,7 @@ def _split_run(run: re.Match[str]) -> str:
 
 def _grams_of_run(run: re.Match[str]) -> str:
     letters = run[0]
-    noun = _NOUN.fullmatch(letters)
+    noun = re.fullmatch(_NOUN, letters)
     grams = [letters] if len(letters) < 3 else [a + b for a, b in pairwise(letters)]
     return f" {' '.join([noun[1], *grams] if noun else grams)} "
 
@@ -101,17 +100,17 @@ def han_characters(text: str) -> str:
     """
     if text.isascii():
         return ""
-    return " | ".join(" ".join(run) for run in _HAN.findall(folded(text)))
+    return " | ".join(" ".join(run) for run in re.findall(_HAN, folded(text)))
 
 
 def lone_han(text: str) -> frozenset[str]:
     """The Han characters of a text that stand by themselves, and so are words."""
-    return frozenset(run for run in _HAN.findall(folded(text)) if len(run) == 1)
+    return frozenset(run for run in re.findall(_HAN, folded(text)) if len(run) == 1)
 
 
 def is_han(term: str) -> bool:
     """Whether a term consists of Han characters only."""
-    return _HAN.fullmatch(term) is not None
+    return not term.isascii() and re.fullmatch(_HAN, term) is not None
 
 
 # The words of questions (who, how, does), which tantivy's list of stop words lacks.
@@ -170,7 +169,7 @@ def terms(query: str) -> list[str]:
 
 def phrases(query: str) -> list[list[str]]:
     """The words of each quoted part of a query with two words or more, as they are spelled."""
-    quoted = (match[1] for match in _QUOTED.finditer(query[:_QUERY_CHARS_MAX]))
+    quoted = (match[1] for match in re.finditer(_QUOTED, query[:_QUERY_CHARS_MAX]))
     analysed = (spelled_words(part)[:_PHRASE_WORDS_MAX] for part in quoted)
     return [words for words in analysed if len(words) > 1][:_PHRASES_MAX]
 
@@ -187,7 +186,9 @@ def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
         pieces = set(normal.split())
         others = [piece for piece in pieces if not piece.isascii()]
         normal = " ".join(piece for piece in pieces if piece.isascii())
-    words = {word for word in _ASCII_WORD.findall(normal.lower()) if word[:_START_CHARS] in starts}
+    words = {
+        word for word in re.findall(_ASCII_WORD, normal.lower()) if word[:_START_CHARS] in starts
+    }
     return terms.intersection(analyzer().analyze(" ".join((*words, *others))))
 
 
@@ -205,7 +206,7 @@ def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
 def _spaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]:
     analyse = analyzer().analyze
     is_wanted: dict[str, bool] = {}
-    for match in _SPACED_WORD.finditer(text):
+    for match in re.finditer(_SPACED_WORD, text):
         word = match[0]
         if word not in is_wanted:
             is_wanted[word] = not terms.isdisjoint(analyse(normalize(word)))
@@ -214,7 +215,7 @@ def _spaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]
 
 
 def _unspaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]:
-    unspaced = sorted((t for t in terms if _UNSPACED.search(t)), key=len, reverse=True)
+    unspaced = sorted((t for t in terms if re.search(_UNSPACED, t)), key=len, reverse=True)
     if not unspaced or text.isascii():
         return
     between = f"[{MARKS}]*"
