@@ -1,6 +1,6 @@
 """Candidates: the hits of each leg (lexical, dense), filtered before they are ranked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WIDEN_FACTOR: Final = 4
+# Subjects may be disabled, and entries may be guidance.
+_CAN_HIDE: Final = ("topic", "entry")
 
 FetchHits = Callable[[int], IndexHits]
 """The best hits of a leg; takes their number."""
@@ -65,6 +67,16 @@ class CandidateFilter:
             doc = self._doc(chunk) if chunk is not None else None
             self._admitted[no] = (chunk, doc) if chunk is not None and doc is not None else None
         return self._admitted[no]
+
+    def rejects_any(self, nos: Iterable[int]) -> bool:
+        """Whether one of these may not appear, in a home where no index can tell of all.
+
+        So it makes no difference to a ranking how many of its hits are wanted.
+        """
+        can_hide = any(
+            next(docs.with_facet(self._txn, "kind", kind), None) is not None for kind in _CAN_HIDE
+        )
+        return can_hide and any(self.admit(no) is None for no in nos)
 
     def _doc(self, chunk: Chunk) -> Doc | None:
         source_no = chunk.source_no
@@ -145,6 +157,11 @@ class Candidates(Struct, frozen=True, kw_only=True):
     dense_rank: dict[ChunkNo, int]
     lexical_ceiling: float = 0.0
     """The lexical score of an imagined chunk with all of the query's words; 0 where unknown."""
+
+    def cosine(self, position: int) -> float | None:
+        """That of the candidate at a position; None where it has none."""
+        value = float(self.dense[position])
+        return None if value != value else value
 
 
 def merge_legs(

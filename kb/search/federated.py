@@ -34,6 +34,7 @@ from kb.search.index.hits import IndexHits
 from kb.search.index.lexical_tantivy import rank_rows
 from kb.search.legs import PreparedQuery, as_meant
 from kb.search.order import Ordering
+from kb.search.paging import ResultPage, pager_of
 from kb.search.pending import pending_warnings
 from kb.search.wording import Respelled
 from kb.store import chunks
@@ -93,8 +94,8 @@ def search_homes(
         txns = [stack.enter_context(part.legs.store.read()) for part in parts]
         admission = AdmissionFilter(parts, txns)
         first_home = FirstHomeFilter(admission, txns, shared_filters, scope)
-        ranked = _Ranking(parts, admission, first_home, behind).ranked()
-        return _result(parts, txns, ranked)
+        ranked, page = _Ranking(parts, admission, first_home, behind).ranked()
+        return _result(parts, txns, ranked, page)
 
 
 def _as_meant_in_all(parts: Sequence[HomePart], *, is_behind: bool) -> list[HomePart]:
@@ -118,7 +119,7 @@ def _comparable_key(query: PreparedQuery) -> tuple[str, str | None]:
 
 
 def _result(
-    parts: Sequence[HomePart], txns: Sequence[ReadTxn], ranked: list[ScoredChunk]
+    parts: Sequence[HomePart], txns: Sequence[ReadTxn], ranked: list[ScoredChunk], page: ResultPage
 ) -> FederatedResult:
     first, scope = parts[0].query, parts[0].query.scope
     positions: list[int] = []
@@ -133,7 +134,9 @@ def _result(
         row = msgspec.structs.replace(row, chunk=local)
         legs = part.legs
         txn = txns[part.position]
-        return build_hit(txn, legs.content, rank, row, part.query.request, legs.learn, span)
+        return build_hit(
+            txn, legs.content, page.first + rank, row, part.query.request, legs.learn, span
+        )
 
     def chunk_at(source_no: int, ordinal: int) -> Chunk | None:
         position = home_position(source_no)
@@ -158,7 +161,8 @@ def _result(
             mode=first.request.mode,
             hits=hits,
             entity_alignment=alignment,
-            warnings=tuple(dict.fromkeys(warnings)),
+            warnings=tuple(dict.fromkeys((*warnings, *page.warnings))),
+            next_cursor=page.next_cursor,
             truncated=truncated,
         ),
         home_positions=tuple(positions),
@@ -219,6 +223,7 @@ class _Ranking:
         self._first_home = first_home
         self._behind = behind
         self._candidates = max(part.query.candidates_wanted for part in parts)
+        self._pager = pager_of(parts[0].query.request, self._candidates)
         self._frequencies = [part.legs.frequencies(part.query) for part in parts]
         self._boosted = [
             EntityMatches(
@@ -233,12 +238,12 @@ class _Ranking:
             part.global_no(ChunkNo(no)) for part in parts for no in part.legs.called(part.query)
         )
 
-    def ranked(self) -> list[ScoredChunk]:
-        """The hits in order, with global numbers.
+    def ranked(self) -> tuple[list[ScoredChunk], ResultPage]:
+        """The hits of the page in order, with global numbers, and where it is.
 
         As in one home, the store is read for the best candidates only. Where one of them may not
         appear, all candidates are gathered again through the filter. Where an earlier home has one
-        of the hits, too, all that is in two homes is left out and the rest ranked again.
+        of the candidates, too, all that is in two homes is left out and the rest ranked again.
         """
         every_home = frozenset(part.position for part in self._parts)
         legs = self._gathered(self._behind)
@@ -248,13 +253,15 @@ class _Ranking:
             legs = self._gathered(every_home)
             candidates = self._merged(legs)
             rows = self._ordered(candidates, legs) or []
-        if self._first_home.duplicates(row.chunk.no for row in rows):
+        # Of all candidates, so that it is one ranking however many hits are wanted.
+        if self._first_home.duplicates(candidates.nos):
             candidates = self._merged(legs, self._first_home.duplicates(legs.nos))
             rows = self._ordered(candidates, legs) or []
-        return self._with_fit(rows, candidates, has_vector=legs.vector is not None)
+        rows = self._with_fit(rows, candidates, has_vector=legs.vector is not None)
+        return self._pager.page(rows)
 
     def _ordered(self, candidates: Candidates, legs: _GatheredLegs) -> list[ScoredChunk] | None:
-        ordering = Ordering(self._parts[0].legs.settings, self._parts[0].query.request.k)
+        ordering = Ordering(self._parts[0].legs.settings, self._pager.depth)
         return ordering.order(candidates, legs.vector, self._boosted, self._admission, self._called)
 
     def _gathered(self, filtered: frozenset[int]) -> _GatheredLegs:
@@ -331,7 +338,7 @@ class _Ranking:
     def _with_fit(
         self, ranked: list[ScoredChunk], candidates: Candidates, *, has_vector: bool
     ) -> list[ScoredChunk]:
-        """The hits with their fit, without those that score less than the request's minimum."""
+        """The hits with their fit and their score."""
         legs, query = self._parts[0].legs, self._parts[0].query
         rarity: Mapping[str, float] = {}
         if query.request.mode != "dense" and ranked:
@@ -340,4 +347,4 @@ class _Ranking:
         fingerprint = query.dense.embedder.fingerprint if query.dense and has_vector else None
         rule = fit_rule(fingerprint, legs.settings.fusion)
         context = fit_context(query.text, candidates, rarity)
-        return apply_fit(ranked, context, rule, query.request.min_score)
+        return apply_fit(ranked, context, rule)

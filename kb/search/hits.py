@@ -8,6 +8,7 @@ from msgspec import Struct
 from kb.errors import StoreDamaged
 from kb.model.code import is_code
 from kb.model.doc import Doc
+from kb.model.ids import ChunkId
 from kb.model.search import Hit, Legs, SearchRequest
 from kb.model.text import Chunk
 from kb.search.candidates import LearnCalls
@@ -25,9 +26,12 @@ _MIMES_WITH_LINES = ("text/markdown", "text/plain")
 
 
 class ScoredChunk(Struct, frozen=True, kw_only=True):
-    """A chunk with its doc, its score and what the score is made of."""
+    """A chunk with its doc, its place in the ranking and what both are made of."""
 
-    score: float
+    score: float = 0.0
+    """From 0 to 1 and comparable between queries; falls along a ranking. See kb/search/fit.py."""
+    rank_score: float
+    """What the order follows: fused, boosted, and less for a surplus near-duplicate."""
     chunk: Chunk
     doc: Doc
     lexical_rank: int | None
@@ -38,6 +42,16 @@ class ScoredChunk(Struct, frozen=True, kw_only=True):
     """Its similarity to the query; None without a query vector or a vector of the chunk."""
     fit: float | None = None
     """How well it fits the query, from 0 to 1; None where there is no query."""
+
+    @property
+    def chunk_id(self) -> ChunkId:
+        """Of the chunk."""
+        return self.chunk.chunk_id
+
+    @property
+    def date(self) -> str | None:
+        """Of the doc, as a hit has it."""
+        return self.doc.day
 
     @property
     def is_weak(self) -> bool:
@@ -55,11 +69,15 @@ def build_hits(
     ranked: list[ScoredChunk],
     request: SearchRequest,
     learn: LearnCalls,
+    first: int = 0,
 ) -> tuple[tuple[Hit, ...], str | None]:
-    """The hits in the given order, and a sentence that says what the token budget left out."""
+    """The hits in the given order, and a sentence that says what the token budget left out.
+
+    Ranks count from `first` + 1.
+    """
 
     def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:
-        return build_hit(txn, content, rank, row, request, learn, span)
+        return build_hit(txn, content, first + rank, row, request, learn, span)
 
     def chunk_at(source_no: int, ordinal: int) -> Chunk | None:
         return chunks.at(txn, source_no, ordinal)
@@ -168,6 +186,7 @@ def _explanation(row: ScoredChunk) -> dict[str, float | str]:
     fit: dict[str, float | str] = {} if row.fit is None else {"fit": row.fit}
     return {
         **fit,
+        "rank_score": row.rank_score,
         "fused": round(row.fused, 6),
         "boost": row.boost,
         "lexical_rank": row.lexical_rank or "not brought",

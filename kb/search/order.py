@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# How many of the best candidates diversification selects from, per hit wanted.
-_POOL_FACTOR: Final = 3
 _DIGITS: Final = 6
 # Who types a doc's whole name wants that doc, whatever others say of it.
 _NAME_BOOST: Final = 2.0
@@ -38,9 +36,10 @@ class Ordering:
         candidate_filter: ChunkFilter,
         called: frozenset[int] = frozenset(),
     ) -> list[ScoredChunk] | None:
-        """The hits, best first: by descending score, then by chunk id.
+        """The hits, best first: by descending rank score, then by chunk id.
 
-        `called` are the first chunks of docs that go by the query as their name.
+        The hits of a smaller k are the first of those of a larger one. `called` are the first
+        chunks of docs that go by the query as their name.
         `vector` is the query's, shape (dim,), of length 1; without it there is no feedback.
 
         None where one of the best may not appear: an index is behind the store, so the caller must
@@ -58,36 +57,35 @@ class Ordering:
             boosts = np.array([self._boost(ChunkNo(no), boosted, called) for no in candidates.nos])
         scores = fused * boosts
         # A score is at most 1, however much is boosted.
-        scores /= max(1.0, float(scores.max()))
-        best = np.lexsort((np.array(candidates.nos), -scores))[: self._k * _POOL_FACTOR]
-
-        def row(position: int) -> ScoredChunk | None:
-            no = ChunkNo(candidates.nos[position])
-            admitted = candidate_filter.admit(no)
-            return admitted and ScoredChunk(
-                score=float(scores[position]),
-                chunk=admitted[0],
-                doc=admitted[1],
-                lexical_rank=candidates.lexical_rank.get(no),
-                dense_rank=candidates.dense_rank.get(no),
-                fused=float(fused[position]),
-                boost=float(boosts[position]),
-                cosine=None
-                if np.isnan(candidates.dense[position])
-                else float(candidates.dense[position]),
-            )
+        scores = np.round(scores / max(1.0, float(scores.max())), _DIGITS)
+        best = np.lexsort((np.array(candidates.nos), -scores))
 
         # Mostly there are no near-duplicates, and then only the first k and their ties are read.
-        first = int((scores[best] >= scores[best[: self._k][-1]]).sum())
-        for count in sorted({first, len(best)}):
-            rows = [row(position) for position in best[:count].tolist()]
-            pool = [scored for scored in rows if scored is not None]
-            if len(pool) < len(rows):
-                return None
-            hits, has_near_duplicates = self._diversified(pool, candidates)
-            if not has_near_duplicates:
-                break
-        return hits
+        # Else more are, until no other has the score of the last hit.
+        count = int((scores[best] >= scores[best[: self._k][-1]]).sum())
+        pool: list[ScoredChunk] = []
+        while True:
+            for position in best[len(pool) : count].tolist():
+                no = ChunkNo(candidates.nos[position])
+                admitted = candidate_filter.admit(no)
+                if admitted is None:
+                    return None
+                pool.append(
+                    ScoredChunk(
+                        rank_score=float(scores[position]),
+                        chunk=admitted[0],
+                        doc=admitted[1],
+                        lexical_rank=candidates.lexical_rank.get(no),
+                        dense_rank=candidates.dense_rank.get(no),
+                        fused=float(fused[position]),
+                        boost=float(boosts[position]),
+                        cosine=candidates.cosine(position),
+                    )
+                )
+            hits = self._diversified(pool, candidates)
+            if count == len(best) or scores[best[count]] < hits[-1].rank_score:
+                return hits
+            count = min(len(best), 2 * count)
 
     def _fused(self, candidates: Candidates, dense: "NDArray[np.float64]") -> "NDArray[np.float64]":
         import numpy as np
@@ -141,26 +139,21 @@ class Ordering:
                 boost *= self._settings.entity_boost
         return boost
 
-    def _diversified(
-        self, pool: list[ScoredChunk], candidates: Candidates
-    ) -> tuple[list[ScoredChunk], bool]:
-        """The k hits of the pool, and whether a near-duplicate was demoted."""
+    def _diversified(self, rows: list[ScoredChunk], candidates: Candidates) -> list[ScoredChunk]:
+        """The k hits of these rows, surplus near-duplicates later and with less."""
         import msgspec
         import numpy as np
 
-        pool.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
+        pool = sorted(rows, key=lambda row: (-row.rank_score, row.chunk.chunk_id))
         selected = diversify(
-            [row.score for row in pool],
+            [row.rank_score for row in pool],
             candidates.vectors[np.searchsorted(candidates.nos, [row.chunk.no for row in pool])],
             [row.chunk.text for row in pool],
             self._k,
             similarity_min=self._settings.mmr_similarity,
             near_duplicates_max=self._settings.mmr_crowd,
         )
-        hits = [
-            msgspec.structs.replace(pool[position], score=round(score, _DIGITS))
+        return [
+            msgspec.structs.replace(pool[position], rank_score=round(score, _DIGITS + 1))
             for position, score in selected
         ]
-        hits.sort(key=lambda row: (-row.score, row.chunk.chunk_id))
-        undemoted = [(position, row.score) for position, row in enumerate(pool[: self._k])]
-        return hits, selected != undemoted

@@ -44,9 +44,9 @@ def found(vectors: np.ndarray, query: np.ndarray) -> Candidates:
 
 
 def in_full(candidates: Candidates, passages: Passages) -> list[int]:
-    """Numbers of the hits, chosen from three times as many read passages."""
-    order = np.argsort(-candidates.dense, kind="stable")[: 3 * K]
-    scores = Ordering(SETTINGS, K)._fused(candidates, candidates.dense)[order]
+    """Numbers of the hits, chosen from all passages."""
+    order = np.argsort(-candidates.dense, kind="stable")
+    scores = Ordering(SETTINGS, K)._fused(candidates, candidates.dense)[order].round(6)
     chosen = diversify(
         scores.tolist(),
         candidates.vectors[order],
@@ -55,8 +55,7 @@ def in_full(candidates: Candidates, passages: Passages) -> list[int]:
         similarity_min=SETTINGS.mmr_similarity,
         near_duplicates_max=SETTINGS.mmr_crowd,
     )
-    best = sorted(chosen, key=lambda one: -one[1])
-    return [candidates.nos[order[place]] for place, _ in best]
+    return [candidates.nos[order[place]] for place, _ in chosen]
 
 
 @pytest.mark.parametrize("seed", range(40))
