@@ -236,6 +236,15 @@ def location_of(source: str, line: int | None, page: int | None) -> str:
     return named if page is None else f"{named} page {page}"
 
 
+class Snippet(Struct, frozen=True, kw_only=True):
+    """The sentence of a hit that shows best why it was found."""
+
+    text: str
+    start: int
+    """In the hit's text."""
+    end: int
+
+
 class Hit(Struct, frozen=True, kw_only=True):
     """One passage found. Raw scores of a leg are never given out."""
 
@@ -277,6 +286,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     via: Via | None = None
     """Of a neighbour, which matches nothing itself: the hit that brought it."""
     explain: dict[str, int | float | str] | None = None
+    snippet: Snippet | None = None
+    """None where there was no query, and where the text is given alone, to agents."""
 
     @property
     def location(self) -> str:

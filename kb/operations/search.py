@@ -314,6 +314,13 @@ def _run_bounded(spaces: "Spaces", request: SearchRequest, scope: Scope) -> Sear
     return msgspec.structs.replace(fitting, next_cursor=page.next_cursor)
 
 
+def _run_tool(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
+    """As `_run_bounded`, each text once: an agent reads all of it."""
+    result = _run_bounded(spaces, request, scope)
+    hits = tuple(msgspec.structs.replace(hit, snippet=None) for hit in result.hits)
+    return msgspec.structs.replace(result, hits=hits)
+
+
 def _run_address(spaces: "Spaces", request: ShownSearch, scope: Scope) -> SearchResult:
     """As `_run_bounded`; whoever looks at marks is given every hit, and each by itself."""
     if not request.marks:
@@ -347,7 +354,7 @@ SEARCH: Final = Operation(
         ),
         request=SearchRequest,
         output=SearchResult,
-        run=_run_bounded,
+        run=_run_tool,
         bounds={**_BOUNDS, "k": TOOL_HITS},
     ),
     addresses=(

@@ -23,7 +23,14 @@ from kb.search.candidates import (
 )
 from kb.search.entities import align
 from kb.search.filters import allowed_sources
-from kb.search.fit import BACKGROUND_CHUNKS, apply_cosine, apply_fit, fit_context, fit_rule
+from kb.search.fit import (
+    BACKGROUND_CHUNKS,
+    FitContext,
+    apply_cosine,
+    apply_fit,
+    fit_context,
+    fit_rule,
+)
 from kb.search.hits import ScoredChunk, build_hits
 from kb.search.index import DenseIndex
 from kb.search.legs import HomeLegs, PreparedQuery, as_meant, clean_query
@@ -102,9 +109,9 @@ class Searcher:
             query = as_meant(query, self.legs.respelled(query))
         with self._store.read() as txn:
             candidate_filter = CandidateFilter(txn, request, scope, self._learn)
-            ranked, page = self._ranked(query, candidate_filter, is_behind=is_behind)
+            ranked, page, weights = self._ranked(query, candidate_filter, is_behind=is_behind)
             hits, truncated = build_hits(
-                txn, self._content, ranked, request, self._learn, page.first
+                txn, self._content, ranked, request, self._learn, page.first, weights
             )
             nos = [row.chunk.no for row in ranked]
             alignment, entity_warnings = align(txn, query.text, nos, scope)
@@ -225,8 +232,8 @@ class Searcher:
         candidate_filter: CandidateFilter,
         *,
         is_behind: bool,
-    ) -> tuple[list[ScoredChunk], ResultPage]:
-        """The hits of the page in order, and where it is.
+    ) -> tuple[list[ScoredChunk], ResultPage, Mapping[str, float]]:
+        """The hits of the page in order, where it is, and the weights of the query's terms.
 
         The indexes filter by the facets. Only where an index is behind the store does every
         candidate pass through the candidate filter, which reads the store.
@@ -240,26 +247,20 @@ class Searcher:
                 continue
             ranked = ordering.order(candidates, vector, query.boosted, candidate_filter, called)
             if ranked is not None:
-                rows = self._with_fit(query, ranked, candidates, has_vector=vector is not None)
-                return pager.page(rows)
-        return pager.page([])
+                context = self._fit_context(query, candidates, has_hits=bool(ranked))
+                dense = query.dense if vector is not None else None
+                fingerprint = dense.embedder.fingerprint if dense else None
+                rule = fit_rule(fingerprint, self._settings.fusion)
+                return *pager.page(apply_fit(ranked, context, rule)), context.weights
+        return *pager.page([]), {}
 
-    def _with_fit(
-        self,
-        query: PreparedQuery,
-        ranked: list[ScoredChunk],
-        candidates: Candidates,
-        *,
-        has_vector: bool,
-    ) -> list[ScoredChunk]:
-        """The hits with their fit and their score."""
-        dense = query.dense
+    def _fit_context(
+        self, query: PreparedQuery, candidates: Candidates, *, has_hits: bool
+    ) -> FitContext:
         rarity: Mapping[str, float] = {}
-        if query.request.mode != "dense" and ranked:
+        if query.request.mode != "dense" and has_hits:
             rarity = self._backends.lexical().rarity(query.text, query.audiences, BACKGROUND_CHUNKS)
-        fingerprint = dense.embedder.fingerprint if dense and has_vector else None
-        rule = fit_rule(fingerprint, self._settings.fusion)
-        return apply_fit(ranked, fit_context(query.text, candidates, rarity), rule)
+        return fit_context(query.text, candidates, rarity)
 
     def _candidates(
         self,

@@ -94,8 +94,7 @@ def search_homes(
         txns = [stack.enter_context(part.legs.store.read()) for part in parts]
         admission = AdmissionFilter(parts, txns)
         first_home = FirstHomeFilter(admission, txns, shared_filters, scope)
-        ranked, page = _Ranking(parts, admission, first_home, behind).ranked()
-        return _result(parts, txns, ranked, page)
+        return _result(parts, txns, _Ranking(parts, admission, first_home, behind).ranked())
 
 
 def _as_meant_in_all(parts: Sequence[HomePart], *, is_behind: bool) -> list[HomePart]:
@@ -119,9 +118,9 @@ def _comparable_key(query: PreparedQuery) -> tuple[str, str | None]:
 
 
 def _result(
-    parts: Sequence[HomePart], txns: Sequence[ReadTxn], ranked: list[ScoredChunk], page: ResultPage
+    parts: Sequence[HomePart], txns: Sequence[ReadTxn], ranked: "_RankedPage"
 ) -> FederatedResult:
-    first, scope = parts[0].query, parts[0].query.scope
+    first, scope, page = parts[0].query, parts[0].query.scope, ranked.page
     positions: list[int] = []
 
     def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:
@@ -134,9 +133,8 @@ def _result(
         row = msgspec.structs.replace(row, chunk=local)
         legs = part.legs
         txn = txns[part.position]
-        return build_hit(
-            txn, legs.content, page.first + rank, row, part.query.request, legs.learn, span
-        )
+        request, rank = part.query.request, page.first + rank
+        return build_hit(txn, legs.content, rank, row, request, legs.learn, span, ranked.weights)
 
     def chunk_at(source_no: int, ordinal: int) -> Chunk | None:
         position = home_position(source_no)
@@ -150,8 +148,10 @@ def _result(
             for no in visible_mentions(txn, [key], scope)
         )
 
-    hits, truncated = fill_hits(ranked, first.request.max_tokens, build, chunk_at)
-    alignment, warnings = align_mentions(first.text, [row.chunk.no for row in ranked], mentions_of)
+    hits, truncated = fill_hits(ranked.rows, first.request.max_tokens, build, chunk_at)
+    alignment, warnings = align_mentions(
+        first.text, [row.chunk.no for row in ranked.rows], mentions_of
+    )
     for part, txn in zip(parts, txns, strict=True):
         clock = part.legs.store.clock
         part.query.warnings.extend(pending_warnings(txn, clock, first.request.mode, scope))
@@ -207,6 +207,15 @@ class _GatheredLegs(Struct, frozen=True, kw_only=True):
         return {no for leg in (self.lexical, self.dense) for _, no in leg or ()}
 
 
+class _RankedPage(Struct, frozen=True, kw_only=True):
+    """The hits of a page in order, with global numbers."""
+
+    rows: list[ScoredChunk]
+    page: ResultPage
+    weights: Mapping[str, float]
+    """Of the query's terms, by their rarity."""
+
+
 class _Ranking:
     """Ranks the chunks of all homes for one query."""
 
@@ -238,7 +247,7 @@ class _Ranking:
             part.global_no(ChunkNo(no)) for part in parts for no in part.legs.called(part.query)
         )
 
-    def ranked(self) -> tuple[list[ScoredChunk], ResultPage]:
+    def ranked(self) -> "_RankedPage":
         """The hits of the page in order, with global numbers, and where it is.
 
         As in one home, the store is read for the best candidates only. Where one of them may not
@@ -257,8 +266,7 @@ class _Ranking:
         if self._first_home.duplicates(candidates.nos):
             candidates = self._merged(legs, self._first_home.duplicates(legs.nos))
             rows = self._ordered(candidates, legs) or []
-        rows = self._with_fit(rows, candidates, has_vector=legs.vector is not None)
-        return self._pager.page(rows)
+        return self._with_fit(rows, candidates, has_vector=legs.vector is not None)
 
     def _ordered(self, candidates: Candidates, legs: _GatheredLegs) -> list[ScoredChunk] | None:
         ordering = Ordering(self._parts[0].legs.settings, self._pager.depth)
@@ -337,8 +345,8 @@ class _Ranking:
 
     def _with_fit(
         self, ranked: list[ScoredChunk], candidates: Candidates, *, has_vector: bool
-    ) -> list[ScoredChunk]:
-        """The hits with their fit and their score."""
+    ) -> "_RankedPage":
+        """The hits of the page with their fit and their score."""
         legs, query = self._parts[0].legs, self._parts[0].query
         rarity: Mapping[str, float] = {}
         if query.request.mode != "dense" and ranked:
@@ -347,4 +355,5 @@ class _Ranking:
         fingerprint = query.dense.embedder.fingerprint if query.dense and has_vector else None
         rule = fit_rule(fingerprint, legs.settings.fusion)
         context = fit_context(query.text, candidates, rarity)
-        return apply_fit(ranked, context, rule)
+        rows, page = self._pager.page(apply_fit(ranked, context, rule))
+        return _RankedPage(rows=rows, page=page, weights=context.weights)

@@ -1,6 +1,6 @@
 """Builds the hits of a result: their text, position and freshness."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from kb.model.search import Hit, Legs, SearchRequest
 from kb.model.text import Chunk
 from kb.search.candidates import LearnCalls
 from kb.search.freshness import freshness_of
+from kb.search.snippets import snippet_of
 from kb.store import chunks
 from kb.store.content.files import ContentStore
 from kb.store.kv import ReadTxn
@@ -70,14 +71,16 @@ def build_hits(
     request: SearchRequest,
     learn: LearnCalls,
     first: int = 0,
+    weights: Mapping[str, float] | None = None,
 ) -> tuple[tuple[Hit, ...], str | None]:
     """The hits in the given order, and a sentence that says what the token budget left out.
 
-    Ranks count from `first` + 1.
+    Ranks count from `first` + 1. `weights` are those of the query's terms; without them there are
+    no snippets.
     """
 
     def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:
-        return build_hit(txn, content, first + rank, row, request, learn, span)
+        return build_hit(txn, content, first + rank, row, request, learn, span, weights)
 
     def chunk_at(source_no: int, ordinal: int) -> Chunk | None:
         return chunks.at(txn, source_no, ordinal)
@@ -117,6 +120,7 @@ def build_hit(
     request: SearchRequest,
     learn: LearnCalls,
     span: "ChunkSpan | None",
+    weights: Mapping[str, float] | None = None,
 ) -> Hit:
     """The hit of a chunk, or of the span that a budget has grown from it."""
     chunk, doc = row.chunk, row.doc
@@ -150,6 +154,7 @@ def build_hit(
         mail=doc.mail.shortened() if doc.mail else None,
         ocr=_is_recognised(doc, first.page, text),
         explain=_explanation(row) if request.explain else None,
+        snippet=None if weights is None else snippet_of(text, weights, is_code=is_code(doc.mime)),
     )
 
 

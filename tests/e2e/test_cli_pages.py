@@ -62,3 +62,19 @@ def test_scores_compare_between_queries(home: Path) -> None:
     best, related, foreign = scores.values()
     assert best > 0.7 > related
     assert foreign < 0.5
+
+
+def test_a_long_passage_is_shown_where_it_says_why(tmp_path: Path) -> None:
+    """By its best sentence, which --json has with its place."""
+    filler = " ".join(f"On day {day} the weather was fine and nothing broke." for day in range(14))
+    text = f"# Diary\n\n{filler} The samovar was repaired by Olga. {filler}\n"
+    (tmp_path / "diary.md").write_text(text)
+    home = tmp_path / "home"
+    assert kb(home, "add", tmp_path / "diary.md").code == 0
+    shown = " ".join(kb(home, "search", "who repaired the samovar", "-k", 1).out.split())
+    assert "The samovar was repaired by Olga." in shown
+    assert "# Diary" not in shown
+    hit = kb(home, "search", "who repaired the samovar", "-k", 1, "--json").json["hits"][0]
+    snippet = hit["snippet"]
+    assert snippet["text"] == "The samovar was repaired by Olga."
+    assert hit["text"][snippet["start"] : snippet["end"]] == snippet["text"]

@@ -216,7 +216,7 @@ function row(hit, marks, spaces, state, change) {
   return h("li", { class: "hit" },
     h("h2", {}, h("a", { href: passagePlace(hit, spaces), "data-entry": true }, hit.title), hit.weak ? h("span", { class: "badge", title: "It hardly fits the question" }, "weak") : null),
     h("p", { class: "where" }, h("span", { class: "path", title: hit.source }, shortPlace(hit.source)), where.map((part) => h("span", {}, part))),
-    passage(hit.text, marks),
+    passage(hit, marks),
     h("div", { class: "meta" }, tags,
       h("span", { class: "kind" }, hit.kind),
       h("span", { class: `fresh is-${hit.freshness}` }, FRESHNESS[hit.freshness]),
@@ -224,10 +224,11 @@ function row(hit, marks, spaces, state, change) {
     state.explain ? explained(hit) : null);
 }
 
-function passage(text, marks) {
+function passage({ text, snippet }, marks) {
   const here = offsets(text);
   const spans = marks.map(([a, b]) => [here(a), here(b)]);
-  const [from, to] = windowOf(text, spans, SHOWN_CHARS);
+  // The sentence that shows why it was found is the part that must be seen.
+  const [from, to] = windowOf(text, snippet ? [[here(snippet.start), here(snippet.end)]] : spans, SHOWN_CHARS);
   const rows = lines(text, from, to, spans);
   if (from > 0) rows[0]?.prepend("… ");
   if (to < text.length) rows.at(-1)?.append(" …");
