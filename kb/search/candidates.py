@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
+from kb.model.code import is_code
 from kb.model.doc import Doc, Scope
 from kb.model.entry import GUIDE
 from kb.model.ids import ChunkNo, Lsid
@@ -35,6 +36,13 @@ class ChunkFilter(Protocol):
 
     def admit(self, no: int) -> tuple[Chunk, Doc] | None:
         """The chunk and its source's newest doc, or None where it may not appear."""
+
+
+class RankedChunks(ChunkFilter, Protocol):
+    """Knows what is to be ranked, too."""
+
+    def is_bare_title(self, chunk: Chunk, doc: Doc) -> bool:
+        """Whether an admitted chunk has headings alone, of a source that says more elsewhere."""
 
 
 class ChunkVectors(Protocol):
@@ -68,6 +76,12 @@ class CandidateFilter:
             self._admitted[no] = (chunk, doc) if chunk is not None and doc is not None else None
         return self._admitted[no]
 
+    def is_bare_title(self, chunk: Chunk, doc: Doc) -> bool:
+        """Whether an admitted chunk has headings alone, of a source that says more elsewhere."""
+        return _has_only_headings(chunk, doc) and not all(
+            _has_only_headings(other, doc) for other in chunks.of_source(self._txn, chunk.source_no)
+        )
+
     def rejects_any(self, nos: Iterable[int]) -> bool:
         """Whether one of these may not appear, in a home where no index can tell of all.
 
@@ -98,6 +112,13 @@ class CandidateFilter:
         # Guidance is for `kb guide`; a search shows it only if its filters name it.
         is_guide = doc.entry is not None and doc.entry.entry_type == GUIDE
         return is_guide and not has_filters(self._request)
+
+
+def _has_only_headings(chunk: Chunk, doc: Doc) -> bool:
+    # A heading is short, and a # is a comment in code.
+    if chunk.text[:1] != "#" or is_code(doc.mime):
+        return False
+    return all(line[:1] in ("#", "") for line in chunk.text.splitlines())
 
 
 class OtherSourcesFilter(CandidateFilter):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from kb.model.config import SearchSettings
 from kb.model.ids import ChunkNo
-from kb.search.candidates import Candidates, ChunkFilter
+from kb.search.candidates import Candidates, RankedChunks
 from kb.search.diversify import diversify
 from kb.search.entities import EntityMatches
 from kb.search.fuse import LegScores, fuse
@@ -33,13 +33,13 @@ class Ordering:
         candidates: Candidates,
         vector: "NDArray[np.float32] | None",
         boosted: Sequence[EntityMatches],
-        candidate_filter: ChunkFilter,
+        candidate_filter: RankedChunks,
         called: frozenset[int] = frozenset(),
     ) -> list[ScoredChunk] | None:
         """The hits, best first: by descending rank score, then by chunk id.
 
-        The hits of a smaller k are the first of those of a larger one. `called` are the first
-        chunks of docs that go by the query as their name.
+        The hits of a smaller k are the first of those of a larger one. Bare titles come last.
+        `called` are the first chunks of docs that go by the query as their name.
         `vector` is the query's, shape (dim,), of length 1; without it there is no feedback.
 
         None where one of the best may not appear: an index is behind the store, so the caller must
@@ -70,9 +70,11 @@ class Ordering:
                 admitted = candidate_filter.admit(no)
                 if admitted is None:
                     return None
+                # It names what other chunks of its doc say, which are found by it, too.
+                is_bare = candidate_filter.is_bare_title(*admitted)
                 pool.append(
                     ScoredChunk(
-                        rank_score=float(scores[position]),
+                        rank_score=0.0 if is_bare else float(scores[position]),
                         chunk=admitted[0],
                         doc=admitted[1],
                         lexical_rank=candidates.lexical_rank.get(no),

@@ -29,6 +29,9 @@ class Passages:
         self.read.add(no)
         return make_chunk(no=ChunkNo(no), text=self.texts[no - 1]), make_doc()
 
+    def is_bare_title(self, chunk: Chunk, doc: Doc) -> bool:
+        return False
+
 
 def found(vectors: np.ndarray, query: np.ndarray) -> Candidates:
     """Candidates of the dense leg alone, so that their order is that of their cosines."""
