@@ -31,7 +31,7 @@ from kb.home.app import App
 from kb.model.config import load
 from kb.model.doc import OPERATOR
 from kb.model.search import SearchMode, SearchRequest
-from kb.search.fit import fit_rule
+from kb.search.fit import FitRule, fit_rule, fit_strength
 from kb.search.hits import FIT_THRESHOLD
 from kb.search.index.analysis import ANALYSIS_VERSION
 
@@ -172,10 +172,18 @@ def _strength(app: App, text: str, mode: SearchMode) -> tuple[float, bool]:
     found = app.searcher.search(request, OPERATOR)
     fits = [float(hit.explain["fit"]) for hit in found.hits if hit.explain]
     by_words = mode == "lexical" or any("by words alone" in one for one in found.warnings)
-    fingerprint = None if by_words else app.embedder.fingerprint
-    rule = fit_rule(fingerprint, app.settings.search.fusion)
-    floor = rule.coverage_floor if rule.combined_floor is None else rule.combined_floor
-    return max(fits, default=0.0) / FIT_THRESHOLD * floor, by_words
+    rule = fit_rule(None if by_words else app.embedder.fingerprint, app.settings.search.fusion)
+    return _strength_of(max(fits, default=0.0), rule), by_words
+
+
+def _strength_of(fit: float, rule: FitRule) -> float:
+    """The inverse of `FitRule.fit`."""
+    floor, most = rule.coverage_floor, 1.0
+    if rule.combined_floor is not None:
+        floor, most = rule.combined_floor, fit_strength(1.0, 1.0)
+    if fit < FIT_THRESHOLD:
+        return fit / FIT_THRESHOLD * floor
+    return floor + (fit - FIT_THRESHOLD) / (1.0 - FIT_THRESHOLD) * (most - floor)
 
 
 def floor_of(pairs: Sequence[Pair], wanted: float) -> float:

@@ -25,7 +25,7 @@ def print_hits(
     whole: bool = False,
     with_space: bool = False,
 ) -> None:
-    """Score, title, place, and the part of the passage around the query's words, marked.
+    """Score, title, place, and the part of the passage that shows why, the query's words marked.
 
     `marks` has their spans for each hit, or nothing. `whole` shows passages to their end,
     `with_space` whose store has each. Colours and links are for terminals alone.
@@ -39,7 +39,8 @@ def print_hits(
         click.echo(_INDENT + _place(hit, with_space=with_space))
         spans = marks[place] if marks else ()
         text = flowed(hit.text)
-        for row in snippet(text, spans, width, rows_max=None if whole else 5):
+        shown = (hit.snippet.start, hit.snippet.end) if hit.snippet else None
+        for row in snippet(text, spans, width, rows_max=None if whole else 5, shown=shown):
             click.echo(_INDENT + _marked(text, row))
         if hit.explain:
             parts = ", ".join(f"{name} {value}" for name, value in hit.explain.items())

@@ -24,7 +24,7 @@ _WEAK = "nothing here fits the query; these passages are merely the nearest"
 
 @click.command(name="search")
 @click.argument("words", nargs=-1, metavar="[QUERY]...", type=text)
-@request_options(ShownSearch, "k", "mode")
+@request_options(ShownSearch, "k", "offset", "cursor", "mode")
 @which_docs
 @request_options(
     ShownSearch,

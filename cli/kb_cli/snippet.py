@@ -28,10 +28,18 @@ class Row(Struct, frozen=True, kw_only=True):
     cut_after: bool = False
 
 
-def snippet(text: str, spans: Sequence[Mark], width: int, *, rows_max: int | None) -> list[Row]:
-    """At most `rows_max` rows of `width` columns, those with most of the words in their middle.
+def snippet(
+    text: str,
+    spans: Sequence[Mark],
+    width: int,
+    *,
+    rows_max: int | None,
+    shown: Mark | None = None,
+) -> list[Row]:
+    """At most `rows_max` rows of `width` columns: of `shown` and what is around it.
 
-    `spans` are those of the words, ascending and disjoint. Blank lines are left out.
+    Without `shown` those with most of the words in their middle. `spans` are those of the words,
+    ascending and disjoint. Blank lines are left out.
     """
     rows = [
         Row(start=start, end=end, spans=_within(spans, start, end))
@@ -39,13 +47,21 @@ def snippet(text: str, spans: Sequence[Mark], width: int, *, rows_max: int | Non
     ]
     if rows_max is None or len(rows) <= rows_max:
         return rows
-    first = _best(text, rows, rows_max)
-    shown = rows[first : first + rows_max]
+    first = _around(rows, shown, rows_max) if shown else _best(text, rows, rows_max)
+    window = rows[first : first + rows_max]
     if first:
-        shown[0] = msgspec.structs.replace(shown[0], cut_before=True)
+        window[0] = msgspec.structs.replace(window[0], cut_before=True)
     if first + rows_max < len(rows):
-        shown[-1] = msgspec.structs.replace(shown[-1], cut_after=True)
-    return shown
+        window[-1] = msgspec.structs.replace(window[-1], cut_after=True)
+    return window
+
+
+def _around(rows: list[Row], shown: Mark, count: int) -> int:
+    """The first of `count` rows that have `shown` in their middle, and its beginning at least."""
+    start, end = shown
+    places = [place for place, row in enumerate(rows) if row.start < end and row.end > start]
+    before = max(0, count - len(places)) // 2
+    return max(0, min(places[0] - before, len(rows) - count)) if places else 0
 
 
 def _within(spans: Sequence[Mark], start: int, end: int) -> tuple[Mark, ...]:

@@ -31,6 +31,10 @@ Date = Annotated[
 ]
 
 
+CURSOR_PATTERN: Final = r"^\d{1,5}(\.[0-9a-f]{16}){0,2}$"
+CURSOR_FORM: Final = "a cursor is the next_cursor of an answer to the same query"
+
+
 class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which docs are wanted; a doc passes that meets every one of these."""
 
@@ -139,6 +143,16 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ]
     k: Annotated[int, Meta(ge=1, le=10_000, description="How many passages are wanted.")] = 10
+    cursor: Annotated[
+        Annotated[str, Meta(pattern=CURSOR_PATTERN, max_length=40)] | None,
+        Meta(
+            description="The next_cursor of the page before.",
+            extra={
+                "expects": CURSOR_FORM,
+                "help": "Go on after a page: the next_cursor that it had.",
+            },
+        ),
+    ] = None
     mode: Annotated[
         SearchMode, Meta(description="By words and meaning (hybrid), or by one of them alone.")
     ] = "hybrid"
@@ -168,8 +182,7 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(
             ge=0,
             le=1,
-            description="Leave out hits that score less. Where nothing fits the query all score "
-            "below 0.5, so that 0.5 gives silence.",
+            description="Leave out hits that score less: 0.5 gives silence where nothing fits.",
         ),
     ] = 0.0
     max_tokens: Annotated[
@@ -183,7 +196,9 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Literal["score", "date"],
         Meta(
             description="What comes first.",
-            extra={"help": "The best passages first, or those of the newest docs among them."},
+            extra={
+                "help": "The best passages first, or those of the newest docs among all that fit."
+            },
         ),
     ] = "score"
     verbatim: Annotated[bool, Meta(description="Take all of the query as plain text.")] = False
@@ -228,11 +243,22 @@ def location_of(source: str, line: int | None, page: int | None) -> str:
     return named if page is None else f"{named} page {page}"
 
 
+class Snippet(Struct, frozen=True, kw_only=True):
+    """The sentence of a hit that shows best why it was found."""
+
+    text: str
+    start: int
+    """In the hit's text."""
+    end: int
+
+
 class Hit(Struct, frozen=True, kw_only=True):
-    """One passage found. `score` is the fused one; raw leg scores are never given out."""
+    """One passage found. Raw scores of a leg are never given out."""
 
     rank: int
     score: float
+    """How well it fits the query, from 0 to 1; comparable between queries. 0.5 and more fits. It
+    falls along the ranking: a hit has at most the score of the hit before it."""
     chunk_id: ChunkId
     doc_id: DocId
     title: str
@@ -267,6 +293,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     via: Via | None = None
     """Of a neighbour, which matches nothing itself: the hit that brought it."""
     explain: dict[str, int | float | str] | None = None
+    snippet: Snippet | None = None
+    """None where there was no query, and where the text is given alone, to agents."""
 
     @property
     def location(self) -> str:
@@ -302,6 +330,8 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     hits: tuple[Hit, ...]
     entity_alignment: tuple[EntityAlignment, ...]
     warnings: tuple[str, ...]
+    next_cursor: str | None = None
+    """What brings the next page, as `cursor` of the same request; None where no hit is left."""
     truncated: str | None = None
     """What a token budget cut, in words."""
 

@@ -1,7 +1,7 @@
 """One answer of several: what each home found, merged by rank, in which nothing stands twice.
 
 The lists are in the order of precedence: of what two have, that of the earlier one is answered.
-Scores of two stores do not compare, for each knows its own words and chunks alone.
+Rank scores of two stores do not compare, for each knows its own words and chunks alone.
 """
 
 import contextlib
@@ -25,12 +25,15 @@ from kb.model.search import (
 )
 from kb.model.text import indexed_text
 from kb.search.filters import is_answerable
+from kb.search.paging import Pager, with_falling_scores
 from kb.store import docs
 
 if TYPE_CHECKING:
     from kb.search.rerank import Reranking
 
 _DIGITS: Final = 6
+# So many of the best hits tell whether a store has something that fits.
+_JUDGED: Final = 10
 
 
 class SpaceHits(Struct, frozen=True, kw_only=True):
@@ -44,13 +47,14 @@ class SpaceHits(Struct, frozen=True, kw_only=True):
     @property
     def weight(self) -> float:
         """1, or how near the best of hits that all are weak comes to fitting."""
-        if any(not hit.weak for hit in self.hits):
+        judged = self.hits[:_JUDGED]
+        if any(not hit.weak for hit in judged):
             return 1.0
-        return max((hit.score for hit in self.hits), default=1.0)
+        return max((hit.score for hit in judged), default=1.0)
 
 
 class _Row(Struct, kw_only=True):
-    score: float
+    rank_score: float
     place: int
     name: SpaceName | None
     hit: Hit
@@ -60,8 +64,9 @@ def merged_hits(lists: Sequence[SpaceHits], k: int) -> tuple[Hit, ...]:
     """The best k by their rank in their own list, at equal rank those of the earlier list first.
 
     A chunk that two lists hold, by its id or its text, is answered once, at the better of its
-    ranks. Scores are reciprocal ranks: 1, 1/2, 1/3. Where a list holds weak hits alone, they have
-    less, and come after those of a list that holds better ones.
+    ranks. Hits count by their reciprocal ranks: 1, 1/2, 1/3. Where a list holds weak hits alone,
+    they count for less, and come after those of a list that holds better ones. A score says how
+    well a hit fits, whatever list it is from, and falls along the answer.
     """
     rows: list[_Row] = []
     seen: dict[str, _Row] = {}
@@ -70,31 +75,36 @@ def merged_hits(lists: Sequence[SpaceHits], k: int) -> tuple[Hit, ...]:
         fresh: list[_Row] = []
         for hit in ranked.hits:
             same = seen.get(hit.chunk_id) or seen.get(hit.text)
-            score = weight / hit.rank
+            rank_score = weight / hit.rank
             if same is not None:
-                same.score = max(same.score, score)
-                if same.hit.weak and not hit.weak:
-                    same.hit = msgspec.structs.replace(same.hit, weak=False)
+                same.rank_score = max(same.rank_score, rank_score)
+                same.hit = _better(same.hit, hit)
             elif hit.doc_id not in ranked.held:
-                fresh.append(_Row(score=score, place=place, name=ranked.name, hit=hit))
+                fresh.append(_Row(rank_score=rank_score, place=place, name=ranked.name, hit=hit))
         # Only now: equal chunks within one store are for that store to judge.
         for row in fresh:
             seen.setdefault(row.hit.chunk_id, row)
             seen.setdefault(row.hit.text, row)
         rows += fresh
-    rows.sort(key=lambda row: (-row.score, row.place, row.hit.rank))
-    return tuple(_answered(row, rank) for rank, row in enumerate(rows[:k], 1))
+    rows.sort(key=lambda row: (-row.rank_score, row.place, row.hit.rank))
+    hits = (_answered(row, rank) for rank, row in enumerate(rows[:k], 1))
+    return tuple(with_falling_scores(hits))
+
+
+def _better(hit: Hit, other: Hit) -> Hit:
+    """The hit, as good as another hit of the same chunk."""
+    return msgspec.structs.replace(
+        hit, weak=hit.weak and other.weak, score=max(hit.score, other.score)
+    )
 
 
 def _answered(row: _Row, rank: int) -> Hit:
     hit = row.hit
     explain = hit.explain
     if explain is not None:
-        explain = {**explain, "space_score": hit.score, "space_rank": hit.rank}
-    score = round(row.score, _DIGITS)
-    return msgspec.structs.replace(
-        hit, rank=rank, score=score, source_space=row.name, explain=explain
-    )
+        rank_score = round(row.rank_score, _DIGITS)
+        explain = {**explain, "rank_score": rank_score, "space_rank": hit.rank}
+    return msgspec.structs.replace(hit, rank=rank, source_space=row.name, explain=explain)
 
 
 def merged_warnings(each: Sequence[tuple[SpaceName | None, Iterable[str]]]) -> tuple[str, ...]:
@@ -145,10 +155,9 @@ def merged_entities(each: Iterable[Iterable[KnownEntity]]) -> Iterator[KnownEnti
 class Limits(Struct, frozen=True, kw_only=True):
     """How much is answered of what was found, and to whom."""
 
-    k: int
+    pager: Pager
     max_tokens: int | None
     scope: Scope
-    min_score: float = 0.0
     filters: Filters | None
     """Which docs may be answered; None where they were named one by one."""
 
@@ -169,23 +178,19 @@ def merged(
     home, first = each[0]
     left_out = warnings_of(failed, limits.scope)
     if len(each) == 1:
-        hits = first.hits
-        if reranking is not None:
-            # The other homes failed.
-            hits = _reranked(hits, reranking)[: limits.k]
-            left_out = (*left_out, *reranking.warnings)
-        hits = tuple(msgspec.structs.replace(hit, source_space=home.name) for hit in hits)
+        hits = tuple(msgspec.structs.replace(hit, source_space=home.name) for hit in first.hits)
         return msgspec.structs.replace(first, hits=hits, warnings=(*left_out, *first.warnings))
     lists = [
         SpaceHits(name=space.name, hits=result.hits, held=_held(each, place, limits))
         for place, (space, result) in enumerate(each)
     ]
-    best = merged_hits(lists, max(limits.k, reranking.count if reranking else 0))
+    depth = limits.pager.depth
+    ranked = merged_hits(lists, max(depth, reranking.count) if reranking else depth)
     if reranking is not None:
-        best = _reranked(best, reranking)
+        ranked = _reranked(ranked, reranking)[:depth]
         left_out = (*left_out, *reranking.warnings)
-    best = tuple(hit for hit in best[: limits.k] if hit.score >= limits.min_score)
-    hits, cut = _fitting(each, best, limits.max_tokens)
+    shown, page = limits.pager.page(ranked)
+    hits, cut = _fitting(each, page.numbered(shown), limits.max_tokens)
     cuts = merged_warnings([(home.name, filter(None, [answer.truncated])) for home, answer in each])
     warnings = merged_warnings([(home.name, answer.warnings) for home, answer in each])
     return SearchResult(
@@ -193,13 +198,14 @@ def merged(
         mode=first.mode,
         hits=hits,
         entity_alignment=merged_alignments([answer.entity_alignment for _, answer in each], hits),
-        warnings=(*left_out, *warnings),
+        warnings=(*left_out, *warnings, *page.warnings),
+        next_cursor=page.next_cursor,
         truncated="; ".join(filter(None, (*cuts, cut))) or None,
     )
 
 
 def _reranked(hits: tuple[Hit, ...], reranking: "Reranking") -> tuple[Hit, ...]:
-    """The hits as the reranker orders them; each has the score of the place that it takes."""
+    """The hits as the reranker orders them, each with the least score so far."""
     from kb.search.rerank import Candidate
 
     candidates = [
@@ -207,15 +213,13 @@ def _reranked(hits: tuple[Hit, ...], reranking: "Reranking") -> tuple[Hit, ...]:
         for hit in hits
     ]
     rows: list[Hit] = []
-    for place, (position, score) in enumerate(reranking.order(candidates)):
+    for place, (position, score) in enumerate(reranking.order(candidates), 1):
         hit = hits[position]
         explain = hit.explain
         if explain is not None and score is not None:
             explain = {**explain, "rerank": score}
-        rows.append(
-            msgspec.structs.replace(hit, rank=place + 1, score=hits[place].score, explain=explain)
-        )
-    return tuple(rows)
+        rows.append(msgspec.structs.replace(hit, rank=place, explain=explain))
+    return tuple(with_falling_scores(rows))
 
 
 def _held(each: HomeResults, place: int, limits: Limits) -> frozenset[str]:

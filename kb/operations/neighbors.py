@@ -65,9 +65,10 @@ def with_neighbors(
             brought += [_hit(txn, home, link, score, hit) for link in links]
     fitting, cut = _fitting(result, brought, max_tokens)
     hits = (*result.hits, *fitting)
+    first = result.hits[0].rank
     return msgspec.structs.replace(
         result,
-        hits=tuple(msgspec.structs.replace(hit, rank=n) for n, hit in enumerate(hits, 1)),
+        hits=tuple(msgspec.structs.replace(hit, rank=n) for n, hit in enumerate(hits, first)),
         warnings=tuple(dict.fromkeys((*result.warnings, *warnings))),
         truncated="; ".join(filter(None, (result.truncated, cut))) or None,
     )
@@ -124,6 +125,7 @@ def _hit(txn: ReadTxn, home: OpenHome, linked: _Linked, score: float, bringer: H
     assert chunk is not None
     row = ScoredChunk(
         score=score,
+        rank_score=score,
         chunk=chunk,
         doc=linked.doc,
         lexical_rank=None,

@@ -1,6 +1,5 @@
 """Find chunks by words and by meaning, in every space that is read."""
 
-import contextlib
 import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
@@ -56,6 +55,9 @@ Mark = tuple[int, int]
 class ShownSearch(SearchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A search, for somebody who looks at what it finds."""
 
+    offset: Annotated[
+        int, Meta(ge=0, le=10_000, description="Leave out so many of the best hits.")
+    ] = 0
     marks: Annotated[
         bool,
         Meta(
@@ -76,16 +78,18 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     """The best chunks of all spaces for a scope, with their neighbours as far as a budget lets.
 
     Of one space that has docs the answer is its own. Several with one embedding model are ranked
-    together, as one space with all of their docs; others are merged by rank, and then `score` is
-    the reciprocal of the rank that a hit had in its space. Docs and packs that are named are sought
-    where they are. Tokens are counted as chunks have them. With `marks` a
-    MarkedResult. Raises NotFound and AmbiguousId for a doc id, UnknownPack and SharedSelector for a
-    pack, and a space's own error where none can answer.
+    together, as one space with all of their docs; others are merged by rank. Docs and packs that
+    are named are sought where they are. Tokens are counted as chunks have them. With `marks` a
+    MarkedResult. Pages of one ranking, by `offset` or `cursor`, have each of its hits once. Raises
+    UsageError for a cursor of another query, NotFound and AmbiguousId for a doc id, UnknownPack and
+    SharedSelector for a pack, and a space's own error where none can answer.
     """
-    from kb.home.spaces.each import ask_each, warnings_of
+    from kb.home.spaces.each import ask_each, homes_with_docs, warnings_of
+    from kb.operations.cursors import opened, sealed
     from kb.operations.locate import locate_filters
 
     asked = request.query
+    digest, request = opened(request, request.offset if isinstance(request, ShownSearch) else 0)
     request = _narrowed(request)
     failed = list(spaces.failed)
     located = locate_filters(spaces.homes, request.filters, scope, failed)
@@ -95,17 +99,20 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
         return _no_hits(request, warnings_of(failed, scope))
     result = _federated(homes, request, located, scope, failed) if len(homes) > 1 else None
     if result is None:
-        reranking, wanted = _reranking_of_all(homes, request, scope)
-        in_home = functools.partial(_search_home, request=wanted, located=located, scope=scope)
+        homes = homes_with_docs(homes, scope, failed)
+        in_home = functools.partial(
+            _search_home, request=request, located=located, scope=scope, is_alone=len(homes) == 1
+        )
         each = ask_each(homes, in_home, failed)
-        result = _merged_by_rank(each, request, located, scope, failed, reranking)
-    if not result.hits and NOTHING_HERE not in result.warnings:
+        if len(each) == 1 < len(homes):
+            # The other one failed, and this one answers as if it were alone.
+            each = ask_each([each[0][0]], functools.partial(in_home, is_alone=True), failed)
+        result = _merged_by_rank(each, request, located, scope, failed)
+    if not request.cursor and not result.hits and NOTHING_HERE not in result.warnings:
         result = _hinted(homes, result, request, scope)
     if request.with_neighbors:
         result = _with_neighbors(homes, result, request.max_tokens, located.of_all, scope)
-    if request.sort == "date":
-        result = _newest_first(result)
-    result = msgspec.structs.replace(result, query=asked)
+    result = sealed(result, digest, asked)
     return _marked(result) if isinstance(request, ShownSearch) and request.marks else result
 
 
@@ -120,13 +127,6 @@ def _narrowed(request: SearchRequest) -> SearchRequest:
     sources = tuple(map(source_named, filters.sources))
     named = {name: getattr(filters, name) for name in Filters.__struct_fields__}
     return msgspec.structs.replace(request, **{**named, "query": query, "sources": sources})
-
-
-def _newest_first(result: SearchResult) -> SearchResult:
-    """The same hits, those of the newest docs first; without a date they come last."""
-    ordered = sorted(result.hits, key=lambda hit: hit.date or "", reverse=True)
-    hits = tuple(msgspec.structs.replace(hit, rank=n) for n, hit in enumerate(ordered, 1))
-    return msgspec.structs.replace(result, hits=hits)
 
 
 def _hinted(
@@ -144,50 +144,40 @@ def _merged_by_rank(
     located: "LocatedFilters",
     scope: Scope,
     failed: "Sequence[FailedSpace]",
-    reranking: "Reranking | None",
 ) -> SearchResult:
     """The hits of each home by itself, merged by rank; that of a home alone as it is."""
     from kb.operations.merge_hits import Limits, merged
+    from kb.search.paging import pager_of
 
-    with_docs = [answer for answer in each if NOTHING_HERE not in answer[1].warnings]
     limits = Limits(
-        k=request.k,
-        min_score=request.min_score,
+        pager=pager_of(request, min(_reach(home, request) for home, _ in each)),
         max_tokens=request.max_tokens,
         scope=scope,
         filters=_shared_filters(located),
     )
-    return merged(with_docs or each[:1], failed, limits, reranking)
+    return merged(each, failed, limits, _reranking(each, request) if len(each) > 1 else None)
 
 
-def _reranking_of_all(
-    homes: Sequence["OpenHome"], request: SearchRequest, scope: Scope
-) -> "tuple[Reranking | None, SearchRequest]":
-    """The first home's reranker for the list of several, and what each of them is asked then.
-
-    None where one home alone answers, which reranks its own, or where nothing is reranked. Raises
-    ModelMissing as `HomeLegs.reranking`.
-    """
-    from kb.home.spaces.each import FAILURES
-
-    if request.rerank is False or len(homes) < 2:
-        return None, request
-    answering: list[OpenHome] = []
-    for home in homes:
-        # A home that fails is named when it is asked.
-        with contextlib.suppress(*FAILURES):
-            answering += [home] if _has_docs(home, scope) else []
-    if len(answering) < 2:
-        return None, request
+def _reranking(
+    each: "Sequence[tuple[OpenHome, SearchResult]]", request: SearchRequest
+) -> "Reranking | None":
+    """The first home's reranker for the list of several. Raises ModelMissing."""
     from kb.search.operators import needles
 
     text = request.query if request.verbatim else needles(request.query).text
-    reranking = answering[0].searcher().legs.reranking(request, text)
-    if reranking is None:
-        return None, request
-    # With a budget each hit grows, so that more of them would have less text.
-    k = request.k if request.max_tokens else max(request.k, reranking.count)
-    return reranking, msgspec.structs.replace(request, k=k, rerank=False)
+    return each[0][0].searcher().legs.reranking(request, text)
+
+
+def _reach(home: "OpenHome", request: SearchRequest) -> int:
+    """How many hits the pages of one home have."""
+    return max(home.searcher().legs.settings.candidates, request.k)
+
+
+def _all_pages(request: SearchRequest, reach: int) -> SearchRequest:
+    """The request for all of a ranking, which is reranked with those of other homes."""
+    return msgspec.structs.replace(
+        request, k=reach, cursor=None, sort="score", min_score=0.0, max_tokens=None, rerank=False
+    )
 
 
 def _federated(
@@ -201,12 +191,12 @@ def _federated(
 
     That is where fewer than two have docs, where their models differ, or where one of them fails.
     """
-    from kb.home.spaces.each import FAILURES, warnings_of
+    from kb.home.spaces.each import FAILURES, has_docs, warnings_of
     from kb.operations.merge_hits import merged_warnings
     from kb.search.federated import HomeQuery, search_homes
 
     try:
-        homes = [home for home in homes if _has_docs(home, scope)]
+        homes = [home for home in homes if has_docs(home, scope)]
         if len(homes) < 2:
             return None
         queries = [
@@ -238,13 +228,6 @@ def _shared_filters(located: "LocatedFilters") -> Filters | None:
     return None if located.names_docs else located.of_all
 
 
-def _has_docs(home: "OpenHome", scope: Scope) -> bool:
-    from kb.search.filters import readable_audiences
-
-    with home.store.read() as txn:
-        return bool(readable_audiences(txn, scope))
-
-
 def _request_in(
     home: "OpenHome", request: SearchRequest, located: "LocatedFilters"
 ) -> SearchRequest:
@@ -260,12 +243,24 @@ def _request_in(
 
 
 def _search_home(
-    home: "OpenHome", request: SearchRequest, located: "LocatedFilters", scope: Scope
+    home: "OpenHome",
+    request: SearchRequest,
+    located: "LocatedFilters",
+    scope: Scope,
+    *,
+    is_alone: bool,
 ) -> SearchResult:
-    """What one home finds, its first hit cut where that alone is over the budget."""
-    if not _has_docs(home, scope):
+    """What one home finds: a page, its first hit cut where that alone is over the budget.
+
+    All that is on pages, where other homes are asked, too.
+    """
+    from kb.home.spaces.each import has_docs
+
+    if not has_docs(home, scope):
         return _no_hits(request, (NOTHING_HERE,))
     request = _request_in(home, request, located)
+    if not is_alone:
+        request = _all_pages(request, _reach(home, request))
     return _first_cut(home, home.searcher().search(request, scope), request.max_tokens)
 
 
@@ -321,7 +316,20 @@ def _run_bounded(spaces: "Spaces", request: SearchRequest, scope: Scope) -> Sear
     result = run(spaces, request, scope)
     if request.max_tokens is not None:
         return result
-    return bounded(spaces.homes, result, TOKENS_MAX_DEFAULT)
+    fitting = bounded(spaces.homes, result, TOKENS_MAX_DEFAULT)
+    given, matching = (sum(hit.via is None for hit in of.hits) for of in (fitting, result))
+    if given == matching:
+        return fitting
+    # The next page begins where this one was cut.
+    page = run(spaces, msgspec.structs.replace(request, k=given, with_neighbors=False), scope)
+    return msgspec.structs.replace(fitting, next_cursor=page.next_cursor)
+
+
+def _run_tool(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
+    """As `_run_bounded`, each text once: an agent reads all of it."""
+    result = _run_bounded(spaces, request, scope)
+    hits = tuple(msgspec.structs.replace(hit, snippet=None) for hit in result.hits)
+    return msgspec.structs.replace(result, hits=hits)
 
 
 def _run_address(spaces: "Spaces", request: ShownSearch, scope: Scope) -> SearchResult:
@@ -357,7 +365,7 @@ SEARCH: Final = Operation(
         ),
         request=SearchRequest,
         output=SearchResult,
-        run=_run_bounded,
+        run=_run_tool,
         bounds={**_BOUNDS, "k": TOOL_HITS},
         untold=("rerank",),
     ),

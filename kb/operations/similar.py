@@ -12,7 +12,6 @@ from kb.operations.operation import Address, Operation, Tool
 
 if TYPE_CHECKING:
     from kb.home.open_home import OpenHome
-    from kb.home.spaces.each import FailedSpace
     from kb.home.spaces.spaces import Spaces
 
 
@@ -31,10 +30,11 @@ def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult
     none. Tokens are counted as chunks have them. Raises NotFound and AmbiguousId, and a space's
     own error where none can answer.
     """
-    from kb.home.spaces.each import ask_each
+    from kb.home.spaces.each import ask_each, homes_with_docs
     from kb.operations.budget import bounded
     from kb.operations.locate import doc_or_chunk, home_with, locate
     from kb.operations.merge_hits import Limits, merged
+    from kb.search.paging import Pager
 
     failed = list(spaces.failed)
     located = locate(spaces.homes, request.id, doc_or_chunk(request.id, scope), failed)
@@ -47,22 +47,10 @@ def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult
         result = home.searcher().like(vector, request.k, scope)
         return bounded([home], result, request.max_tokens)
 
-    each = ask_each(_with_docs(spaces, scope, failed), like, failed)
-    limits = Limits(k=request.k, max_tokens=request.max_tokens, scope=scope, filters=NO_FILTERS)
+    each = ask_each(homes_with_docs(spaces.homes, scope, failed), like, failed)
+    pager = Pager(k=request.k, reach=request.k)
+    limits = Limits(pager=pager, max_tokens=request.max_tokens, scope=scope, filters=NO_FILTERS)
     return msgspec.structs.replace(merged(each, failed, limits), query=request.id)
-
-
-def _with_docs(spaces: "Spaces", scope: Scope, failed: "list[FailedSpace]") -> "list[OpenHome]":
-    """The homes that have docs for a scope; the first one where none has."""
-    from kb.home.spaces.each import ask_each
-    from kb.search.filters import readable_audiences
-
-    def has_docs(home: "OpenHome") -> bool:
-        with home.store.read() as txn:
-            return bool(readable_audiences(txn, scope))
-
-    each = ask_each(spaces.homes, has_docs, failed)
-    return [home for home, has_any in each if has_any] or [each[0][0]]
 
 
 _BOUNDS: Final = {"id": IDENT, "k": HITS, "max_tokens": BUDGET}

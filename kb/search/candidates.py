@@ -1,10 +1,11 @@
 """Candidates: the hits of each leg (lexical, dense), filtered before they are ranked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
+from kb.model.code import is_code
 from kb.model.doc import Doc, Scope
 from kb.model.entry import GUIDE
 from kb.model.ids import ChunkNo, Lsid
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WIDEN_FACTOR: Final = 4
+# Subjects may be disabled, and entries may be guidance.
+_CAN_HIDE: Final = ("topic", "entry")
 
 FetchHits = Callable[[int], IndexHits]
 """The best hits of a leg; takes their number."""
@@ -32,6 +35,13 @@ class ChunkFilter(Protocol):
 
     def admit(self, no: int) -> tuple[Chunk, Doc] | None:
         """The chunk and its source's newest doc, or None where it may not appear."""
+
+
+class RankedChunks(ChunkFilter, Protocol):
+    """Knows what is to be ranked, too."""
+
+    def is_bare_title(self, chunk: Chunk, doc: Doc) -> bool:
+        """Whether an admitted chunk has headings alone, of a source that says more elsewhere."""
 
 
 class ChunkVectors(Protocol):
@@ -65,6 +75,22 @@ class CandidateFilter:
             self._admitted[no] = (chunk, doc) if chunk is not None and doc is not None else None
         return self._admitted[no]
 
+    def is_bare_title(self, chunk: Chunk, doc: Doc) -> bool:
+        """Whether an admitted chunk has headings alone, of a source that says more elsewhere."""
+        return _has_only_headings(chunk, doc) and not all(
+            _has_only_headings(other, doc) for other in chunks.of_source(self._txn, chunk.source_no)
+        )
+
+    def rejects_any(self, nos: Iterable[int]) -> bool:
+        """Whether one of these may not appear, in a home where no index can tell of all.
+
+        So it makes no difference to a ranking how many of its hits are wanted.
+        """
+        can_hide = any(
+            next(docs.with_facet(self._txn, "kind", kind), None) is not None for kind in _CAN_HIDE
+        )
+        return can_hide and any(self.admit(no) is None for no in nos)
+
     def _doc(self, chunk: Chunk) -> Doc | None:
         source_no = chunk.source_no
         if source_no not in self._docs:
@@ -85,6 +111,13 @@ class CandidateFilter:
         # Guidance is for `kb guide`; a search shows it only if its filters name it.
         is_guide = doc.entry is not None and doc.entry.entry_type == GUIDE
         return is_guide and not has_filters(self._request)
+
+
+def _has_only_headings(chunk: Chunk, doc: Doc) -> bool:
+    # A heading is short, and a # is a comment in code.
+    if chunk.text[:1] != "#" or is_code(doc.mime):
+        return False
+    return all(line[:1] in ("#", "") for line in chunk.text.splitlines())
 
 
 class OtherSourcesFilter(CandidateFilter):
@@ -154,6 +187,11 @@ class Candidates(Struct, frozen=True, kw_only=True):
     lexical_ceiling: float = 0.0
     """The lexical score of an imagined chunk with all of the query's words; 0 where unknown."""
     reading: Reading = Reading()
+
+    def cosine(self, position: int) -> float | None:
+        """That of the candidate at a position; None where it has none."""
+        value = float(self.dense[position])
+        return None if value != value else value
 
 
 def merge_legs(

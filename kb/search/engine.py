@@ -22,11 +22,20 @@ from kb.search.candidates import (
 )
 from kb.search.entities import align
 from kb.search.filters import allowed_sources
-from kb.search.fit import BACKGROUND_CHUNKS, apply_fit, fit_context, fit_rule
+from kb.search.fit import (
+    BACKGROUND_CHUNKS,
+    FitContext,
+    FitRule,
+    apply_cosine,
+    apply_fit,
+    fit_context,
+    fit_rule,
+)
 from kb.search.hits import ScoredChunk, build_hits
 from kb.search.legs import HomeLegs, PreparedQuery, as_meant, clean_query
 from kb.search.operators import Needles
 from kb.search.order import Ordering
+from kb.search.paging import ResultPage, pager_of
 from kb.search.pending import pending_warnings, what_next
 from kb.search.resolve import resolve_id
 from kb.store import chunks
@@ -100,8 +109,10 @@ class Searcher:
             query = as_meant(query, self.legs.respelled(query))
         with self._store.read() as txn:
             candidate_filter = CandidateFilter(txn, request, scope, self._learn)
-            ranked = self._ranked(query, candidate_filter, is_behind=is_behind)
-            hits, truncated = build_hits(txn, self._content, ranked, request, self._learn)
+            ranked, page, weights = self._ranked(query, candidate_filter, is_behind=is_behind)
+            hits, truncated = build_hits(
+                txn, self._content, ranked, request, self._learn, page.first, weights
+            )
             nos = [row.chunk.no for row in ranked]
             alignment, entity_warnings = align(txn, query.text, nos, scope)
             query.warnings.extend(pending_warnings(txn, self._store.clock, request.mode, scope))
@@ -110,7 +121,8 @@ class Searcher:
             mode=request.mode,
             hits=hits,
             entity_alignment=alignment,
-            warnings=tuple(dict.fromkeys((*query.warnings, *entity_warnings))),
+            warnings=tuple(dict.fromkeys((*query.warnings, *entity_warnings, *page.warnings))),
+            next_cursor=page.next_cursor,
             truncated=truncated,
         )
 
@@ -211,7 +223,8 @@ class Searcher:
             candidates = merge_legs(None, nearest, index, vector)
             ordering = Ordering(self._settings, request.k)
             ranked = ordering.order(candidates, None, [], other_sources) or []
-            return build_hits(txn, self._content, ranked, request, self._learn)[0]
+            rows = apply_cosine(ranked)
+            return build_hits(txn, self._content, rows, request, self._learn)[0]
 
     def _ranked(
         self,
@@ -219,40 +232,38 @@ class Searcher:
         candidate_filter: CandidateFilter,
         *,
         is_behind: bool,
-    ) -> list[ScoredChunk]:
-        """The hits in order.
+    ) -> tuple[list[ScoredChunk], ResultPage, Mapping[str, float]]:
+        """The hits of the page in order, where it is, and the weights of the query's terms.
 
         The indexes filter by the facets. Only where an index is behind the store does every
         candidate pass through the candidate filter, which reads the store.
         """
+        pager = pager_of(query.request, query.candidates_wanted)
         reranking = self.legs.reranking(query.request, query.text)
-        ordering = Ordering(self._settings, query.request.k, reranking)
+        ordering = Ordering(self._settings, pager.depth, reranking)
         called = self.legs.called(query)
         for post_filter in (candidate_filter,) if is_behind else (None, candidate_filter):
             candidates, vector = self._candidates(query, post_filter, candidate_filter)
+            if post_filter is None and candidate_filter.rejects_any(candidates.nos):
+                continue
             ranked = ordering.order(candidates, vector, query.boosted, candidate_filter, called)
             if ranked is not None:
                 query.warnings.extend(reranking.warnings if reranking else ())
-                return self._with_fit(query, ranked, candidates, has_vector=vector is not None)
-        return []
+                dense = query.dense if vector is not None else None
+                rule = fit_rule(
+                    dense.embedder.fingerprint if dense else None, self._settings.fusion
+                )
+                context = self._fit_context(query, candidates, rule, has_hits=bool(ranked))
+                return *pager.page(apply_fit(ranked, context, rule)), context.weights
+        return *pager.page([]), {}
 
-    def _with_fit(
-        self,
-        query: PreparedQuery,
-        ranked: list[ScoredChunk],
-        candidates: Candidates,
-        *,
-        has_vector: bool,
-    ) -> list[ScoredChunk]:
-        """The hits with their fit, without those that score less than the request's minimum."""
-        request, dense = query.request, query.dense
+    def _fit_context(
+        self, query: PreparedQuery, candidates: Candidates, rule: FitRule, *, has_hits: bool
+    ) -> FitContext:
         rarity: Mapping[str, float] = {}
-        if request.mode != "dense" and ranked:
+        if query.request.mode != "dense" and has_hits:
             rarity = self._backends.lexical().rarity(query.text, query.audiences, BACKGROUND_CHUNKS)
-        fingerprint = dense.embedder.fingerprint if dense and has_vector else None
-        rule = fit_rule(fingerprint, self._settings.fusion)
-        context = fit_context(query.text, candidates, rarity, rule.background_cosine)
-        return apply_fit(ranked, context, rule, request.min_score)
+        return fit_context(query.text, candidates, rarity, rule.background_cosine)
 
     def _candidates(
         self,

@@ -34,6 +34,7 @@ from kb.search.index.hits import IndexHits
 from kb.search.index.lexical_tantivy import rank_rows
 from kb.search.legs import PreparedQuery, as_meant
 from kb.search.order import Ordering
+from kb.search.paging import ResultPage, pager_of
 from kb.search.pending import pending_warnings
 from kb.search.wording import Respelled
 from kb.store import chunks
@@ -94,8 +95,7 @@ def search_homes(
         admission = AdmissionFilter(parts, txns)
         first_home = FirstHomeFilter(admission, txns, shared_filters, scope)
         ranking = _Ranking(parts, admission, first_home, behind)
-        ranked = ranking.ranked()
-        return _result(parts, txns, ranked, ranking.warnings)
+        return _result(parts, txns, ranking.ranked(), ranking.warnings)
 
 
 def _as_meant_in_all(parts: Sequence[HomePart], *, is_behind: bool) -> list[HomePart]:
@@ -121,10 +121,10 @@ def _comparable_key(query: PreparedQuery) -> tuple[str, str | None]:
 def _result(
     parts: Sequence[HomePart],
     txns: Sequence[ReadTxn],
-    ranked: list[ScoredChunk],
+    ranked: "_RankedPage",
     ranking_warnings: Sequence[str],
 ) -> FederatedResult:
-    first, scope = parts[0].query, parts[0].query.scope
+    first, scope, page = parts[0].query, parts[0].query.scope, ranked.page
     positions: list[int] = []
 
     def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:
@@ -137,7 +137,8 @@ def _result(
         row = msgspec.structs.replace(row, chunk=local)
         legs = part.legs
         txn = txns[part.position]
-        return build_hit(txn, legs.content, rank, row, part.query.request, legs.learn, span)
+        request, rank = part.query.request, page.first + rank
+        return build_hit(txn, legs.content, rank, row, request, legs.learn, span, ranked.weights)
 
     def chunk_at(source_no: int, ordinal: int) -> Chunk | None:
         position = home_position(source_no)
@@ -151,8 +152,10 @@ def _result(
             for no in visible_mentions(txn, [key], scope)
         )
 
-    hits, truncated = fill_hits(ranked, first.request.max_tokens, build, chunk_at)
-    alignment, warnings = align_mentions(first.text, [row.chunk.no for row in ranked], mentions_of)
+    hits, truncated = fill_hits(ranked.rows, first.request.max_tokens, build, chunk_at)
+    alignment, warnings = align_mentions(
+        first.text, [row.chunk.no for row in ranked.rows], mentions_of
+    )
     for part, txn in zip(parts, txns, strict=True):
         clock = part.legs.store.clock
         part.query.warnings.extend(pending_warnings(txn, clock, first.request.mode, scope))
@@ -162,7 +165,8 @@ def _result(
             mode=first.request.mode,
             hits=hits,
             entity_alignment=alignment,
-            warnings=tuple(dict.fromkeys((*ranking_warnings, *warnings))),
+            warnings=tuple(dict.fromkeys((*ranking_warnings, *warnings, *page.warnings))),
+            next_cursor=page.next_cursor,
             truncated=truncated,
         ),
         home_positions=tuple(positions),
@@ -207,6 +211,15 @@ class _GatheredLegs(Struct, frozen=True, kw_only=True):
         return {no for leg in (self.lexical, self.dense) for _, no in leg or ()}
 
 
+class _RankedPage(Struct, frozen=True, kw_only=True):
+    """The hits of a page in order, with global numbers."""
+
+    rows: list[ScoredChunk]
+    page: ResultPage
+    weights: Mapping[str, float]
+    """Of the query's terms, by their rarity."""
+
+
 class _Ranking:
     """Ranks the chunks of all homes for one query."""
 
@@ -223,6 +236,7 @@ class _Ranking:
         self._first_home = first_home
         self._behind = behind
         self._candidates = max(part.query.candidates_wanted for part in parts)
+        self._pager = pager_of(parts[0].query.request, self._candidates)
         self._frequencies = [part.legs.frequencies(part.query) for part in parts]
         self._boosted = [
             EntityMatches(
@@ -244,12 +258,12 @@ class _Ranking:
         """What the order lacks."""
         return self._reranking.warnings if self._reranking else ()
 
-    def ranked(self) -> list[ScoredChunk]:
-        """The hits in order, with global numbers.
+    def ranked(self) -> "_RankedPage":
+        """The hits of the page in order, with global numbers, and where it is.
 
         As in one home, the store is read for the best candidates only. Where one of them may not
         appear, all candidates are gathered again through the filter. Where an earlier home has one
-        of the hits, too, all that is in two homes is left out and the rest ranked again.
+        of the candidates, too, all that is in two homes is left out and the rest ranked again.
         """
         every_home = frozenset(part.position for part in self._parts)
         legs = self._gathered(self._behind)
@@ -259,14 +273,14 @@ class _Ranking:
             legs = self._gathered(every_home)
             candidates = self._merged(legs)
             rows = self._ordered(candidates, legs) or []
-        if self._first_home.duplicates(row.chunk.no for row in rows):
+        # Of all candidates, so that it is one ranking however many hits are wanted.
+        if self._first_home.duplicates(candidates.nos):
             candidates = self._merged(legs, self._first_home.duplicates(legs.nos))
             rows = self._ordered(candidates, legs) or []
         return self._with_fit(rows, candidates, has_vector=legs.vector is not None)
 
     def _ordered(self, candidates: Candidates, legs: _GatheredLegs) -> list[ScoredChunk] | None:
-        first = self._parts[0]
-        ordering = Ordering(first.legs.settings, first.query.request.k, self._reranking)
+        ordering = Ordering(self._parts[0].legs.settings, self._pager.depth, self._reranking)
         return ordering.order(candidates, legs.vector, self._boosted, self._admission, self._called)
 
     def _gathered(self, filtered: frozenset[int]) -> _GatheredLegs:
@@ -343,8 +357,8 @@ class _Ranking:
 
     def _with_fit(
         self, ranked: list[ScoredChunk], candidates: Candidates, *, has_vector: bool
-    ) -> list[ScoredChunk]:
-        """The hits with their fit, without those that score less than the request's minimum."""
+    ) -> "_RankedPage":
+        """The hits of the page with their fit and their score."""
         legs, query = self._parts[0].legs, self._parts[0].query
         rarity: Mapping[str, float] = {}
         if query.request.mode != "dense" and ranked:
@@ -353,4 +367,5 @@ class _Ranking:
         fingerprint = query.dense.embedder.fingerprint if query.dense and has_vector else None
         rule = fit_rule(fingerprint, legs.settings.fusion)
         context = fit_context(query.text, candidates, rarity, rule.background_cosine)
-        return apply_fit(ranked, context, rule, query.request.min_score)
+        rows, page = self._pager.page(apply_fit(ranked, context, rule))
+        return _RankedPage(rows=rows, page=page, weights=context.weights)

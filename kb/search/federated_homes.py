@@ -76,6 +76,11 @@ class AdmissionFilter:
             self._admitted[no] = pair and (part.globalized(pair[0]), pair[1])
         return self._admitted[no]
 
+    def is_bare_title(self, chunk: Chunk, doc: Doc) -> bool:
+        """As `CandidateFilter.is_bare_title`."""
+        part, local = localized(self._parts, chunk)
+        return self._filters[part.position].is_bare_title(local, doc)
+
 
 class FirstHomeFilter:
     """Admits of what several homes hold only the earliest home's; takes global numbers."""

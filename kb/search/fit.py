@@ -1,9 +1,10 @@
 """Fit: does a chunk fit the query, or is it merely the nearest there is? Pure.
 
-A score compares a chunk with the other candidates, so the best one has a high score whatever the
-query is. Fit compares it with the query. It adds up two signals: nearness, how much more similar
-to the query the chunk is than the other candidates are; and coverage, the share of the query's
-terms that the chunk contains, weighted by rarity. docs/nothing-fits.md has the measurements.
+A rank score compares a chunk with the other candidates, so the best one has a high one whatever
+the query is. Fit compares it with the query. It adds up two signals: nearness, how much more
+similar to the query the chunk is than the other candidates are; and coverage, the share of the
+query's terms that the chunk contains, weighted by rarity. docs/nothing-fits.md has the
+measurements. A hit's score is the least fit of it and of the hits before it.
 """
 
 import math
@@ -19,6 +20,7 @@ from kb.search.candidates import Candidates
 from kb.search.hits import FIT_THRESHOLD, ScoredChunk
 from kb.search.index.analysis import ANALYSIS_VERSION, is_han, terms, terms_in
 from kb.search.index.fold import folded
+from kb.search.paging import with_falling_scores
 
 BACKGROUND_COSINE: Final = 0.03
 """The cosine of unrelated texts under the built-in model, and under models not measured."""
@@ -29,9 +31,6 @@ _COVERAGE_WEIGHT: Final = 0.7
 _RARITY_POWER: Final = 2
 """Squared, because an unrelated query shares its common terms with any text."""
 _FIT_DIGITS: Final = 4
-_SCORE_DIGITS: Final = 6
-_FIT_MIN: Final = 0.01
-"""The smallest factor for scores, so that they still tell the better from the worse."""
 
 _BUILT_IN: Final = "onnx:all-MiniLM-L6-v2-int8:6b3e72af7bf8"
 _MULTILINGUAL: Final = "onnx:multilingual-e5-small-int8:f57943520ff4:'query: ''passage: '"
@@ -72,12 +71,21 @@ class FitRule(Struct, frozen=True, kw_only=True):
     """The cosine of unrelated texts under the model."""
 
     def fit(self, signals: FitSignals) -> float:
-        """The fit from 0 to 1, FIT_THRESHOLD at the floor."""
+        """The fit from 0 to 1: FIT_THRESHOLD at the floor, and linear below and above it.
+
+        It is 1 for the strongest signals that there can be.
+        """
         if self.combined_floor is None or signals.nearness is None:
-            ratio = signals.coverage / self.coverage_floor
-        else:
-            ratio = fit_strength(signals.nearness, signals.coverage) / self.combined_floor
-        return round(min(1.0, FIT_THRESHOLD * ratio), _FIT_DIGITS)
+            return _fit(signals.coverage, self.coverage_floor, 1.0)
+        strength = fit_strength(signals.nearness, signals.coverage)
+        return _fit(strength, self.combined_floor, fit_strength(1.0, 1.0))
+
+
+def _fit(strength: float, floor: float, most: float) -> float:
+    if strength < floor:
+        return round(FIT_THRESHOLD * strength / floor, _FIT_DIGITS)
+    above = (min(strength, most) - floor) / (most - floor)
+    return round(FIT_THRESHOLD + (1.0 - FIT_THRESHOLD) * above, _FIT_DIGITS)
 
 
 def fit_strength(nearness: float, coverage: float) -> float:
@@ -160,18 +168,15 @@ def term_coverage(weights: Mapping[str, float], text: str) -> float:
     )
 
 
-def apply_fit(
-    rows: Iterable[ScoredChunk], context: FitContext, rule: FitRule, score_min: float
-) -> list[ScoredChunk]:
-    """The rows with their fit, without those that score less than `score_min`.
+def apply_fit(rows: Iterable[ScoredChunk], context: FitContext, rule: FitRule) -> list[ScoredChunk]:
+    """The rows, which are the first of a ranking, with their fit and their score."""
+    fits = [(row, rule.fit(context.signals(row))) for row in rows]
+    return with_falling_scores(replace(row, fit=fit, score=fit) for row, fit in fits)
 
-    Where no row fits, all scores are scaled down in proportion, below FIT_THRESHOLD: the lower the
-    best fit, the lower the scores.
-    """
-    fitted = [replace(row, fit=rule.fit(context.signals(row))) for row in rows]
-    best = max((row.fit or 0.0 for row in fitted), default=1.0)
-    if best < FIT_THRESHOLD:
-        best = max(best, _FIT_MIN)
-        scores = [round(row.score * best, _SCORE_DIGITS) for row in fitted]
-        fitted = [replace(row, score=score) for row, score in zip(fitted, scores, strict=True)]
-    return [row for row in fitted if row.score >= score_min]
+
+def apply_cosine(rows: Iterable[ScoredChunk]) -> list[ScoredChunk]:
+    """The rows, which are the first of a ranking by a vector alone, with their score."""
+    cosines = [(row, min(1.0, max(0.0, row.cosine or 0.0))) for row in rows]
+    return with_falling_scores(
+        replace(row, score=round(cosine, _FIT_DIGITS)) for row, cosine in cosines
+    )

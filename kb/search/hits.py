@@ -1,6 +1,6 @@
 """Builds the hits of a result: their text, position and freshness."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -8,10 +8,12 @@ from msgspec import Struct
 from kb.errors import StoreDamaged
 from kb.model.code import is_code
 from kb.model.doc import Doc
+from kb.model.ids import ChunkId
 from kb.model.search import Hit, Legs, SearchRequest
 from kb.model.text import Chunk
 from kb.search.candidates import LearnCalls
 from kb.search.freshness import freshness_of
+from kb.search.snippets import snippet_of
 from kb.store import chunks
 from kb.store.content.files import ContentStore
 from kb.store.kv import ReadTxn
@@ -25,9 +27,12 @@ _MIMES_WITH_LINES = ("text/markdown", "text/plain")
 
 
 class ScoredChunk(Struct, frozen=True, kw_only=True):
-    """A chunk with its doc, its score and what the score is made of."""
+    """A chunk with its doc, its place in the ranking and what both are made of."""
 
-    score: float
+    score: float = 0.0
+    """From 0 to 1 and comparable between queries; falls along a ranking. See kb/search/fit.py."""
+    rank_score: float
+    """What the order follows: fused, boosted, and less for a surplus near-duplicate."""
     chunk: Chunk
     doc: Doc
     lexical_rank: int | None
@@ -47,6 +52,16 @@ class ScoredChunk(Struct, frozen=True, kw_only=True):
         return -1.0 if self.rerank is None else self.rerank * self.boost
 
     @property
+    def chunk_id(self) -> ChunkId:
+        """Of the chunk."""
+        return self.chunk.chunk_id
+
+    @property
+    def date(self) -> str | None:
+        """Of the doc, as a hit has it."""
+        return self.doc.day
+
+    @property
     def is_weak(self) -> bool:
         """Whether it hardly fits the query, and is merely the nearest chunk there is."""
         return self.fit is not None and self.fit < FIT_THRESHOLD
@@ -62,11 +77,17 @@ def build_hits(
     ranked: list[ScoredChunk],
     request: SearchRequest,
     learn: LearnCalls,
+    first: int = 0,
+    weights: Mapping[str, float] | None = None,
 ) -> tuple[tuple[Hit, ...], str | None]:
-    """The hits in the given order, and a sentence that says what the token budget left out."""
+    """The hits in the given order, and a sentence that says what the token budget left out.
+
+    Ranks count from `first` + 1. `weights` are those of the query's terms; without them there are
+    no snippets.
+    """
 
     def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:
-        return build_hit(txn, content, rank, row, request, learn, span)
+        return build_hit(txn, content, first + rank, row, request, learn, span, weights)
 
     def chunk_at(source_no: int, ordinal: int) -> Chunk | None:
         return chunks.at(txn, source_no, ordinal)
@@ -106,6 +127,7 @@ def build_hit(
     request: SearchRequest,
     learn: LearnCalls,
     span: "ChunkSpan | None",
+    weights: Mapping[str, float] | None = None,
 ) -> Hit:
     """The hit of a chunk, or of the span that a budget has grown from it."""
     chunk, doc = row.chunk, row.doc
@@ -139,6 +161,7 @@ def build_hit(
         mail=doc.mail.shortened() if doc.mail else None,
         ocr=_is_recognised(doc, first.page, text),
         explain=_explanation(row) if request.explain else None,
+        snippet=None if weights is None else snippet_of(text, weights, is_code=is_code(doc.mime)),
     )
 
 
@@ -177,6 +200,7 @@ def _explanation(row: ScoredChunk) -> dict[str, float | str]:
     return {
         **fit,
         **rerank,
+        "rank_score": row.rank_score,
         "fused": round(row.fused, 6),
         "boost": row.boost,
         "lexical_rank": row.lexical_rank or "not brought",

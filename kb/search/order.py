@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from kb.model.config import SearchSettings
 from kb.model.doc import Doc
 from kb.model.ids import ChunkNo
 from kb.model.text import Chunk, indexed_text
-from kb.search.candidates import Candidates, ChunkFilter
+from kb.search.candidates import Candidates, RankedChunks
 from kb.search.diversify import diversify
 from kb.search.entities import EntityMatches
 from kb.search.fuse import LegScores, fuse
@@ -19,13 +21,48 @@ if TYPE_CHECKING:
 
     from kb.search.rerank import Reranking
 
-# How many of the best candidates diversification selects from, per hit wanted.
-_POOL_FACTOR: Final = 3
 _DIGITS: Final = 6
 # What of the weight of the meaning remains where the model hardly knows the query's language.
 _UNFAMILIAR_SHARE: Final = 0.2
 # Who types a doc's whole name wants that doc, whatever others say of it.
 _NAME_BOOST: Final = 2.0
+
+
+class _Scored(Struct, frozen=True, kw_only=True):
+    """The candidates and what is known of each; arrays have shape (n,)."""
+
+    candidates: Candidates
+    fused: "NDArray[np.float64]"
+    boosts: "NDArray[np.float64]"
+    scores: "NDArray[np.float64]"
+
+
+def _rows(
+    scored: _Scored, positions: "NDArray[np.intp]", chunks: RankedChunks
+) -> list[ScoredChunk] | None:
+    """The candidates at these positions; None where one of them may not appear."""
+    candidates = scored.candidates
+    found: list[ScoredChunk] = []
+    for position in positions.tolist():
+        no = ChunkNo(candidates.nos[position])
+        admitted = chunks.admit(no)
+        if admitted is None:
+            return None
+        # It names what other chunks of its doc say, which are found by it, too.
+        is_bare = chunks.is_bare_title(*admitted)
+        found.append(
+            ScoredChunk(
+                rank_score=0.0 if is_bare else float(scored.scores[position]),
+                chunk=admitted[0],
+                doc=admitted[1],
+                lexical_rank=candidates.lexical_rank.get(no),
+                dense_rank=candidates.dense_rank.get(no),
+                fused=float(scored.fused[position]),
+                boost=float(scored.boosts[position]),
+                cosine=candidates.cosine(position),
+            )
+        )
+    return found
 
 
 class Ordering:
@@ -44,11 +81,12 @@ class Ordering:
         candidates: Candidates,
         vector: "NDArray[np.float32] | None",
         boosted: Sequence[EntityMatches],
-        candidate_filter: ChunkFilter,
+        candidate_filter: RankedChunks,
         called: frozenset[int] = frozenset(),
     ) -> list[ScoredChunk] | None:
-        """The hits, best first: by descending score, then by chunk id.
+        """The hits, best first: by descending rank score, then by chunk id.
 
+        The hits of a smaller k are the first of those of a larger one. Bare titles come last.
         `called` are the first chunks of docs that go by the query as their name.
         `vector` is the query's, shape (dim,), of length 1; without it there is no feedback.
 
@@ -67,44 +105,31 @@ class Ordering:
             boosts = np.array([self._boost(ChunkNo(no), boosted, called) for no in candidates.nos])
         scores = fused * boosts
         # A score is at most 1, however much is boosted.
-        scores /= max(1.0, float(scores.max()))
-        pool_max = max(self._k * _POOL_FACTOR, self._reranked_max)
-        best = np.lexsort((np.array(candidates.nos), -scores))[:pool_max]
-
-        def row(position: int) -> ScoredChunk | None:
-            no = ChunkNo(candidates.nos[position])
-            admitted = candidate_filter.admit(no)
-            return admitted and ScoredChunk(
-                score=float(scores[position]),
-                chunk=admitted[0],
-                doc=admitted[1],
-                lexical_rank=candidates.lexical_rank.get(no),
-                dense_rank=candidates.dense_rank.get(no),
-                fused=float(fused[position]),
-                boost=float(boosts[position]),
-                cosine=None
-                if np.isnan(candidates.dense[position])
-                else float(candidates.dense[position]),
-            )
-
+        scores = np.round(scores / max(1.0, float(scores.max())), _DIGITS)
+        best = np.lexsort((np.array(candidates.nos), -scores))
+        scored = _Scored(candidates=candidates, fused=fused, boosts=boosts, scores=scores)
+        first = _rows(scored, best[: self._reranked_max], candidate_filter)
+        if first is None:
+            return None
+        pool = self._reranked(first)
         # Mostly there are no near-duplicates, and then only the first k and their ties are read.
-        first = int((scores[best] >= scores[best[: self._k][-1]]).sum())
-        first = max(first, min(self._reranked_max, len(best)))
-        for count in sorted({first, len(best)}):
-            rows = [row(position) for position in best[:count].tolist()]
-            pool = [scored for scored in rows if scored is not None]
-            if len(pool) < len(rows):
+        # Else more are, until no other has the score of the last hit.
+        count = int((scores[best] >= scores[best[: self._k][-1]]).sum())
+        while True:
+            more = _rows(scored, best[len(pool) : count], candidate_filter)
+            if more is None:
                 return None
-            hits, has_near_duplicates = self._diversified(self._reranked(pool), candidates)
-            if not has_near_duplicates:
-                break
-        return hits
+            pool += more
+            hits = self._diversified(pool, candidates)
+            if len(pool) == len(best) or scores[best[len(pool)]] < hits[-1].rank_score:
+                return hits
+            count = min(len(best), 2 * len(pool))
 
     def _fused_scores(
         self,
         candidates: Candidates,
         vector: "NDArray[np.float32] | None",
-        candidate_filter: ChunkFilter,
+        candidate_filter: RankedChunks,
     ) -> "NDArray[np.float64] | None":
         """The fused scores; None as in `order`."""
         import numpy as np
@@ -118,7 +143,7 @@ class Ordering:
         return self._with_feedback(candidates, vector, fused, foreign)
 
     def _foreign(
-        self, candidates: Candidates, candidate_filter: ChunkFilter
+        self, candidates: Candidates, candidate_filter: RankedChunks
     ) -> "NDArray[np.bool_] | None":
         """Which candidates words cannot judge; None where one that is read may not appear."""
         import numpy as np
@@ -209,17 +234,18 @@ class Ordering:
         return boost
 
     def _reranked(self, pool: list[ScoredChunk]) -> list[ScoredChunk]:
-        """The pool, best first, its first chunks as the reranker orders them.
+        """The pool as the reranker orders it; bare titles stay.
 
         A chunk gets the score of the place that it takes.
         """
-        pool.sort(key=_best_first)
         if self._reranking is None:
             return pool
         import msgspec
 
         from kb.search.rerank import Candidate
 
+        bare = [row for row in pool if not row.rank_score]
+        pool = [row for row in pool if row.rank_score]
         order = self._reranking.order(
             [
                 Candidate(
@@ -230,35 +256,31 @@ class Ordering:
                 for row in pool
             ]
         )
-        return [
-            msgspec.structs.replace(pool[position], score=pool[place].score, rerank=score)
+        ordered = [
+            msgspec.structs.replace(pool[position], rank_score=pool[place].rank_score, rerank=score)
             for place, (position, score) in enumerate(order)
         ]
+        return [*ordered, *bare]
 
-    def _diversified(
-        self, pool: list[ScoredChunk], candidates: Candidates
-    ) -> tuple[list[ScoredChunk], bool]:
-        """The k hits of the pool, and whether a near-duplicate was demoted."""
+    def _diversified(self, rows: list[ScoredChunk], candidates: Candidates) -> list[ScoredChunk]:
+        """The k hits of these rows, surplus near-duplicates later and with less."""
         import msgspec
         import numpy as np
 
-        pool.sort(key=_best_first)
+        pool = sorted(rows, key=_best_first)
         selected = diversify(
-            [row.score for row in pool],
+            [row.rank_score for row in pool],
             candidates.vectors[np.searchsorted(candidates.nos, [row.chunk.no for row in pool])],
             [row.chunk.text for row in pool],
             self._k,
             similarity_min=self._settings.mmr_similarity,
             near_duplicates_max=self._settings.mmr_crowd,
         )
-        hits = [
-            msgspec.structs.replace(pool[position], score=round(score, _DIGITS))
+        return [
+            msgspec.structs.replace(pool[position], rank_score=round(score, _DIGITS + 1))
             for position, score in selected
         ]
-        hits.sort(key=_best_first)
-        undemoted = [(position, row.score) for position, row in enumerate(pool[: self._k])]
-        return hits, selected != undemoted
 
 
 def _best_first(row: ScoredChunk) -> tuple[float, float, str]:
-    return -row.score, -row.preference, row.chunk.chunk_id
+    return -row.rank_score, -row.preference, row.chunk.chunk_id

@@ -112,10 +112,11 @@ def test_filters_narrow_and_are_taken_off(page: Page) -> None:
 
 
 def test_a_score_is_explained(page: Page) -> None:
-    """Both ranks, the fused score and the boost are shown where that is wanted."""
+    """Both ranks, the fit and what the order follows are shown where that is wanted."""
     page.open("#/search?q=zebrafish").one("#explain").click()
-    rows = page.says(".hit:first-child .explain dt", lambda texts: len(texts) == 4)
-    assert rows == ["rank by words", "rank by meaning", "fused score", "boost"]
+    rows = page.says(".hit:first-child .explain dt", lambda texts: len(texts) == 6)
+    assert rows[:4] == ["rank by words", "rank by meaning", "fit", "rank score"]
+    assert rows[4:] == ["fused score", "boost"]
     assert page.texts(".hit:first-child .explain dd")[0] == "1"
     assert page.place.endswith("&explain=1")
 

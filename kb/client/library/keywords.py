@@ -34,6 +34,8 @@ class SearchKeywords(FilterKeywords, total=False):
     """Of `Home.search`."""
 
     k: int
+    offset: int
+    cursor: str | None
     mode: SearchMode
     with_neighbors: bool
     require_entities: Sequence[str]

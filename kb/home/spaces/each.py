@@ -73,3 +73,21 @@ def _in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)
+
+
+def has_docs(home: OpenHome, scope: Scope) -> bool:
+    """Whether a home has docs that a scope may see."""
+    from kb.search.filters import readable_audiences
+
+    with home.store.read() as txn:
+        return bool(readable_audiences(txn, scope))
+
+
+def homes_with_docs(
+    homes: Sequence[OpenHome], scope: Scope, failed: list[FailedSpace]
+) -> list[OpenHome]:
+    """The homes that have docs for a scope; the first one where none has. Raises as `ask_each`."""
+    if len(homes) == 1:
+        return [*homes]
+    each = ask_each(homes, lambda home: has_docs(home, scope), failed)
+    return [home for home, has_any in each if has_any] or [each[0][0]]

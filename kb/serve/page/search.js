@@ -112,7 +112,7 @@ export function searchView(main, wanted, page) {
     }
     const slow = setTimeout(() => list.setAttribute("aria-busy", "true"), SLOW_MS);
     try {
-      const found = await get("/v1/search", { ...state, explain: state.explain ? "true" : null, marks: "true" }, mine.signal);
+      const found = await pageOf({ k: state.k }, mine.signal);
       if (!mine.signal.aborted) drawHits(found);
     } catch (error) {
       if (mine.signal.aborted) return;
@@ -121,6 +121,45 @@ export function searchView(main, wanted, page) {
       clearTimeout(slow);
       if (running === mine) list.removeAttribute("aria-busy");
     }
+  }
+
+  function pageOf(part, signal) {
+    return get("/v1/search", { ...state, ...part, explain: state.explain ? "true" : null, marks: "true" }, signal);
+  }
+
+  /** The next page, after what is shown; its first hit has the focus. */
+  async function showMore(button, cursor) {
+    const mine = running;
+    button.disabled = true;
+    try {
+      const found = await pageOf({ k: K, cursor }, mine.signal);
+      if (mine.signal.aborted) return;
+      const rows = hitRows(found);
+      const hits = list.querySelector(".hits");
+      hits.append(...rows);
+      list.querySelector(".count").textContent = counted(hits.children.length, found.next_cursor);
+      button.replaceWith(...found.warnings.map((text) => h("p", { class: "warning" }, text)), ...moreButton(found));
+      state = { ...state, k: Math.min(K_MAX, hits.children.length) };
+      page.say(address(state), false);
+      announce(`${many(rows.length, "more hit")}`);
+      rows[0]?.querySelector("[data-entry]")?.focus();
+    } catch (error) {
+      if (!mine.signal.aborted) button.replaceWith(failure(error, search));
+    }
+  }
+
+  function moreButton(found) {
+    if (!found.next_cursor) return [];
+    const button = h("button", { type: "button", id: "more", click: () => showMore(button, found.next_cursor) }, "Show more");
+    return [button];
+  }
+
+  function counted(count, cursor) {
+    return cursor ? `The best ${many(count, "hit")}` : many(count, "hit");
+  }
+
+  function hitRows(found) {
+    return found.hits.map((hit, i) => row(hit, found.marks[i], found.spaces, state, change));
   }
 
   async function start(signal) {
@@ -136,15 +175,12 @@ export function searchView(main, wanted, page) {
 
   function drawHits(found) {
     announce(found.hits.length && found.hits.every((hit) => hit.weak) ? "Nothing fits" : many(found.hits.length, "hit"));
-    const more = found.hits.length === state.k && state.k < K_MAX;
     list.replaceChildren(
       ...found.warnings.map((text) => h("p", { class: "warning" }, text)),
       ...(found.hits.length && found.hits.every((hit) => hit.weak) ? [h("p", { class: "warning" }, "Nothing here fits the query; these passages are merely the nearest.")] : []),
-      ...(found.hits.length ? [h("p", { class: "count" }, more ? `The best ${many(found.hits.length, "hit")}` : many(found.hits.length, "hit"))] : []),
-      found.hits.length
-        ? h("ol", { class: "hits" }, found.hits.map((hit, i) => row(hit, found.marks[i], found.spaces, state, change)))
-        : nothing(state, change),
-      ...(more ? [h("button", { type: "button", click: () => change({ k: Math.min(K_MAX, state.k * 2) }, false) }, "Show more")] : []),
+      ...(found.hits.length ? [h("p", { class: "count" }, counted(found.hits.length, found.next_cursor))] : []),
+      found.hits.length ? h("ol", { class: "hits" }, hitRows(found)) : nothing(state, change),
+      ...moreButton(found),
     );
     if (opened) {
       [...list.querySelectorAll("[data-entry]")].find((link) => link.getAttribute("href") === opened)?.focus();
@@ -180,18 +216,19 @@ function row(hit, marks, spaces, state, change) {
   return h("li", { class: "hit" },
     h("h2", {}, h("a", { href: passagePlace(hit, spaces), "data-entry": true }, hit.title), hit.weak ? h("span", { class: "badge", title: "It hardly fits the question" }, "weak") : null),
     h("p", { class: "where" }, h("span", { class: "path", title: hit.source }, shortPlace(hit.source)), where.map((part) => h("span", {}, part))),
-    passage(hit.text, marks),
+    passage(hit, marks),
     h("div", { class: "meta" }, tags,
       h("span", { class: "kind" }, hit.kind),
       h("span", { class: `fresh is-${hit.freshness}` }, FRESHNESS[hit.freshness]),
-      h("span", { class: "score", title: "The best has the highest score" }, hit.score.toFixed(3))),
+      h("span", { class: "score", title: "How well it fits the question, from 0 to 1" }, hit.score.toFixed(2))),
     state.explain ? explained(hit) : null);
 }
 
-function passage(text, marks) {
+function passage({ text, snippet }, marks) {
   const here = offsets(text);
   const spans = marks.map(([a, b]) => [here(a), here(b)]);
-  const [from, to] = windowOf(text, spans, SHOWN_CHARS);
+  // The sentence that shows why it was found is the part that must be seen.
+  const [from, to] = windowOf(text, snippet ? [[here(snippet.start), here(snippet.end)]] : spans, SHOWN_CHARS);
   const rows = lines(text, from, to, spans);
   if (from > 0) rows[0]?.prepend("… ");
   if (to < text.length) rows.at(-1)?.append(" …");
@@ -226,7 +263,7 @@ function lines(text, from, to, spans) {
 
 function explained(hit) {
   const rank = (value) => value ?? "not brought";
-  const rows = { "rank by words": rank(hit.legs.lexical), "rank by meaning": rank(hit.legs.dense), "fused score": hit.explain?.fused, boost: hit.explain?.boost };
+  const rows = { "rank by words": rank(hit.legs.lexical), "rank by meaning": rank(hit.legs.dense), fit: hit.explain?.fit, "rank score": hit.explain?.rank_score, "fused score": hit.explain?.fused, boost: hit.explain?.boost };
   return h("dl", { class: "explain" }, Object.entries(rows).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value ?? "–"))]));
 }
 

@@ -14,7 +14,7 @@ from kb.errors import EmbedError, ModelMissing
 from kb.intake.embed.hashing import HashingEmbedder
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR, Scope
-from kb.model.search import SearchMode
+from kb.model.search import Hit, SearchMode
 from kb.store import chunks, docs, log
 
 BOB, ANN, NOBODY = Scope(user="bob"), Scope(user="ann"), Scope(user=None)
@@ -121,6 +121,12 @@ def test_a_model_that_fails_leaves_words(home: SearchHome) -> None:
     assert issubclass(EmbedError, Exception)
 
 
+def rank_score(hit: Hit) -> float:
+    """What the order follows."""
+    assert hit.explain is not None
+    return float(hit.explain["rank_score"])
+
+
 NOTES = {
     f"n{n}.md": f"# Note {n}\n\n{words} tea"
     for n, words in enumerate(["green", "black black", "white kettle", "green kettle", "red"])
@@ -152,13 +158,15 @@ def test_equal_requests_give_equal_bytes(home: SearchHome, tmp_path: Path) -> No
 
 
 def test_rank_follows_score_then_id(home: SearchHome) -> None:
-    """Hits stand by score, highest first, equal scores by passage id; ranks count from 1."""
+    """Hits stand by rank score, highest first, equals by passage id; no score rises again."""
     for n in range(8):
         home.give(f"n{n}.md", f"{'tea ' * (1 + n // 4)}")
-    hits = home.search("tea", k=20).hits
+    hits = home.search("tea", k=20, explain=True).hits
     assert [hit.rank for hit in hits] == list(range(1, 9))
-    keys = [(-hit.score, hit.chunk_id) for hit in hits]
+    keys = [(-rank_score(hit), hit.chunk_id) for hit in hits]
     assert keys == sorted(keys)
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
     assert all(0 <= hit.score <= 1 for hit in hits)
 
 
@@ -270,8 +278,8 @@ def test_the_two_fusions_differ(home: SearchHome) -> None:
     gaps = {}
     for fusion in ("spaced", "plain"):
         home.settings = SearchSettings(fusion=fusion, feedback_passages=0)  # type: ignore[arg-type]
-        first, second, *_ = home.search("white kettle tea").hits
-        gaps[fusion] = first.score - second.score
+        first, second, *_ = home.search("white kettle tea", explain=True).hits
+        gaps[fusion] = rank_score(first) - rank_score(second)
     assert gaps["spaced"] > gaps["plain"] > 0
 
 
@@ -279,11 +287,14 @@ def test_a_boosted_score_is_at_most_1(home: SearchHome) -> None:
     """However many of a passage's entities are boosted; the order and the shares stay."""
     home.give("a", "# A\n\nGreen tea #matcha #sencha #bancha.\n")
     home.give("b", "# B\n\nTea and cake, at some other table of ours.\n")
-    plain = home.search("green tea").hits
-    lifted = home.search("green tea", boost_entities=("#matcha", "#sencha", "#bancha")).hits
+    plain = home.search("green tea", explain=True).hits
+    boosted = ("#matcha", "#sencha", "#bancha")
+    lifted = home.search("green tea", boost_entities=boosted, explain=True).hits
     assert [hit.title for hit in lifted] == ["A", "B"]
-    assert (plain[0].title, lifted[0].score) == ("A", 1.0)
-    assert lifted[1].score < plain[1].score
+    assert (plain[0].title, rank_score(lifted[0])) == ("A", 1.0)
+    assert rank_score(lifted[1]) < rank_score(plain[1])
+    # A boost moves a passage, and says nothing of how it fits.
+    assert [hit.score for hit in lifted] == [hit.score for hit in plain]
 
 
 def test_entities_required_boosted_and_aligned(home: SearchHome) -> None:
@@ -291,8 +302,10 @@ def test_entities_required_boosted_and_aligned(home: SearchHome) -> None:
     home.give("a.md", "# A\n\ntea tea tea")
     home.give("b.md", "# B\n\ntea with #matcha")
     assert titles(home.search("tea", require_entities=("#matcha",))) == ["B"]
-    plain = {hit.title: hit.score for hit in home.search("tea").hits}
-    boosted = {hit.title: hit.score for hit in home.search("tea", boost_entities=("#matcha",)).hits}
+    plain, boosted = (
+        {hit.title: rank_score(hit) for hit in home.search("tea", explain=True, **boost).hits}
+        for boost in ({}, {"boost_entities": ("#matcha",)})
+    )
     assert boosted["B"] > plain["B"]
     assert boosted["A"] == plain["A"]
     missing = home.search("tea", require_entities=("#nothing",))

@@ -29,6 +29,9 @@ class Passages:
         self.read.add(no)
         return make_chunk(no=ChunkNo(no), text=self.texts[no - 1]), make_doc()
 
+    def is_bare_title(self, chunk: Chunk, doc: Doc) -> bool:
+        return False
+
 
 def found(vectors: np.ndarray, query: np.ndarray) -> Candidates:
     """Candidates of the dense leg alone, so that their order is that of their cosines."""
@@ -44,11 +47,11 @@ def found(vectors: np.ndarray, query: np.ndarray) -> Candidates:
 
 
 def in_full(candidates: Candidates, passages: Passages) -> list[int]:
-    """Numbers of the hits, chosen from three times as many read passages."""
-    order = np.argsort(-candidates.dense, kind="stable")[: 3 * K]
-    scores = Ordering(SETTINGS, K)._fused(
-        candidates, candidates.dense, np.zeros(len(candidates.nos), dtype=bool)
-    )[order]
+    """Numbers of the hits, chosen from all passages."""
+    order = np.argsort(-candidates.dense, kind="stable")
+    none_foreign = np.zeros(len(candidates.nos), dtype=bool)
+    fused = Ordering(SETTINGS, K)._fused(candidates, candidates.dense, none_foreign)
+    scores = fused[order].round(6)
     chosen = diversify(
         scores.tolist(),
         candidates.vectors[order],
@@ -57,8 +60,7 @@ def in_full(candidates: Candidates, passages: Passages) -> list[int]:
         similarity_min=SETTINGS.mmr_similarity,
         near_duplicates_max=SETTINGS.mmr_crowd,
     )
-    best = sorted(chosen, key=lambda one: -one[1])
-    return [candidates.nos[order[place]] for place, _ in best]
+    return [candidates.nos[order[place]] for place, _ in chosen]
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -17,7 +17,7 @@ from kb.operations.merge_hits import (
 
 def hit(rank: int, text: str, **fields: Any) -> Hit:
     said: dict[str, Any] = {
-        "score": 1.0 - rank / 100,
+        "score": 1.0 - rank / 10,
         "chunk_id": ChunkId(f"c-{text}"),
         "doc_id": DocId(f"d-{text}"),
         "title": text,
@@ -31,6 +31,7 @@ def hit(rank: int, text: str, **fields: Any) -> Hit:
         "line": 1,
         "freshness": "fresh",
         "legs": Legs(lexical=rank, dense=None),
+        "explain": {},
     }
     return Hit(rank=rank, text=text, **(said | fields))
 
@@ -41,10 +42,15 @@ def listed(name: SpaceName, *texts: str, held: frozenset[str] = frozenset()) -> 
 
 
 def rows(hits: tuple[Hit, ...]) -> list[tuple[int, float, str | None, str]]:
-    return [(one.rank, one.score, one.source_space, one.text) for one in hits]
+    return [(one.rank, by_rank(one), one.source_space, one.text) for one in hits]
 
 
-def test_ranks_are_merged_and_scores_are_their_reciprocals() -> None:
+def by_rank(one: Hit) -> float:
+    assert one.explain is not None
+    return float(one.explain["rank_score"])
+
+
+def test_ranks_are_merged_by_their_reciprocals() -> None:
     """At equal rank the first list comes first; the ranks count anew and scores never rise."""
     found = merged_hits([listed("project", "a", "b"), listed("user", "x", "y", "z")], 10)
     assert rows(found) == [
@@ -54,6 +60,7 @@ def test_ranks_are_merged_and_scores_are_their_reciprocals() -> None:
         (4, 0.5, "user", "y"),
         (5, 0.333333, "user", "z"),
     ]
+    assert [one.score for one in found] == [0.9, 0.9, 0.8, 0.8, 0.7]
 
 
 def test_a_stores_scores_have_no_part_in_the_order() -> None:
@@ -71,7 +78,7 @@ def test_hits_that_fit_come_before_a_list_of_weak_ones() -> None:
     mixed = (hit(1, "x"), hit(2, "y", weak=True))
     lists = [SpaceHits(name="project", hits=weak), SpaceHits(name="user", hits=mixed)]
     found = merged_hits(lists, 10)
-    assert [(one.text, one.score, one.weak) for one in found] == [
+    assert [(one.text, by_rank(one), one.weak) for one in found] == [
         ("x", 1.0, False),
         ("y", 0.5, True),
         ("a", 0.4, True),
@@ -122,11 +129,12 @@ def test_equal_texts_within_one_store_stay() -> None:
 
 
 def test_an_explanation_keeps_what_the_hit_was_in_its_space() -> None:
-    """Score and rank of the store stand beside the rest, where it is explained at all."""
+    """The rank of the store stands beside the rest, where it is explained at all."""
     explained = SpaceHits(name="user", hits=(hit(2, "x", explain={"boost": 1.5}),))
     (found,) = merged_hits([listed("project"), explained], 10)
-    assert found.explain == {"boost": 1.5, "space_score": 0.98, "space_rank": 2}
-    (plain,) = merged_hits([listed("project"), listed("user", "x")], 10)
+    assert found.explain == {"boost": 1.5, "rank_score": 0.5, "space_rank": 2}
+    unexplained = SpaceHits(name="user", hits=(hit(1, "x", explain=None),))
+    (plain,) = merged_hits([listed("project"), unexplained], 10)
     assert plain.explain is None
 
 
