@@ -4,8 +4,8 @@
 
 DIR holds corpus.jsonl, queries.jsonl and qrels.tsv. Each entry of the corpus becomes a doc, taken
 in, cut, embedded and indexed as any other; a doc's rank is that of its best passage. Prints
-nDCG@10 (gain linear in the grade), recall@100 and MRR@10 for each mode. With --typos each query
-has a wrong letter in one of its longer words.
+nDCG@10 (gain linear in the grade), recall@10 and @100, and MRR@10 for each mode. With --typos each
+query has a wrong letter in one of its longer words.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from kb.model.doc import OPERATOR
 from kb.model.ids import Lsid, sha256_hex
 from kb.model.search import SearchMode, SearchRequest
 from kb.model.text import Canonical
-from kb.search.evaluation import Scores, mean, scores
+from kb.search.evaluation import DEPTH, Scores, mean, scores
 
 MODES: tuple[SearchMode, ...] = ("lexical", "dense", "hybrid")
 PASSAGES = 200
@@ -109,6 +109,7 @@ def measure(app: App, folder: Path, mode: SearchMode, *, typos: bool) -> dict[st
     """Means over the queries that have judgements, and the median time of a query."""
     grades = judgements(folder)
     rows: list[Scores] = []
+    recalls: list[float] = []
     seconds: list[float] = []
     random = Random(1)
     with (folder / "queries.jsonl").open(encoding="utf-8") as lines:
@@ -122,9 +123,12 @@ def measure(app: App, folder: Path, mode: SearchMode, *, typos: bool) -> dict[st
             hits = app.searcher.search(request, OPERATOR).hits
             seconds.append(time.perf_counter() - started)
             ranked = list(dict.fromkeys(hit.source for hit in hits))
-            rows.append(scores(ranked, grades[str(query["_id"])]))
+            wanted = grades[str(query["_id"])]
+            rows.append(scores(ranked, wanted))
+            recalls.append(len(wanted.keys() & set(ranked[:DEPTH])) / min(DEPTH, len(wanted)))
     return {
         **msgspec.structs.asdict(mean(rows)),
+        "recall_at_10": statistics.fmean(recalls),
         "queries": len(rows),
         "query_ms_p50": statistics.median(seconds) * 1000,
     }
@@ -164,7 +168,8 @@ def main() -> None:
     for name, modes in results.items():
         for mode, row in modes.items():
             print(
-                f"{name:24} {mode:8} nDCG@10 {row['ndcg_at_10']:.4f}  recall@100 "
+                f"{name:24} {mode:8} nDCG@10 {row['ndcg_at_10']:.4f}  recall@10 "
+                f"{row['recall_at_10']:.4f}  recall@100 "
                 f"{row['recall_at_100']:.4f}  MRR@10 {row['mrr_at_10']:.4f}  "
                 f"p50 {row['query_ms_p50']:.1f} ms"
             )

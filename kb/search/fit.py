@@ -38,8 +38,8 @@ _BACKGROUND_COSINES: Final[Mapping[str, float]] = {_MULTILINGUAL: 0.75}
 COMBINED_FLOORS: Final[Mapping[tuple[str, int, str], float]] = {
     (_BUILT_IN, 3, "spaced"): 0.31,
     (_BUILT_IN, 3, "plain"): 0.31,
-    (_MULTILINGUAL, 3, "spaced"): 0.31,
-    (_MULTILINGUAL, 3, "plain"): 0.31,
+    (_MULTILINGUAL, 3, "spaced"): 0.36,
+    (_MULTILINGUAL, 3, "plain"): 0.36,
 }
 """The strength from which on a chunk fits, by the model's fingerprint, the version of the text
 analysis, and the fusion. Measured by `make calibrate`."""

@@ -50,6 +50,22 @@ _STATEMENT: Final = re.compile(
     r"|raise|print|assert|new|delete|yield|using|lock|sizeof|typeof|import|from|include|require"
     r"|unless|until|loop|select|go|defer|echo|exit|super|self|this)\b"
 )
+_CALLED: Final = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:<[^<>\n]{0,100}>)?\s*\(")
+_ASSIGNED: Final = re.compile(r"([\w$]+)\s*(?::[^=\n]{0,200})?(?:=|<-)")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$]*")
+_KEYWORDS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "abstract actor async class const constexpr contract create data declare def default define"
+        " defmacro defmodule defn defp defprotocol defrecord deftype defun enum export extension"
+        " extern fileprivate final fn for friend fun func function impl implicit index inline"
+        " interface internal lazy let local macro macro_rules materialized message mod module"
+        " mutating namespace native object open operator or override partial private proc procedure"
+        " protected protocol pub public readonly record replace rpc schema sealed service static"
+        " struct sub suspend synchronized table template trait trigger type union unsafe val var"
+        " view virtual void",
+    )
+)
 _ABOVE: Final = re.compile(r"(?:#|//|/\*|\*|@|\[\w|--|;;|'''|\"\"\"|%|\(\*)")
 _CLOSING: Final = re.compile(r"(?:[()\[\]{}<>;,]|end\b|else\b|elif\b|except\b|finally\b|catch\b|#)")
 
@@ -57,6 +73,30 @@ _CLOSING: Final = re.compile(r"(?:[()\[\]{}<>;,]|end\b|else\b|elif\b|except\b|fi
 def code_blocks(text: str) -> list[Block]:
     """The definitions of a text as headings, and what is between them; each line in one block."""
     return list(_CodeScanner(text).scan())
+
+
+def defined_names(text: str) -> frozenset[str]:
+    """The names of the definitions whose first lines are in a text of source code."""
+    titles = (
+        text[block.start : block.end].rsplit("\n", 1)[-1].strip()
+        for block in _CodeScanner(text).scan()
+        if block.kind == "heading"
+    )
+    return frozenset(filter(None, map(_defined_name, titles)))
+
+
+def _defined_name(line: str) -> str:
+    """What a definition's first line defines; empty where it is no definition."""
+    if line.startswith((".", "@")) or not (_DEFINITION.match(line) or _METHOD.fullmatch(line)):
+        return ""
+    assigned = _ASSIGNED.search(line.partition("(")[0])
+    if assigned and not _KEYWORDS.issuperset({assigned[1].lower()}):
+        return assigned[1]
+    for names in (_CALLED.findall(line), _IDENTIFIER.findall(line)):
+        for name in names:
+            if name.lower() not in _KEYWORDS:
+                return str(name)
+    return ""
 
 
 class _CodeScanner:

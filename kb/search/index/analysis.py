@@ -44,6 +44,9 @@ _CAMEL: Final = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})"
 _CAMEL_WORD: Final = (
     r"(?<![^\W_])[A-Za-z0-9]{1,58}?(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2})[A-Za-z0-9]{0,58}(?![^\W_])"
 )
+_SYMBOL: Final = re.compile(
+    r"(?=[A-Za-z_$]*(?:_|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z]\d|\(\)$))[A-Za-z_$][\w$]{0,200}(?:\(\))?"
+)
 _NAME_CHARS_MAX: Final = 200
 _QUOTED: Final = r'["“”„«»「」『』]([^"“”„«»「」『』]{2,400})["“”„«»「」『』]'
 
@@ -74,6 +77,16 @@ def name_keys(name: str) -> frozenset[str]:
     text = name[:_NAME_CHARS_MAX]
     spellings = {normalize(text.lower()), normalize(re.sub(_CAMEL, " ", text).lower())}
     return frozenset(" ".join(analyzer().analyze(spelling)) for spelling in spellings) - {""}
+
+
+def is_symbol(name: str) -> bool:
+    """Whether a name is one that only programs have: `parse_config`, `parseConfig`, `x2()`."""
+    return _SYMBOL.fullmatch(name.strip()) is not None
+
+
+def exactly(name: str) -> str:
+    """The key of a name that is equal for this spelling alone."""
+    return f"={name.strip().removesuffix('()')}"
 
 
 def _split_run(run: re.Match[str]) -> str:

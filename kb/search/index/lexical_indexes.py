@@ -19,7 +19,7 @@ from kb.search.index.idf import (
 )
 from kb.search.index.lexical import LexicalIndex
 from kb.search.index.lexical_files import folder_of, manifest_path, remove_index
-from kb.search.index.lexical_query import Holding, called_holders
+from kb.search.index.lexical_query import Holding, called_holders, definition_holders
 from kb.search.index.lexical_tantivy import always, rank_rows
 from kb.search.index.log_follower import CatchUpReport
 from kb.store import docs, log
@@ -109,8 +109,12 @@ class LexicalIndexes:
             return NO_HITS
 
     def called(self, name: str, audiences: Collection[Audience]) -> frozenset[int]:
-        """The first chunks of docs of these audiences that go by a name, of 64 docs each."""
-        return self.holders(called_holders(name), "no", audiences, _NAMESAKES_MAX)
+        """The first chunks of docs of these audiences that go by a name, of 64 docs each.
+
+        Of a symbol that source code defines, the chunks that define it.
+        """
+        defining = self.holders(definition_holders(name), "no", audiences, _NAMESAKES_MAX)
+        return defining or self.holders(called_holders(name), "no", audiences, _NAMESAKES_MAX)
 
     def holders(
         self,

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from kb.search.index.analysis import (
     TERMS_MAX,
+    exactly,
     han_characters,
     is_han,
+    is_symbol,
     lone_han,
     name_keys,
     phrases,
@@ -29,6 +31,7 @@ _FIELDS: Final = (
     ("folders", _FOLDERS_WEIGHT),
 )
 SPELLED_WEIGHT: Final = 0.5
+_PLAIN_SHARE: Final = 0.5
 HAN: Final = "han"
 SPELLED: Final = "spelled"
 
@@ -55,7 +58,8 @@ def build_query(
 
     A repeated word counts repeatedly. A Han character that stands alone also counts inside words.
     Quoted parts also match as phrases, with a higher weight.
-    The first chunk of a doc whose name is the query gets `called_score` more.
+    The first chunk of a doc whose name is the query gets `called_score` more, as does a chunk of
+    source code that defines it; of that less if the query is a word that anybody could mean.
     `has_term(field, term)` tells whether any chunk contains a term. `weight_factor(field, terms)`
     is a factor for the index's own weight of a term, or of the terms of a phrase together.
     """
@@ -83,8 +87,15 @@ def build_query(
         boost = SPELLED_WEIGHT * times * weight_factor(SPELLED, (term,))
         clauses.append((Occur.Should, _boosted(clause, boost)))
     if keys := sorted(name_keys(query)):
-        is_called = Query.term_set_query(schema, "called", keys)
-        clauses.append((Occur.Should, Query.const_score_query(is_called, called_score)))
+        is_plain = not is_symbol(query)
+        for field, names, share in (
+            ("called", keys, 1.0),
+            ("defines", keys, _PLAIN_SHARE if is_plain else 1.0),
+            ("defines", [exactly(query)], _PLAIN_SHARE),
+        ):
+            is_called = Query.term_set_query(schema, field, names)
+            score = share * called_score
+            clauses.append((Occur.Should, Query.const_score_query(is_called, score)))
     for words in phrases(query):
         phrase = Query.phrase_query(schema, SPELLED, list(words))
         boost = _PHRASE_WEIGHT * weight_factor(SPELLED, words)
@@ -115,6 +126,18 @@ def called_holders(name: str) -> Holding:
 
         keys = sorted(name_keys(name))
         return Query.term_set_query(schema, "called", keys) if keys else None
+
+    return query
+
+
+def definition_holders(name: str) -> Holding:
+    """For chunks of source code that define a symbol, spelled like this."""
+
+    def query(schema: "Schema") -> "Query | None":
+        from tantivy import Query
+
+        is_there = is_symbol(name)
+        return Query.term_query(schema, "defines", exactly(name)) if is_there else None
 
     return query
 

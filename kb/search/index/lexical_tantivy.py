@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from kb.errors import KbError
+from kb.intake.chunker.definitions import defined_names
+from kb.model.code import is_code
 from kb.model.doc import Audience, Doc
 from kb.model.failpoints import failpoint
 from kb.model.source import is_picture, name_and_folders, names_of
 from kb.model.text import Chunk, indexed_text
 from kb.search.index import log_follower
-from kb.search.index.analysis import analyzer, han_characters, name_keys, normalize
+from kb.search.index.analysis import (
+    analyzer,
+    exactly,
+    han_characters,
+    name_keys,
+    normalize,
+)
 from kb.search.index.files import CacheDamaged
 from kb.search.index.hits import IndexHits
 from kb.search.index.idf import TermFrequencies
@@ -26,6 +34,7 @@ _TOKENIZER: Final = "kb"
 _SPELLED_TOKENIZER: Final = "kb_spelled"
 _FETCH_SPARE: Final = 64
 _FETCH_GROWTH: Final = 4
+_DEFINED_MAX: Final = 256
 # At most so many hits are fetched to complete the ties at the limit.
 _TIES_FETCHED_MAX: Final = 20_000
 # Scores that differ by less, relative to the higher one, are ties: tantivy adds up the terms of a
@@ -67,7 +76,8 @@ def build_schema() -> "Schema":
     which a dictionary of another language cannot cut wrongly.
 
     The name of the doc's file and its folders are fields of their own. `called` has the keys of all
-    names that the doc goes by, at its first chunk only.
+    names that the doc goes by, at its first chunk only, and `defines` those of what a
+    chunk of source code defines.
     """
     from tantivy import SchemaBuilder
 
@@ -76,6 +86,7 @@ def build_schema() -> "Schema":
         builder.add_text_field(field, tokenizer_name=_TOKENIZER, index_option="freq")
     builder.add_text_field("spelled", tokenizer_name=_SPELLED_TOKENIZER, index_option="position")
     builder.add_text_field("called", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("defines", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("han", tokenizer_name="whitespace", index_option="position")
     builder.add_unsigned_field("no", indexed=True, fast=True)
     builder.add_unsigned_field("source_no", indexed=True, fast=True)
@@ -231,6 +242,12 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
         stem = (name,) if is_picture(doc.mime) and any(map(str.isdigit, name)) else ()
         for key in sorted(frozenset().union(*map(name_keys, (*names_of(doc), *stem)))):
             document.add_text("called", key)
+    if is_code(doc.mime):
+        names = sorted(defined_names(chunk.text))[:_DEFINED_MAX]
+        for key in sorted(frozenset().union(*map(name_keys, names))):
+            document.add_text("defines", key)
+        for name in names:
+            document.add_text("defines", exactly(name))
     if han and not doc.by_name:
         document.add_text("han", han)
     document.add_unsigned("no", chunk.no)

@@ -1,7 +1,9 @@
 """Fit: how a passage stands to the question, whatever else was found."""
 
+import json
 import string
 from itertools import accumulate
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_home import SearchHome
 
+from kb.intake.embed.protocol import prefixes_mark
 from kb.knowledge.guide.score import BUILT_IN
 from kb.model.config import SearchSettings
 from kb.model.doc import OPERATOR
@@ -32,6 +35,11 @@ NOTES = {
     "Tax return": "Send the forms to the accountant.",
 }
 LETTERS = st.text(string.ascii_letters + " éßİñαβक्षไทยดี漢字仮名한국-_.'’", max_size=60)
+PACKAGE = Path(__file__).parents[3] / "packages/multilingual/src/kb_search_multilingual"
+CARD = json.loads((PACKAGE / "model.json").read_text())
+MULTILINGUAL = f"onnx:{CARD['name']}:{CARD['files']['model.onnx'][:12]}" + prefixes_mark(
+    CARD["query_prefix"], CARD["passage_prefix"]
+)
 
 
 def filled(home: SearchHome) -> SearchHome:
@@ -41,9 +49,13 @@ def filled(home: SearchHome) -> SearchHome:
 
 
 def test_what_is_in_force_was_measured() -> None:
-    """The model that ships has a floor under this analysis, with each fusion."""
+    """Each model that kb brings has a floor under this analysis, with each fusion."""
     fusions = get_args(SearchSettings.__annotations__["fusion"])
-    assert set(COMBINED_FLOORS) == {(BUILT_IN, ANALYSIS_VERSION, fusion) for fusion in fusions}
+    assert set(COMBINED_FLOORS) == {
+        (model, ANALYSIS_VERSION, fusion)
+        for model in (BUILT_IN, MULTILINGUAL)
+        for fusion in fusions
+    }
     assert set(COVERAGE_FLOORS) == {(ANALYSIS_VERSION, fusion) for fusion in fusions}
 
 

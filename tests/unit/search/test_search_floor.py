@@ -64,5 +64,5 @@ def test_what_is_in_force_is_written_down() -> None:
     """The floors are those of the document with the measurements."""
     said = (ROOT / "docs/nothing-fits.md").read_text("utf-8")
     for floors in (COMBINED_FLOORS, COVERAGE_FLOORS):
-        (floor,) = set(floors.values())
-        assert f"The floor is {floor:.2f}, with either fusion" in said
+        for floor in set(floors.values()):
+            assert f"The floor is {floor:.2f}, with either fusion" in said
