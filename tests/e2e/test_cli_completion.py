@@ -97,12 +97,12 @@ def test_fish_completes_a_command_its_options_and_their_values(tmp_path: Path) -
 def test_commands_are_completed_without_a_look_into_them() -> None:
     """No command's module is loaded."""
     code = """
-import sys
+import atexit, sys
 from kb_cli.main import main
-try:
-    main()
-finally:
-    print(*sorted(n for n in sys.modules if n.startswith(("kb.", "kb_cli."))), file=sys.stdout)
+def told():
+    print(*sorted(n for n in sys.modules if n.startswith(("kb.", "kb_cli."))), flush=True)
+atexit.register(told)
+main()
 """
     line = {"_KB_COMPLETE": "bash_complete", "COMP_WORDS": "kb s", "COMP_CWORD": "1"}
     ran = run([sys.executable, "-c", code], env=env(**line))

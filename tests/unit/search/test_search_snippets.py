@@ -37,7 +37,7 @@ def said(text: str, *words: str, is_code: bool = False) -> str:
         (PROSE, ["cellar"], "The cellar is dry!"),
         (PROSE, ["xylophon"], "It hums, e.g. at night."),
         ("锅炉很旧。阀门在五月更换了。钥匙在花盆下面。", ["阀门"], "阀门在五月更换了。"),
-        ("ボイラーは古い。弁は五月に交換した！", ["交換"], "弁は五月に交換した！"),
+        ("ボイラーは古い。弁は五月に交換した！", ["交换"], "弁は五月に交換した！"),
         ("| part | price |\n|---|---|\n| pump | 9 |\n| valve | 30 |\n", ["valv"], "| valve | 30 |"),
         ("```\nopen(tap)\nclose(tap)\n```\nText.", ["close"], "close(tap)"),
         ("# Only a heading", ["head"], "# Only a heading"),
