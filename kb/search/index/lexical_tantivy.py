@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from kb.errors import KbError
-from kb.intake.chunker.definitions import defined_names
 from kb.model.code import is_code
 from kb.model.doc import Audience, Doc
 from kb.model.failpoints import failpoint
@@ -243,6 +242,8 @@ def _document(chunk: Chunk, doc: Doc) -> "Document":
         for key in sorted(frozenset().union(*map(name_keys, (*names_of(doc), *stem)))):
             document.add_text("called", key)
     if is_code(doc.mime):
+        from kb.intake.chunker.definitions import defined_names
+
         names = sorted(defined_names(chunk.text))[:_DEFINED_MAX]
         for key in sorted(frozenset().union(*map(name_keys, names))):
             document.add_text("defines", key)
