@@ -47,6 +47,8 @@ _CAMEL_WORD: Final = (
 _SYMBOL: Final = re.compile(
     r"(?=[A-Za-z_$]*(?:_|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z]\d|\(\)$))[A-Za-z_$][\w$]{0,200}(?:\(\))?"
 )
+# Without it no word is in camel case. Most texts have none, and it takes a tenth of the time.
+_HAS_CAMEL: Final = r"[A-Z](?:(?<=[a-z].)|[A-Z][a-z]{2})"
 _NAME_CHARS_MAX: Final = 200
 _QUOTED: Final = r'["“”„«»「」『』]([^"“”„«»「」『』]{2,400})["“”„«»「」『』]'
 
@@ -58,7 +60,9 @@ def normalize(text: str, *, han_words: bool = True) -> str:
     the words inside them, or, without `han_words`, bigrams, which need no dictionary. Runs of other
     unspaced scripts and of Hangul become bigrams. Words in camel case are followed by their parts.
     """
-    text = folded(re.sub(_CAMEL_WORD, _with_parts, text))
+    if re.search(_HAS_CAMEL, text):
+        text = re.sub(_CAMEL_WORD, _with_parts, text)
+    text = folded(text)
     if text.isascii() or not re.search(_UNSPACED, text):
         return text
     return re.sub(_RUN, _split_run if han_words else _grams_of_run, text)
