@@ -22,6 +22,7 @@ LIKENESS_MIN: Final = 0.55
 more (95 in 100), English and its neighbours 0.4 to 0.55, other pairs 0.3 and less."""
 _CHARS_READ: Final = 400
 _SAMPLES: Final = 5
+_SAMPLED: Final = 20
 _JUDGED: Final = 50
 _WORD: Final = re.compile(r"[^\W\d_]+")
 # Signs for words and syllables have too many pairs; that they are of one script tells enough.
@@ -64,24 +65,29 @@ def foreign_places(
     query: str,
     lexical: "NDArray[np.float64]",
     dense: "NDArray[np.float64]",
-    text_at: Callable[[int], str],
+    read_at: Callable[[int], tuple[int, str]],
 ) -> "NDArray[np.bool_]":
     """Which candidates are in another language than the query, of the best by meaning. Shape (n,).
 
-    `lexical` and `dense` are their scores, NaN where there is none; `text_at` gives a candidate's
-    text. None is foreign where words find nothing to compare with.
+    `lexical` and `dense` are their scores, NaN where there is none; `read_at` gives the number of a
+    candidate's source, and its text. None is foreign where words find less than five sources: a
+    rare word, or one doc of its own kind, says too little of a language.
     """
     import numpy as np
 
     marked = np.zeros(len(lexical), dtype=bool)
-    samples = _best(lexical, _SAMPLES)
-    if not samples:
+    samples: dict[int, str] = {}
+    for place in _best(lexical, _SAMPLED):
+        source_no, text = read_at(place)
+        samples.setdefault(source_no, text)
+        if len(samples) == _SAMPLES:
+            break
+    else:
         return marked
-    pairs = {place: letter_pairs(text_at(place)) for place in samples}
-    language = pooled([letter_pairs(query), *pairs.values()])
+    language = pooled(map(letter_pairs, (query, *samples.values())))
     for place in _best(dense, _JUDGED):
-        text = text_at(place)
-        marked[place] = is_foreign(text, pairs.get(place) or letter_pairs(text), language)
+        _, text = read_at(place)
+        marked[place] = is_foreign(text, letter_pairs(text), language)
     return marked
 
 

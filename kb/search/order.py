@@ -154,12 +154,12 @@ class Ordering:
 
         pairs: list[tuple[Chunk, Doc] | None] = []
 
-        def text_at(place: int) -> str:
+        def read_at(place: int) -> tuple[int, str]:
             pairs.append(candidate_filter.admit(ChunkNo(candidates.nos[place])))
-            return pairs[-1][0].text if pairs[-1] else ""
+            return (pairs[-1][0].source_no, pairs[-1][0].text) if pairs[-1] else (0, "")
 
         marked = foreign_places(
-            candidates.reading.query, candidates.lexical, candidates.dense, text_at
+            candidates.reading.query, candidates.lexical, candidates.dense, read_at
         )
         return None if None in pairs else marked
 

@@ -308,6 +308,8 @@ def test_the_words_of_a_query_are_told_with_the_hits(server: Running) -> None:
     (span,) = found["marks"][0]
     assert found["hits"][0]["text"][slice(*span)] == "zebrafish"
     plain = server.get("/v1/search?q=zebrafish&k=1").json
+    assert "zebrafish" in plain["hits"][0]["snippet"]["text"]
+    plain["hits"][0]["snippet"] = None
     assert plain == json.loads(
         server.post("/v1/tools/kb_search", {"query": "zebrafish", "limit": 1}).body
     )

@@ -100,10 +100,16 @@ def test_a_translation_is_found_by_meaning_beside_words(tmp_path: Path) -> None:
         "answer.md": "每年十月检查锅炉，更换滤芯，并记录水压。由李师傅负责保养。",
         "summer.md": "The house by the lake is closed in winter. The keys are with the neighbours,"
         " who look after the garden and who serviced the lawn mower last summer.",
-        "train.md": "The train to the city leaves every hour. Who is travelling with a bicycle"
-        " wants a ticket for it, which the office at the station sells.",
-        "choir.md": "Who sings in the choir? The rehearsal is on Tuesday in the school, and the"
-        " concert is at the end of the year.",
+        "train.md": "The train to the city leaves every hour. The service is reduced on Sundays,"
+        " and a bicycle wants a ticket, which the office at the station sells.",
+        "choir.md": "The choir sings at the service on Sunday. The rehearsal is on Tuesday in the"
+        " school, and the concert is at the end of the year.",
+        "tennis.md": "Her first service is fast and her second one safe. The coach wants her to"
+        " come to the net more often, and to keep the elbow high.",
+        "shop.md": "The shop has a good service: who brings a torn coat on Monday has it back on"
+        " Thursday, and pays for the thread alone.",
+        "phone.md": "There is no service in the valley. Who wants to call from the hut has to walk"
+        " up to the chapel, where two masts are in sight.",
     }
     for name, text in notes.items():
         (tmp_path / name).write_text(text, "utf-8")

@@ -43,13 +43,20 @@ def test_a_language_is_like_itself_alone(language: str) -> None:
 
 def test_what_words_find_tells_the_language() -> None:
     """The passages by meaning that are in another language than the query are marked."""
-    texts = [*TEXTS["tr"].split("|"), TEXTS["en"], TEXTS["zh"], "12 345"]
-    lexical = np.array([8.0, 2.0, NAN, NAN, NAN])
-    dense = np.array([0.8, 0.9, 0.7, 0.9, 0.6])
-    marked = foreign_places("yeni köprü ne zaman açılıyor?", lexical, dense, texts.__getitem__)
-    assert marked.tolist() == [False, False, True, True, False]
-    nothing = np.full(5, NAN)
-    assert not foreign_places("köprü", nothing, dense, texts.__getitem__).any()
+    found = [part for part in TEXTS["tr"].split("|") for _ in range(3)]
+    texts = [TEXTS["en"], TEXTS["zh"], "12 345", *found]
+    lexical = np.array([NAN] * 3 + [8.0, 7.0, 6.0, 5.0, 4.0, 3.0])
+    dense = np.linspace(0.9, 0.5, len(texts))
+
+    def marked(lexical: np.ndarray, sources: int = len(texts)) -> list[bool]:
+        query = "yeni köprü ne zaman açılıyor?"
+        read = lambda place: (place % sources, texts[place])  # noqa: E731
+        return [bool(mark) for mark in foreign_places(query, lexical, dense, read)]
+
+    assert marked(lexical) == [True, True] + [False] * 7
+    assert not any(marked(np.full(len(texts), NAN)))
+    # A word of few docs says too little.
+    assert not any(marked(lexical, sources=4))
 
 
 def test_a_leg_that_cannot_judge_is_silent() -> None:
