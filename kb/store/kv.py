@@ -5,7 +5,7 @@ of another length, a transaction or environment used after its end) raises Value
 table KeyError.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Protocol
@@ -57,6 +57,10 @@ class ReadTxn(Protocol):
         """Return the value, or None."""
         ...
 
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The value of each key, in their order; one round trip where the store is a server."""
+        ...
+
     def scan(
         self,
         table: str,
@@ -69,6 +73,12 @@ class ReadTxn(Protocol):
 
         The table must not be written through the same transaction while the iterator lives.
         """
+        ...
+
+    def scan_many(
+        self, table: str, ranges: Sequence[tuple[bytes, bytes | None]], limit: int
+    ) -> list[list[tuple[bytes, bytes]]]:
+        """The first `limit` pairs of each range (start, stop), in key order, in one round trip."""
         ...
 
     def count(self, table: str) -> int:
