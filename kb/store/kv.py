@@ -44,6 +44,7 @@ TABLES: Final[tuple[str, ...]] = (
     "pushes",
     "signals",
     "tokens",
+    "content",
     "orphans",
     "log",
     "meta",

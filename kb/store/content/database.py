@@ -1,15 +1,20 @@
 """The address of a home whose store is in a PostgreSQL database."""
 
+import os
 import re
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from kb.errors import UsageError
+from kb.errors import ReadOnlyHome, UsageError
+from kb.model.ids import sha256_hex
+from kb.store.content.durable import write_temporary
+from kb.store.content.layout import ADDRESS_FILE, CACHES_FOLDER
 
-SCHEMES: Final = ("postgresql://", "postgres://")
 SCHEMA_DEFAULT: Final = "kb"
-_SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,39}")
+_SCHEMA: Final = r"[a-z_][a-z0-9_]{0,39}"
+_NAME_HEX: Final = 12
 # A setting of libpq that would be a secret in a list of processes, or that kb sets itself.
 _NOT_IN_ADDRESS: Final = ("password", "passfile", "sslpassword", "options", "application_name")
 
@@ -28,11 +33,6 @@ class DatabaseAddress(Struct, frozen=True, kw_only=True):
         return f"{base}/{self.schema}{mark}{settings}"
 
 
-def is_database(home: str) -> bool:
-    """Whether the text after --home names a database, not a folder."""
-    return home.startswith(SCHEMES)
-
-
 def database_address(home: str) -> DatabaseAddress:
     """Parse postgresql://USER@HOST:PORT/DATABASE/NAME?SETTING=VALUE, all parts optional.
 
@@ -40,7 +40,7 @@ def database_address(home: str) -> DatabaseAddress:
     Raises UsageError, which repeats nothing of an address that has a password.
     """
     base, mark, settings = home.partition("?")
-    scheme, _, rest = base.partition("://")
+    _, _, rest = base.partition("://")
     authority, _, path = rest.partition("/")
     keys = [setting.partition("=")[0].casefold() for setting in settings.split("&")]
     if ":" in authority.rpartition("@")[0] or "password" in keys or "sslpassword" in keys:
@@ -53,11 +53,53 @@ def database_address(home: str) -> DatabaseAddress:
         raise UsageError(f"the address of a home cannot set {refused[0]}")
     database, _, name = path.partition("/")
     name = name.removesuffix("/") or SCHEMA_DEFAULT
-    if not _SCHEMA.fullmatch(name) or name.startswith("pg_"):
+    if not re.fullmatch(_SCHEMA, name) or name.startswith("pg_"):
         raise UsageError(
             f"{name!r} cannot be the name of a home in a database: give at most 40 small letters, "
             "digits and underscores after the database, as in postgresql://host/database/name"
         )
-    if scheme != "postgresql":
-        scheme = "postgresql"
-    return DatabaseAddress(dsn=f"{scheme}://{authority}/{database}{mark}{settings}", schema=name)
+    return DatabaseAddress(dsn=f"postgresql://{authority}/{database}{mark}{settings}", schema=name)
+
+
+def home_caches() -> Path | None:
+    """Where this user's caches of homes in databases lie; None for a user without a home folder."""
+    import platformdirs
+
+    caches = Path(platformdirs.user_cache_dir("kb", appauthor=False))
+    return caches / CACHES_FOLDER if caches.is_absolute() else None
+
+
+def local_folder(home: str) -> Path:
+    """This machine's folder of a home in a database: its caches, locks and socket; made if missing.
+
+    Whatever lies in it can be made anew. Raises UsageError, and ReadOnlyHome if it cannot be made.
+    """
+    address = database_address(home)
+    caches = home_caches()
+    if caches is None:
+        raise UsageError("this user has no folder for caches; set XDG_CACHE_HOME")
+    # A folder on a disk that machines share is not for both: locks and maps are of one machine.
+    node = f"{address.shown}\n{os.uname().nodename}"
+    folder = caches / f"{address.schema}-{sha256_hex(node)[:_NAME_HEX]}"
+    named = folder / ADDRESS_FILE
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not named.is_file():
+            os.replace(write_temporary(named, address.shown.encode()), named)
+    except OSError as error:
+        raise ReadOnlyHome(error.strerror or "", place=folder) from error
+    return folder
+
+
+def address_in(folder: Path) -> DatabaseAddress | None:
+    """The database of the home whose local folder this is; None for a home that lies in its folder.
+
+    Only folders that `local_folder` made count: one that came from elsewhere names no database.
+    """
+    if folder.parent != home_caches():
+        return None
+    try:
+        text = (folder / ADDRESS_FILE).read_text("utf-8")
+    except OSError:
+        return None
+    return database_address(text.strip())
