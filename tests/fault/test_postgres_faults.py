@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -323,6 +324,10 @@ def test_no_connection_left(own_server: PostgresServer) -> None:
             PostgresEnvironment(few)
     finally:
         held[0].close()
+    asked = "SELECT 1 FROM pg_stat_activity WHERE usename = %s"
+    deadline = time.monotonic() + 30
+    while own_server.run_sql(asked, few.dsn.split("//")[1].partition("@")[0]):
+        assert time.monotonic() < deadline
     PostgresEnvironment(few).close()
 
 

@@ -348,7 +348,7 @@ class HomeNotebook:
         if doc is None or doc.status != "active":
             return None
         try:
-            data, stamp = read_file(new, self._file_bytes_max, self._store.clock.now_ms())
+            data, stamp = read_file(new, self._file_bytes_max, self._store.clock.file_ms())
         except SourceError:
             return None
         if sha256_hex(data) != doc.raw_sha256:

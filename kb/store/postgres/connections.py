@@ -35,16 +35,14 @@ class Connections:
     """A pool for one process. One that nobody uses is kept for the next transaction.
 
     A thread may hold several at once, because reads nest; so they are made as they are needed, and
-    nobody waits for one while fewer than `connections_max` are in use.
+    nobody waits for one while fewer than 96 are in use.
     """
 
-    def __init__(
-        self, address: DatabaseAddress, *, connections_max: int = _CONNECTIONS_MAX
-    ) -> None:
+    def __init__(self, address: DatabaseAddress) -> None:
         self._address = address
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
-        self._free = threading.BoundedSemaphore(connections_max)
+        self._free = threading.BoundedSemaphore(_CONNECTIONS_MAX)
         self._closed = False
         self._was_reached = False
 

@@ -159,7 +159,11 @@ class PostgresEnvironment:
     """The environment in one schema of a database; made if missing, unless not `create`."""
 
     def __init__(
-        self, address: DatabaseAddress, *, create: bool = True, connections_max: int | None = None
+        self,
+        address: DatabaseAddress,
+        *,
+        create: bool = True,
+        server_time: ServerTime | None = None,
     ) -> None:
         """Open it. Raises NotFound without `create`, if it is missing; never an error of psycopg.
 
@@ -170,9 +174,8 @@ class PostgresEnvironment:
         self._pid = os.getpid()
         self._closed = False
         self._statements = Statements(address.schema)
-        bound = {} if connections_max is None else {"connections_max": connections_max}
-        self._connections = Connections(address, **bound)
-        self._time = ServerTime()
+        self._connections = Connections(address)
+        self._time = server_time or ServerTime()
         self.clock = ServerClock(self._time)
         # Also where nobody closes it.
         self._release = weakref.finalize(self, _release, self._connections, self._pid)
