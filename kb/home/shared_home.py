@@ -1,14 +1,16 @@
 """How is a home opened whose store is in a database?"""
 
-import os
 import shutil
+from typing import Final
 
 from kb.errors import NotFound, ReadOnlyHome, StoreMissing
 from kb.model.clock import Clock, SystemClock
-from kb.store.content.database import DatabaseAddress
-from kb.store.content.durable import write_temporary
+from kb.store.content.database import DatabaseAddress, write_named
 from kb.store.content.layout import HomePaths
+from kb.store.content.lock import file_lock
 from kb.store.store import Store
+
+_WAIT_S: Final = 30.0
 
 
 def open_shared(
@@ -39,12 +41,19 @@ def open_shared(
 def _settle(paths: HomePaths, home: str) -> None:
     """Make the local folders, and let caches be of this home alone."""
     paths.make()
-    try:
-        before = paths.home_id.read_text("ascii")
-    except (FileNotFoundError, UnicodeDecodeError):
-        before = ""
-    if before == home:
+    if _settled(paths) == home:
         return
-    shutil.rmtree(paths.index, ignore_errors=True)
-    paths.make()
-    os.replace(write_temporary(paths.home_id, home.encode()), paths.home_id)
+    # One at a time: nobody removes caches that another has just begun to make.
+    with file_lock(paths.tmp, _WAIT_S):
+        if _settled(paths) == home:
+            return
+        shutil.rmtree(paths.index, ignore_errors=True)
+        paths.make()
+        write_named(paths.home_id, home)
+
+
+def _settled(paths: HomePaths) -> str:
+    try:
+        return paths.home_id.read_text("utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return ""

@@ -5,7 +5,7 @@ of another length, a transaction or environment used after its end) raises Value
 table KeyError.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Protocol
@@ -73,6 +73,13 @@ class ReadTxn(Protocol):
         """Yield pairs with start <= key < stop in key order (or backwards).
 
         The table must not be written through the same transaction while the iterator lives.
+        """
+        ...
+
+    def expect(self, table: str, keys: Iterable[bytes]) -> None:
+        """Say which keys are got next, so that a server is asked for all of them at once.
+
+        Elsewhere it does nothing, not even look at `keys`, so pass a generator.
         """
         ...
 

@@ -4,7 +4,7 @@ import errno
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -72,6 +72,9 @@ class _LmdbView:
                 yield pair
                 # Raises if the transaction has ended, and its cursor with it.
                 _ = self._txn
+
+    def expect(self, table: str, keys: Iterable[bytes]) -> None:
+        """Nothing: a look-up costs no round trip."""
 
     def scan_many(
         self, table: str, ranges: Sequence[tuple[bytes, bytes | None]], limit: int

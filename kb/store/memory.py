@@ -2,7 +2,7 @@
 
 import bisect
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -53,6 +53,9 @@ class _MemoryView:
             yield key, rows[key]
             # Raises if the transaction has ended.
             _ = self._tables
+
+    def expect(self, table: str, keys: Iterable[bytes]) -> None:
+        """Nothing: a look-up costs no round trip."""
 
     def scan_many(
         self, table: str, ranges: Sequence[tuple[bytes, bytes | None]], limit: int

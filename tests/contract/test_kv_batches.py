@@ -37,6 +37,22 @@ def test_many_are_got_at_once(env: Environment) -> None:
         assert txn.get_many("docs", [b"0003", b"0004"]) == [b"v", b"v"]
 
 
+def test_what_is_expected_is_what_is_there(env: Environment) -> None:
+    """Saying which keys come next changes no answer, nor hides what a writer does then."""
+    put(env, b"a", b"b", b"c")
+    with env.read() as txn:
+        txn.expect("docs", (key for key in (b"a", b"x")))
+        put(env, b"x")
+        assert [txn.get("docs", key) for key in (b"a", b"b", b"x")] == [b"v", b"v", None]
+    with env.write() as txn:
+        txn.expect("docs", [b"a", b"b", b"y"])
+        txn.put("docs", b"y", b"new")
+        assert (txn.delete("docs", b"a"), txn.delete("docs", b"a")) == (True, False)
+        assert [txn.get("docs", key) for key in (b"a", b"b", b"y")] == [None, b"v", b"new"]
+        txn.expect("docs", [b"%05d" % n for n in range(10_000)])
+        assert [txn.get("docs", key) for key in (b"a", b"b", b"y")] == [None, b"v", b"new"]
+
+
 def test_many_ranges_are_scanned_at_once(env: Environment) -> None:
     """Each range gives its first pairs in order; a writer sees what it wrote."""
     put(env, *[b"%03d" % n for n in range(100)])

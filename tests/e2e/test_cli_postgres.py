@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,6 +117,19 @@ def test_caches_are_of_one_home(node: Node, postgres: PostgresServer, notes: Pat
     fresh = Node(node.folder.parent / "fresh", node.home)
     assert fresh.run("add", notes).code == 0
     assert [hit["title"] for hit in node.hits("sleep")] == ["Dogs"]
+    assert node.run("check").code == 0
+
+
+def test_many_use_it_first_at_once(node: Node, notes: Path) -> None:
+    """Processes that begin at one moment on a new machine do not get into each other's way."""
+    added = [
+        subprocess.Popen(node.argv("add", path), env=dict(node.env), stderr=subprocess.PIPE)
+        for path in (*notes.iterdir(), *notes.iterdir())
+    ]
+    for process in added:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    assert len(node.run("ls", "--json").json["docs"]) == 3
     assert node.run("check").code == 0
 
 

@@ -15,6 +15,7 @@ from kb.store.content.layout import ADDRESS_FILE, CACHES_FOLDER
 SCHEMA_DEFAULT: Final = "kb"
 _SCHEMA: Final = r"[a-z_][a-z0-9_]{0,39}"
 _NAME_HEX: Final = 12
+_RANDOM_BYTES: Final = 8
 # A setting of libpq that would be a secret in a list of processes, or that kb sets itself.
 _NOT_IN_ADDRESS: Final = ("password", "passfile", "sslpassword", "options", "application_name")
 
@@ -85,10 +86,19 @@ def local_folder(home: str) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not named.is_file():
-            os.replace(write_temporary(named, address.shown.encode()), named)
+            write_named(named, address.shown)
     except OSError as error:
         raise ReadOnlyHome(error.strerror or "", place=folder) from error
     return folder
+
+
+def write_named(path: Path, text: str) -> None:
+    """Write a small file of a local folder durably; of several writers any one wins, whole."""
+    # What a killed writer leaves there, a compaction removes.
+    unfinished = path.parent / "tmp"
+    unfinished.mkdir(mode=0o700, exist_ok=True)
+    temporary = unfinished / os.urandom(_RANDOM_BYTES).hex()
+    os.replace(write_temporary(temporary, text.encode()), path)
 
 
 def address_in(folder: Path) -> DatabaseAddress | None:

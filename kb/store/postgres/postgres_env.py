@@ -2,7 +2,7 @@
 
 import os
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,8 @@ from kb.store.postgres.translate import translated_errors
 
 _TABLES: Final = frozenset(TABLES)
 _KEYS_MAX: Final = 1_000
+# Of each table; keys and values of some kilobytes each.
+_KNOWN_MAX: Final = 4_000
 # A scan fetches this many rows first, then more and more, as long as they are small.
 _ROWS_FIRST: Final = 32
 _ROWS_MAX: Final = 2_000
@@ -40,6 +42,8 @@ class _PostgresView:
     def __init__(self, session: Session, statements: Statements) -> None:
         self._live: Session | None = session
         self._statements = statements
+        # What was read: nobody changes it while the transaction lasts, but a writer itself.
+        self._known: dict[str, dict[bytes, bytes | None]] = {}
 
     @property
     def _session(self) -> Session:
@@ -51,16 +55,29 @@ class _PostgresView:
         self._live = None
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        rows = self._session.rows(self._statements.get, (_named(table), key))
-        return rows[0][0] if rows else None
+        return self.get_many(table, (key,))[0]
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        values: dict[bytes, bytes] = {}
-        wanted = list(dict.fromkeys(keys))
-        for start in range(0, len(wanted), _KEYS_MAX):
-            batch = wanted[start : start + _KEYS_MAX]
-            values.update(self._session.rows(self._statements.get_many, (_named(table), batch)))
-        return [values.get(key) for key in keys]
+        _ = self._session
+        known = self._known.setdefault(_named(table), {})
+        new = list(dict.fromkeys(key for key in keys if key not in known))
+        if len(known) + len(new) > _KNOWN_MAX:
+            known.clear()
+            new = list(dict.fromkeys(keys))
+        for start in range(0, len(new), _KEYS_MAX):
+            batch = new[start : start + _KEYS_MAX]
+            known.update(dict.fromkeys(batch))
+            known.update(self._fetched(table, batch))
+        return [known[key] for key in keys]
+
+    def _fetched(self, table: str, keys: list[bytes]) -> Iterable[_Pair]:
+        if len(keys) > 1:
+            return self._session.rows(self._statements.get_many, (table, keys))
+        rows = self._session.rows(self._statements.get, (table, keys[0]))
+        return [(keys[0], row[0]) for row in rows]
+
+    def expect(self, table: str, keys: Iterable[bytes]) -> None:
+        self.get_many(table, list(keys)[:_KNOWN_MAX])
 
     def count(self, table: str) -> int:
         return int(self._session.rows(self._statements.count, (_named(table),))[0][0])
@@ -100,12 +117,11 @@ class _PostgresView:
 
 
 class _PostgresTxn(_PostgresView):
-    """Keeps what it reads and writes, because nobody else writes meanwhile."""
+    """What it writes goes before what it has read."""
 
     def __init__(self, session: WriteSession, statements: Statements) -> None:
         super().__init__(session, statements)
         self._writer = session
-        self._read: dict[tuple[str, bytes], bytes | None] = {}
 
     def last_txn(self) -> int:
         return self._session.number + 1
@@ -121,20 +137,10 @@ class _PostgresTxn(_PostgresView):
             self._writer.change(table, key, None)
         return was_there
 
-    def get(self, table: str, key: bytes) -> bytes | None:
-        return self.get_many(table, (key,))[0]
-
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        _ = self._session
         written = self._writer.changes.get(_named(table), {})
-        new = [key for key in keys if key not in written and (table, key) not in self._read]
-        if new:
-            if len(self._read) > _KEYS_MAX:
-                self._read.clear()
-            new = [key for key in keys if key not in written]
-            for key, value in zip(new, super().get_many(table, new), strict=True):
-                self._read[table, key] = value
-        return [written[key] if key in written else self._read[table, key] for key in keys]
+        stored = iter(super().get_many(table, [key for key in keys if key not in written]))
+        return [written[key] if key in written else next(stored) for key in keys]
 
     def count(self, table: str) -> int:
         _ = self._session
