@@ -19,8 +19,10 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 CONNECT_S: Final = 10
 _CONNECTIONS_MAX: Final = 96
 _IDLE_KEPT: Final = 16
-# How long somebody whose connection was lost waits for a server that starts again.
-PATIENCE_S: Final = 30.0
+# How long somebody who has reached the server before waits while it starts again: what reads is
+# told soon that it is down, and what writes has work in hand.
+READ_PATIENCE_S: Final = 5.0
+WRITE_PATIENCE_S: Final = 30.0
 _PAUSE_FIRST_S: Final = 0.05
 _PAUSE_MAX_S: Final = 1.0
 # A statement of kb reads or writes at most a few megabytes. A reader may compute for long between
@@ -51,12 +53,14 @@ class Connections:
         """The address as errors name it."""
         return self._address.shown
 
-    def take(self, begin: Callable[[Connection], None]) -> Connection:
+    def take(
+        self, begin: Callable[[Connection], None], *, patience_s: float = READ_PATIENCE_S
+    ) -> Connection:
         """Take a connection on which `begin` has succeeded; another is tried for one that was lost.
 
         Raises StoreUnreachable or StoreDenied.
         """
-        if not self._free.acquire(timeout=PATIENCE_S):
+        if not self._free.acquire(timeout=WRITE_PATIENCE_S):
             raise StoreUnreachable("this process uses all its connections", place=self.place)
         try:
             while (kept := self._kept()) is not None:
@@ -71,7 +75,7 @@ class Connections:
                 except BaseException:
                     kept.close()
                     raise
-            return self._connected(begin)
+            return self._connected(begin, patience_s)
         except BaseException:
             self._free.release()
             raise
@@ -80,9 +84,9 @@ class Connections:
         with self._lock:
             return self._idle.pop() if self._idle else None
 
-    def _connected(self, begin: Callable[[Connection], None]) -> Connection:
+    def _connected(self, begin: Callable[[Connection], None], patience_s: float) -> Connection:
         """A new connection; somebody who has reached the server before waits while it starts."""
-        deadline = time.monotonic() + (PATIENCE_S if self._was_reached else 0.0)
+        deadline = time.monotonic() + (patience_s if self._was_reached else 0.0)
         pause_s = _PAUSE_FIRST_S
         while True:
             try:

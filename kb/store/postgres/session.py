@@ -13,7 +13,7 @@ from psycopg import Connection
 
 from kb.errors import StoreUnreachable
 from kb.model.failpoints import failpoint
-from kb.store.postgres.connections import Connections
+from kb.store.postgres.connections import READ_PATIENCE_S, WRITE_PATIENCE_S, Connections
 from kb.store.postgres.schema import COMMITS_KEPT, TOKEN_BYTES, Statements, check_format
 from kb.store.postgres.server_clock import ServerTime
 from kb.store.postgres.translate import is_lost, translated
@@ -48,6 +48,10 @@ class Session:
     def _begin_text(self) -> bytes:
         return self._statements.begin_read
 
+    @property
+    def _patience_s(self) -> float:
+        return READ_PATIENCE_S
+
     def rows(self, text: bytes, parameters: Sequence[object]) -> list[Row]:
         """Run a statement and fetch its rows, again over another connection if one is lost."""
         return self._resumed(
@@ -77,7 +81,7 @@ class Session:
 
     def _taken(self) -> Connection:
         try:
-            return self._connections.take(self._begin)
+            return self._connections.take(self._begin, patience_s=self._patience_s)
         except psycopg.Error as error:
             raise translated(error, self._connections.place) from error
 
@@ -131,6 +135,10 @@ class WriteSession(Session):
     @property
     def _begin_text(self) -> bytes:
         return self._statements.begin_write
+
+    @property
+    def _patience_s(self) -> float:
+        return WRITE_PATIENCE_S
 
     def change(self, table: str, key: bytes, value: bytes | None) -> None:
         """Write a value, or remove a key; it is sent later, with others."""
