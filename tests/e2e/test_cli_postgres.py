@@ -235,7 +235,7 @@ def test_passwords(postgres: PostgresServer, tmp_path: Path) -> None:
 def test_a_user_who_only_reads(
     node: Node, postgres: PostgresServer, notes: Path, tmp_path: Path
 ) -> None:
-    """Finds and lists; adding is refused in one line."""
+    """Finds and lists; adding is refused in one line, until they may write the tables."""
     assert node.run("add", notes).code == 0
     role, schema = f"ro_{os.getpid()}", database_address(node.home).schema
     postgres.run_sql(f"CREATE ROLE {role} LOGIN")
@@ -248,7 +248,11 @@ def test_a_user_who_only_reads(
     refused = reader.run("add", notes)
     assert refused.code == 1
     assert "cannot be written" in one_line(refused.err)
-    assert len(node.run("ls", "--json").json["docs"]) == 3
+    postgres.run_sql(f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}")
+    assert reader.run("rm", "--tag", "animals", "--yes").code == 0
+    assert reader.run("add", notes).code == 0
+    assert len(node.run("ls", "--json").json["docs"]) == 4
+    assert node.run("check").code == 0
 
 
 def test_a_schema_of_a_later_kb(node: Node, postgres: PostgresServer, notes: Path) -> None:
