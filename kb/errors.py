@@ -48,6 +48,8 @@ KbError                     1
 ├── NotPushed               1   the notebook's remote does not have its newest commit
 ├── StoreFull               1   the disk or the map has no room
 ├── StoreBusy               1   another process held a lock for too long
+│   └── StoreUnreachable    1   the database of a home cannot be reached; try again
+├── StoreDenied             1   the database of a home does not let this user in
 ├── ReadOnlyHome            1   the home cannot be written
 ├── HomeClosed              1   a program uses a home that it has closed
 ├── WrongProcess            1   an environment was carried across a fork
@@ -358,6 +360,18 @@ class StoreBusy(KbError):
     """Another process held a lock for longer than we wait."""
 
     template = "{place} is in use by another process; try again in a moment"
+
+
+class StoreUnreachable(StoreBusy):
+    """The database of a home cannot be reached, is too busy, or went away meanwhile."""
+
+    template = "{place}: {detail}; try again in a moment"
+
+
+class StoreDenied(KbError):
+    """The database of a home does not let this user in; trying again changes nothing."""
+
+    template = "{place}: {detail}; kb gives the password that libpq finds (PGPASSWORD, ~/.pgpass)"
 
 
 class ReadOnlyHome(KbError):

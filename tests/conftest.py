@@ -7,6 +7,7 @@ from types import FrameType
 
 import hypothesis
 import pytest
+from postgres_server import PostgresServer, running_server
 
 # How fast examples are made is the machine's, and what else runs on it.
 hypothesis.settings.register_profile(
@@ -52,3 +53,10 @@ def _own_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL server, started once; each test takes a home of its own."""
+    with running_server() as server:
+        yield server

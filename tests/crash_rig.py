@@ -24,6 +24,7 @@ from msgspec import Struct
 from untrusted_homes import trust_home
 
 from kb.errors import KbError
+from kb.store.content.database import local_folder
 
 KB: Final = Path(sys.executable).with_name("kb")
 CFG: Final = ("embed.kind=hashing", "compact.tombstone_days=0")
@@ -47,7 +48,9 @@ class Rig:
 
     def __init__(self, root: Path, sources: Path | None = None, cfg: Iterable[str] = CFG) -> None:
         self.root = root
-        self.home = root / "home"
+        named = root / "address"
+        # A home in a database is meant by this machine's folder for it, as by its address.
+        self.home = local_folder(named.read_text()) if named.is_file() else root / "home"
         self.sources = sources or root / "src"
         self.hits_log = root / "failpoints"
         self.cfg = tuple(cfg)

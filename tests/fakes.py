@@ -13,6 +13,10 @@ class FakeClock:
         """Wall-clock milliseconds."""
         return self._now_ms
 
+    def file_ms(self) -> int:
+        """The same as the wall clock."""
+        return self._now_ms
+
     def lease_ms(self) -> int:
         """Milliseconds on the clock that leases are kept by."""
         return self._lease_ms

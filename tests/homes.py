@@ -18,7 +18,7 @@ from kb.model.job import JobKind
 from kb.search.index.dense import DenseIndex
 from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import docs
-from kb.store.content.files import ContentStore
+from kb.store.content.files import ContentFiles
 from kb.store.content.layout import HomePaths
 from kb.store.jobs import queue
 from kb.store.store import Store
@@ -39,7 +39,7 @@ class SmallHome:
         self.paths = HomePaths(root)
         self.paths.make()
         self.store = Store.open(self.paths.store, self.clock)
-        self.content = ContentStore(self.paths)
+        self.content = ContentFiles(self.paths)
         self.ingestor = Ingestor(self.store, self.content)
         self.embedder = HashingEmbedder(64)
         self.lexical = LexicalIndexes(self.paths.index / "lexical")

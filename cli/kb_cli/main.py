@@ -186,7 +186,9 @@ def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
     epilog="Start with: kb add FOLDER, then: kb search WORDS",
 )
 @click.option(
-    "--home", metavar="DIR", help="The home to use, not that of KB_HOME, .kb/ upward, or yours."
+    "--home",
+    metavar="DIR",
+    help="The home to use, not that of KB_HOME, .kb/ upward, or yours; also postgresql://.",
 )
 @click.option(
     "--space",

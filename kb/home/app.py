@@ -15,7 +15,7 @@ from kb.model.clock import Clock, SystemClock
 from kb.model.config import RerankSettings, SearchSettings, Settings
 from kb.model.doc import OPERATOR, Scope
 from kb.store import docs
-from kb.store.content.files import ContentStore
+from kb.store.content.files import ContentFiles, ContentStore
 from kb.store.content.layout import PROJECT_FOLDER, HomePaths
 from kb.store.store import Store
 
@@ -74,6 +74,15 @@ def topics_root(home: Path) -> Path:
     return home.parent if home.name == PROJECT_FOLDER else home
 
 
+def _content_of(paths: HomePaths, store: Store) -> ContentStore:
+    """Where the bytes of docs lie: in the folder of the home, or with a store that is shared."""
+    if paths.database is None:
+        return ContentFiles(paths)
+    from kb.store.stored_content import StoredContent
+
+    return StoredContent(store, paths)
+
+
 class App:
     """One open home. Close it, or use it as a context manager; safe to share by threads."""
 
@@ -88,7 +97,7 @@ class App:
         self.store = store
         self.settings = settings
         self._shared = shared
-        self.content = ContentStore(paths)
+        self.content = _content_of(paths, store)
         self._lock = threading.RLock()
         self._pools: list[WorkerPool] = []
 
@@ -108,6 +117,12 @@ class App:
         StoreDamaged, and StoreMissing for a home that was made before and has lost its store.
         """
         paths = HomePaths(home)
+        address = paths.database
+        if address is not None:
+            from kb.home.shared_home import open_shared
+
+            store = open_shared(paths, address, clock, create=create)
+            return cls(paths, store, settings, shared)
         clock = clock or SystemClock()
         paths.check_not_lost()
         if not create and not paths.has_store:

@@ -75,7 +75,7 @@ def counted(app: App) -> Stats:
             for job, _ in zip(queue.failed(txn), range(_LETTERS_MAX), strict=False)
         ]
         return Stats(
-            home=str(app.paths.root),
+            home=app.paths.shown,
             docs=dict(statuses),
             ledger=dict(ledger),
             passages=txn.count("chunks"),

@@ -6,18 +6,22 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two clocks: one for people, one for leases."""
+    """Two clocks: one for people, one for leases; and that of files, where it is another."""
 
     def now_ms(self) -> int:
         """Wall-clock milliseconds since the epoch, for timestamps that people read."""
         ...
 
+    def file_ms(self) -> int:
+        """The same by the clock of this machine, which gives files their times."""
+        ...
+
     def lease_ms(self) -> int:
-        """Milliseconds of a monotonic clock, valid until the machine restarts."""
+        """Milliseconds of a clock that nobody sets, valid for one `boot_id`."""
         ...
 
     def boot_id(self) -> str:
-        """Identifies the boot of the machine within which lease_ms values are comparable."""
+        """Identifies the boot, or the server, within which lease_ms values are comparable."""
         ...
 
 
@@ -27,6 +31,10 @@ class SystemClock:
     def now_ms(self) -> int:
         """Wall-clock milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
+
+    def file_ms(self) -> int:
+        """The same."""
+        return self.now_ms()
 
     def lease_ms(self) -> int:
         """CLOCK_BOOTTIME if available (it includes sleep), else the monotonic clock."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def survey(home: Path) -> "Survey | None":
-    """What can be read of the store's file, found without opening it; None without a store.
+    """What can be read of the store's file, found without opening it; None without such a file.
 
     `is_safe` says whether it may be opened, `needs_salvage` whether a new store must be made.
     """
@@ -32,7 +32,7 @@ def survey(home: Path) -> "Survey | None":
     from kb.upkeep.check.salvage import survey_home
 
     paths = HomePaths(home)
-    return survey_home(paths) if paths.has_store else None
+    return survey_home(paths) if paths.database is None and paths.has_store else None
 
 
 def survey_result(survey: "Survey") -> "CheckResult":
@@ -95,6 +95,7 @@ def files_to_rebuild(home: Path) -> int:
     from kb.store.content.layout import HomePaths
 
     paths = HomePaths(home)
+    paths.check_keeps_files("files to make a store of")
     if paths.has_store:
         raise UsageError("the home has a store; `kb check --repair` repairs it")
     files = sum(path.is_file() for path in paths.root.glob("raw/*/*"))

@@ -94,6 +94,8 @@ def _of_notebook(app: "App") -> "Iterator[Advice]":
     from kb.upkeep.check.doctor import Advice, push_advice
     from kb.upkeep.check.notebook import notebook_advice
 
+    if app.paths.database is not None:
+        return
     try:
         advice = notebook_advice(app.store, app.notebook.root)
         yield from advice

@@ -32,6 +32,7 @@ def is_made(home: Path) -> bool:
 
 def make_knowledge_folder(app: "App") -> None:
     """Make the folder for entries, for its owner only. Raises ReadOnlyHome."""
+    app.paths.check_keeps_files("entries")
     folder = app.paths.knowledge
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -47,6 +48,7 @@ def install_guide(app: "App") -> "InstallResult":
     """
     from kb.home.core import put_core
 
+    app.paths.check_keeps_files("entries")
     return put_core(app)
 
 

@@ -40,6 +40,7 @@ def write_entry(app: "App", request: NewEntryRequest) -> Path:
     """
     from kb.home.services.entries import write_new
 
+    app.paths.check_keeps_files("entries")
     return write_new(app.store, app.paths.knowledge, _draft(app, request))
 
 

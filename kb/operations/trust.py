@@ -121,4 +121,4 @@ def store_contents(home: Path) -> "StoreContents | None":
     from kb.upkeep.check.untrusted import inspect_store
 
     paths = HomePaths(home)
-    return inspect_store(paths.store) if paths.has_store else None
+    return inspect_store(paths.store) if paths.database is None and paths.has_store else None

@@ -24,6 +24,16 @@ def get(txn: ReadTxn, no: int) -> Chunk | None:
     return CHUNKS.get(txn, u64(no))
 
 
+def expect(txn: ReadTxn, nos: Iterable[int]) -> None:
+    """Say that these chunks are read next."""
+    txn.expect("chunks", (u64(no) for no in nos))
+
+
+def expect_vectors(txn: ReadTxn, fingerprint: str, text_hashes: Iterable[str]) -> None:
+    """Say that the vectors of these texts are read next."""
+    txn.expect("vectors", (vector_key(fingerprint, text_hash) for text_hash in text_hashes))
+
+
 def by_id(txn: ReadTxn, chunk_id: str) -> Chunk | None:
     """The chunk with this id, or None."""
     ref = CHUNK_IDS.get(txn, chunk_id.encode())
@@ -41,7 +51,9 @@ def get_active(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
 
 def of_source(txn: ReadTxn, source_no: int) -> list[Chunk]:
     """The chunks of a source in reading order."""
-    chunks = (get(txn, ref.no) for _, ref in SOURCE_CHUNKS.scan(txn, u64(source_no)))
+    numbers = numbers_of(txn, source_no)
+    expect(txn, numbers)
+    chunks = (get(txn, no) for no in numbers)
     return [chunk for chunk in chunks if chunk is not None]
 
 

@@ -5,7 +5,7 @@ of another length, a transaction or environment used after its end) raises Value
 table KeyError.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Protocol
@@ -44,6 +44,7 @@ TABLES: Final[tuple[str, ...]] = (
     "pushes",
     "signals",
     "tokens",
+    "content",
     "orphans",
     "log",
     "meta",
@@ -55,6 +56,10 @@ class ReadTxn(Protocol):
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """Return the value, or None."""
+        ...
+
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The value of each key, in their order; one round trip where the store is a server."""
         ...
 
     def scan(
@@ -69,6 +74,19 @@ class ReadTxn(Protocol):
 
         The table must not be written through the same transaction while the iterator lives.
         """
+        ...
+
+    def expect(self, table: str, keys: Iterable[bytes]) -> None:
+        """Say which keys are got next, so that a server is asked for all of them at once.
+
+        Elsewhere it does nothing, not even look at `keys`, so pass a generator.
+        """
+        ...
+
+    def scan_many(
+        self, table: str, ranges: Sequence[tuple[bytes, bytes | None]], limit: int
+    ) -> list[list[tuple[bytes, bytes]]]:
+        """The first `limit` pairs of each range (start, stop), in key order, in one round trip."""
         ...
 
     def count(self, table: str) -> int:

@@ -4,8 +4,9 @@ import errno
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final, cast
 
@@ -49,6 +50,9 @@ class _LmdbView:
         txn, db = self._txn, self._dbs[table]
         return cast("bytes | None", txn.get(key or _NO_KEY, db=db)) if db is not None else None
 
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(table, key) for key in keys]
+
     def count(self, table: str) -> int:
         txn, db = self._txn, self._dbs[table]
         return int(txn.stat(db)["entries"]) if db is not None else 0
@@ -68,6 +72,14 @@ class _LmdbView:
                 yield pair
                 # Raises if the transaction has ended, and its cursor with it.
                 _ = self._txn
+
+    def expect(self, table: str, keys: Iterable[bytes]) -> None:
+        """Nothing: a look-up costs no round trip."""
+
+    def scan_many(
+        self, table: str, ranges: Sequence[tuple[bytes, bytes | None]], limit: int
+    ) -> list[list[tuple[bytes, bytes]]]:
+        return [list(islice(self.scan(table, start, stop), limit)) for start, stop in ranges]
 
 
 class _LmdbTxn(_LmdbView):

@@ -2,8 +2,9 @@
 
 import bisect
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from kb.store.kv import TABLES, ReadTxn, WriteTxn, check_key
@@ -29,6 +30,9 @@ class _MemoryView:
     def get(self, table: str, key: bytes) -> bytes | None:
         return self._tables[table].get(key)
 
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(table, key) for key in keys]
+
     def count(self, table: str) -> int:
         return len(self._tables[table])
 
@@ -49,6 +53,14 @@ class _MemoryView:
             yield key, rows[key]
             # Raises if the transaction has ended.
             _ = self._tables
+
+    def expect(self, table: str, keys: Iterable[bytes]) -> None:
+        """Nothing: a look-up costs no round trip."""
+
+    def scan_many(
+        self, table: str, ranges: Sequence[tuple[bytes, bytes | None]], limit: int
+    ) -> list[list[tuple[bytes, bytes]]]:
+        return [list(islice(self.scan(table, start, stop), limit)) for start, stop in ranges]
 
 
 class _MemoryTxn(_MemoryView):
@@ -113,18 +125,10 @@ class MemoryEnvironment:
 
     def copy_to(self, folder: Path) -> None:
         """Write the tables as they are now into an LMDB environment."""
-        from kb.store.lmdb_env import LmdbEnvironment
+        from kb.store.copying import copy_rows
 
-        self._check_open()
-        tables, _ = self._committed
-        env = LmdbEnvironment(folder)
-        try:
-            with env.write() as txn:
-                for name, rows in tables.items():
-                    for key, value in rows.items():
-                        txn.put(name, key, value)
-        finally:
-            env.close()
+        with self.read() as txn:
+            copy_rows(txn, folder)
 
     def close(self) -> None:
         """Close: later transactions raise ValueError."""

@@ -61,6 +61,16 @@ class Orphan(Struct, frozen=True, kw_only=True):
     """How many compactions had finished then."""
 
 
+class ContentPart(Struct, frozen=True, kw_only=True):
+    """A part of a doc's bytes or markdown, in homes whose content lies in the store."""
+
+    data: bytes
+    path: str = ""
+    """Of the first part: the path that the doc names."""
+    size_bytes: int = 0
+    """Of the first part: the bytes of all parts."""
+
+
 class StoredValue(Struct, frozen=True, kw_only=True):
     """A number or a text: a counter, a stamp or a named text of the store itself."""
 
@@ -104,6 +114,8 @@ PUSHES: Final = RecordTable("pushes", Push)
 SIGNALS: Final = RecordTable("signals", Signal)
 # name -> the token.
 TOKENS: Final = RecordTable("tokens", Token)
+# 16 bytes of the path's hash + number of the part; empty where content lies in files.
+CONTENT: Final = RecordTable("content", ContentPart)
 ORPHANS: Final = RecordTable("orphans", Orphan)
 LOG: Final = RecordTable("log", LogEntry)
 META: Final = RecordTable("meta", StoredValue)

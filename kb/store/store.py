@@ -2,13 +2,23 @@
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from kb.errors import NotFound, ReadOnlyHome, StoreDamaged, StoreTooNew
+from kb.errors import (
+    NotFound,
+    ReadOnlyHome,
+    StoreDamaged,
+    StoreTooNew,
+    UsageError,
+    install_command,
+)
 from kb.model.clock import Clock, SystemClock
 from kb.store.content.layout import is_store
 from kb.store.kv import Environment, ReadTxn, WriteTxn
 from kb.store.meta import FORMAT, FORMAT_WITHOUT_GENERATIONS, get_word, set_word
+
+if TYPE_CHECKING:
+    from kb.store.content.database import DatabaseAddress
 
 
 def check_not_newer(stored_format: str, place: Path | str) -> None:
@@ -26,12 +36,14 @@ class Store:
         clock: Clock,
         *,
         read_only: bool = False,
-        place: Path | None = None,
+        place: Path | str | None = None,
     ) -> None:
         self._env = env
         self._place = place or "store"
         self.clock = clock
         self.read_only = read_only
+        self.home = ""
+        """The id of a home in a database."""
 
     @classmethod
     def open(
@@ -64,6 +76,32 @@ class Store:
             read_only=read_only,
             place=folder,
         )
+        try:
+            store._check_format()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def open_database(
+        cls, address: "DatabaseAddress", clock: Clock | None = None, *, create: bool = True
+    ) -> Self:
+        """Open the store in a database; it has the server's clock, if none is given.
+
+        Raises NotFound if there is none and `create` is false, StoreUnreachable, StoreDenied,
+        StoreTooNew, StoreDamaged, ReadOnlyHome, and UsageError where the driver is not installed.
+        """
+        try:
+            from kb.store.postgres.postgres_env import PostgresEnvironment
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "psycopg":
+                raise
+            detail = f"a home in a database needs more: {install_command('postgres')}"
+            raise UsageError(detail) from error
+        env = PostgresEnvironment(address, create=create)
+        store = cls(env, clock or env.clock, read_only=not create, place=address.shown)
+        store.home = env.home
         try:
             store._check_format()
         except BaseException:

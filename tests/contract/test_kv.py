@@ -1,25 +1,22 @@
-"""One suite over every environment: what LMDB promises, the one in memory promises too."""
+"""One suite over every environment: what LMDB promises, the others promise too."""
 
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from environments import ENGINES, environment_of, new_environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.store.kv import KEY_BYTES_MAX, TABLES, Environment, prefix_stop
-from kb.store.lmdb_env import LmdbEnvironment
-from kb.store.memory import MemoryEnvironment
 
 WAIT_S = 10
 
 
-@pytest.fixture(params=["lmdb", "memory"])
+@pytest.fixture(params=ENGINES)
 def env(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Environment]:
-    made: Environment = (
-        LmdbEnvironment(tmp_path) if request.param == "lmdb" else MemoryEnvironment()
-    )
+    made = new_environment(request, tmp_path)
     yield made
     made.close()
 
@@ -163,18 +160,27 @@ _KEYS = st.binary(min_size=1, max_size=3)
 _ROWS = st.dictionaries(_KEYS, st.binary(max_size=4), max_size=12)
 
 
+@pytest.fixture(scope="module")
+def shared_envs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Environment]]:
+    made = [environment_of(engine, request, tmp_path_factory.mktemp(engine)) for engine in ENGINES]
+    yield made
+    for env in made:
+        env.close()
+
+
 @settings(max_examples=60, deadline=None)
 @given(rows=_ROWS, start=st.binary(max_size=3), stop=st.none() | st.binary(max_size=3))
-def test_both_scan_like_a_sorted_dict(
-    tmp_path_factory: pytest.TempPathFactory,
+def test_all_scan_like_a_sorted_dict(
+    shared_envs: list[Environment],
     rows: dict[bytes, bytes],
     start: bytes,
     stop: bytes | None,
 ) -> None:
-    """Whatever the rows and bounds, both environments answer as a sorted dictionary would."""
+    """Whatever the rows and bounds, every environment answers as a sorted dictionary would."""
     expected = sorted((k, v) for k, v in rows.items() if k >= start and (stop is None or k < stop))
-    lmdb_env = _shared_lmdb(tmp_path_factory)
-    for made in (lmdb_env, MemoryEnvironment()):
+    for made in shared_envs:
         with made.write() as txn:
             for key in [key for key, _ in txn.scan("docs")]:
                 txn.delete("docs", key)
@@ -183,22 +189,6 @@ def test_both_scan_like_a_sorted_dict(
             assert list(txn.scan("docs", start, stop)) == expected
             assert list(txn.scan("docs", start, stop, reverse=True)) == expected[::-1]
             assert txn.count("docs") == len(rows)
-
-
-_shared: list[LmdbEnvironment] = []
-
-
-def _shared_lmdb(factory: pytest.TempPathFactory) -> LmdbEnvironment:
-    if not _shared:
-        _shared.append(LmdbEnvironment(factory.mktemp("shared")))
-    return _shared[0]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _close_shared() -> Iterator[None]:
-    yield
-    while _shared:
-        _shared.pop().close()
 
 
 def test_deleting_what_a_finished_scan_found(env: Environment) -> None:
@@ -327,6 +317,8 @@ def test_an_unknown_table_is_refused(env: Environment) -> None:
             lambda: txn.delete("nope", b"k"),
             lambda: txn.count("nope"),
             lambda: list(txn.scan("nope")),
+            lambda: txn.get_many("nope", [b"k"]),
+            lambda: txn.scan_many("nope", [(b"", None)], 1),
         ]
         for call in calls:
             with pytest.raises(KeyError):
@@ -370,6 +362,7 @@ def test_a_transaction_ends_with_its_block(env: Environment, mode: str) -> None:
     for call in (
         lambda: txn.get("docs", b"a"),
         lambda: txn.count("docs"),
+        lambda: txn.get_many("docs", [b"a"]),
         lambda: next(begun),
         lambda: next(not_begun),
     ):

@@ -4,18 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from environments import ENGINES, new_environment
 
 from kb.errors import StoreDamaged
 from kb.store.kv import TABLES, Environment
 from kb.store.lmdb_env import LmdbEnvironment
-from kb.store.memory import MemoryEnvironment
 
 
-@pytest.fixture(params=["lmdb", "memory"])
+@pytest.fixture(params=ENGINES)
 def env(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Environment]:
-    made: Environment = (
-        LmdbEnvironment(tmp_path) if request.param == "lmdb" else MemoryEnvironment()
-    )
+    made = new_environment(request, tmp_path)
     yield made
     made.close()
 

@@ -372,7 +372,7 @@ def old_mailbox() -> Callable[[Home, Path], None]:
         from kb.intake.sync.read import read_file
         from kb.model.ids import sha256_hex
         from kb.model.source import file_lsid
-        from kb.store.content.files import ContentStore
+        from kb.store.content.files import ContentFiles
         from kb.store.content.layout import HomePaths
         from kb.store.store import Store
 
@@ -393,7 +393,7 @@ def old_mailbox() -> Callable[[Home, Path], None]:
             stamp=stamp,
         )
         with Store.open(home.root / "store") as store:
-            ingestor = Ingestor(store, ContentStore(HomePaths(home.root)))
+            ingestor = Ingestor(store, ContentFiles(HomePaths(home.root)))
             ingestor.commit([ingestor.stage(request)])
 
     return take

@@ -35,6 +35,7 @@ from kb.store.keys import lsid_key, site_page_key, text_key, vector_key
 from kb.store.memory import MemoryEnvironment
 from kb.store.records import (
     ChunkRef,
+    ContentPart,
     DocRef,
     Entity,
     JobRef,
@@ -324,6 +325,10 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             wanted_sha256="1" * 64,
             pulled_ms=1_700_000_000_000,
         ),
+    ),
+    "CONTENT": (
+        lsid_key("raw/00/00.md") + bytes(4),
+        ContentPart(data=b"# \xe6\xb1\xa4\n", path="raw/00/00.md", size_bytes=6),
     ),
     "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000, marked_run=4)),
     "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),

@@ -58,6 +58,9 @@ def folder_of(paths: HomePaths, settings: NotebookSettings) -> Path:
     Raises NotebookUnfit for a project's that leads out of its `.kb`. An absolute path is the user's
     own word, for no settings of a project may say one.
     """
+    if paths.database is not None:
+        detail = "a home in a database keeps no notebook yet; use a home in a folder"
+        raise NotebookUnfit(detail, place=paths.shown)
     named = os.path.expanduser(settings.path) if settings.path else paths.notebook.name
     real = Path(os.path.realpath(paths.root / named))
     is_bound = paths.root.name == PROJECT_FOLDER and not os.path.isabs(named)
@@ -142,6 +145,7 @@ class HomeNotebook:
         """Queue a note, without an owner the local user's. Raises UsageError for what is none."""
         from kb.knowledge.notebook import checked_text, hand_in
 
+        self._paths.check_keeps_files("notes")
         text = checked_text(data)
         with self._store.write() as txn:
             return hand_in(txn, self._store.clock, text, hint, tags, owner=owner)
@@ -344,7 +348,7 @@ class HomeNotebook:
         if doc is None or doc.status != "active":
             return None
         try:
-            data, stamp = read_file(new, self._file_bytes_max, self._store.clock.now_ms())
+            data, stamp = read_file(new, self._file_bytes_max, self._store.clock.file_ms())
         except SourceError:
             return None
         if sha256_hex(data) != doc.raw_sha256:

@@ -173,6 +173,7 @@ class HomePacks:
 
     def _unpack(self, archive: Archive) -> str:
         """Have the archive's files in a folder of their own; the name of that."""
+        self._paths.check_keeps_files("archives of packs")
         pack_id = archive.pack.manifest.pack_id
         name = f"{pack_id}@{archive.content_hash[:_HASH_SHOWN]}"
         files = {MANIFEST_JSON: archive.manifest, SEAL: archive.seal, **archive.docs}

@@ -75,6 +75,7 @@ class HomeRegistries:
     ) -> None:
         """Take `follow`, which has the home cut and embed as the settings ask."""
         self._store = store
+        self._paths = paths
         self._folder = Path(os.path.realpath(paths.knowledge))
         self._shelf = paths.index / "registries"
         self._settings = settings
@@ -106,6 +107,7 @@ class HomeRegistries:
         UnknownRegistry, RegistriesUnread, NotOffered and StoreBusy, each before any entry is
         written; StoreFull, ReadOnlyHome and ModelMissing.
         """
+        self._paths.check_keeps_files("pulled entries")
         with self._store.read() as txn:
             if selection.registry is not None:
                 register.resolve(txn, selection.registry)

@@ -12,6 +12,7 @@ from kb.errors import (
     ReadOnlyHome,
     StoreBusy,
     StoreDamaged,
+    StoreDenied,
     StoreFull,
 )
 from kb.home.open_home import OpenHome
@@ -29,6 +30,7 @@ FAILURES: Final = (
     ReadOnlyHome,
     StoreBusy,
     StoreDamaged,
+    StoreDenied,
     StoreFull,
 )
 

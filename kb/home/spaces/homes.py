@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kb.errors import UsageError
 from kb.model.search import SpaceName
-from kb.store.content.layout import PROJECT_FOLDER
+from kb.store.content.layout import DATABASE_SCHEMES, PROJECT_FOLDER
 
 SpaceAsked = Literal["user", "project", "all"]
 
@@ -35,7 +35,7 @@ def homes_read(
         raise UsageError("give either --home or --space")
     named = home if home is not None or space is not None else env.get("KB_HOME")
     if named:
-        place = Path(named).expanduser().absolute()
+        place = _place_of(named)
         return (SpaceHome(name=_name_of(place), home=place),)
     homes: list[SpaceHome] = []
     nearest = next(_projects(cwd), None)
@@ -87,6 +87,15 @@ def _projects(folder: Path) -> Iterator[Path]:
     """The `.kb/` folders from a folder upward, the nearest first."""
     homes = (above / PROJECT_FOLDER for above in (folder, *folder.parents))
     return (home for home in homes if home.is_dir())
+
+
+def _place_of(named: str) -> Path:
+    """The folder that a name of a home means; of a home in a database this machine's for it."""
+    if named.startswith(DATABASE_SCHEMES):
+        from kb.store.content.database import local_folder
+
+        return local_folder(named)
+    return Path(named).expanduser().absolute()
 
 
 def _name_of(home: Path) -> SpaceName:

@@ -36,7 +36,9 @@ def write_chunks(txn: WriteTxn, store: Store, cut: ChunkedDoc, model: str = "") 
 
     `model` is the fingerprint of the embedder to use if the home has none yet.
     """
+    txn.expect("chunk_ids", (ident.encode() for ident in cut.ids))
     rows = [_row(txn, cut, ordinal) for ordinal in range(len(cut.chunks))]
+    chunks.expect(txn, (row.no for row in rows))
     touched = [row.no for row in rows if _stored_text_hash(txn, row.no) != row.text_hash]
     mentions = dict(zip((row.no for row in rows), cut.mentions, strict=True))
     gone = chunks.replace_all(txn, cut.doc.source_no, rows, mentions)
@@ -82,6 +84,7 @@ def _row(txn: WriteTxn, cut: ChunkedDoc, ordinal: int) -> Chunk:
 
 
 def _lacks_vectors(txn: WriteTxn, model: str, hashes: list[str]) -> bool:
+    chunks.expect_vectors(txn, model, hashes)
     return not all(chunks.has_vector(txn, model, digest) for digest in hashes)
 
 

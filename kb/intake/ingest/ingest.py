@@ -1,6 +1,6 @@
 """Adds docs to the store: stages their files, then commits them in one transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import msgspec
@@ -92,13 +92,12 @@ class Ingestor:
             md_sha256=sha256_hex(markdown),
             links=_links(request.canonical),
         )
-        self._write_files(staged)
+        self._stage_files(staged)
         return staged
 
-    def _write_files(self, staged: StagedDoc) -> None:
-        if staged.raw_path:
-            self._content.write_if_new(staged.raw_path, staged.request.raw)
-        self._content.write_if_new(staged.md_path, staged.request.canonical.markdown.encode())
+    def _stage_files(self, staged: StagedDoc) -> None:
+        for path, data in _files(staged):
+            self._content.stage(path, data)
 
     def commit(
         self, batch: list[StagedDoc], first: Callable[[WriteTxn], None] | None = None
@@ -116,7 +115,7 @@ class Ingestor:
         """
         while True:
             with self._store.write() as txn:
-                lost = [item for item in batch if not self._files_exist(item)]
+                lost = [item for item in batch if not self._keep_files(txn, item)]
                 if not lost:
                     if first is not None:
                         first(txn)
@@ -127,11 +126,10 @@ class Ingestor:
                 failpoint("ingest.after_commit")
                 return outcomes
             for item in lost:
-                self._write_files(item)
+                self._stage_files(item)
 
-    def _files_exist(self, staged: StagedDoc) -> bool:
-        root = self._content.paths.root
-        return (root / staged.raw_path).exists() and (root / staged.md_path).exists()
+    def _keep_files(self, txn: WriteTxn, staged: StagedDoc) -> bool:
+        return all(self._content.keep(txn, path, data) for path, data in _files(staged))
 
     def _commit_one(self, txn: WriteTxn, staged: StagedDoc, now_ms: int) -> IngestOutcome | None:
         request = staged.request
@@ -279,6 +277,13 @@ class Ingestor:
                 doc = docs.latest_of(txn, seen.lsid)
                 if doc is not None and doc.status == "active":
                     SEEN.put(txn, lsid_key(seen.lsid), seen)
+
+
+def _files(staged: StagedDoc) -> Iterator[tuple[str, bytes]]:
+    """The paths of a doc's content, each with its bytes."""
+    if staged.raw_path:
+        yield staged.raw_path, staged.request.raw
+    yield staged.md_path, staged.request.canonical.markdown.encode()
 
 
 def seen_record(lsid: Lsid, doc: DocId, raw_sha256: str, stamp: FileStamp) -> SourceStamp:

@@ -243,7 +243,7 @@ class Adder:
 
     def _read(self, item: SourceItem, stdin_fd: int) -> SourceBytes | None:
         """The item's bytes; None if the item is accounted for without them."""
-        now_ms = self._store.clock.now_ms()
+        now_ms = self._store.clock.file_ms()
         limit = self._options.file_bytes_max
         if item.url is not None:
             return self._read_url(item, item.url)

@@ -121,7 +121,7 @@ class MailboxTaker:
             known_count = sum(1 for _ in docs.with_facet(txn, "part_of", self._file))
             self._note_removed(txn)
         with opened(path, listed=listed) as file:
-            self._stamp = stamp_of(file.before, self._store.clock.now_ms())
+            self._stamp = stamp_of(file.before, self._store.clock.file_ms())
             if not file.before.st_size and not known_count:
                 self._tally.left(name, "skipped", "it is empty")
                 return
@@ -135,7 +135,7 @@ class MailboxTaker:
 
     def _is_unchanged(self, path: Path) -> bool:
         try:
-            stamp = stamp_of(path.stat(), self._store.clock.now_ms())
+            stamp = stamp_of(path.stat(), self._store.clock.file_ms())
         except OSError:
             return False
         with self._store.read() as txn:

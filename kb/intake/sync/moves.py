@@ -101,7 +101,7 @@ def detect_moves(
         if _size(path) not in sizes:
             continue
         try:
-            data, stamp = read_file(path, bytes_max, store.clock.now_ms(), listed=True)
+            data, stamp = read_file(path, bytes_max, store.clock.file_ms(), listed=True)
         except SourceError:
             continue
         digest = hashlib.sha256(data).hexdigest()

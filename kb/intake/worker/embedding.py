@@ -100,6 +100,7 @@ class EmbedHandler:
         """The texts without a vector, by their hash."""
         texts: dict[str, str] = {}
         with self._store.read() as txn:
+            chunks.expect_vectors(txn, model, (chunk.text_hash for _, chunk in doc_chunks))
             for doc, chunk in doc_chunks:
                 # A doc that was just renamed is cut again by its own job. Its texts then have other
                 # hashes, and a vector of the new text must not be stored under the old hash.

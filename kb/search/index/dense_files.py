@@ -157,6 +157,8 @@ def read_rows(
     nos = np.fromiter((no for no, _ in window), dtype="<u8", count=len(window))
     sources = np.zeros(len(window), dtype="<u8")
     vectors = np.zeros((len(window), dim), dtype="<f4")
+    live = (pair[0].text_hash for _, pair in window if pair is not None)
+    chunks.expect_vectors(txn, fingerprint, live)
     for row, (_, pair) in enumerate(window):
         if pair is None:
             continue

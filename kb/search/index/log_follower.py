@@ -235,11 +235,10 @@ def read_windows(
     """
     numbers = list(nos)
     for start in range(0, len(numbers), _WINDOW_CHUNKS):
+        window = numbers[start : start + _WINDOW_CHUNKS]
         with store.read() as txn:
-            yield (
-                txn,
-                [(no, _live_chunk(txn, no)) for no in numbers[start : start + _WINDOW_CHUNKS]],
-            )
+            chunks.expect(txn, window)
+            yield txn, [(no, _live_chunk(txn, no)) for no in window]
 
 
 def _live_chunk(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:

@@ -3,16 +3,46 @@
 import errno
 import os
 from pathlib import Path
+from typing import Protocol
 
 from kb.errors import ReadOnlyHome, StoreDamaged, StoreFull
 from kb.model.failpoints import failpoint
 from kb.model.ids import sha256_hex
 from kb.store.content.durable import fsync_folder
 from kb.store.content.layout import HomePaths
+from kb.store.kv import WriteTxn
 
 
-class ContentStore:
-    """The content files of one home. It never deletes or overwrites a file."""
+class ContentStore(Protocol):
+    """The bytes and the markdown of docs, by the paths that records name."""
+
+    @property
+    def paths(self) -> HomePaths:
+        """The folders of the home on this machine."""
+        ...
+
+    def stage(self, relative: str, data: bytes) -> None:
+        """Prepare bytes that a transaction will `keep`, outside of it.
+
+        Raises StoreDamaged, StoreFull or ReadOnlyHome.
+        """
+        ...
+
+    def keep(self, txn: WriteTxn, relative: str, data: bytes) -> bool:
+        """Keep staged bytes, in the transaction that names them; False to stage them again."""
+        ...
+
+    def replace(self, relative: str, data: bytes) -> None:
+        """Write the right bytes where damaged ones are."""
+        ...
+
+    def read(self, relative: str, sha256: str) -> bytes:
+        """The bytes of a path. Raises StoreDamaged if they are missing or fail their checksum."""
+        ...
+
+
+class ContentFiles:
+    """The content files of one home. It never overwrites a file that is whole."""
 
     def __init__(self, paths: HomePaths) -> None:
         self.paths = paths
@@ -39,10 +69,35 @@ class ContentStore:
             raise StoreDamaged("another file has this name", place=relative)
         return made
 
-    def _link_new(self, target: Path, data: bytes) -> bool:
+    def stage(self, relative: str, data: bytes) -> None:
+        """Write the file, if it is new."""
+        self.write_if_new(relative, data)
+
+    def keep(self, txn: WriteTxn, relative: str, data: bytes) -> bool:  # noqa: ARG002
+        """Whether no compaction has removed the file meanwhile; none does in the transaction."""
+        return (self.paths.root / relative).exists()
+
+    def replace(self, relative: str, data: bytes) -> None:
+        """Put a whole file in the place of a damaged one, or of none."""
+        target = self.paths.root / relative
+        temporary = self._temporary()
+        try:
+            self._make_folder(target.parent)
+            _write_synced(temporary, data)
+            os.replace(temporary, target)
+            fsync_folder(target.parent)
+        except OSError as error:
+            raise translate_os_error(error, target) from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _temporary(self) -> Path:
         import secrets
 
-        temporary = self.paths.tmp / f"{os.getpid()}-{secrets.token_hex(8)}"
+        return self.paths.tmp / f"{os.getpid()}-{secrets.token_hex(8)}"
+
+    def _link_new(self, target: Path, data: bytes) -> bool:
+        temporary = self._temporary()
         failpoint("content.before_write")
         try:
             _write_synced(temporary, data)

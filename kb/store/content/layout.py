@@ -5,18 +5,29 @@ import os
 import re
 import unicodedata
 from pathlib import Path, PurePath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kb.errors import ReadOnlyHome, StoreMissing
+from kb.errors import ReadOnlyHome, StoreMissing, UsageError
 from kb.model.ids import sha256_hex
 
+if TYPE_CHECKING:
+    from kb.store.content.database import DatabaseAddress
+
+DATABASE_SCHEMES: Final = ("postgresql://", "postgres://")
+"""How the address of a home in a database begins."""
+CACHES_FOLDER: Final = "homes"
+"""In the user's folder of caches: where the local folders of homes in databases are."""
+ADDRESS_FILE: Final = "store.uri"
+"""In such a folder: the address of the home."""
+_HOME_ID_FILE: Final = "home-id"
 _SLUG_BYTES_MAX: Final = 80
 PACKS_FOLDER: Final = "packs"
 PROJECT_FOLDER: Final = ".kb"
 """The name of a project's home."""
 _FOLDERS: Final = ("store", "raw", "md", "index", "tmp")
+_LOCAL_FOLDERS: Final = ("index", "tmp")
 # Folders that are filled only once a home has a store, and remain when the store is lost.
 _LEFT_BY_A_STORE: Final = ("raw", "md", "notebook", "backups")
 _KB_FOLDERS: Final = (*_FOLDERS, "run", "backups", "notebook")
@@ -57,8 +68,35 @@ class HomePaths(Struct, frozen=True):
 
     @property
     def has_store(self) -> bool:
-        """Whether there is a store, in whatever state. Raises OSError without permission."""
-        return is_store(self.data_file)
+        """Whether there is a store, in whatever state. Raises OSError without permission.
+
+        One in a database is there once it was opened from this folder.
+        """
+        return is_store(self.data_file if self.database is None else self.home_id)
+
+    @property
+    def database(self) -> "DatabaseAddress | None":
+        """The database that has the store; None for a home that lies in its folder."""
+        if self.root.parent.name != CACHES_FOLDER:
+            return None
+        from kb.store.content.database import address_in
+
+        return address_in(self.root)
+
+    @property
+    def shown(self) -> str:
+        """The home as people name it: its address, or its folder."""
+        return str(self.root) if self.database is None else self.database.shown
+
+    def check_keeps_files(self, what: str) -> None:
+        """Raise UsageError for a home in a database: its local folder keeps only caches."""
+        if self.database is not None:
+            raise UsageError(f"{what} cannot be kept in a database yet; use a home in a folder")
+
+    @property
+    def home_id(self) -> Path:
+        """The id of the home in the database, whose caches these are."""
+        return self.root / _HOME_ID_FILE
 
     def check_not_lost(self) -> None:
         """Raise StoreMissing if the store is missing but folders that it filled still exist.
@@ -139,7 +177,7 @@ class HomePaths(Struct, frozen=True):
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             if is_project_home(self.root) and not self.store.is_dir():
                 self._ignore_in_git()
-            for name in _FOLDERS:
+            for name in _FOLDERS if self.database is None else _LOCAL_FOLDERS:
                 (self.root / name).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise ReadOnlyHome(error.strerror or "", place=self.root) from error

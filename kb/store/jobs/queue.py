@@ -133,6 +133,9 @@ def claim(
         chosen.append(job)
         if job.token or job.kind in _ALONE or len(chosen) >= limit:
             break
+    txn.expect("jobs_ready", (_ready_key(job) for job in chosen))
+    for table in ("jobs_running", "jobs_failed"):
+        txn.expect(table, (job.job_id.encode() for job in chosen))
     return [_claim_one(txn, clock, job, lease_ms, holder) for job in chosen]
 
 
@@ -310,18 +313,15 @@ def count_of_kind(txn: ReadTxn, kind: JobKind) -> int:
 
 def due_in_ms(txn: ReadTxn, clock: Clock, kinds: Iterable[JobKind] = _KINDS) -> int | None:
     """Milliseconds until the next ready job of these kinds is due; None if there is none."""
-    waits = [
-        max(0, job.not_before_ms - clock.lease_ms())
-        for priority in sorted(PRIORITY[kind] for kind in kinds)
-        for _, ref in zip(
-            range(1), (r for _, r in JOBS_READY.scan(txn, bytes([priority]))), strict=False
-        )
-        if (job := get(txn, ref.job_id)) is not None
-    ]
-    return min(waits, default=None)
+    ranges = [(bytes([PRIORITY[kind]]), bytes([PRIORITY[kind] + 1])) for kind in kinds]
+    firsts = [pair for pairs in txn.scan_many("jobs_ready", ranges, 1) for pair in pairs]
+    jobs = _existing(txn, [JOBS_READY.decode(key, stored).job_id for key, stored in firsts])
+    return min((max(0, job.not_before_ms - clock.lease_ms()) for job in jobs), default=None)
 
 
 def _existing(txn: ReadTxn, ids: Iterable[JobId]) -> Iterator[Job]:
+    if isinstance(ids, list):
+        txn.expect("jobs", (job.encode() for job in ids))
     yield from (row for job in ids if (row := get(txn, job)) is not None)
 
 

@@ -38,6 +38,9 @@ def decide_trust(home: Path, trusted: TrustList, own_space: Path | None) -> Trus
         return TrustDecision(
             folder=False, store=False, why=f"{problem}; {_trust_hint(home)}", can_be_trusted=True
         )
+    if HomePaths(home).database is not None:
+        # Its folder is one that this user's kb made; the database has logins of its own.
+        return TrustDecision()
     if not HomePaths(home).has_store:
         foreign = _foreign_content(home)
         # Check again: another process may have made the store meanwhile.
@@ -63,7 +66,7 @@ def _is_store_listed(home: Path, trusted: TrustList) -> bool:
 @contextmanager
 def trusting_new_store(home: Path, trusted: TrustList) -> Iterator[None]:
     """List a home whose store the block creates. Raises ReadOnlyHome before the block runs."""
-    if HomePaths(home).has_store:
+    if HomePaths(home).has_store or HomePaths(home).database is not None:
         yield
         return
     with trusting_replaced_store(home, trusted):

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kb.errors import AmbiguousId, BackupDamaged, NoBackup, Unreadable, UsageError
 from kb.store import embedders
-from kb.store.content.files import ContentStore
+from kb.store.content.files import ContentFiles
 from kb.store.content.layout import HomePaths
 from kb.store.store import Store
 from kb.store.survey import survey_store
@@ -192,7 +192,7 @@ def _check_home(home: Path) -> CheckReport:
         with store.read() as txn:
             models = embedders.in_use(txn)
         fingerprint, dim = (models.active.fingerprint, models.active.dim) if models else ("", 0)
-        return check_without_caches(store, ContentStore(paths), fingerprint, dim)
+        return check_without_caches(store, ContentFiles(paths), fingerprint, dim)
 
 
 def _flaws(report: CheckReport) -> Iterator[Flaw]:

@@ -71,6 +71,10 @@ class Backups(BackupCatalog):
         backup, so it must not be called from within one. Raises UsageError, StoreBusy, StoreFull,
         ReadOnlyHome, StoreDamaged; then there is no backup.
         """
+        if self.paths.database is not None:
+            raise UsageError(
+                "kb does not back up a database; use pg_dump, or your server's backups"
+            )
         if not self.paths.has_store:
             raise UsageError(f"there is no home at {self.paths.root} to back up")
         if len(reason) > REASON_CHARS_MAX:

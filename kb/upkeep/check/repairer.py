@@ -179,11 +179,7 @@ class Repairer:
         try:
             self._content.read(relative, sha256)
         except KbError:
-            # The damaged file is removed first, as content files are never overwritten.
-            path = self._content.paths.root / relative
-            if path.is_symlink() or path.is_file():
-                path.unlink(missing_ok=True)
-            self._content.write_if_new(relative, data)
+            self._content.replace(relative, data)
 
 
 def _drop_record(txn: WriteTxn, repair: DropRecord) -> None:

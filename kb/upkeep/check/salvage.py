@@ -22,7 +22,7 @@ from kb.model.source import path_of
 from kb.store import generations
 from kb.store.codec import from_u64
 from kb.store.content.durable import fsync_folder
-from kb.store.content.files import ContentStore, translate_os_error
+from kb.store.content.files import ContentFiles, ContentStore, translate_os_error
 from kb.store.content.layout import HomePaths
 from kb.store.exclusive import exclusive_access
 from kb.store.jobs import queue
@@ -89,7 +89,7 @@ def salvage(paths: HomePaths, clock: Clock, parser: Parser) -> SalvageReport:
             with Store.open(new, clock) as store:
                 _reset_counters(store, survey)
                 copied_docs = _count_docs(store)
-                recovery = _recover_docs(store, ContentStore(paths), parser, survey)
+                recovery = _recover_docs(store, ContentFiles(paths), parser, survey)
             kept_as = _keep_damaged_file(paths) if paths.has_store else ""
             # The caches are keyed by numbers that the new store may give out again.
             shutil.rmtree(paths.index, ignore_errors=True)

@@ -1,0 +1,59 @@
+"""How is a home opened whose store is in a database?"""
+
+import shutil
+from typing import Final
+
+from kb.errors import NotFound, ReadOnlyHome, StoreMissing
+from kb.model.clock import Clock, SystemClock
+from kb.store.content.database import DatabaseAddress, write_named
+from kb.store.content.layout import HomePaths
+from kb.store.content.lock import file_lock
+from kb.store.store import Store
+
+_WAIT_S: Final = 30.0
+
+
+def open_shared(
+    paths: HomePaths, address: DatabaseAddress, clock: Clock | None, *, create: bool
+) -> Store:
+    """Open the store of a home whose local folder is `paths`; without `create`, maybe empty.
+
+    Caches of another home at the same address are removed. Raises StoreMissing for a home that was
+    there and is not in the database any more, and as `Store.open_database`.
+    """
+    was_there = paths.has_store
+    try:
+        store = Store.open_database(address, clock, create=create and not was_there)
+    except NotFound as error:
+        if was_there:
+            raise StoreMissing("the caches of one lie", place=address.shown) from error
+        from kb.store.memory import MemoryEnvironment
+
+        return Store(MemoryEnvironment(), clock or SystemClock())
+    try:
+        _settle(paths, store.home)
+    except OSError as error:
+        store.close()
+        raise ReadOnlyHome(error.strerror or "", place=paths.root) from error
+    return store
+
+
+def _settle(paths: HomePaths, home: str) -> None:
+    """Make the local folders, and let caches be of this home alone."""
+    paths.make()
+    if _settled(paths) == home:
+        return
+    # One at a time: nobody removes caches that another has just begun to make.
+    with file_lock(paths.tmp, _WAIT_S):
+        if _settled(paths) == home:
+            return
+        shutil.rmtree(paths.index, ignore_errors=True)
+        paths.make()
+        write_named(paths.home_id, home)
+
+
+def _settled(paths: HomePaths) -> str:
+    try:
+        return paths.home_id.read_text("utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,140 @@
+"""Connections to one database, each lent to one transaction at a time."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+import psycopg
+from psycopg import Connection
+
+from kb.errors import StoreUnreachable
+from kb.store.content.database import DatabaseAddress
+from kb.store.postgres.translate import translated_errors
+
+# The driver logs what it also raises.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+CONNECT_S: Final = 10
+_CONNECTIONS_MAX: Final = 96
+_IDLE_KEPT: Final = 16
+# How long somebody who has reached the server before waits while it starts again: what reads is
+# told soon that it is down, and what writes has work in hand.
+READ_PATIENCE_S: Final = 5.0
+WRITE_PATIENCE_S: Final = 30.0
+_PAUSE_FIRST_S: Final = 0.05
+_PAUSE_MAX_S: Final = 1.0
+# A statement of kb reads or writes at most a few megabytes. A reader may compute for long between
+# two statements; a writer does not, and keeps all others waiting.
+_SESSION: Final = (
+    b"SET statement_timeout = '120s'; SET lock_timeout = '60s';"
+    b" SET idle_in_transaction_session_timeout = '30min'"
+)
+
+
+class Connections:
+    """A pool for one process. One that nobody uses is kept for the next transaction.
+
+    A thread may hold several at once, because reads nest; so they are made as they are needed, and
+    nobody waits for one while fewer than 96 are in use.
+    """
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        self._address = address
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._free = threading.BoundedSemaphore(_CONNECTIONS_MAX)
+        self._closed = False
+        self._was_reached = False
+
+    @property
+    def place(self) -> str:
+        """The address as errors name it."""
+        return self._address.shown
+
+    def take(
+        self, begin: Callable[[Connection], None], *, patience_s: float = READ_PATIENCE_S
+    ) -> Connection:
+        """Take a connection on which `begin` has succeeded; another is tried for one that was lost.
+
+        Raises StoreUnreachable or StoreDenied.
+        """
+        if not self._free.acquire(timeout=WRITE_PATIENCE_S):
+            raise StoreUnreachable("this process uses all its connections", place=self.place)
+        try:
+            while (kept := self._kept()) is not None:
+                try:
+                    begin(kept)
+                    return kept
+                except psycopg.Error:
+                    was_lost = kept.closed
+                    kept.close()
+                    if not was_lost:
+                        raise
+                except BaseException:
+                    kept.close()
+                    raise
+            return self._connected(begin, patience_s)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def _kept(self) -> Connection | None:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _connected(self, begin: Callable[[Connection], None], patience_s: float) -> Connection:
+        """A new connection; somebody who has reached the server before waits while it starts."""
+        deadline = time.monotonic() + (patience_s if self._was_reached else 0.0)
+        pause_s = _PAUSE_FIRST_S
+        while True:
+            try:
+                return self._connect(begin)
+            except StoreUnreachable as error:
+                # Without a cause it is not the server that cannot be reached.
+                if error.__cause__ is None or time.monotonic() + pause_s > deadline:
+                    raise
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+
+    def _connect(self, begin: Callable[[Connection], None]) -> Connection:
+        with translated_errors(self.place):
+            connection = psycopg.connect(
+                self._address.dsn,
+                autocommit=True,
+                application_name="kb",
+                connect_timeout=CONNECT_S,
+                # A network that hangs is noticed within a minute.
+                keepalives_idle=30,
+                keepalives_interval=10,
+                keepalives_count=3,
+                tcp_user_timeout=60_000,
+            )
+            try:
+                connection.execute(_SESSION)
+                begin(connection)
+            except BaseException:
+                connection.close()
+                raise
+        self._was_reached = True
+        return connection
+
+    def give_back(self, connection: Connection) -> None:
+        """Give a connection back; one that is in a transaction or lost is closed instead."""
+        is_fit = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        with self._lock:
+            is_kept = is_fit and not self._closed and len(self._idle) < _IDLE_KEPT
+            if is_kept:
+                self._idle.append(connection)
+        if not is_kept:
+            connection.close()
+        self._free.release()
+
+    def close(self) -> None:
+        """Close those that nobody uses now, and each other one when it is given back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()

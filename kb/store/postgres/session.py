@@ -1,0 +1,256 @@
+"""One transaction's connection. If it is lost, the transaction goes on over another one.
+
+It may, as long as no commit came in between: then the new connection sees what the old one saw. A
+writer sends what it wrote once more. So a server can start again in the middle of a transaction.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import Connection
+
+from kb.errors import StoreUnreachable
+from kb.model.failpoints import failpoint
+from kb.store.postgres.connections import READ_PATIENCE_S, WRITE_PATIENCE_S, Connections
+from kb.store.postgres.schema import COMMITS_KEPT, TOKEN_BYTES, Statements, check_format
+from kb.store.postgres.server_clock import ServerTime
+from kb.store.postgres.translate import is_lost, translated
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+Changes = dict[str, dict[bytes, bytes | None]]
+"""table -> key -> the new value, None for a key that is removed."""
+
+_LOSSES_MAX: Final = 5
+_SENT_BYTES_MAX: Final = 8 << 20
+_SENT_ROWS_MAX: Final = 10_000
+
+
+class Session:
+    """A transaction on the server. `end` it, whatever happens."""
+
+    def __init__(
+        self, connections: Connections, statements: Statements, server_time: ServerTime
+    ) -> None:
+        """Begin. Raises StoreUnreachable, StoreDenied, StoreBusy, StoreTooNew or ReadOnlyHome."""
+        self._connections = connections
+        self._statements = statements
+        self._time = server_time
+        self._losses = 0
+        self.number = -1
+        """The number of the newest commit that it sees."""
+        self._connection: Connection | None = None
+        self._connection = self._taken()
+
+    @property
+    def _begin_text(self) -> bytes:
+        return self._statements.begin_read
+
+    @property
+    def _patience_s(self) -> float:
+        return READ_PATIENCE_S
+
+    def rows(self, text: bytes, parameters: Sequence[object]) -> list[Row]:
+        """Run a statement and fetch its rows, again over another connection if one is lost."""
+        return self._resumed(
+            lambda connection: connection.cursor(binary=True).execute(text, parameters).fetchall()
+        )
+
+    def rows_of_each(self, statements: Iterable[tuple[bytes, Sequence[object]]]) -> list[list[Row]]:
+        """Run several statements in one round trip, and fetch the rows of each."""
+        asked = list(statements)
+
+        def run(connection: Connection) -> list[list[Row]]:
+            with connection.pipeline():
+                cursors = [
+                    connection.cursor(binary=True).execute(text, parameters)
+                    for text, parameters in asked
+                ]
+                return [cursor.fetchall() for cursor in cursors]
+
+        return self._resumed(run)
+
+    def end(self) -> None:
+        """Roll back what is not committed, and give the connection back."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            _roll_back(connection)
+            self._connections.give_back(connection)
+
+    def _taken(self) -> Connection:
+        try:
+            return self._connections.take(self._begin, patience_s=self._patience_s)
+        except psycopg.Error as error:
+            raise translated(error, self._connections.place) from error
+
+    def _begin(self, connection: Connection) -> None:
+        number, format_, moment = _single_values(connection, self._begin_text)
+        self._time.take(moment)
+        check_format(format_, self._connections.place)
+        if self.number in (-1, number):
+            self.number = number
+            return
+        self._check_overtaken(connection)
+
+    def _check_overtaken(self, connection: Connection) -> None:
+        """Raise StoreUnreachable, because a commit came in between."""
+        _roll_back(connection)
+        detail = "the connection was lost, and somebody else has written since"
+        raise StoreUnreachable(detail, place=self._connections.place)
+
+    def _resumed(self, run: Callable[[Connection], T]) -> T:
+        while True:
+            if self._connection is None:
+                raise ValueError("a transaction was used after its block had ended")
+            try:
+                return run(self._connection)
+            except psycopg.Error as error:
+                self._replace(error)
+
+    def _replace(self, error: psycopg.Error) -> None:
+        """Take another connection for one that is lost; raise the KbError of any other error."""
+        self._losses += 1
+        if not is_lost(error) or self._losses > _LOSSES_MAX:
+            raise translated(error, self._connections.place) from error
+        self.end()
+        self._connection = self._taken()
+
+
+class WriteSession(Session):
+    """The writer's transaction: it holds the writer's lock until it ends."""
+
+    def __init__(
+        self, connections: Connections, statements: Statements, server_time: ServerTime
+    ) -> None:
+        """As `Session`; waits for the current writer."""
+        self.changes: Changes = {}
+        """All that was written; kept until the end, to be sent again if a connection is lost."""
+        self._unsent: Changes = {}
+        self._token = b""
+        self._is_committed = False
+        super().__init__(connections, statements, server_time)
+
+    @property
+    def _begin_text(self) -> bytes:
+        return self._statements.begin_write
+
+    @property
+    def _patience_s(self) -> float:
+        return WRITE_PATIENCE_S
+
+    def change(self, table: str, key: bytes, value: bytes | None) -> None:
+        """Write a value, or remove a key; it is sent later, with others."""
+        self.changes.setdefault(table, {})[key] = value
+        self._unsent.setdefault(table, {})[key] = value
+
+    def send(self, table: str) -> None:
+        """Send the changes of a table, which the next statement is to see."""
+        if self._unsent.get(table):
+            self._resumed(lambda connection: self._send(connection, (table,)))
+
+    def _send(self, connection: Connection, tables: Iterable[str]) -> None:
+        for table in tables:
+            for text, parameters in self._statements_of(table, self._unsent.get(table, {})):
+                connection.execute(text, parameters)
+        for table in tables:
+            self._unsent.pop(table, None)
+
+    def _statements_of(
+        self, table: str, changes: dict[bytes, bytes | None]
+    ) -> Iterator[tuple[bytes, Sequence[object]]]:
+        removed = [key for key, value in changes.items() if value is None]
+        for start in range(0, len(removed), _SENT_ROWS_MAX):
+            yield self._statements.delete_many, (table, removed[start : start + _SENT_ROWS_MAX])
+        keys: list[bytes] = []
+        values: list[bytes] = []
+        size = 0
+        # In the order of keys, as they lie in the database.
+        for key in sorted(changes):
+            value = changes[key]
+            if value is None:
+                continue
+            keys.append(key)
+            values.append(value)
+            size += len(value)
+            if size >= _SENT_BYTES_MAX or len(keys) >= _SENT_ROWS_MAX:
+                yield self._statements.put_many, (table, keys, values)
+                keys, values, size = [], [], 0
+        if keys:
+            yield self._statements.put_many, (table, keys, values)
+
+    def commit(self) -> None:
+        """Make all changes durable; returns only when they are.
+
+        If the answer is lost, the token says whether the commit was made. If it was not, all is
+        sent again, unless somebody else has written: then StoreUnreachable says that nothing was.
+        """
+        if not self.changes:
+            return
+        self._token = os.urandom(TOKEN_BYTES)
+        failpoint("store.before_commit")
+        while not self._is_committed:
+            assert self._connection is not None
+            try:
+                self._commit(self._connection)
+                self._is_committed = True
+            except psycopg.Error as error:
+                self._replace(error)
+        failpoint("store.after_commit")
+
+    def _commit(self, connection: Connection) -> None:
+        statements, number = self._statements, self.number + 1
+        with connection.pipeline():
+            self._send(connection, list(self._unsent))
+            connection.execute(statements.advance, (number,))
+            connection.execute(statements.sign, (number, self._token))
+            if number % COMMITS_KEPT == 0:
+                connection.execute(statements.forget, (number - COMMITS_KEPT,))
+            connection.execute(b"COMMIT")
+
+    def _begin(self, connection: Connection) -> None:
+        super()._begin(connection)
+        if self._is_committed:
+            return
+        # What a lost connection had written is gone with it.
+        self._unsent = {table: dict(changes) for table, changes in self.changes.items()}
+        if not self._token:
+            self._send(connection, list(self._unsent))
+
+    def _check_overtaken(self, connection: Connection) -> None:
+        # Whoever holds the lock sees every commit, so also this one's if it was made.
+        row = connection.execute(
+            self._statements.token_of, (self.number + 1,), binary=True
+        ).fetchone()
+        if self._token and row is not None and row[0] == self._token:
+            self._is_committed = True
+            _roll_back(connection)
+            return
+        super()._check_overtaken(connection)
+
+
+def _single_values(connection: Connection, text: bytes) -> Row:
+    """The values of the rows that several statements give, one row each."""
+    try:
+        cursor = connection.execute(text)
+        values: list[Any] = []
+        while True:
+            if cursor.description is not None:
+                values += cursor.fetchone() or ()
+            if not cursor.nextset():
+                return tuple(values)
+    except psycopg.Error:
+        _roll_back(connection)
+        raise
+
+
+def _roll_back(connection: Connection) -> None:
+    """End the transaction, and the connection if that cannot be done."""
+    idle = psycopg.pq.TransactionStatus.IDLE
+    if connection.closed or connection.info.transaction_status == idle:
+        return
+    try:
+        connection.execute(b"ROLLBACK")
+    except psycopg.Error:
+        connection.close()

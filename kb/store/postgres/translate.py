@@ -1,0 +1,79 @@
+"""Errors of the driver as errors of kb: one line, without what could be a secret."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import psycopg
+from psycopg import errors
+
+from kb.errors import (
+    KbError,
+    ReadOnlyHome,
+    StoreBusy,
+    StoreDamaged,
+    StoreDenied,
+    StoreFull,
+    StoreUnreachable,
+)
+
+_DETAIL_CHARS_MAX: Final = 300
+# The first two letters of an SQLSTATE are its class.
+_LOST_CLASSES: Final = ("08", "57P")
+_DENIED_CLASSES: Final = ("28", "3D")
+
+
+@contextmanager
+def translated_errors(place: str) -> Iterator[None]:
+    """Raise the KbError of a driver's error."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translated(error, place) from error
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Whether the connection is gone, rather than a statement refused."""
+    state = error.sqlstate or ""
+    if state.startswith(_LOST_CLASSES):
+        return True
+    return isinstance(error, psycopg.OperationalError) and not state
+
+
+def translated(error: psycopg.Error, place: str) -> KbError:
+    """The KbError for an error of the driver."""
+    detail = _first_line(error)
+    match error:
+        case errors.DiskFull() | errors.OutOfMemory():
+            return StoreFull(detail, place=place)
+        case errors.LockNotAvailable():
+            return StoreBusy(place=place)
+        case errors.QueryCanceled():
+            return StoreUnreachable("the database took too long to answer", place=place)
+        case errors.InsufficientPrivilege() | errors.ReadOnlySqlTransaction():
+            return ReadOnlyHome(detail, place=place)
+        case errors.DataCorrupted() | errors.IndexCorrupted():
+            return StoreDamaged(detail, place=place)
+        case errors.UndefinedTable() | errors.InvalidSchemaName():
+            return StoreDamaged(f"a table of the home is missing ({detail})", place=place)
+        case errors.TooManyConnections():
+            return StoreUnreachable("the database has no connection left", place=place)
+    if (error.sqlstate or "").startswith(_DENIED_CLASSES) or _is_denied(detail):
+        return StoreDenied(detail, place=place)
+    if is_lost(error) or (error.sqlstate or "").startswith(("40", "53")):
+        return StoreUnreachable(detail, place=place)
+    return StoreDamaged(f"the database refused a statement ({detail})", place=place)
+
+
+def _is_denied(detail: str) -> bool:
+    # While connecting libpq gives no SQLSTATE, and the server's words are in its own language;
+    # these are those of libpq itself and of an English server.
+    wanted = ("authentication failed", "no password supplied", "no pg_hba.conf entry")
+    is_missing = "FATAL" in detail and "does not exist" in detail
+    return is_missing or any(words in detail for words in wanted)
+
+
+def _first_line(error: psycopg.Error) -> str:
+    # Only the first line: the next ones may quote values.
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return line[:_DETAIL_CHARS_MAX]

@@ -1,0 +1,78 @@
+"""Content in the store itself, for homes that have no folder which all their machines see."""
+
+from typing import Final
+
+from kb.errors import StoreDamaged
+from kb.model.ids import sha256_hex
+from kb.store.content.layout import HomePaths
+from kb.store.keys import lsid_key
+from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.records import CONTENT, ContentPart
+from kb.store.store import Store
+
+_PART_BYTES: Final = 256 << 10
+
+
+class StoredContent:
+    """Bytes as records, in parts, written in the transaction of the doc that names them."""
+
+    def __init__(self, store: Store, paths: HomePaths) -> None:
+        self._store = store
+        self._paths = paths
+
+    @property
+    def paths(self) -> HomePaths:
+        """The folders of the home on this machine; no content lies there."""
+        return self._paths
+
+    def stage(self, relative: str, data: bytes) -> None:
+        """Nothing: the transaction itself writes the bytes."""
+
+    def keep(self, txn: WriteTxn, relative: str, data: bytes) -> bool:
+        """Write the bytes, unless they are there. Raises StoreDamaged for others of that name."""
+        first = CONTENT.get(txn, _part_key(relative, 0))
+        if first is None:
+            _write(txn, relative, data)
+        elif (first.path, first.size_bytes) != (relative, len(data)):
+            raise StoreDamaged("another file has this name", place=relative)
+        return True
+
+    def replace(self, relative: str, data: bytes) -> None:
+        """Write the bytes over damaged ones."""
+        with self._store.write() as txn:
+            for key in [key for key, _ in txn.scan("content", *_range(relative))]:
+                txn.delete("content", key)
+            _write(txn, relative, data)
+
+    def read(self, relative: str, sha256: str) -> bytes:
+        """The bytes of a path. Raises StoreDamaged if they are missing or fail their checksum."""
+        with self._store.read() as txn:
+            data = _read(txn, relative)
+        if data is None:
+            raise StoreDamaged("its content is missing", place=relative)
+        if sha256_hex(data) != sha256:
+            raise StoreDamaged("the content is not what was written", place=relative)
+        return data
+
+
+def _read(txn: ReadTxn, relative: str) -> bytes | None:
+    parts = [part for _, part in CONTENT.scan(txn, lsid_key(relative))]
+    return b"".join(part.data for part in parts) if parts else None
+
+
+def _write(txn: WriteTxn, relative: str, data: bytes) -> None:
+    for number, start in enumerate(range(0, len(data) or 1, _PART_BYTES)):
+        part = ContentPart(
+            data=data[start : start + _PART_BYTES],
+            path="" if number else relative,
+            size_bytes=0 if number else len(data),
+        )
+        CONTENT.put(txn, _part_key(relative, number), part)
+
+
+def _part_key(relative: str, number: int) -> bytes:
+    return lsid_key(relative) + number.to_bytes(4, "big")
+
+
+def _range(relative: str) -> tuple[bytes, bytes]:
+    return _part_key(relative, 0), _part_key(relative, (1 << 32) - 1)
