@@ -14,7 +14,8 @@ _BLOCK: Final = re.compile(
     r"(?ms)^(?:<!-- not run: (?P<reason>.*?) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)^```$"
 )
 SHELL: Final = ("console", "sh", "bash")
-_ID: Final = re.compile(r"\b([cdjst])[0-9a-f]{8,}\b")
+# No id has ten characters, as a short commit has, which may begin like one.
+_ID: Final = re.compile(r"\b([cdjst])(?:[0-9a-f]{8}|[0-9a-f]{10,})\b")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?(?:[+-]\d\d:\d\d)?)?")
 _SCORE: Final = re.compile(r"\b[01]\.\d{3}\b")
 _COMMIT: Final = re.compile(r"\b[0-9a-f]{10}\b")

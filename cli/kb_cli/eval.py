@@ -2,14 +2,16 @@
 
 import contextlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
 import click
+import msgspec
 
 from kb.errors import ItemsFailed, UsageError
 from kb.operations import evaluate
-from kb.operations.evaluate import EvalReport
+from kb.operations.evaluate import EvalReport, Question
 from kb_cli.home import open_to_read
 from kb_cli.output import clean, many, print_json, warn
 from kb_cli.words import text
@@ -18,7 +20,7 @@ _CHANGED_SHOWN = 10
 
 
 @click.command(name="eval")
-@click.argument("file", type=click.Path())
+@click.argument("file", type=click.Path(), required=False)
 @click.option(
     "--try",
     "tried",
@@ -27,19 +29,32 @@ _CHANGED_SHOWN = 10
     type=text,
     help="Also with these settings of `search`; rerank=true reranks.",
 )
+@click.option("--gathered", is_flag=True, help="Print the questions of the page, as FILE has them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def command(ctx: click.Context, file: str, tried: tuple[str, ...], as_json: bool) -> None:
+def command(
+    ctx: click.Context, file: str | None, tried: tuple[str, ...], gathered: bool, as_json: bool
+) -> None:
     """Measure how well a home answers questions whose docs you know.
 
     FILE has a question a line, with ids or paths of the docs that answer it, as in
     {"query": "when may I keep a cat?", "docs": ["papers/lease.md"]}; - for stdin.
+    Without FILE they are those that were answered on the page, by "This was the one".
     """
     app = open_to_read(ctx)
+    if gathered:
+        for question in evaluate.gathered(app):
+            click.echo(msgspec.json.encode(question).decode())
+        return
     variants = evaluate.variants_of(app.settings, tried)
     with contextlib.ExitStack() as stack:
-        lines = sys.stdin if file == "-" else stack.enter_context(_opened(file))
-        report = evaluate.run(app, evaluate.questions_of(lines), variants)
+        questions: Iterable[Question | str] = evaluate.gathered(app) if file is None else ()
+        if file is not None:
+            lines = sys.stdin if file == "-" else stack.enter_context(_opened(file))
+            questions = evaluate.questions_of(lines)
+        elif not questions:
+            raise UsageError('nobody has said "This was the one" on the page; give a FILE')
+        report = evaluate.run(app, questions, variants)
     if as_json:
         print_json(report)
     else:

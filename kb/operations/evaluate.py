@@ -96,6 +96,20 @@ def questions_of(lines: Iterable[str]) -> Iterator[Question | str]:
             yield f'line {number} is not {{"query": "...", "docs": ["..."]}}: {error}'
 
 
+def gathered(app: "App") -> list[Question]:
+    """The questions that were answered on the page, by their words, with the paths of docs."""
+    from kb.store import docs, questions
+
+    sources: dict[str, list[str]] = {}
+    with app.store.read() as txn:
+        for question in sorted(questions.kept(txn), key=lambda one: (one.query, one.place)):
+            doc = docs.latest_of(txn, question.place)
+            if doc is not None and doc.status == "active":
+                named = doc.source if doc.kind == "file" else doc.doc_id
+                sources.setdefault(question.query, []).append(named)
+    return [Question(query=query, docs=named) for query, named in sources.items()]
+
+
 def variants_of(settings: Settings, tried: Sequence[str]) -> list[Variant]:
     """What `kb search` does, each of its legs alone, and it with other settings.
 

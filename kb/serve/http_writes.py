@@ -17,9 +17,11 @@ from kb.serve.http_content import JobQuery, JobStatus, job_status
 from kb.serve.http_reply import Refusal, Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served, Upload
 from kb.serve.writing import AddInput, AddOutput, GivenTags, GivenTitle, add, add_file, owner_of
+from kb.store import questions
 
 _NAME_BYTES_MAX: Final = 255
 _PLACE_CHARS_MAX: Final = 4_096
+_QUERY_CHARS_MAX: Final = 8_192
 # Separators of any system, and what no terminal should be given.
 _UNFIT: Final = re.compile(r"[/\\\x00-\x1f\x7f]")
 
@@ -76,6 +78,19 @@ class DocQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: Annotated[str, Meta(min_length=1, max_length=64)]
 
 
+class QuestionInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question, and the doc that answers it."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=_QUERY_CHARS_MAX, pattern=r"\S")]
+    id: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class QuestionKept(Struct, frozen=True, kw_only=True):
+    """The question is kept, for `kb eval`; the answer is the same if somebody else asked it."""
+
+    query: str
+
+
 class Removed(Struct, frozen=True, kw_only=True):
     """The docs that are hidden from now on."""
 
@@ -118,6 +133,16 @@ def write_routes() -> tuple[Route, ...]:
             input=DocQuery,
             takes="nothing",
             outputs=(Removed,),
+        ),
+        Route(
+            method="POST",
+            path="/v1/questions",
+            role="writer",
+            summary="Say that a doc answers a question, for `kb eval` to measure by.",
+            run=_keep_question,
+            input=QuestionInput,
+            outputs=(QuestionKept,),
+            refuses=(404,),
         ),
         Route(
             method="POST",
@@ -171,6 +196,14 @@ def _remove(served: Served, request: DocQuery, caller: Caller) -> Reply:
     if doc.owner != scope.user and not role_allows(caller.role, "admin"):
         raise Refusal(403, "forbidden", "this doc belongs to somebody else")
     return json_of(Removed(removed=tuple(tombstone(served.app.store, [doc.doc_id]))))
+
+
+def _keep_question(served: Served, request: QuestionInput, caller: Caller) -> Reply:
+    store = served.app.store
+    with store.write() as txn:
+        doc = resolve_doc(txn, request.id, caller.scope)
+        questions.keep(txn, request.query.strip(), doc.place, store.clock.now_ms())
+    return json_of(QuestionKept(query=request.query.strip()))
 
 
 def _retry(served: Served, request: Any, caller: Caller) -> Reply:

@@ -45,6 +45,7 @@ TABLES: Final[tuple[str, ...]] = (
     "signals",
     "tokens",
     "content",
+    "questions",
     "orphans",
     "log",
     "meta",

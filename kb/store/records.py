@@ -12,6 +12,7 @@ from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
 from kb.model.push import Push
+from kb.model.question import AnsweredQuestion
 from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.signal import Signal
 from kb.model.site import SitePage
@@ -116,6 +117,8 @@ SIGNALS: Final = RecordTable("signals", Signal)
 TOKENS: Final = RecordTable("tokens", Token)
 # 16 bytes of the path's hash + number of the part; empty where content lies in files.
 CONTENT: Final = RecordTable("content", ContentPart)
+# A hash of both -> a question and the source that answers it.
+QUESTIONS: Final = RecordTable("questions", AnsweredQuestion)
 ORPHANS: Final = RecordTable("orphans", Orphan)
 LOG: Final = RecordTable("log", LogEntry)
 META: Final = RecordTable("meta", StoredValue)

@@ -121,6 +121,14 @@ def test_a_score_is_explained(page: Page) -> None:
     assert page.place.endswith("&explain=1")
 
 
+def test_what_answers_a_question_is_remembered(page: Page) -> None:
+    """A click keeps the question with the hit's doc, and says so."""
+    page.open("#/search?q=zebrafish")
+    page.says(".hit:first-child .answers", lambda texts: texts == ["This was the one"])
+    page.one(".hit:first-child .answers").click()
+    page.says(".hit:first-child .answers", lambda texts: texts == ["Remembered"])
+
+
 def test_what_is_not_found_is_said_kindly(page: Page) -> None:
     """No hit, a filter that may be at fault, and a server's refusal each have their words."""
     page.open("#/search?q=qqqq&mode=lexical")

@@ -370,8 +370,8 @@ def test_a_token_reads_the_servers_own_home_alone(
         if route.method == ("GET" if body is None else "POST")
         and route.ids(address.partition("?")[0]) is not None
     }
-    hands_in = {("POST", path) for path in ("/content", "/v1/docs", "/v1/files", "/v1/links")}
-    hands_in |= {("GET", "/open/{link}")}
+    paths = ("/content", "/v1/docs", "/v1/files", "/v1/links", "/v1/questions")
+    hands_in = {("POST", path) for path in paths} | {("GET", "/open/{link}")}
     assert routes | hands_in == {(route.method, route.path) for route in all_routes()}
     told = {
         address.partition("?")[0]

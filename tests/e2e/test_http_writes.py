@@ -333,3 +333,25 @@ def test_a_dead_letter_is_tried_again(tmp_path: Path) -> None:
         until(lambda: server.get("/v1/docs").json["docs"][0]["indexed"])
         assert server.get("/v1/jobs?state=failed").json["jobs"] == []
         assert server.post("/v1/jobs/j9/retry", {}).status == 404
+
+
+def test_an_answered_question_is_kept_and_measured(shared: Shared) -> None:
+    """Who may write says what answers a question, of what they may read; `kb eval` asks it."""
+    doc = ok(shared.add("ada", text="# Boiler\n\nServiced each October.", title="Boiler"))["doc_id"]
+    until(lambda: ok(shared.server.get("/v1/search?q=october", shared.tokens["ada"]))["hits"])
+
+    def answered(user: str, query: str = "when is the boiler serviced?") -> Got:
+        body = {"query": query, "id": doc}
+        return shared.server.post("/v1/questions", body, shared.tokens[user])
+
+    assert shared.home.run("eval").code == 2
+    assert answered("bob").status == 404
+    assert answered("ida").status == 403
+    assert ok(answered("ada")) == ok(answered("ada"))
+    assert answered("ada", " ").status == 422
+    report = shared.home.run("eval", "--json").json
+    assert report["questions"] == 1
+    assert report["rows"][0]["mrr_at_10"] == 1.0
+    line = shared.home.run("eval", "--gathered").out
+    assert "when is the boiler serviced?" in line
+    assert shared.home.run("eval", "-", "--json", stdin=line).json["questions"] == 1

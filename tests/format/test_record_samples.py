@@ -24,6 +24,7 @@ from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
 from kb.model.push import Push
+from kb.model.question import AnsweredQuestion
 from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.signal import Signal
 from kb.model.site import SiteOptions, SitePage
@@ -324,6 +325,14 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             sha256="0" * 64,
             wanted_sha256="1" * 64,
             pulled_ms=1_700_000_000_000,
+        ),
+    ),
+    "QUESTIONS": (
+        lsid_key("when may I keep a cat?\0file:///notes/lease.md"),
+        AnsweredQuestion(
+            query="when may I keep a cat?",
+            place=Lsid("file:///notes/lease.md"),
+            added_ms=1_700_000_000_000,
         ),
     ),
     "CONTENT": (

@@ -211,6 +211,7 @@ def bodies_of(asked: Asked, known: Known) -> dict[str, list[Any]]:
         ],
         "/content": [{"content": "# Secret\n\nThe secret harbour.\n", "tags": ["hush"]}],
         "/v1/docs": [{"text": "Eve's.", "title": "local's private 0", "visibility": "private"}],
+        "/v1/questions": [{"query": SAID, "id": one} for one in known.hidden.docs],
     }
 
 

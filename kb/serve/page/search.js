@@ -1,6 +1,6 @@
 // The search: a field, its filters, and what is found while one types.
 
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { announce, elsewhere, failure, h, notice, passagePlace, place, spaceName } from "./dom.js";
 import { facets } from "./facets.js";
 import { ago, many, marked, offsets, shortPlace, spot, windowOf } from "./text.js";
@@ -220,8 +220,26 @@ function row(hit, marks, spaces, state, change) {
     h("div", { class: "meta" }, tags,
       h("span", { class: "kind" }, hit.kind),
       h("span", { class: `fresh is-${hit.freshness}` }, FRESHNESS[hit.freshness]),
-      h("span", { class: "score", title: "How well it fits the question, from 0 to 1" }, hit.score.toFixed(2))),
+      h("span", { class: "score", title: "How well it fits the question, from 0 to 1" }, hit.score.toFixed(2)),
+      answers(hit, spaces, state.q)),
     state.explain ? explained(hit) : null);
+}
+
+/** Says that a hit is what was sought, for `kb eval`; of the space that new things go to. */
+function answers(hit, spaces, query) {
+  if (spaces.length > 1 && hit.source_space !== spaces[0]) return null;
+  const button = h("button", { type: "button", class: "plain answers", title: "Remember it as the answer to this question, for kb eval", click: note }, "This was the one");
+  async function note() {
+    button.disabled = true;
+    try {
+      await post("/v1/questions", { query, id: hit.doc_id });
+      button.textContent = "Remembered";
+      announce("Remembered");
+    } catch (error) {
+      button.replaceWith(failure(error, null));
+    }
+  }
+  return button;
 }
 
 function passage({ text, snippet }, marks) {
