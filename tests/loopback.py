@@ -123,6 +123,8 @@ def reply(handler: _Handler, answer: Answer) -> None:
         handler.send_header(name, value)
     if "Content-Length" not in answer.headers:
         handler.send_header("Content-Length", str(len(answer.body)))
+    if handler.close_connection:
+        handler.send_header("Connection", "close")
     handler.end_headers()
     handler.wfile.write(answer.body)
 

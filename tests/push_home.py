@@ -1,7 +1,6 @@
 """A notebook with a remote, and what pushes it."""
 
 from pathlib import Path
-from typing import Final
 
 import msgspec
 from git_host import tip
@@ -9,8 +8,6 @@ from notebooks import NoteHome, git
 
 from kb.knowledge.notebook import Pusher, PushReport, Sender
 from kb.knowledge.notebook.sending import Outcome, SendRequest
-
-_TRIES: Final = 3
 
 
 class PushHome(NoteHome):
@@ -46,17 +43,9 @@ class PushHome(NoteHome):
         git(self.root, "config", "remote.origin.url", str(address))
 
     def tried(self, address: object) -> PushReport:
-        """How one push to an address goes.
-
-        git's own HTTP server, started anew for each request, now and then hangs up on a busy
-        machine: then kb waits, and tries again, and so does this.
-        """
+        """How one push to an address goes."""
         self.origin(address)
-        for _ in range(_TRIES):
-            report = self.pusher.push()
-            if report.state != "waiting" or "ProtocolError" not in (report.last_error or ""):
-                break
-        return report
+        return self.pusher.push()
 
     def is_level(self, repo: Path) -> bool:
         return tip(repo) == tip(self.root)
