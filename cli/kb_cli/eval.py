@@ -12,7 +12,7 @@ import msgspec
 from kb.errors import ItemsFailed, UsageError
 from kb.operations import evaluate
 from kb.operations.evaluate import EvalReport, Question
-from kb_cli.home import open_to_read
+from kb_cli.home import open_app, open_to_read
 from kb_cli.output import clean, many, print_json, warn
 from kb_cli.words import text
 
@@ -29,24 +29,38 @@ _CHANGED_SHOWN = 10
     type=text,
     help="Also with these settings of `search`; rerank=true reranks.",
 )
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="MODEL",
+    type=text,
+    help="Also with this model, named as for kb embedder set.",
+)
 @click.option("--gathered", is_flag=True, help="Print the questions of the page, as FILE has them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def command(
-    ctx: click.Context, file: str | None, tried: tuple[str, ...], gathered: bool, as_json: bool
+    ctx: click.Context,
+    file: str | None,
+    tried: tuple[str, ...],
+    models: tuple[str, ...],
+    gathered: bool,
+    as_json: bool,
 ) -> None:
     """Measure how well a home answers questions whose docs you know.
 
     FILE has a question a line, with ids or paths of the docs that answer it, as in
     {"query": "when may I keep a cat?", "docs": ["papers/lease.md"]}; - for stdin.
     Without FILE they are those that were answered on the page, by "This was the one".
+    Another model embeds every passage first, which may take long; Ctrl-C loses nothing.
     """
-    app = open_to_read(ctx)
+    app = open_app(ctx, create=False) if models else open_to_read(ctx)
     if gathered:
         for question in evaluate.gathered(app):
             click.echo(msgspec.json.encode(question).decode())
         return
-    variants = evaluate.variants_of(app.settings, tried)
+    variants = evaluate.variants_of(app.settings, tried, models)
     with contextlib.ExitStack() as stack:
         questions: Iterable[Question | str] = evaluate.gathered(app) if file is None else ()
         if file is not None:
@@ -54,6 +68,8 @@ def command(
             questions = evaluate.questions_of(lines)
         elif not questions:
             raise UsageError('nobody has said "This was the one" on the page; give a FILE')
+        for model in models:
+            warn(f"{clean(model)} embeds every passage first; what it made is kept")
         report = evaluate.run(app, questions, variants)
     if as_json:
         print_json(report)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kb.model.ids import Lsid
     from kb.model.job import Claim, JobKind
     from kb.model.search import LearnCall, SpaceName
-    from kb.search.backends import SearchBackends
+    from kb.search.backends import DenseBackend, SearchBackends
     from kb.search.engine import Searcher
     from kb.search.index.dense import DenseIndex
     from kb.search.index.lexical_indexes import LexicalIndexes
@@ -190,12 +190,19 @@ class App:
             self._learn_call,
         )
 
-    def searcher_with(self, settings: SearchSettings, rerank: RerankSettings) -> "Searcher":
-        """Answers questions under other settings of the search; keeps no results."""
+    def searcher_with(
+        self,
+        settings: SearchSettings,
+        rerank: RerankSettings,
+        dense: "DenseBackend | None" = None,
+    ) -> "Searcher":
+        """Answers questions under other settings, or by another model; keeps no results."""
         from kb.search.engine import Searcher
 
         wait_s = self.settings.index.lock_wait_ms / 1000
         backends = self._search_backends(rerank)
+        if dense is not None:
+            backends = msgspec.structs.replace(backends, dense=lambda: dense)
         return Searcher(self.store, self.content, backends, settings, wait_s, self._learn_call)
 
     def _search_backends(self, rerank: RerankSettings) -> "SearchBackends":

@@ -65,7 +65,7 @@ def change_embedder(app: "App", request: ChangeEmbedderRequest) -> None:
     Searches go on with the model in use until the last chunk is embedded. Raises ModelMissing
     where the request names no model that is there.
     """
-    app.models.change_to(_choice(request) if request.model else None)
+    app.models.change_to(choice_of(request) if request.model else None)
 
 
 def roll_back(app: "App") -> None:
@@ -78,8 +78,8 @@ def roll_back(app: "App") -> None:
     embedders.roll_back(app.store)
 
 
-def _choice(request: ChangeEmbedderRequest) -> EmbedderChoice:
-    """What a person's word for a model means."""
+def choice_of(request: ChangeEmbedderRequest) -> EmbedderChoice:
+    """What a person's word for a model means; that there is such a model is not looked at."""
     model = request.model or ""
     prefixed = partial(
         EmbedderChoice,

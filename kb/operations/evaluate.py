@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from kb.search.evaluation import RECALL_DEPTH, Scores, mean, place_of_first, sco
 
 if TYPE_CHECKING:
     from kb.home.app import App
+    from kb.search.engine import Searcher
 
 QUESTIONS_MAX: Final = 10_000
 _CHANGED_MAX: Final = 50
@@ -40,6 +42,8 @@ class Variant(Struct, frozen=True, kw_only=True):
     reranker: RerankSettings
     rerank: bool | None = None
     """As a request says it."""
+    model: str | None = None
+    """Another model than the home's, by the word for it that `kb embedder set` takes."""
 
 
 class EvalRow(Struct, frozen=True, kw_only=True):
@@ -110,8 +114,10 @@ def gathered(app: "App") -> list[Question]:
     return [Question(query=query, docs=named) for query, named in sources.items()]
 
 
-def variants_of(settings: Settings, tried: Sequence[str]) -> list[Variant]:
-    """What `kb search` does, each of its legs alone, and it with other settings.
+def variants_of(
+    settings: Settings, tried: Sequence[str], models: Sequence[str] = ()
+) -> list[Variant]:
+    """What `kb search` does, each of its legs alone, and it with other settings and other models.
 
     Each of `tried` is settings of the section `search` with commas between, as `rrf_k=200`;
     `rerank=true` reranks, and `rerank.candidates=50` is a setting of that section. Raises
@@ -126,6 +132,7 @@ def variants_of(settings: Settings, tried: Sequence[str]) -> list[Variant]:
         changed(name="words alone", mode="lexical", rerank=False),
         changed(name="meaning alone", mode="dense", rerank=False),
         *(_with_values(plain, text) for text in tried),
+        *(changed(name=f"model {model}", model=model) for model in models),
     ]
 
 
@@ -162,8 +169,15 @@ def _with_values(plain: Variant, text: str) -> Variant:
         raise UsageError(f"{text}: {error}") from error
 
 
-def run(app: "App", questions: Iterable[Question | str], variants: Sequence[Variant]) -> EvalReport:
-    """Ask every question in every way. Raises UsageError where no question counts."""
+def run(
+    app: "App",
+    questions: Iterable[Question | str],
+    variants: Sequence[Variant],
+) -> EvalReport:
+    """Ask every question in every way. Raises UsageError where no question counts.
+
+    All passages are embedded by other models first. Raises ModelMissing where there is no such.
+    """
     problems: list[str] = []
     asked = list(_asked(app, questions, problems))
     if not asked:
@@ -173,7 +187,8 @@ def run(app: "App", questions: Iterable[Question | str], variants: Sequence[Vari
     rows: list[EvalRow] = []
     changed: list[ChangedQuestion] = []
     for variant in variants:
-        found, milliseconds, at = _measured(app, asked, variant, problems)
+        with _searcher(app, variant) as searcher:
+            found, milliseconds, at = _measured(searcher, asked, variant, problems)
         first, places = first or found, places or at
         pairs = [(now.ndcg_at_10, then.ndcg_at_10) for now, then in zip(found, first, strict=True)]
         rows.append(
@@ -219,15 +234,26 @@ def _asked(
             yield _Asked(query=question.query, grades=found)
 
 
+@contextmanager
+def _searcher(app: "App", variant: Variant) -> "Iterator[Searcher]":
+    from kb.operations.embedder import ChangeEmbedderRequest, choice_of
+
+    if variant.model is None:
+        yield app.searcher_with(variant.settings, variant.reranker)
+        return
+    choice = choice_of(ChangeEmbedderRequest(model=variant.model))
+    with app.models.tried(choice) as dense:
+        yield app.searcher_with(variant.settings, variant.reranker, dense)
+
+
 def _measured(
-    app: "App", asked: Sequence[_Asked], variant: Variant, problems: list[str]
+    searcher: "Searcher", asked: Sequence[_Asked], variant: Variant, problems: list[str]
 ) -> tuple[list[Scores], list[float], list[int | None]]:
     found: list[Scores] = []
     milliseconds: list[float] = []
     places: list[int | None] = []
     from kb.search.rerank import is_of_reranking
 
-    searcher = app.searcher_with(variant.settings, variant.reranker)
     not_reranked: dict[str, int] = {}
     for question in asked:
         started = time.perf_counter()

@@ -84,3 +84,30 @@ def test_what_cannot_be_asked_is_told(home: Home, tmp_path: Path) -> None:
     assert none.code == 2
     assert "no question has a doc that is here" in none.err
     assert home.run("eval", tmp_path / "missing.jsonl").code == 2
+
+
+def test_another_model_is_compared_and_not_taken(home: Home, tmp_path: Path) -> None:
+    """Its rankings are its own, and searches go on with the model in use."""
+    notes = tmp_path / "notes"
+    rows = [
+        {"query": "kitten", "docs": [str(notes / "lease.md")]},
+        {"query": "hot drink", "docs": [str(notes / "tea.md")]},
+        {"query": "the furnace is broken", "docs": [str(notes / "boiler.md")]},
+    ]
+    file = questions(tmp_path, *rows)
+    used = home.run("embedder", "--json").json
+    ran = home.run("eval", file, "--model", "hashing", "--model", "builtin", "--json")
+    figures = {row["variant"]: row["ndcg_at_10"] for row in ran.json["rows"]}
+    assert figures["as it is set"] == figures["model hashing"] < figures["model builtin"] == 1.0
+    assert "builtin embeds every passage first" in ran.err
+    assert home.run("embedder", "--json").json == used
+    # A change to it begins with what it made, and what comes meanwhile is embedded, too.
+    assert home.run("embedder", "set", "builtin", "--no-wait").code == 0
+    (notes / "rain.md").write_text("# Rain\n\nTake an umbrella along.")
+    assert home.run("add", notes).code == 0
+    found = home.run("search", "brolly", "--mode", "dense", "--json").json["hits"]
+    assert found[0]["source"].endswith("rain.md")
+    assert home.run("check").code == 0
+    missing = home.run("eval", file, "--model", "no-such-model")
+    assert missing.code != 0
+    assert "no-such-model" in missing.err

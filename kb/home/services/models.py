@@ -1,6 +1,9 @@
 """Which model is asked, and where are its vectors? What the store says, opened once and kept."""
 
+import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,25 +101,33 @@ class HomeModels:
 
         Raises ModelMissing where it is not there, or is not the one that embedded the chunks.
         """
-        from kb.search.backends import DenseBackend
-        from kb.search.index.dense import DenseIndex
-
         with self._lock:
             in_use = self.in_use()
             embedder = self._opened(in_use.active)
             if self._active is None or self._active.index.fingerprint != embedder.fingerprint:
                 # A search that still runs may hold the one before: it is let go, not closed.
-                index = self._settings.index
-                dense = DenseIndex(
-                    self._dense_folder,
-                    embedder.fingerprint,
-                    embedder.dim,
-                    mode=index.dense_mode,
-                    crossover_rows=index.crossover_rows,
-                )
                 warning = self._warning(in_use)
-                self._active = DenseBackend(embedder=embedder, index=dense, warning=warning)
+                self._active = self._backend(self._dense_folder, embedder, warning)
             return self._active
+
+    @contextmanager
+    def tried(self, choice: EmbedderChoice) -> "Iterator[DenseBackend]":
+        """Another model with vectors of all chunks that there are now, to be compared.
+
+        It embeds what has no vector of this model yet. Its index is removed at the end, since the
+        log will not tell of these vectors. Raises ModelMissing or EmbedError.
+        """
+        from kb.intake.worker.trial import embed_all
+
+        embedder = self._made(choice)
+        if embedder.fingerprint == self.in_use().active.fingerprint:
+            yield self.active()
+            return
+        embed_all(self._store, embedder)
+        with tempfile.TemporaryDirectory() as folder:
+            backend = self._backend(Path(folder), embedder)
+            yield backend
+            backend.index.close()
 
     def embed_query(self, embedder: Embedder, text: str) -> "FloatVector":
         """The vector of a query, (dim,) float32 of length 1. Raises ModelMissing or EmbedError."""
@@ -167,6 +178,21 @@ class HomeModels:
         """Let go of the files."""
         if self._active is not None:
             self._active.index.close()
+
+    def _backend(
+        self, folder: Path, embedder: Embedder, warning: str | None = None
+    ) -> "DenseBackend":
+        from kb.search.backends import DenseBackend
+        from kb.search.index.dense import DenseIndex
+
+        index = DenseIndex(
+            folder,
+            embedder.fingerprint,
+            embedder.dim,
+            mode=self._settings.index.dense_mode,
+            crossover_rows=self._settings.index.crossover_rows,
+        )
+        return DenseBackend(embedder=embedder, index=index, warning=warning)
 
     def _opened(self, spec: EmbedderSpec) -> Embedder:
         embedder = self._made(spec.choice, spec.dim)
