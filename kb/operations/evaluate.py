@@ -176,7 +176,7 @@ def run(
 ) -> EvalReport:
     """Ask every question in every way. Raises UsageError where no question counts.
 
-    All passages are embedded by other models first. Raises ModelMissing where there is no such.
+    Other models embed every chunk first. Raises ModelMissing where there is no such.
     """
     problems: list[str] = []
     asked = list(_asked(app, questions, problems))
