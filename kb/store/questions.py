@@ -5,10 +5,9 @@ from typing import Final
 
 from kb.errors import UsageError
 from kb.model.ids import Lsid
-from kb.model.question import AnsweredQuestion
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.records import QUESTIONS
+from kb.store.records import QUESTIONS, AnsweredQuestion
 
 QUESTIONS_MAX: Final = 10_000
 

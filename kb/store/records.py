@@ -12,7 +12,6 @@ from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
 from kb.model.push import Push
-from kb.model.question import AnsweredQuestion
 from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.signal import Signal
 from kb.model.site import SitePage
@@ -52,6 +51,14 @@ class Entity(Struct, frozen=True, kw_only=True):
     kind: EntityKind
     surface: str
     key: str
+
+
+class AnsweredQuestion(Struct, frozen=True, kw_only=True):
+    """A question, and the source that answers it; several if there is a record for each."""
+
+    query: str
+    place: Lsid
+    added_ms: int
 
 
 class Orphan(Struct, frozen=True, kw_only=True):

@@ -24,7 +24,6 @@ from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
 from kb.model.push import Push
-from kb.model.question import AnsweredQuestion
 from kb.model.registry import PulledEntry, RegistryRecord
 from kb.model.signal import Signal
 from kb.model.site import SiteOptions, SitePage
@@ -35,6 +34,7 @@ from kb.store.codec import RECORD_VERSION, RecordTable, seal, u64, unseal
 from kb.store.keys import lsid_key, site_page_key, text_key, vector_key
 from kb.store.memory import MemoryEnvironment
 from kb.store.records import (
+    AnsweredQuestion,
     ChunkRef,
     ContentPart,
     DocRef,

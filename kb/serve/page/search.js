@@ -225,10 +225,10 @@ function row(hit, marks, spaces, state, change) {
     state.explain ? explained(hit) : null);
 }
 
-/** Says that a hit is what was sought, for `kb eval`; of the space that new things go to. */
+/** Says that a hit is what was sought; of the space that new things go to. */
 function answers(hit, spaces, query) {
   if (spaces.length > 1 && hit.source_space !== spaces[0]) return null;
-  const button = h("button", { type: "button", class: "plain answers", title: "Remember it as the answer to this question, for kb eval", click: note }, "This was the one");
+  const button = h("button", { type: "button", class: "plain answers", title: "Remember it as the answer to this question", click: note }, "This was the one");
   async function note() {
     button.disabled = true;
     try {
