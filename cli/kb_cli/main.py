@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import gc
 import os
 import sys
 import threading
@@ -74,6 +75,7 @@ COMMANDS: Final[dict[str, str]] = {
 _NAME_COLUMNS: Final = max(map(len, COMMANDS))
 
 _INTERRUPTED: Final = 130
+_OBJECTS_A_SWEEP: Final = 50_000
 COMPLETING: Final = "_KB_COMPLETE"
 """Set in the environment where a shell asks what it may complete."""
 
@@ -253,6 +255,8 @@ def main() -> None:
     """Run the command line; every error becomes a line and an exit code here."""
     # Threads for algebra cost more to start than the small vectors of a search gain by them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # What a start makes stays: looking through all of it for cycles again and again finds none.
+    gc.set_threshold(_OBJECTS_A_SWEEP, 20, 20)
     _name_every_file()
     _open_streams()
     if COMPLETING in os.environ:

@@ -265,17 +265,19 @@ class App:
 
     def adder(self, parser: "Parser", options: "AddOptions") -> "Adder":
         """Takes sources in, for one call."""
-        from kb.home.services import entries as home_entries
         from kb.home.services import notebook as home_notebook
         from kb.intake.sync.add import Adder
 
         notebook = home_notebook.folder_if_fit(self.paths, self.settings.notebook)
-        knowledge = Path(os.path.realpath(self.paths.knowledge))
+        within = os.path.realpath(self.paths.knowledge) + os.sep
 
-        def member_at(path: Path) -> "CollectionMember | None":
-            return home_notebook.member_at(notebook, path) or home_entries.member_at(
-                self.store, knowledge, path, options.file_bytes_max
-            )
+        def member_at(file: str) -> "CollectionMember | None":
+            note = home_notebook.member_at(notebook, file)
+            if note is not None or not file.startswith(within):
+                return note
+            from kb.home.services import entries
+
+            return entries.member_at(self.store, file, options.file_bytes_max)
 
         options = msgspec.structs.replace(options, ocr=self._ocr())
         return Adder(self.store, self.ingestor, parser, options, lambda: self.urls, member_at)

@@ -17,7 +17,12 @@ _PART: Final = r"(?is)(.*?(?:\.(?:mbox|eml)|/mbox))#(.*)"
 _ESCAPED: Final = r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]"
 
 
-def file_lsid(path: Path) -> Lsid:
+def ending_of(name: str) -> str:
+    """The ending of a file's name in lower case, without its dot; of a path, too."""
+    return os.path.splitext(name)[1].lower().lstrip(".")
+
+
+def file_lsid(path: str | Path) -> Lsid:
     """The file's URI, percent-encoded, so that any byte of a file name is kept."""
     return Lsid("file://" + urllib.parse.quote(os.fsencode(path)))
 
@@ -83,7 +88,7 @@ def whole_of(place: Lsid) -> Lsid | None:
     return Lsid(f"{file}#{whole}") if whole else file if len(names) > 1 else None
 
 
-def display_name(path: Path) -> str:
+def display_name(path: str | Path) -> str:
     """The path for people and JSON; its URI if it is not valid UTF-8."""
     name = os.fspath(path)
     try:

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Final, Protocol
@@ -111,6 +110,8 @@ def text_source(text: str) -> Iterator[IO[bytes]]:
         data = text.encode()
     except UnicodeEncodeError as error:
         raise UsageError(f"character {error.start} of the text is half of one") from error
+    import tempfile
+
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.seek(0)

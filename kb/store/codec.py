@@ -28,16 +28,16 @@ def seal(table: str, key: bytes, body: bytes) -> bytes:
 
 def unseal(table: str, key: bytes, stored: bytes) -> bytes:
     """Decode the body. Raises StoreDamaged if it is not what was written under this key."""
-    if len(stored) < _HEAD.size:
-        raise StoreDamaged("the record is cut short", place=f"{table}/{key.hex()[:16]}")
-    version, crc = _HEAD.unpack_from(stored)
     body = stored[_HEAD.size :]
-    if version != RECORD_VERSION:
-        detail = f"record version {version} is not one this program reads"
-        raise StoreDamaged(detail, place=f"{table}/{key.hex()[:16]}")
-    if crc != _crc(table, key, body):
-        raise StoreDamaged("the checksum does not match", place=f"{table}/{key.hex()[:16]}")
-    return body
+    if stored[: _HEAD.size] == _HEAD.pack(RECORD_VERSION, _crc(table, key, body)):
+        return body
+    if len(stored) < _HEAD.size:
+        detail = "the record is cut short"
+    elif stored[0] != RECORD_VERSION:
+        detail = f"record version {stored[0]} is not one this program reads"
+    else:
+        detail = "the checksum does not match"
+    raise StoreDamaged(detail, place=f"{table}/{key.hex()[:16]}")
 
 
 def _crc(table: str, key: bytes, body: bytes) -> int:

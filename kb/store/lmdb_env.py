@@ -46,9 +46,11 @@ class _LmdbView:
         self._live = None
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        # LMDB raises an error for an empty key; here it is a key that does not exist.
         txn, db = self._txn, self._dbs[table]
-        return cast("bytes | None", txn.get(key or _NO_KEY, db=db)) if db is not None else None
+        if db is None:
+            return None
+        # LMDB raises an error for an empty key; here it is a key that does not exist.
+        return cast("bytes | None", txn.get(key or _NO_KEY, db=db))
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self.get(table, key) for key in keys]

@@ -15,7 +15,7 @@ from kb.intake.sync.walk import SkippedFile, WalkedFile, walk
 from kb.knowledge.entries import Entry, id_line, parse, text_of
 from kb.model.ids import Lsid
 from kb.model.origin import Origin, origin_id
-from kb.model.source import display_name, entry_lsid, file_lsid, path_of
+from kb.model.source import display_name, ending_of, entry_lsid, file_lsid, path_of
 from kb.store import docs
 from kb.store.store import Store
 
@@ -75,19 +75,14 @@ def collect(store: Store, origin: Origin, folder: Path, file_bytes_max: int) -> 
     )
 
 
-def member_at(
-    store: Store, folder: Path, path: Path, file_bytes_max: int
-) -> CollectionMember | None:
-    """What a file is to the knowledge folder, a real path, by whatever way it is taken in.
+def member_at(store: Store, file: str, file_bytes_max: int) -> CollectionMember | None:
+    """What a file in the knowledge folder is, by whatever way it is taken in.
 
-    None where it lies elsewhere, is no entry or cannot be read, and where another file that is
-    there has its id.
+    None where it is no entry or cannot be read, and where another file that is there has its id.
     """
-    if (
-        not str(path).startswith(f"{folder}{os.sep}")
-        or path.suffix.lower().lstrip(".") not in _EXTENSIONS
-    ):
+    if ending_of(file) not in _EXTENSIONS:
         return None
+    path = Path(file)
     try:
         data, _ = read_file(path, file_bytes_max, store.clock.now_ms())
     except SourceError:

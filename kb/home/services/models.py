@@ -1,6 +1,5 @@
 """Which model is asked, and where are its vectors? What the store says, opened once and kept."""
 
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,6 +116,8 @@ class HomeModels:
         It embeds what has no vector of this model yet. Its index is removed at the end, since the
         log will not tell of these vectors. Raises ModelMissing or EmbedError.
         """
+        import tempfile
+
         from kb.intake.worker.trial import embed_all
 
         embedder = self._made(choice)

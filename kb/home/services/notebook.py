@@ -98,10 +98,11 @@ def declared(folder: Path | None, now_ms: int) -> list[Origin]:
     ]
 
 
-def member_at(folder: Path | None, path: Path) -> CollectionMember | None:
+def member_at(folder: Path | None, file: str) -> CollectionMember | None:
     """What a file is to the notebook, by whatever way it is taken in; None where it is no note."""
-    if folder is None or not str(path).startswith(f"{folder}{os.sep}"):
+    if folder is None or not file.startswith(f"{folder}{os.sep}"):
         return None
+    path = Path(file)
     is_note = path.suffix == ".md" and path != folder / NOTEBOOK_INDEX
     if not is_note:
         return None
@@ -283,7 +284,9 @@ class HomeNotebook:
             )
             for path, tags in arrival.added.items()
         ]
-        members += [item for _, new in places if (item := member_at(root, new)) is not None]
+        members += [
+            item for _, new in places if (item := member_at(root, os.fspath(new))) is not None
+        ]
         report = self._engine.adder(options).add_members(members)
         # A path whose note went elsewhere and was not known again there.
         gone = [*(old for old, _ in places), *(root / path for path in arrival.removed)]
@@ -332,7 +335,7 @@ class HomeNotebook:
         here = (
             walked.path for walked in walk(self.root, _EXTENSIONS) if isinstance(walked, WalkedFile)
         )
-        fresh = [path for path in here if member_at(self.root, path)]
+        fresh = [path for path in here if member_at(self.root, os.fspath(path))]
         lost = [MissingDoc(doc=doc) for doc in left]
         moves = detect_moves(
             self._store, fresh, lost, self._file_bytes_max, title_of=self._title_of

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -17,6 +16,7 @@ from kb.intake.canonicalize.parsers import (
     reader,
 )
 from kb.model.doc import Doc
+from kb.model.source import ending_of
 from kb.model.text import Canonical
 
 _ENDINGS_MAX: Final = 256
@@ -132,9 +132,9 @@ def keeps_raw(mime: str) -> bool:
     return parser is None or parser.keeps_raw
 
 
-def reads_as_before(path: Path | None = None) -> Callable[[Doc], bool]:
+def reads_as_before(file: str | None = None) -> Callable[[Doc], bool]:
     """Whether a doc, of this file if it is of one, would be read in the same way now."""
-    return _reads_as_before(path.suffix.lower().lstrip(".") if path else "")
+    return _reads_as_before(ending_of(file) if file else "")
 
 
 @functools.lru_cache(_ENDINGS_MAX)

@@ -21,7 +21,6 @@ from kb.intake.canonicalize.child_protocol import (
     decode_reply,
     encode,
 )
-from kb.intake.canonicalize.converting import converted
 from kb.intake.canonicalize.dispatch import (
     CanonicalizeInput,
     PictureInput,
@@ -105,6 +104,9 @@ class Parser:
         """
         if not source.data or not is_risky(source.mime):
             return canonicalize(source)
+        # Imported late: most calls find that nothing has changed, and read no file.
+        from kb.intake.canonicalize.converting import converted
+
         source = converted(source)
         with self._lock:
             try:

@@ -1,7 +1,7 @@
 """The reread job: a doc whose parser has changed gets a new version, if it reads otherwise."""
 
+import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kb.errors import SourceError, StaleToken
@@ -55,11 +55,11 @@ def follow_parsers(store: Store) -> int:
 
 def _is_outdated(doc: Doc) -> bool:
     is_ours = doc.status == "active" and doc.kind in _KINDS
-    return is_ours and not reads_as_before(_path(doc))(doc)
+    return is_ours and not reads_as_before(_file(doc))(doc)
 
 
-def _path(doc: Doc) -> Path | None:
-    return Path(doc.source) if doc.kind == "file" else None
+def _file(doc: Doc) -> str | None:
+    return doc.source if doc.kind == "file" else None
 
 
 def _is_part(doc: Doc) -> bool:
@@ -115,13 +115,13 @@ class RereadHandler:
         ocr = self._ocr()
         if doc.coverage is not None and doc.coverage.ocr_pages and ocr != "there":
             return None
-        path = _path(doc)
+        file = os.path.basename(_file(doc) or "")
         # The place of a mail in a mailbox names neither its format nor itself.
-        is_named = path is not None and (not _is_part(doc) or whole_of(doc.place) is not None)
-        name = path.name if path and is_named else doc.title
+        is_named = file and (not _is_part(doc) or whole_of(doc.place) is not None)
+        name = file if is_named else doc.title
         try:
             raw = read_original(self._content, doc)
-            mime = detect_mime(raw, path.name) if path and not _is_part(doc) else doc.mime
+            mime = detect_mime(raw, file) if file and not _is_part(doc) else doc.mime
             source = CanonicalizeInput(data=raw, mime=mime, name=name, charset=doc.charset)
             canonical = parsed(parser, source, ocr, Tally())
         except SourceError:

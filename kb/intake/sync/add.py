@@ -32,6 +32,7 @@ from kb.intake.sync.items import (
     is_mailbox,
     stdin_bytes,
     walked_item,
+    walked_name,
 )
 from kb.intake.sync.lists import FeedNamed
 from kb.intake.sync.origins import new_origin, register
@@ -96,7 +97,7 @@ class Adder:
         parser: Parser,
         options: AddOptions,
         urls: "Callable[[], UrlSyncer] | None" = None,
-        member_at: Callable[[Path], CollectionMember | None] = lambda _: None,
+        member_at: Callable[[str], CollectionMember | None] = lambda _: None,
     ) -> None:
         self._urls = urls
         self._member_at = member_at
@@ -144,7 +145,7 @@ class Adder:
 
     def add_walked(self, seen: Iterable[WalkedFile | SkippedFile]) -> AddReport:
         """Add the files that a walk found; otherwise as `add`."""
-        self._take_all([walked_item(entry, display_name(entry.path)) for entry in seen])
+        self._take_all([walked_item(entry, walked_name(entry)) for entry in seen])
         return self.report()
 
     def add_members(
@@ -153,7 +154,7 @@ class Adder:
         """Add the members of a collection, under its names and options, and report the rest."""
         left = [walked_item(entry, display_name(entry.path)) for entry in passed]
         named = [
-            SourceItem(display_name(entry.path), entry.path, is_explicit=False, member=entry)
+            SourceItem(display_name(entry.path), str(entry.path), is_explicit=False, member=entry)
             for entry in members
         ]
         self._take_all([*left, *named])
@@ -165,7 +166,7 @@ class Adder:
     def title_of(self, path: Path, data: bytes) -> str | None:
         """The title of a file with these bytes; None if they cannot be read."""
         item = as_member(
-            SourceItem(display_name(path), path, is_explicit=False),
+            SourceItem(display_name(path), os.fspath(path), is_explicit=False),
             self._member_at,
             IngestOptions(),
         )
@@ -218,8 +219,8 @@ class Adder:
 
     def _add_one(self, item: SourceItem, stdin_fd: int) -> None:
         try:
-            if item.path is not None and item.member is None and is_mailbox(item.path):
-                self._add_mailbox(item.path, item)
+            if item.file is not None and item.member is None and is_mailbox(item.file):
+                self._add_mailbox(Path(item.file), item)
                 return
             read = self._read(item, stdin_fd)
             if read is not None:
@@ -247,15 +248,15 @@ class Adder:
         limit = self._options.file_bytes_max
         if item.url is not None:
             return self._read_url(item, item.url)
-        if item.path is None:
+        if item.file is None:
             data = read_stream(stdin_fd, limit, item.name)
             return stdin_bytes(item, data, self._options.ingest_options, self._options.file_name)
-        lsid = item.member.lsid if item.member else file_lsid(item.path)
+        lsid = item.member.lsid if item.member else file_lsid(item.file)
         if self._stays_out(item, lsid):
             return None
         with self._store.read() as txn:
             newest = docs.latest_of(txn, lsid)
-        data, stamp = read_file(item.path, limit, now_ms, listed=item.is_walked)
+        data, stamp = read_file(Path(item.file), limit, now_ms, listed=item.is_walked)
         return SourceBytes(
             item=item,
             lsid=lsid,
@@ -345,14 +346,15 @@ class Adder:
 
     def _unchanged(self, txn: ReadTxn, item: SourceItem) -> Doc | None:
         """The doc of a file that need not be read again."""
-        if item.path is None or (item.member is None and is_mailbox(item.path)):
+        file = item.file
+        if file is None or (item.member is None and is_mailbox(file)):
             return None
         try:
-            stamp = stamp_of(os.stat(item.path), self._store.clock.now_ms())
+            stamp = stamp_of(os.stat(file), self._store.clock.now_ms())
         except OSError:
             return None
-        lsid = item.member.lsid if item.member else file_lsid(item.path)
-        options, reads = self._ingest_options(item), reads_as_before(item.path)
+        lsid = item.member.lsid if item.member else file_lsid(file)
+        options, reads = self._ingest_options(item), reads_as_before(file)
         doc = self._ingestor.unchanged(txn, lsid, stamp, options, reads)
         # A member keeps its name when its file is renamed.
         return doc if doc is not None and doc.source == item.name else None
@@ -364,7 +366,7 @@ class Adder:
         ingest_options = self._ingest_options(read.item)
         with self._store.read() as txn:
             same = self._ingestor.same_bytes(
-                txn, read.lsid, read.raw_sha256, ingest_options, reads_as_before(read.item.path)
+                txn, read.lsid, read.raw_sha256, ingest_options, reads_as_before(read.item.file)
             )
         if same is not None and same.source == read.item.name:
             self._tally.took(read.item.name, same.doc_id, "unchanged")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kb.errors import SourceError
-from kb.intake.sync.items import SkippedItem, SourceItem, walked_item
+from kb.intake.sync.items import SkippedItem, SourceItem, walked_item, walked_name
 from kb.intake.sync.walk import walk
 from kb.model.source import STDIN_NAME, display_name
 
@@ -48,7 +48,7 @@ class SourceExpander:
         yielded = set(explicit)
         for folder in self.folders:
             for entry in walk(folder, self._extensions, home=self._home, ignoring=self._ignoring):
-                name = display_name(entry.path)
+                name = walked_name(entry)
                 if name in yielded:
                     continue
                 yielded.add(name)
@@ -65,7 +65,7 @@ class SourceExpander:
         # The real path gives a file one name, however it is spelled.
         path = Path(os.path.realpath(os.path.expanduser(source)))
         if not os.path.isdir(path):
-            return SourceItem(display_name(path), path, is_explicit=True)
+            return SourceItem(display_name(path), os.fspath(path), is_explicit=True)
         if not self._recursive:
             return SkippedItem(display_name(path), "a folder, where a file is meant", failed=True)
         return path

@@ -69,7 +69,7 @@ def diff_folder(
         walked = walk(root, origin.extensions, home=home, ignoring=_is_ignoring(origin))
         entries += _own_entries(walked, origin, inner)
     present = {
-        file_lsid(entry.path): entry.path for entry in entries if isinstance(entry, WalkedFile)
+        file_lsid(entry.name): entry.path for entry in entries if isinstance(entry, WalkedFile)
     }
     unreadable = [
         entry.path for entry in entries if isinstance(entry, SkippedFile) and entry.failed
@@ -119,7 +119,7 @@ def _ignored_reason(
         return None
     # What a .kbignore names is left out in both ways: its owner has said so to kb.
     there = {
-        file_lsid(entry.path)
+        file_lsid(entry.name)
         for entry in walk(root, origin.extensions, home=home)
         if isinstance(entry, WalkedFile)
     }

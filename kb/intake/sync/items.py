@@ -1,6 +1,5 @@
 """The stages of a source before the ingest: an item, skipped with a reason, or its bytes."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,7 +11,7 @@ from kb.intake.ingest.request import FileStamp, IngestOptions
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.doc import Kind
 from kb.model.ids import DocId, Lsid, sha256_hex
-from kb.model.source import owned_lsid
+from kb.model.source import display_name, owned_lsid
 
 if TYPE_CHECKING:
     from kb.intake.chunks import PrecomputedChunks
@@ -38,13 +37,19 @@ class SourceItem(Struct, frozen=True):
     """A source to ingest; `is_explicit` if the user named it itself and not its folder."""
 
     name: str
-    path: Path | None
+    file: str | None
+    """The path, as a string since most files need no more."""
     is_explicit: bool
     url: str | None = None
     member: CollectionMember | None = None
     """Set if it belongs to a collection."""
     is_walked: bool = False
     """A walk found it, and no symbolic link leads to it."""
+
+    @property
+    def path(self) -> Path | None:
+        """The path, made anew each time."""
+        return None if self.file is None else Path(self.file)
 
 
 class SkippedItem(Struct, frozen=True):
@@ -76,16 +81,16 @@ class SourceBytes(Struct, frozen=True, kw_only=True):
 
 def as_member(
     item: SourceItem,
-    member_at: Callable[[Path], CollectionMember | None],
+    member_at: Callable[[str], CollectionMember | None],
     ingest_options: IngestOptions,
 ) -> SourceItem:
     """The item as a collection's member, if `member_at` returns one for its path.
 
     Visibility and owner come from `ingest_options`; title and tags come from the collection.
     """
-    if item.path is None or item.member is not None:
+    if item.file is None or item.member is not None:
         return item
-    member = member_at(item.path)
+    member = member_at(item.file)
     if member is None:
         return item
     options = msgspec.structs.replace(
@@ -124,14 +129,16 @@ def stdin_bytes(
 
 def walked_item(entry: WalkedFile | SkippedFile, name: str) -> SourceItem | SkippedItem:
     """An entry of a walk as an item with this name."""
-    match entry:
-        case WalkedFile(path=path):
-            return SourceItem(name, path, is_explicit=False, is_walked=True)
-        case SkippedFile(reason=reason, failed=failed):
-            return SkippedItem(name, reason, failed)
+    if isinstance(entry, WalkedFile):
+        return SourceItem(name, entry.name, is_explicit=False, is_walked=True)
+    return SkippedItem(name, entry.reason, entry.failed)
 
 
-def is_mailbox(path: Path) -> bool:
+def walked_name(entry: WalkedFile | SkippedFile) -> str:
+    """What people call an entry of a walk."""
+    return display_name(entry.name if isinstance(entry, WalkedFile) else entry.path)
+
+
+def is_mailbox(file: str) -> bool:
     """Whether a file's name says that it is a mailbox."""
-    # As a string: each file of a folder is asked, changed or not.
-    return os.fspath(path).lower().endswith((".mbox", "/mbox"))
+    return file.lower().endswith((".mbox", "/mbox"))

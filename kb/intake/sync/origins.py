@@ -13,7 +13,7 @@ from kb.intake.sync.walk import normalize_extensions
 from kb.model.failpoints import failpoint
 from kb.model.ids import ID_PREFIX_MIN, Lsid
 from kb.model.origin import FOLDERS, NOTEBOOK_INDEX, Origin, OriginKind, origin_id
-from kb.model.source import display_name, path_of
+from kb.model.source import display_name, ending_of, path_of
 from kb.store.jobs.holder import holder_name, is_gone
 from kb.store.keys import site_prefix
 from kb.store.kv import ReadTxn, WriteTxn
@@ -55,7 +55,7 @@ def covers(origin: Origin, path: Path) -> bool:
     if any(part.startswith(".") for part in path.relative_to(folder).parts):
         return False
     extensions = normalize_extensions(origin.extensions)
-    return "*" in extensions or path.suffix.lower().lstrip(".") in extensions
+    return "*" in extensions or ending_of(path.name) in extensions
 
 
 def inner_folders(txn: ReadTxn, root: Path) -> list[Origin]:

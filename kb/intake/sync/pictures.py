@@ -4,7 +4,6 @@ from typing import Literal
 
 from kb.errors import Scanned, Unsupported
 from kb.intake.canonicalize import CanonicalizeInput, Parser
-from kb.intake.canonicalize.title import fallback_title
 from kb.intake.recognize.scans import stub_of
 from kb.intake.sync.report import Tally
 from kb.model.source import is_picture
@@ -26,6 +25,8 @@ def parsed(parser: Parser, source: CanonicalizeInput, ocr: Ocr, tally: Tally) ->
             tally.has_pictures(can_be_read=False)
         if ocr != "there":
             raise
+        from kb.intake.canonicalize.title import fallback_title
+
         canonical = stub_of(scan, fallback_title(source.name, ""))
     if ocr != "off" and lacks_text(canonical):
         tally.has_pictures(can_be_read=ocr == "there")

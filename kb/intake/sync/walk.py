@@ -8,12 +8,18 @@ from msgspec import Struct
 
 from kb.intake.canonicalize import parser_table
 from kb.intake.sync.ignoring import BadIgnoreFile, Ignoring, ignoring_above, ignoring_in
+from kb.model.source import ending_of
 
 
 class WalkedFile(Struct, frozen=True):
-    """A file to ingest."""
+    """A file to ingest. Its path is a string: most files need no more, and a Path takes longer."""
 
-    path: Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """The path, made anew each time."""
+        return Path(self.name)
 
 
 class SkippedFile(Struct, frozen=True):
@@ -50,6 +56,7 @@ def walk(
     lock files are yielded as skipped.
     """
     suffixes = normalize_extensions(extensions)
+    is_any = "*" in suffixes
     # An explicit stack, because folders may be nested deeper than calls can be.
     start: Iterator[WalkedFile | SkippedFile | _Folder] = iter(
         (_Folder(root, ignoring_above(root, by_git=ignoring)),)
@@ -59,15 +66,16 @@ def walk(
         for entry in open_folders[-1]:
             if isinstance(entry, SkippedFile):
                 yield entry
-            elif entry.path == home:
-                yield SkippedFile(entry.path, "kb's own home")
             elif isinstance(entry, _Folder):
+                if entry.path == home:
+                    yield SkippedFile(entry.path, "kb's own home")
+                    continue
                 open_folders.append(_listing(entry.path, entry.ignoring))
                 break
-            elif "*" in suffixes or _extension(entry.path) in suffixes:
+            elif is_any or ending_of(entry.name) in suffixes:
                 yield entry
             else:
-                yield SkippedFile(entry.path, _other_extension(entry.path))
+                yield SkippedFile(entry.path, _other_extension(entry.name))
         else:
             open_folders.pop()
 
@@ -92,39 +100,33 @@ def _listing(folder: Path, outer: Ignoring) -> "Iterator[WalkedFile | SkippedFil
         return
     for entry in listed:
         if not entry.name.startswith("."):
-            yield from _classify(entry, ignoring)
+            found = _classified(entry, ignoring)
+            if found is not None:
+                yield found
 
 
-def _classify(
+def _classified(
     entry: "os.DirEntry[str]", ignoring: Ignoring
-) -> "Iterator[WalkedFile | SkippedFile | _Folder]":
-    path = Path(entry.path)
+) -> "WalkedFile | SkippedFile | _Folder | None":
+    """What an entry is; None where it is left out without a word."""
     try:
-        is_link = entry.is_symlink()
-        is_folder = entry.is_dir(follow_symlinks=False)
         is_file = entry.is_file(follow_symlinks=False)
+        is_folder = not is_file and entry.is_dir(follow_symlinks=False)
+        is_link = not is_file and entry.is_symlink()
     except OSError as error:
-        yield SkippedFile(path, f"cannot be read ({error.strerror})", failed=True)
-        return
+        return SkippedFile(Path(entry.path), f"cannot be read ({error.strerror})", failed=True)
     reason = ignoring.reason(entry.path, entry.name, is_folder=is_folder)
     if reason is not None:
-        if reason:
-            yield SkippedFile(path, reason)
-        return
+        return SkippedFile(Path(entry.path), reason) if reason else None
+    if is_file:
+        return WalkedFile(entry.path)
+    if is_folder:
+        return _Folder(Path(entry.path), ignoring)
     if is_link:
-        yield SkippedFile(path, "a symbolic link; links are not followed")
-    elif is_folder:
-        yield _Folder(path, ignoring)
-    elif is_file:
-        yield WalkedFile(path)
-    else:
-        yield SkippedFile(path, "not a regular file")
+        return SkippedFile(Path(entry.path), "a symbolic link; links are not followed")
+    return SkippedFile(Path(entry.path), "not a regular file")
 
 
-def _extension(path: Path) -> str:
-    return path.suffix.lower().lstrip(".")
-
-
-def _other_extension(path: Path) -> str:
-    suffix = path.suffix.lower()
-    return f"extension {suffix} is left out; see --ext" if suffix else "no extension; see --ext"
+def _other_extension(name: str) -> str:
+    ending = ending_of(name)
+    return f"extension .{ending} is left out; see --ext" if ending else "no extension; see --ext"

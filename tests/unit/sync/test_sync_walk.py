@@ -130,14 +130,14 @@ def test_an_entry_that_cannot_be_looked_at(tmp_path: Path, monkeypatch: pytest.M
             self.name, self.path, self._entry = entry.name, entry.path, entry
 
         def is_symlink(self) -> bool:
-            if self.name == "a.md":
-                raise OSError(5, "Input/output error")
             return self._entry.is_symlink()
 
         def is_dir(self, *, follow_symlinks: bool = True) -> bool:
             return self._entry.is_dir(follow_symlinks=follow_symlinks)
 
         def is_file(self, *, follow_symlinks: bool = True) -> bool:
+            if self.name == "a.md":
+                raise OSError(5, "Input/output error")
             return self._entry.is_file(follow_symlinks=follow_symlinks)
 
     class Scan:
