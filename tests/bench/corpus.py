@@ -41,6 +41,10 @@ _COMMON = (
 )
 
 
+_BOOKS = 7
+"""Each seed has a vocabulary of its own."""
+
+
 class Words:
     """A vocabulary of `size` words, drawn with a frequency that falls with the rank."""
 
@@ -124,7 +128,7 @@ def make_home(home: Path, scratch: Path, passages: int) -> None:
     take_in(home, scratch)
 
 
-def write_books(folder: Path, passages: int, seed: int = 7) -> None:
+def write_books(folder: Path, passages: int, seed: int = _BOOKS) -> None:
     """Markdown docs of about twenty passages each."""
     words = Words(seed)
     folder.mkdir(parents=True)
@@ -135,6 +139,6 @@ def write_books(folder: Path, passages: int, seed: int = 7) -> None:
 
 
 def queries(count: int) -> Iterator[str]:
-    """Queries whose words occur in the notes."""
-    words = Words(11)
+    """Queries whose words occur in the books."""
+    words = Words(_BOOKS)
     return (words.query() for _ in range(count))
