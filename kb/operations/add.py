@@ -82,7 +82,7 @@ def check_title(request: AddRequest, sources: Sequence[str], shown: str) -> None
     """
     if request.title and (len(sources) > 1 or folders_among(sources)):
         raise UsageError(f"{shown} is for a single source, and no folder")
-    if request.title and any(map(is_repository, sources)):
+    if request.title and repositories_among(sources):
         raise UsageError(f"{shown} is for a single source, and no repository")
     if request.crawl:
         _check_sites(request, sources, shown)
@@ -101,6 +101,11 @@ def _check_sites(request: AddRequest, sources: Sequence[str], shown: str) -> Non
 def folders_among(sources: Iterable[str]) -> list[str]:
     """Those of the sources that are folders."""
     return [source for source in sources if os.path.isdir(os.path.expanduser(source))]
+
+
+def repositories_among(sources: Iterable[str]) -> list[str]:
+    """Those of the sources that are addresses of repositories."""
+    return [source for source in sources if is_repository(source)]
 
 
 @contextlib.contextmanager

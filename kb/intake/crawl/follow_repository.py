@@ -15,8 +15,8 @@ from kb.intake.canonicalize.title import fallback_title
 from kb.intake.crawl.book import PageBook
 from kb.intake.crawl.judge import REMOVED
 from kb.intake.crawl.taker import PageBytes, PageTaker
-from kb.intake.git.address import RepositoryAddress
-from kb.intake.git.fetch import Check, Fetched, FetchLimits, fetch
+from kb.intake.git.fetch_commit import Check, FetchedCommit, FetchLimits, fetch
+from kb.intake.git.repository_address import RepositoryAddress
 from kb.intake.ingest.changes import move_doc
 from kb.intake.sync.read import read_file
 from kb.intake.sync.walk import SkippedFile, walk
@@ -93,7 +93,7 @@ class RepositoryRun:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _take_all(self, fetched: Fetched) -> None:
+    def _take_all(self, fetched: FetchedCommit) -> None:
         try:
             files = list(self._files(fetched))
             self._follow_moves(files)
@@ -111,7 +111,7 @@ class RepositoryRun:
             # After Ctrl-C, too: what was read is complete.
             self._taker.flush()
 
-    def _files(self, fetched: Fetched) -> Iterator[_File]:
+    def _files(self, fetched: FetchedCommit) -> Iterator[_File]:
         """The files to take; what is left out is counted here."""
         location = self._origin.location
         for quoted, reason in fetched.listing.left.items():

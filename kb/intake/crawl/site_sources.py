@@ -19,8 +19,8 @@ from kb.intake.crawl.judge import CrawlTools
 from kb.intake.crawl.options import TakeOptions
 from kb.intake.crawl.scope import SiteScope
 from kb.intake.crawl.taker import PageTaker
-from kb.intake.git.address import parse_repository
-from kb.intake.git.fetch import Check, FetchLimits
+from kb.intake.git.fetch_commit import Check, FetchLimits
+from kb.intake.git.repository_address import parse_repository
 from kb.intake.ingest.changes import tombstone_missing
 from kb.intake.ingest.ingest import Ingestor
 from kb.intake.ingest.request import IngestOptions

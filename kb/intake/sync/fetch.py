@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn
 from msgspec import Struct
 
 from kb.errors import AuthFailed, Gone, Permanent, RateLimited, Refused, SourceError, Transient
-from kb.intake.git.address import RepositoryAddress
+from kb.intake.git.repository_address import RepositoryAddress
 from kb.intake.sync.address import AllowList, Resolve, checked_addresses, system_resolve
 from kb.intake.sync.body import over_limit_error, read_body
 from kb.intake.sync.robots import ROBOTS_BYTES_MAX, Robots

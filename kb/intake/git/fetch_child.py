@@ -1,6 +1,6 @@
 """One fetch, in a child process that ends in time, whatever the remote does.
 
-`fetch.py` runs it as a module: a request on standard input, an outcome on standard output. It asks
+`fetch_commit.py` runs it as a module: a request on standard input, an outcome on standard output. It asks
 for the ref, then for its newest commit alone, and writes the files of that into a folder.
 """
 
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from kb.intake.git.address import TOKEN_NAME
 from kb.intake.git.child import TimeOver, plain, serve, within
 from kb.intake.git.remote import Remote
+from kb.intake.git.repository_address import TOKEN_NAME
 
 if TYPE_CHECKING:
     from dulwich.object_store import BaseObjectStore
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FILES: Final = "files"
 """The folder, in that of a request, that the files are written to."""
 LISTING: Final = "listing.json"
-"""The file, beside it, that lists them as a Listing."""
+"""The file, beside it, that lists them as a CommitListing."""
 USER_NAME: Final = "KB_GIT_USER"
 _ENTRIES_MAX: Final = 1_000_000
 _PATH_BYTES_MAX: Final = 4_000
@@ -42,7 +42,7 @@ _LASTING: Final = re.compile(
 )
 
 
-class FetchRequest(Struct, frozen=True, kw_only=True):
+class CommitRequest(Struct, frozen=True, kw_only=True):
     """Which commit to fetch, to where, and what bounds it."""
 
     remote: Remote
@@ -86,7 +86,7 @@ class FetchFailed(Struct, frozen=True, kw_only=True, tag="failed"):
 Outcome = FetchedTree | Unmoved | FetchRefused | FetchFailed
 
 
-class Listing(Struct, frozen=True, kw_only=True):
+class CommitListing(Struct, frozen=True, kw_only=True):
     """What a commit holds: its files by the ids of their content, and what is left out."""
 
     blobs: dict[str, str]
@@ -95,11 +95,11 @@ class Listing(Struct, frozen=True, kw_only=True):
     """By path: why it is left out."""
 
 
-class _Refused(Exception):
+class _NotFetched(Exception):
     """The remote has not what is asked for, or more than may be."""
 
 
-def attempt(request: FetchRequest) -> Outcome:
+def attempt(request: CommitRequest) -> Outcome:
     """Fetch once; ends within `seconds_max`, by a signal to this process, which must be alone."""
     from dulwich.errors import GitProtocolError, NotGitRepository
     from urllib3.exceptions import HTTPError
@@ -113,7 +113,7 @@ def attempt(request: FetchRequest) -> Outcome:
         return FetchFailed(detail=f"it took longer than {request.seconds_max} s")
     except MemoryError:
         return FetchRefused(detail="it needs more memory than kb gives it")
-    except (_Refused, RemoteUnusable) as error:
+    except (_NotFetched, RemoteUnusable) as error:
         return FetchRefused(detail=plain(str(error), TOKEN_NAME))
     except NotGitRepository:
         return FetchRefused(detail="there is no git repository")
@@ -124,7 +124,7 @@ def attempt(request: FetchRequest) -> Outcome:
         )
 
 
-def _attempt(request: FetchRequest) -> Outcome:
+def _attempt(request: CommitRequest) -> Outcome:
     from dulwich.repo import Repo
 
     if request.remote.kind == "local":
@@ -137,7 +137,7 @@ def _attempt(request: FetchRequest) -> Outcome:
         return _written(request, repository, _fetched(request, repository))
 
 
-def _written(request: FetchRequest, repository: "BaseRepo", tip: "ObjectID") -> Outcome:
+def _written(request: CommitRequest, repository: "BaseRepo", tip: "ObjectID") -> Outcome:
     name = tip.decode("ascii")
     if name == request.known:
         return Unmoved()
@@ -145,7 +145,7 @@ def _written(request: FetchRequest, repository: "BaseRepo", tip: "ObjectID") -> 
     return FetchedTree(tip=name)
 
 
-def _fetched(request: FetchRequest, repository: "BaseRepo") -> "ObjectID":
+def _fetched(request: CommitRequest, repository: "BaseRepo") -> "ObjectID":
     """Fetch the newest commit of the ref without those before it; what the ref names."""
     from dulwich.object_store import DiskObjectStore
     from dulwich.objects import ObjectID
@@ -177,7 +177,7 @@ def _fetched(request: FetchRequest, repository: "BaseRepo") -> "ObjectID":
         nonlocal size
         size += len(data)
         if size > request.bytes_max:
-            raise _Refused(f"it is over {request.bytes_max:,} bytes (crawl.bytes_max)")
+            raise _NotFetched(f"it is over {request.bytes_max:,} bytes (crawl.bytes_max)")
         return file.write(data)
 
     try:
@@ -214,7 +214,7 @@ def _names_of(ref: str) -> list[bytes]:
 
 
 def _tip(refs: "Mapping[Ref, ObjectID]", ref: str) -> "ObjectID":
-    """What a ref names. Raises _Refused where there is no such ref."""
+    """What a ref names. Raises _NotFetched where there is no such ref."""
     from dulwich.objects import ObjectID
     from dulwich.refs import Ref
 
@@ -224,14 +224,14 @@ def _tip(refs: "Mapping[Ref, ObjectID]", ref: str) -> "ObjectID":
     if _COMMIT.fullmatch(ref):
         return ObjectID(ref.encode())
     if not ref:
-        raise _Refused("it has no branch that it names as its own; name one by @BRANCH")
-    raise _Refused(f"it has no branch, tag or commit {ref}; of a commit the whole id is needed")
+        raise _NotFetched("it has no branch that it names as its own; name one by @BRANCH")
+    raise _NotFetched(f"it has no branch, tag or commit {ref}; of a commit the whole id is needed")
 
 
 class _Writer:
     """Writes the files of one commit into a folder that nobody else writes to."""
 
-    def __init__(self, request: FetchRequest, objects: "BaseObjectStore") -> None:
+    def __init__(self, request: CommitRequest, objects: "BaseObjectStore") -> None:
         self._request = request
         self._objects = objects
         self._root = Path(request.folder) / FILES
@@ -240,21 +240,21 @@ class _Writer:
         self._bytes = 0
 
     def write(self, tip: "ObjectID") -> None:
-        """Write the files, then their list. Raises _Refused, and KeyError for what is missing."""
+        """Write the files, then their list. Raises _NotFetched, and KeyError for what is missing."""
         from dulwich.objects import Commit, Tag
 
         found = self._objects[tip]
         while isinstance(found, Tag):
             found = self._objects[found.object[1]]
         if not isinstance(found, Commit):
-            raise _Refused("what is named is no commit")
+            raise _NotFetched("what is named is no commit")
         # So that the rules of its .gitignore hold for what is read of it.
         (self._root / ".git").mkdir(parents=True)
         for path, mode, blob in self._entries(found.tree):
             reason = self._take(path, mode, blob)
             if reason:
                 self._left[_quoted(path)] = reason
-        listing = Listing(blobs=self._blobs, left=self._left)
+        listing = CommitListing(blobs=self._blobs, left=self._left)
         (Path(self._request.folder) / LISTING).write_bytes(msgspec.json.encode(listing))
 
     def _entries(self, tree: "ObjectID") -> "Iterator[tuple[bytes, int, ObjectID]]":
@@ -267,11 +267,11 @@ class _Writer:
             start, ident = waiting.pop()
             folder = self._objects[ident]
             if not isinstance(folder, Tree):
-                raise _Refused("a folder in it is no folder")
+                raise _NotFetched("a folder in it is no folder")
             for entry in folder.iteritems():
                 count += 1
                 if count > _ENTRIES_MAX:
-                    raise _Refused(f"it has more than {_ENTRIES_MAX:,} files and folders")
+                    raise _NotFetched(f"it has more than {_ENTRIES_MAX:,} files and folders")
                 path = start + entry.path
                 if not _is_fit(entry.path) or len(path) > _PATH_BYTES_MAX:
                     self._left[_quoted(path)] = "its name is none that a file may have"
@@ -292,7 +292,7 @@ class _Writer:
             return f"over {limit:,} bytes (ingest.file_bytes_max)"
         self._bytes += len(data)
         if self._bytes > self._request.bytes_max:
-            raise _Refused(
+            raise _NotFetched(
                 f"its files are over {self._request.bytes_max:,} bytes (crawl.bytes_max)"
             )
         target = os.path.join(os.fsencode(self._root), path)
@@ -321,7 +321,7 @@ def _quoted(path: bytes) -> str:
 
 def main() -> int:
     """Answer one request; returns the exit status."""
-    return serve(FetchRequest, attempt)
+    return serve(CommitRequest, attempt)
 
 
 if __name__ == "__main__":

@@ -10,21 +10,21 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import Refused, Transient
-from kb.intake.git.address import TOKEN_NAME, RepositoryAddress
 from kb.intake.git.child import end
-from kb.intake.git.fetching import (
+from kb.intake.git.fetch_child import (
     FILES,
     LISTING,
     USER_NAME,
+    CommitListing,
+    CommitRequest,
     FetchedTree,
     FetchFailed,
     FetchRefused,
-    FetchRequest,
-    Listing,
     Outcome,
     Unmoved,
 )
 from kb.intake.git.remote import may_have_token
+from kb.intake.git.repository_address import TOKEN_NAME, RepositoryAddress
 from kb.model.children import module_argv, module_env
 
 _GRACE_S: Final = 10
@@ -46,23 +46,23 @@ class FetchLimits(Struct, frozen=True, kw_only=True):
     token_host: str = ""
 
 
-class Fetched(Struct, frozen=True, kw_only=True):
+class FetchedCommit(Struct, frozen=True, kw_only=True):
     """A commit, its files, and what is not among them."""
 
     tip: str
     files: Path
     """The folder that they are in."""
-    listing: Listing
+    listing: CommitListing
 
 
 def fetch(
     address: RepositoryAddress, known: str, folder: Path, check: Check, limits: FetchLimits
-) -> Fetched | None:
+) -> FetchedCommit | None:
     """The files of what the ref names now, in an empty `folder`; None if it still names `known`.
 
     Raises Refused for what a person has to change, and Transient for what may pass.
     """
-    request = FetchRequest(
+    request = CommitRequest(
         remote=address.remote,
         ref=address.ref,
         known=known,
@@ -75,8 +75,8 @@ def fetch(
     )
     match _outcome(request):
         case FetchedTree(tip=tip):
-            listing = msgspec.json.decode((folder / LISTING).read_bytes(), type=Listing)
-            return Fetched(tip=tip, files=folder / FILES, listing=listing)
+            listing = msgspec.json.decode((folder / LISTING).read_bytes(), type=CommitListing)
+            return FetchedCommit(tip=tip, files=folder / FILES, listing=listing)
         case Unmoved():
             return None
         case FetchRefused(detail=detail):
@@ -85,11 +85,11 @@ def fetch(
             raise Transient(detail, source=address.location)
 
 
-def _outcome(request: FetchRequest) -> Outcome:
+def _outcome(request: CommitRequest) -> Outcome:
     has_login = may_have_token(request.remote, request.token_host)
     env = module_env((*_ENV_KEPT, *((USER_NAME, TOKEN_NAME) if has_login else ())))
     process = subprocess.Popen(
-        module_argv("kb.intake.git.fetching"),
+        module_argv("kb.intake.git.fetch_child"),
         env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

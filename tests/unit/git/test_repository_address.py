@@ -3,7 +3,7 @@
 import pytest
 
 from kb.errors import Refused
-from kb.intake.git.address import parse_repository
+from kb.intake.git.repository_address import parse_repository
 from kb.model.source import is_within, name_and_folders, place_of, repository_source
 
 HOST = "git+https://git.example"
