@@ -1,7 +1,7 @@
 """One fetch, in a child process that ends in time, whatever the remote does.
 
-`fetch_commit.py` runs it as a module: a request on standard input, an outcome on standard output. It asks
-for the ref, then for its newest commit alone, and writes the files of that into a folder.
+`fetch_commit.py` runs it as a module: a request on standard input, an outcome on standard output. It
+asks for the ref, then for its newest commit alone, and writes the files of that into a folder.
 """
 
 import os
@@ -240,7 +240,7 @@ class _Writer:
         self._bytes = 0
 
     def write(self, tip: "ObjectID") -> None:
-        """Write the files, then their list. Raises _NotFetched, and KeyError for what is missing."""
+        """Write the files, then their list. Raises _NotFetched, or KeyError for what is missing."""
         from dulwich.objects import Commit, Tag
 
         found = self._objects[tip]
