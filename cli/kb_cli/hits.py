@@ -63,6 +63,7 @@ def _place(hit: Hit, *, with_space: bool) -> str:
         hit.doc_id[:9],
         (hit.date or "")[:_DAY_CHARS],
         space,
+        hit.site_version,
         weak,
         "OCR" if hit.ocr else None,
         freshness,

@@ -1,7 +1,7 @@
 """What filters that let nothing through probably meant: the nearest tags and places there are."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from kb.home.spaces.each import ask_each
 from kb.intake.entities import fold_key
 from kb.model.doc import Scope, is_tag_within
 from kb.model.search import NO_FILTERS, Filters
+from kb.model.site_version import site_version
 from kb.model.source import is_within
 from kb.search.entities import visible_mentions
 from kb.search.filters import allowed_sources
@@ -30,11 +31,11 @@ class _Values(Struct, frozen=True, kw_only=True):
 
 
 def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> tuple[str, ...]:
-    """A sentence for each tag and each place that no doc has which the scope sees.
+    """A sentence for each tag, place and version that no doc has which the scope sees.
 
     For an answer without docs: every value is read, 2 us each.
     """
-    if not homes or not (filters.tags or filters.sources):
+    if not homes or not (filters.tags or filters.sources or filters.site_versions):
         return ()
 
     def values(home: OpenHome) -> _Values:
@@ -73,6 +74,7 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
             for place in filters.sources
             if not any(is_within(source, place) for source in sources)
         ),
+        *_version_hints(filters.site_versions, sources),
     )
 
 
@@ -90,6 +92,16 @@ def _hashtag_hint(tag: str) -> str:
     name = f"#{tag.lstrip('#')}"
     option = f"--require-entity '{name}'"
     return f"no doc has the tag {tag!r}, but passages mention {name}: kb search {option}"
+
+
+def _version_hints(wanted: Iterable[str], sources: Iterable[str]) -> Iterator[str]:
+    versions: set[str] | None = None
+    for version in wanted:
+        if versions is None:
+            versions = {there for source in sources if (there := site_version(source))}
+        if version.lower() not in versions:
+            near = nearest(version.lower(), sorted(versions))
+            yield f"no page is of the version {version!r}" + _listed(near, "versions")
 
 
 def _place_hint(place: str, sources: Iterable[str]) -> str:

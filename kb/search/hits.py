@@ -10,6 +10,7 @@ from kb.model.code import is_code
 from kb.model.doc import Doc
 from kb.model.ids import ChunkId
 from kb.model.search import Hit, Legs, SearchRequest
+from kb.model.site_version import site_version
 from kb.model.text import Chunk
 from kb.search.candidates import LearnCalls
 from kb.search.freshness import freshness_of
@@ -160,6 +161,7 @@ def build_hit(
         weak=row.is_weak,
         mail=doc.mail.shortened() if doc.mail else None,
         ocr=_is_recognised(doc, first.page, text),
+        site_version=site_version(doc.source),
         explain=_explanation(row) if request.explain else None,
         snippet=None if weights is None else snippet_of(text, weights, is_code=is_code(doc.mime)),
     )
