@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from kb.operations.search import Hit, Mark, SearchResult, file_lsid, repository_view
+from kb.operations.search import Hit, Mark, SearchResult, file_lsid
 from kb_cli.output import clean, link
 from kb_cli.snippet import Row, flowed, snippet
 
@@ -89,6 +89,8 @@ def _via(hit: Hit) -> str:
 def linked(kind: str, source: str, shown: str, line: int | None = None) -> str:
     """`shown`, clickable on a terminal where a source of this kind lies here or on the web."""
     if source.startswith("git+"):
+        from kb.operations.source_place import repository_view
+
         page = repository_view(source, line)
         return link(clean(page), shown) if page else shown
     if kind == "url" or source.startswith("file://"):

@@ -11,7 +11,6 @@ from kb.home.spaces.each import ask_each
 from kb.intake.entities import fold_key
 from kb.model.doc import Scope, is_tag_within
 from kb.model.search import NO_FILTERS, Filters
-from kb.model.site_version import site_version
 from kb.model.source import is_within
 from kb.search.entities import visible_mentions
 from kb.search.filters import allowed_sources
@@ -95,6 +94,8 @@ def _hashtag_hint(tag: str) -> str:
 
 
 def _version_hints(wanted: Iterable[str], sources: Iterable[str]) -> Iterator[str]:
+    from kb.model.site_version import site_version
+
     versions: set[str] | None = None
     for version in wanted:
         if versions is None:

@@ -7,7 +7,6 @@ from kb.model.doc import Audience, Doc, Scope, is_tag_within
 from kb.model.ids import DocId, Lsid
 from kb.model.mail import MailHead, is_person
 from kb.model.search import Filters
-from kb.model.site_version import site_version
 from kb.model.source import is_within
 from kb.store import chunks, docs, links
 from kb.store.kv import ReadTxn
@@ -42,7 +41,11 @@ def matches_filters(doc: Doc, filters: Filters) -> bool:
 
 
 def _is_of_version(source: str, wanted: tuple[str, ...]) -> bool:
-    return not wanted or site_version(source) in {version.lower() for version in wanted}
+    if not wanted:
+        return True
+    from kb.model.site_version import site_version
+
+    return site_version(source) in {version.lower() for version in wanted}
 
 
 def _is_between(mail: MailHead | None, filters: Filters) -> bool:

@@ -10,7 +10,6 @@ from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer, is_tag_
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
 from kb.model.mail import is_person
 from kb.model.search import Filters
-from kb.model.site_version import site_version
 from kb.model.source import file_of, holds_parts, is_within
 from kb.store.codec import from_u64, u64
 from kb.store.keys import facet_key, facet_prefix, lsid_key, text_key, text_of
@@ -184,6 +183,8 @@ def of_site_versions(txn: ReadTxn, versions: Collection[str]) -> set[SourceNo]:
 
     The addresses of all pages are read, about 2 us each.
     """
+    from kb.model.site_version import site_version
+
     wanted = {version.lower() for version in versions}
     numbers: set[SourceNo] = set()
     for start in _ADDRESSES:
