@@ -10,7 +10,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -30,6 +30,7 @@ help:
 	@echo "make bench-client what a search gains by the socket of a server"
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
+	@echo "make bench-definitions  how many definitions of the source code in DATA, folders, are headings, beside ctags"
 	@echo "make bench-charsets how much legacy text is decoded exactly, of the folders in DATA"
 	@echo "make bench-growth how costs grow from 10,000 over 100,000 to a million passages; an hour"
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
@@ -120,6 +121,9 @@ bench-formats: $(STAMP)
 
 bench-names: $(STAMP)
 	$(BIN)/python tests/bench/bench_names.py $(DATA)
+
+bench-definitions: $(STAMP)
+	$(BIN)/python tests/bench/bench_definitions.py $(DATA)
 
 bench-charsets: $(STAMP)
 	$(BIN)/python tests/bench/bench_charsets.py $(DATA)

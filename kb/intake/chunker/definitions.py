@@ -21,7 +21,7 @@ _MODIFIERS: Final = (
     r"(?:(?:export|default|declare|pub(?:\([^)\n]{0,40}\))?|public|private|protected|internal|static"
     r"|final|abstract|async|override|virtual|sealed|partial|open|data|inline|unsafe|const|extern"
     r"|local|suspend|readonly|synchronized|native|mutating|operator|implicit|lazy|constexpr|friend"
-    r"|template<[^\n]{0,200}>)\s+)*"
+    r"|typedef|template<[^\n]{0,200}>)\s+)*"
 )
 _NAMED: Final = (
     r"(?:def|defp|defmacro|defmodule|class|module|namespace|interface|trait|protocol|extension|enum"
@@ -42,8 +42,17 @@ _DEFINITION: Final = re.compile(
 )
 # A method or a function of the C family: type, name, arguments, and a body instead of a semicolon.
 _METHOD: Final = re.compile(
-    rf"{_MODIFIERS}(?:[\w:<>,\[\]?*&.~]+\s+)*[*&]*[\w:~$#]+\s*(?:<[^\n<>]{{0,100}}>)?"
+    rf"{_MODIFIERS}(?:[\w:<>,\[\]?*&.~]+\s+)*[*&]*"
+    r"(?:[\w:~$#]+|(?:[\w:<>]{1,100}::)?operator\s*[^\s\w(]{1,3})\s*(?:<[^\n<>]{0,100}>)?"
     r"\([^;\n]{0,400}\)?[^;=\n]{0,120}\{?\s*$"
+)
+# The same with a body in its own line.
+_ONE_LINE: Final = re.compile(
+    rf"{_MODIFIERS}(?:[\w:<>,\[\]?*&.~]+\s+)*[*&]*[\w:~$#]+\s*(?:<[^\n<>]{{0,100}}>)?"
+    r"\([^;{}\n]{0,300}\)[^;={}()\n]{0,80}\{[^\n]{0,300}\}"
+)
+_SIGNATURE: Final = re.compile(
+    rf"{_MODIFIERS}(?:def|defp|fn|func|fun|function\*?|sub|proc|class|interface|struct)\s+[\w(*]"
 )
 _STATEMENT: Final = re.compile(
     r"(?:if|else|elif|for|foreach|while|switch|case|return|catch|try|do|when|match|with|await|throw"
@@ -63,7 +72,7 @@ _KEYWORDS: Final = frozenset(
         " mutating namespace native object open operator or override partial private proc procedure"
         " protected protocol pub public readonly record replace rpc schema sealed service static"
         " struct sub suspend synchronized table template trait trigger type union unsafe val var"
-        " view virtual void",
+        " view virtual void typedef",
     )
 )
 _ABOVE: Final = re.compile(r"(?:#|//|/\*|\*|@|\[\w|--|;;|'''|\"\"\"|%|\(\*)")
@@ -146,12 +155,19 @@ class _CodeScanner:
 
     def _is_definition(self, at: int, stripped: str, open_: list[int]) -> bool:
         is_long = len(stripped) > _LINE_CHARS_MAX
-        if is_long or _STATEMENT.match(stripped) or stripped.endswith((";", ",")):
+        if is_long or _STATEMENT.match(stripped) or stripped.endswith(";"):
             return False
+        if stripped.endswith(","):
+            # A signature may go on in the next line.
+            return bool(_SIGNATURE.match(stripped)) and stripped.count("(") > stripped.count(")")
         if _DEFINITION.match(stripped):
             return True
-        is_member = not open_ or self.indents[at] > open_[-1] or self.indents[at] in open_
-        if not is_member or len(open_) > 2 or not _METHOD.fullmatch(stripped):
+        depth = sum(row < self.indents[at] for row in open_)
+        if depth > 2:
+            return False
+        if _ONE_LINE.fullmatch(stripped):
+            return True
+        if not _METHOD.fullmatch(stripped):
             return False
         # The line, or the one below it, opens a body.
         below = next((row.strip() for row in self.lines[at + 1 : at + 3] if row.strip()), "")

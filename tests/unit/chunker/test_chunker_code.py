@@ -221,3 +221,41 @@ def test_what_is_no_code_is_cut_too() -> None:
     """Long lines and deep nesting cost no more than their length."""
     for text in ("x" * 200_000, "(" * 50_000, "{\n" * 20_000, "a b " * 40_000, "def " * 30_000):
         assert code_blocks(text)
+
+
+def _titles(text: str) -> list[str]:
+    return [block.title for block in code_blocks(text) if block.kind == "heading"]
+
+
+def test_methods_after_one_with_a_function_in_it() -> None:
+    """A nested definition does not hide the members behind it."""
+    text = (
+        "class Path {\n"
+        "    walk(entry) {\n"
+        "        const step = (one) => {\n"
+        "            return one\n"
+        "        }\n"
+        "        return step(entry)\n"
+        "    }\n"
+        "\n"
+        "    stream(entry = this.cwd, options = {}) {\n"
+        "        return entry\n"
+        "    }\n"
+        "\n"
+        "    size() { return this.entries }\n"
+        "}\n"
+    )
+    titles = _titles(text)
+    assert "stream(entry = this.cwd, options = {})" in titles
+    assert any(title.startswith("size()") for title in titles)
+
+
+def test_signatures_over_several_lines() -> None:
+    """The first line of one may end with a comma; a call that does is none."""
+    assert _titles("def ask(one, two,\n        three):\n    call(one,\n         two)\n") == [
+        "def ask(one, two,"
+    ]
+    assert _titles("typedef struct node {\n    int at;\n} node;\n")[0] == "typedef struct node"
+    assert _titles("bool\noperator==(const node& other) const\n{\n    return true;\n}\n") == [
+        "operator==(const node& other) const"
+    ]
