@@ -13,6 +13,7 @@ from kb.model.search import Hit, Legs, SearchRequest
 from kb.model.text import Chunk
 from kb.search.candidates import LearnCalls
 from kb.search.freshness import freshness_of
+from kb.search.locators import locator_of
 from kb.search.snippets import snippet_of
 from kb.store import chunks
 from kb.store.content.files import ContentStore
@@ -151,6 +152,7 @@ def build_hit(
         end=end,
         page=first.page,
         line=source_line(doc, first),
+        locator=locator_of(doc, first, text),
         freshness=freshness_of(txn, doc),
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
         learn=learn(doc) if doc.kind == "topic" else None,
