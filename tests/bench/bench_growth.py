@@ -1,9 +1,10 @@
 """How do costs grow with a home? Prints one JSON object for each size; `make bench-growth`.
 
-    python tests/bench/bench_growth.py [--homes FOLDER] [PASSAGES ...]
+    python tests/bench/bench_growth.py [--homes FOLDER] [--data FOLDER] [PASSAGES ...]
 
-Homes are made of made-up docs of twenty passages each, with vectors that lie around 1,000 centres
-as those of real texts do; with --homes they are kept, and used again. A cold search is compared
+Homes are made of docs of twenty passages each: of edited sentences of the test sets in --data, or
+of made-up ones. Vectors lie around 1,000 centres, as those of real texts do. With --homes the homes
+are kept, and used again. A cold search is compared
 with the bare imports of what it needs, in turn; the rest is in milliseconds of this machine.
 """
 
@@ -49,11 +50,12 @@ class ClusteredEmbedder(corpus.InstantEmbedder):
         """Unit vectors, the same for the same text."""
         import numpy as np
 
+        centres = np.random.default_rng(CENTRES).standard_normal((CENTRES, self.dim), np.float32)
         rows = np.empty((len(texts), self.dim), np.float32)
         for place, text in enumerate(texts):
             seed = int(sha256_hex(text)[:15], 16)
-            centre = np.random.default_rng(seed % CENTRES).standard_normal(self.dim)
-            rows[place] = 1.5 * centre + np.random.default_rng(seed).standard_normal(self.dim)
+            noise = np.random.Generator(np.random.SFC64(seed))
+            rows[place] = 1.5 * centres[seed % CENTRES] + noise.standard_normal(self.dim)
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
     def token_spans_batch(self, texts: Sequence[str]) -> list[list[Span]]:
@@ -65,7 +67,7 @@ class ClusteredEmbedder(corpus.InstantEmbedder):
         return [-(-len(text) // 4) for text in texts]
 
 
-def make_home(home: Path, passages: int) -> None:
+def make_home(home: Path, passages: int, texts: Sequence[str]) -> None:
     """A home of so many passages, unless it is there. A killed run goes on where it was."""
     docs = passages // 20
     done = home / "made"
@@ -74,7 +76,7 @@ def make_home(home: Path, passages: int) -> None:
         count = min(DOCS_A_ROUND, docs - made)
         folder = home / "books" / f"{made:07d}"
         if not folder.exists():
-            corpus.write_books(folder, count * 20, seed=made + 7)
+            corpus.write_books(folder, count * 20, seed=made + 7, texts=texts)
         corpus.take_in(home / "home", folder, ClusteredEmbedder(builtin_model_dir()))
         made += count
         done.write_text(str(made))
@@ -142,7 +144,6 @@ def on_disk(home: Path) -> dict[str, int]:
 
 def measured(home: Path, passages: int) -> dict[str, Any]:
     """All figures of one size."""
-    make_home(home, passages)
     row: dict[str, Any] = {"passages": passages, "mb": on_disk(home)}
     row["cold"] = cold(home / "home")
     row["cold_words"] = cold(home / "home", "--mode", "lexical")
@@ -161,14 +162,15 @@ def main() -> None:
     parser.add_argument("passages", nargs="*", type=int, default=SIZES)
     parser.add_argument("--homes", type=Path)
     parser.add_argument("--only-make", action="store_true")
+    parser.add_argument("--data", type=Path)
     options = parser.parse_args()
+    texts = corpus.real_texts(options.data) if options.data else []
     with tempfile.TemporaryDirectory() as temporary:
         for passages in options.passages:
             home = (options.homes or Path(temporary)) / str(passages)
             home.mkdir(parents=True, exist_ok=True)
-            if options.only_make:
-                make_home(home, passages)
-            else:
+            make_home(home, passages, texts)
+            if not options.only_make:
                 print(json.dumps(measured(home, passages)), flush=True)
 
 
