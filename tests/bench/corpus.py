@@ -175,9 +175,7 @@ def make_home(home: Path, scratch: Path, passages: int) -> None:
     take_in(home, scratch)
 
 
-def write_books(
-    folder: Path, passages: int, seed: int = _BOOKS, texts: Sequence[str] = ()
-) -> None:
+def write_books(folder: Path, passages: int, seed: int = _BOOKS, texts: Sequence[str] = ()) -> None:
     """Markdown docs of about twenty passages each, of sentences of these texts if there are any."""
     words = EditedSentences(seed, texts) if texts else Words(seed)
     folder.mkdir(parents=True)
