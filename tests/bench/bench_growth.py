@@ -49,7 +49,7 @@ _SPANS: list[Span] = []
 class ClusteredEmbedder(corpus.InstantEmbedder):
     """Vectors around centres, as real ones are, and tokens counted by letters.
 
-    A vector is a centre and the sum of two of 4,096 noises, so that making it costs next to nothing.
+    A vector is a centre and the sum of two of 4,096 noises, so that it costs next to nothing.
     """
 
     def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
@@ -99,9 +99,11 @@ def make_home(home: Path, passages: int, texts: Sequence[str]) -> None:
         folder = home / "books" / f"{made:07d}"
         if not folder.exists():
             corpus.write_books(folder, count * 20, seed=made + 7, texts=texts)
-        corpus.take_in(home / "home", folder, ClusteredEmbedder(builtin_model_dir()))
+        corpus.take_in(home / "home", folder, ClusteredEmbedder(builtin_model_dir()), index=False)
         made += count
         done.write_text(str(made))
+    with App.open(home / "home", load([], [])) as app:
+        app.catch_up()
     subprocess.run([KB, "trust", str(home / "home")], check=True, capture_output=True)
 
 

@@ -80,7 +80,7 @@ _NEAR = 12
 
 
 class EditedSentences(Words):
-    """Sentences of real texts; each paragraph is drawn from one place, one word in ten is another."""
+    """Sentences of real texts, those of a paragraph from one place; one word in ten is another."""
 
     def __init__(self, seed: int, texts: Sequence[str]) -> None:
         super().__init__(_BOOKS)
@@ -149,13 +149,16 @@ class InstantEmbedder(OnnxEmbedder):
         return super().token_spans_batch(texts)
 
 
-def take_in(home: Path, folder: Path, embedder: Embedder | None = None) -> None:
+def take_in(
+    home: Path, folder: Path, embedder: Embedder | None = None, *, index: bool = True
+) -> None:
     """Add a folder to a home and work every job off, embedding aside, as `kb add` does."""
     with App.open(home, load([], [])) as app:
         with app.parser() as parser:
             app.adder(parser, AddOptions(recursive=True)).add([str(folder)])
         drain(app, embedder)
-        app.catch_up()
+        if index:
+            app.catch_up()
 
 
 def drain(app: App, embedder: Embedder | None = None) -> None:
