@@ -171,9 +171,3 @@ class PostgresEnvironment:
 def _release(connections: Connections, pid: int) -> None:
     if os.getpid() == pid:
         connections.close()
-
-
-def _named(table: str) -> str:
-    if table not in _TABLES:
-        raise KeyError(table)
-    return table

@@ -86,7 +86,7 @@ class PostgresView:
         self, table: str, keys: list[bytes], rows: list[Row]
     ) -> dict[bytes, bytes | None]:
         values: dict[bytes, bytes | None] = dict.fromkeys(keys)
-        values.update(rows)  # type: ignore[arg-type]
+        values.update((row[0], row[1]) for row in rows)
         self._keep(table, values)
         return values
 
