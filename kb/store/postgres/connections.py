@@ -8,6 +8,7 @@ from typing import Final
 
 import psycopg
 from psycopg import Connection
+from psycopg.generators import fetch_many
 from psycopg.pq import TransactionStatus
 
 from kb.errors import StoreUnreachable
@@ -169,5 +170,6 @@ def _is_ending(connection: Connection) -> bool:
 
 def _finish_rollback(connection: Connection) -> None:
     """Take the answer to the end of the last transaction, if nobody has yet."""
-    while connection.pgconn.get_result() is not None:
-        pass
+    if connection.info.transaction_status == TransactionStatus.ACTIVE:
+        # Other threads run meanwhile, as they would not while libpq itself waits.
+        connection.wait(fetch_many(connection.pgconn))
