@@ -202,7 +202,7 @@ class App:
         wait_s = self.settings.index.lock_wait_ms / 1000
         backends = self._search_backends(rerank)
         if dense is not None:
-            backends = msgspec.structs.replace(backends, dense=lambda: dense)
+            backends = msgspec.structs.replace(backends, dense=lambda _: dense)
         return Searcher(self.store, self.content, backends, settings, wait_s, self._learn_call)
 
     def _search_backends(self, rerank: RerankSettings) -> "SearchBackends":
