@@ -132,8 +132,9 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     fusion: Literal["spaced", "plain"] = "spaced"
     """`spaced` ranks from scores, or `plain` ranks; see ADR 5."""
-    rrf_k: _Positive = 60
-    """The constant of reciprocal rank fusion."""
+    rrf_k: _Positive = 200
+    """The constant of reciprocal rank fusion: the larger it is, the less a first rank in one index
+    counts beside good ranks in both."""
     lexical_weight: _Share = 0.5
     """Weight of the words; the rest is the weight of the meaning, of which less counts where the
     model does not know the language."""
