@@ -18,8 +18,8 @@ from kb.store.store import Store
 from kb.store.survey import survey_store
 from kb.upkeep.backup import copying, manifest
 from kb.upkeep.backup.manifest import HOME, STORE_FILE, Backup, Flaw, Manifest, StoredFile
-from kb.upkeep.backup.staging import staged_folder
 from kb.upkeep.check import CheckCounts, CheckReport, check_without_caches
+from kb.upkeep.transfer.staging import staged_folder
 
 _FLAWS_MAX: Final = 1_000
 _CANDIDATES_SHOWN: Final = 4

@@ -17,10 +17,12 @@ from kb.store.content.layout import HomePaths
 from kb.store.content.lock import file_lock
 from kb.store.records import DOCS
 from kb.store.store import Store
-from kb.upkeep.backup import copying, manifest, staging
+from kb.upkeep.backup import copying, manifest
 from kb.upkeep.backup.catalog import BackupCatalog
 from kb.upkeep.backup.manifest import HOME, STORE_FILE, Backup, Manifest, StoredFile
 from kb.upkeep.check.lookup import find
+from kb.upkeep.transfer import staging
+from kb.upkeep.transfer.reading import ExtraFile, extra_files, is_inside
 
 REASON_CHARS_MAX: Final = 1_000
 _WAIT_S: Final = 30.0
@@ -161,7 +163,7 @@ class Backups(BackupCatalog):
         return _CopiedContent(docs=active, passages=passages, files=files, problems=problems)
 
     def _copy_content_file(self, path: str, sha256: str, home: Path) -> StoredFile:
-        if not manifest.is_inside(path):
+        if not is_inside(path):
             raise Unreadable("its path leads out of the home", source=path)
         size_bytes = copying.link_file(self.paths.root, path, home)
         if size_bytes is not None:
@@ -173,7 +175,7 @@ class Backups(BackupCatalog):
         return stored
 
     def _copy_extra_files(self, home: Path, copied: _CopiedContent) -> None:
-        for extra in copying.extra_files(self.paths):
+        for extra in extra_files(self.paths):
             try:
                 copied.files.append(self._copy_extra_file(extra, home))
             except Unreadable as error:
@@ -181,7 +183,7 @@ class Backups(BackupCatalog):
                 if os.path.lexists(self.paths.root / extra.path):
                     copied.problems.append(str(error))
 
-    def _copy_extra_file(self, extra: copying.ExtraFile, home: Path) -> StoredFile:
+    def _copy_extra_file(self, extra: ExtraFile, home: Path) -> StoredFile:
         if (readable := _as_utf8(extra.path)) != extra.path:
             raise Unreadable("its name is not UTF-8", source=readable)
         if not extra.is_link:
