@@ -1,5 +1,6 @@
 """The store of one home: opens its environment and checks its format."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -26,6 +27,7 @@ from kb.store.meta import (
 
 if TYPE_CHECKING:
     from kb.store.content.database import DatabaseAddress
+    from kb.store.server_state import ServerState
 
 
 def check_not_newer(stored_format: str, place: Path | str) -> None:
@@ -51,6 +53,8 @@ class Store:
         self.read_only = read_only
         self.home = ""
         """The id of a home in a database."""
+        self.server_state: Callable[[], ServerState] | None = None
+        """How it stands with the server of a home in a database."""
 
     @classmethod
     def open(
@@ -114,7 +118,7 @@ class Store:
             raise UsageError(detail) from error
         env = PostgresEnvironment(address, create=create)
         store = cls(env, clock or env.clock, read_only=not create, place=address.shown)
-        store.home = env.home
+        store.home, store.server_state = env.home, env.server_state
         try:
             if not fills:
                 store._check_format()

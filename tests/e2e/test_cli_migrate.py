@@ -1,17 +1,20 @@
 """`kb migrate`: a home goes into a database and back, with all that it holds."""
 
+import json
 import os
 import shutil
-from collections.abc import Iterator
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from commands import KB, Ran, run
+from commands import KB, TIMEOUT_S, Ran, run
 from nodes import Node
 from postgres_server import PostgresServer
 
 from kb.store.content.database import database_address
-from kb.store.content.layout import HomePaths
 from kb.store.kv import TABLES, ReadTxn
 from kb.store.store import Store
 
@@ -40,7 +43,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Node:
     gone = next(row["doc_id"] for row in rows if row["source"].endswith("/b2.md"))
     assert home.run("rm", gone, "--yes").code == 0
     assert home.run("init").code == 0
-    entry = "---\nzettel_id: how-to-start\ntitle: How to start\nsummary: s\n---\n\n# Start\n\nTurn it.\n"
+    entry = "---\nzettel_id: how-to-start\ntitle: How to start\n---\n\n# Start\n\nTurn it.\n"
     (root / "knowledge").mkdir(exist_ok=True)
     (root / "knowledge" / "start.md").write_text(entry)
     assert home.run("sync-all", "--interval-min", "0").code == 0
@@ -61,9 +64,15 @@ def node(filled: Node, postgres: PostgresServer) -> Iterator[Node]:
     postgres.drop(database_address(address).schema)
 
 
-def migrated(node: Node, source: object, target: object, *more: str) -> Ran:
+def migrated(node: Node, source: object, target: object, *more: str, fails: str = "") -> Ran:
     argv = [KB, "migrate", "--from", source, "--to", target, *more]
-    return run(argv, env=dict(node.env))
+    return run(argv, env={**node.env, "KB_FAILPOINTS": fails})
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not is_so():
+        assert time.monotonic() < deadline
 
 
 def records(txn: ReadTxn) -> dict[str, list[tuple[bytes, bytes]]]:
@@ -122,3 +131,110 @@ def test_there_and_back(filled: Node, node: Node, tmp_path: Path) -> None:
     assert node.run("check").code == 0
     assert node.run("worker", "--drain").code == 0
     assert [hit["title"] for hit in node.hits("Late")][:1] == ["Late"]
+
+
+def test_a_killed_copy_goes_on(filled: Node, node: Node, tmp_path: Path) -> None:
+    """What a kill leaves of a copy is no home, and the next one ends it; the source stays."""
+    before, files = records_of_folder(Path(filled.home)), files_of(Path(filled.home))
+    for hit in (2, 9, 14):
+        killed = migrated(node, filled.home, node.home, fails=f"store.before_commit=kill@{hit}")
+        assert killed.code == -signal.SIGKILL
+        unread = node.run("ls")
+        assert (unread.code, "kb migrate" in unread.err) == (5, True), unread.err
+    tidied = Path(filled.home) / "knowledge" / "start.md"
+    tidied.rename(tidied.with_name("moved.md"))
+    ended = migrated(node, filled.home, node.home, "--json")
+    assert ended.code == 0, ended.err
+    assert ended.json["went_on"]
+    assert records_of_database(node.home) == before
+    killed = migrated(node, node.home, tmp_path / "to", fails="store.before_commit=kill@5")
+    assert (killed.code, (tmp_path / "to").exists()) == (-signal.SIGKILL, False)
+    assert migrated(node, node.home, tmp_path / "to").code == 0
+    moved = files_of(tmp_path / "to")
+    assert moved["knowledge/moved.md"] == files["knowledge/start.md"]
+    assert "knowledge/start.md" not in moved
+    assert [path.name for path in tmp_path.iterdir()] == ["to"]
+    tidied.with_name("moved.md").rename(tidied)
+
+
+def test_what_is_refused(filled: Node, node: Node, tmp_path: Path) -> None:
+    """A target that is not empty, a source that is none, itself, its inside: nothing is made."""
+    source = Path(filled.home)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    for target in (tmp_path / "full", source, source / "inner", ""):
+        assert migrated(node, source, target).code == 2, target
+    assert migrated(node, tmp_path / "no", node.home).code == 2
+    assert not (source / "inner").exists()
+    dry = migrated(node, source, node.home, "--dry-run", "--json")
+    assert (dry.code, dry.json["copied"]["docs"] > DOCS) == (0, True), dry.err
+    assert node.run("ls", "--json").json["docs"] == []
+    assert node.run("add", tmp_path / "full" / "x", "--no-wait").code in (0, 3)
+    (tmp_path / "y.md").write_text("# Y\n")
+    assert node.run("add", tmp_path / "y.md", "--no-wait").code == 0
+    for more in ((), ("--dry-run",)):
+        refused = migrated(node, source, node.home, *more)
+        assert (refused.code, "not empty" in refused.err) == (2, True), refused.err
+    assert [row["title"] for row in node.run("ls", "--json").json["docs"]] == ["Y"]
+
+
+def test_what_the_source_lacks_is_told(node: Node, tmp_path: Path) -> None:
+    """A missing file is a finding, and the rest is copied; so it is on the way back."""
+    source = Node(node.folder, str(tmp_path / "source"))
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text(f"Words of {name}.\n")
+        assert source.run("add", tmp_path / f"{name}.txt").code == 0
+    markdown = next((tmp_path / "source" / "md").rglob("a--*.md"))
+    markdown.unlink()
+    there = migrated(node, source.home, node.home, "--json")
+    assert (there.code, len(there.json["copied"]["problems"])) == (3, 1), there.err
+    assert markdown.name in there.json["copied"]["problems"][0]
+    back = migrated(node, node.home, tmp_path / "back")
+    assert (back.code, markdown.name in back.err) == (3, True)
+    assert records_of_folder(tmp_path / "back") == records_of_folder(tmp_path / "source")
+
+
+def test_a_source_that_is_written_to(node: Node, tmp_path: Path) -> None:
+    """The copy is of one moment, and what came later is told, not half copied."""
+    source = Node(node.folder, str(tmp_path / "source"))
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.md").write_text(f"# Doc {name}\n")
+    assert source.run("add", tmp_path / "a.md").code == 0
+    before = records_of_folder(Path(source.home))
+    argv = [KB, "migrate", "--from", source.home, "--to", node.home, "--json"]
+    env = {**node.env, "KB_FAILPOINTS": "store.before_commit=pause@2"}
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE) as copying:
+        wait_for(lambda: node.run("ls").code == 5)
+        assert source.run("add", tmp_path / "b.md").code == 0
+        report = json.loads(copying.communicate()[0])
+    assert report["commits_missed"] > 0
+    assert report["copied"]["docs"] == 1
+    assert records_of_database(node.home) == before
+
+
+def test_backups_of_a_home_in_a_database(filled: Node, node: Node, tmp_path: Path) -> None:
+    """They are made, listed, read and restored, into a folder and into another database."""
+    before, files = records_of_folder(Path(filled.home)), files_of(Path(filled.home))
+    assert migrated(node, filled.home, node.home).code == 0
+    made = node.run("backup", "create", "--reason", "before it goes", "--json")
+    assert made.code == 0, made.err
+    backup = made.json["backup"]
+    # The local folder of the home is a cache, which may be deleted with all that is in it.
+    assert Path(backup["path"]).is_relative_to(node.folder / "data")
+    listed = node.run("backup", "list", "--json").json["backups"]
+    assert [entry["name"] for entry in listed] == [backup["name"]]
+    assert node.run("backup", "verify").out == f"{backup['name']}: whole\n"
+    folder, other = tmp_path / "restored", Node(node.folder, f"{node.home}".replace("?", "_2?"))
+    for target in (folder, other.home):
+        restored = node.run("backup", "restore", backup["name"], "--to", target)
+        assert restored.code == 0, restored.err
+    assert records_of_folder(folder) == records_of_database(other.home) == before
+    assert files_of(folder) == files
+    assert Node(node.folder, str(folder)).run("check").code == other.run("check").code == 0
+    again = node.run("backup", "restore", backup["name"], "--to", other.home)
+    assert (again.code, "not empty" in again.err) == (2, True)
+    next(Path(backup["path"]).rglob("b7--*.md")).write_bytes(b"other")
+    broken = node.run(
+        "backup", "restore", backup["name"], "--to", f"{other.home}".replace("_2", "_3")
+    )
+    assert broken.code == 5
