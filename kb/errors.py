@@ -161,6 +161,15 @@ class StoreMissing(StoreDamaged):
     )
 
 
+class HomeUnfinished(StoreDamaged):
+    """A copy of a home into a database was begun, and has not ended; nothing reads it so far."""
+
+    template = (
+        "{place}: a home is being copied there, or the copy was cut short; run the `kb migrate` "
+        "or `kb backup restore` that began it once more, and it goes on"
+    )
+
+
 class StoreTooNew(StoreDamaged):
     """A later kb made the store; nothing is wrong with it."""
 

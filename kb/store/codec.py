@@ -81,7 +81,11 @@ class RecordTable(Generic[T]):
 
     def put(self, txn: WriteTxn, key: bytes, record: T) -> None:
         """Write the record, whatever was there."""
-        txn.put(self.name, key, seal(self.name, key, self._encoder.encode(record)))
+        txn.put(self.name, key, self.encode(key, record))
+
+    def encode(self, key: bytes, record: T) -> bytes:
+        """The value that is stored under `key`."""
+        return seal(self.name, key, self._encoder.encode(record))
 
     def delete(self, txn: WriteTxn, key: bytes) -> bool:
         """Remove the record; False if it was absent."""

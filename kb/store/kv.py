@@ -45,6 +45,8 @@ TABLES: Final[tuple[str, ...]] = (
     "signals",
     "tokens",
     "content",
+    "home_files",
+    "home_file_parts",
     "questions",
     "orphans",
     "log",

@@ -9,6 +9,8 @@ from kb.store.records import META, StoredValue
 # The version of the table layout. Format 1 had no generation counts.
 FORMAT: Final = "2"
 FORMAT_WITHOUT_GENERATIONS: Final = "1"
+FORMAT_UNFINISHED: Final = "unfinished"
+"""In the place of a format: the home is still being copied there."""
 # The chunker whose chunks the home has or is making.
 CHUNKER: Final = "chunker"
 OCR: Final = "ocr"

@@ -1,10 +1,12 @@
 """The store of one home: opens its environment and checks its format."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kb.errors import (
+    HomeUnfinished,
     NotFound,
     ReadOnlyHome,
     StoreDamaged,
@@ -15,10 +17,17 @@ from kb.errors import (
 from kb.model.clock import Clock, SystemClock
 from kb.store.content.layout import is_store
 from kb.store.kv import Environment, ReadTxn, WriteTxn
-from kb.store.meta import FORMAT, FORMAT_WITHOUT_GENERATIONS, get_word, set_word
+from kb.store.meta import (
+    FORMAT,
+    FORMAT_UNFINISHED,
+    FORMAT_WITHOUT_GENERATIONS,
+    get_word,
+    set_word,
+)
 
 if TYPE_CHECKING:
     from kb.store.content.database import DatabaseAddress
+    from kb.store.server_state import ServerState
 
 
 def check_not_newer(stored_format: str, place: Path | str) -> None:
@@ -44,6 +53,8 @@ class Store:
         self.read_only = read_only
         self.home = ""
         """The id of a home in a database."""
+        self.server_state: Callable[[], ServerState] | None = None
+        """How it stands with the server of a home in a database."""
 
     @classmethod
     def open(
@@ -85,10 +96,16 @@ class Store:
 
     @classmethod
     def open_database(
-        cls, address: "DatabaseAddress", clock: Clock | None = None, *, create: bool = True
+        cls,
+        address: "DatabaseAddress",
+        clock: Clock | None = None,
+        *,
+        create: bool = True,
+        fills: bool = False,
     ) -> Self:
         """Open the store in a database; it has the server's clock, if none is given.
 
+        Only who `fills` it opens one that is still being copied there; a new one gets no format.
         Raises NotFound if there is none and `create` is false, StoreUnreachable, StoreDenied,
         StoreTooNew, StoreDamaged, ReadOnlyHome, and UsageError where the driver is not installed.
         """
@@ -101,13 +118,19 @@ class Store:
             raise UsageError(detail) from error
         env = PostgresEnvironment(address, create=create)
         store = cls(env, clock or env.clock, read_only=not create, place=address.shown)
-        store.home = env.home
+        store.home, store.server_state = env.home, env.server_state
         try:
-            store._check_format()
+            if not fills:
+                store._check_format()
         except BaseException:
             store.close()
             raise
         return store
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is in a database, which several machines may use."""
+        return bool(self.home)
 
     def _check_format(self) -> None:
         with self.read() as txn:
@@ -116,6 +139,8 @@ class Store:
         # A store of format 1 is upgraded by the first transaction that needs generations.
         if stored_format in (FORMAT, FORMAT_WITHOUT_GENERATIONS):
             return
+        if stored_format == FORMAT_UNFINISHED:
+            raise HomeUnfinished(place=self._place)
         check_not_newer(stored_format, self._place)
         if stored_format or has_docs:
             raise StoreDamaged("its format is unknown", place=self._place)

@@ -1,5 +1,6 @@
 """Content in the store itself, for homes that have no folder which all their machines see."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from kb.errors import StoreDamaged
@@ -61,13 +62,19 @@ def _read(txn: ReadTxn, relative: str) -> bytes | None:
 
 
 def _write(txn: WriteTxn, relative: str, data: bytes) -> None:
+    for key, part in parts_of(relative, data):
+        CONTENT.put(txn, key, part)
+
+
+def parts_of(relative: str, data: bytes) -> Iterator[tuple[bytes, ContentPart]]:
+    """The records of the bytes of a path."""
     for number, start in enumerate(range(0, len(data) or 1, _PART_BYTES)):
         part = ContentPart(
             data=data[start : start + _PART_BYTES],
             path="" if number else relative,
             size_bytes=0 if number else len(data),
         )
-        CONTENT.put(txn, _part_key(relative, number), part)
+        yield _part_key(relative, number), part
 
 
 def _part_key(relative: str, number: int) -> bytes:

@@ -13,6 +13,7 @@ from kb.errors import NotFound, WrongProcess
 from kb.store.content.database import DatabaseAddress
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.postgres.connections import Connections
+from kb.store.postgres.inspecting import inspect_server
 from kb.store.postgres.reads import Reads
 from kb.store.postgres.schema import (
     SCHEMA_FORMAT,
@@ -27,6 +28,7 @@ from kb.store.postgres.server_clock import ServerClock, ServerTime
 from kb.store.postgres.session import Session, WriteSession
 from kb.store.postgres.translate import translated_errors
 from kb.store.postgres.view import PostgresTxn, PostgresView
+from kb.store.server_state import ServerState
 
 # Records that many transactions at one commit read.
 _SHARED_BYTES_MAX: Final = 8 << 20
@@ -49,6 +51,7 @@ class PostgresEnvironment:
         migrated and this user may not.
         """
         self._place = address.shown
+        self._schema = address.schema
         self._pid = os.getpid()
         self._closed = False
         self._statements = Statements(address.schema)
@@ -127,6 +130,12 @@ class PostgresEnvironment:
         """Nothing to reap: the server notices that a connection has ended."""
         self._check_usable()
         return 0
+
+    def server_state(self) -> ServerState:
+        """How it stands with the server."""
+        self._check_usable()
+        with self._lent() as connection:
+            return inspect_server(connection, self._schema)
 
     def copy_to(self, folder: Path) -> None:
         """Write a snapshot into an LMDB environment."""
