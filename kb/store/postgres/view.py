@@ -70,6 +70,7 @@ class PostgresView:
 
     def _fetched(self, table: str, keys: list[bytes]) -> dict[bytes, bytes | None]:
         """The values of these keys, and all that is expected, in one round trip."""
+        keys = list(self._wanted.pop(table, {}) | dict.fromkeys(keys))
         if not self._wanted and not self._wanted_ranges and len(keys) == 1:
             rows = self._session.rows(self._statements.get, (table, keys[0]))
             values = {keys[0]: rows[0][0] if rows else None}
@@ -121,10 +122,12 @@ class PostgresView:
         if new:
             self._wanted.setdefault(table, {}).update(dict.fromkeys(new[:_EXPECTED_MAX]))
 
-    def expect_scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> None:
+    def expect_scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
+    ) -> None:
         """Say which range is scanned next: its first rows come with the next round trip."""
         _ = self._session
-        asked = (_named(table), start, stop, False)
+        asked = (_named(table), start, stop, reverse)
         if self._first(asked) is None:
             self._wanted_ranges[asked] = None
 
