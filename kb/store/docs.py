@@ -83,6 +83,17 @@ def expect_latest(txn: ReadTxn, source_nos: Iterable[int]) -> None:
     expect(txn, _latest_ids(txn, source_nos))
 
 
+def expect_with_latest(txn: ReadTxn, doc_ids: Iterable[DocId]) -> None:
+    """Say that these docs are read next, and the newest versions of their sources."""
+    expect_latest(txn, (doc.source_no for doc in _sound(txn, doc_ids)))
+
+
+def _sound(txn: ReadTxn, doc_ids: Iterable[DocId]) -> Iterator[Doc]:
+    keys = [doc_id.encode() for doc_id in doc_ids]
+    txn.expect("docs", keys)
+    yield from filter(None, (DOCS.peek(txn, key) for key in keys))
+
+
 def _latest_ids(txn: ReadTxn, source_nos: Iterable[int]) -> Iterator[DocId]:
     keys = [u64(number) for number in dict.fromkeys(source_nos)]
     txn.expect("versions", keys)

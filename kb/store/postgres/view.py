@@ -15,10 +15,9 @@ from kb.store.postgres.schema import Statements
 from kb.store.postgres.session import Row, Session, WriteSession
 
 _TABLES: Final = frozenset(TABLES)
-_KEYS_MAX: Final = 1_000
-_EXPECTED_MAX: Final = 4_000
+_KEYS_MAX: Final = 4_000
 # A scan fetches this many rows first, then more and more, as long as they are small.
-_ROWS_FIRST: Final = 32
+_ROWS_FIRST: Final = 64
 _ROWS_MAX: Final = 2_000
 _BATCH_BYTES: Final = 4 << 20
 # Of one transaction.
@@ -120,7 +119,7 @@ class PostgresView:
         _ = self._session
         new = [key for key in keys if self._value(_named(table), key) is UNKNOWN]
         if new:
-            self._wanted.setdefault(table, {}).update(dict.fromkeys(new[:_EXPECTED_MAX]))
+            self._wanted.setdefault(table, {}).update(dict.fromkeys(new[:_KEYS_MAX]))
 
     def expect_scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
