@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from kb.model.failpoints import failpoint
 from kb.model.ids import sha256_hex
 from kb.store.content.durable import fsync_folder
 from kb.store.content.layout import HomePaths
-from kb.store.kv import WriteTxn
+from kb.store.kv import ReadTxn, WriteTxn
 
 
 class ContentStore(Protocol):
@@ -34,6 +35,10 @@ class ContentStore(Protocol):
 
     def replace(self, relative: str, data: bytes) -> None:
         """Write the right bytes where damaged ones are."""
+        ...
+
+    def expect(self, txn: ReadTxn, paths: Sequence[str]) -> None:
+        """Say that these paths are read next, each of few bytes."""
         ...
 
     def read(self, relative: str, sha256: str) -> bytes:
@@ -122,6 +127,9 @@ class ContentFiles:
         fsync_folder(folder.parent)
         fsync_folder(folder.parent.parent)
         self._made.add(folder)
+
+    def expect(self, txn: ReadTxn, paths: Sequence[str]) -> None:
+        """Nothing: a file costs no round trip."""
 
     def read(self, relative: str, sha256: str) -> bytes:
         """The bytes of a file. Raises StoreDamaged if it is missing or fails its checksum."""
