@@ -12,6 +12,8 @@ from kb.model.source import owned_lsid
 OriginKind = Literal["folder", "url", "site", "feed", "topic", "pack", "entries", "notebook"]
 FOLDERS: Final[tuple[OriginKind, ...]] = ("folder", "notebook")
 """Origins that are folder trees, where moved files are recognized by their bytes."""
+OF_A_MACHINE: Final[tuple[OriginKind, ...]] = ("folder", "topic", "pack")
+"""Origins whose files lie on one of the machines that share a home."""
 SITES: Final[tuple[OriginKind, ...]] = ("site", "feed")
 """Origins with many pages, of which the store keeps a list."""
 NOTEBOOK_INDEX: Final = "INDEX.md"
@@ -25,6 +27,9 @@ class Origin(Struct, frozen=True, kw_only=True):
     kind: OriginKind
     location: str
     """An absolute path or a URL; of a topic or a pack its id, of entries their folder."""
+    machine: str = ""
+    """The machine that has the folder, on a home that machines share; empty for that which made
+    the home. Any machine reads a URL."""
     extensions: tuple[str, ...] = ()
     takes_ignored: bool = False
     """Of a folder: whether what git ignores is taken, too."""

@@ -151,7 +151,7 @@ def build_hit(
         end=end,
         page=first.page,
         line=source_line(doc, first),
-        freshness=freshness_of(txn, doc),
+        freshness=freshness_of(txn, doc, content.machine),
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
         learn=learn(doc) if doc.kind == "topic" else None,
         zettel_id=doc.entry.zettel_id if doc.entry else None,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kb.model.doc import Doc
-from kb.model.source import names_of, whole_of
+from kb.model.source import file_lsid, machine_of, names_of, whole_of
 
 WIKI: Final = "wiki:"
 PATH: Final = "path:"
@@ -74,6 +74,8 @@ def place_of_link(doc: Doc, link: str) -> str:
         return whole_of(doc.place) or ""
     if not link.startswith(PATH) or not doc.place.startswith("file://"):
         return ""
-    folder = os.fsdecode(urllib.parse.unquote_to_bytes(doc.place.removeprefix("file://")))
+    machine = machine_of(doc.place)
+    place = doc.place.removeprefix(f"file://{machine}")
+    folder = os.fsdecode(urllib.parse.unquote_to_bytes(place))
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(folder), link.removeprefix(PATH)))
-    return "file://" + urllib.parse.quote(os.fsencode(joined))
+    return file_lsid(joined, machine)
