@@ -26,6 +26,11 @@ class StoredContent:
         """The folders of the home on this machine; no content lies there."""
         return self._paths
 
+    @property
+    def machine(self) -> str:
+        """This machine's name in the records of the home."""
+        return self._store.machine
+
     def stage(self, relative: str, data: bytes) -> None:
         """Nothing: the transaction itself writes the bytes."""
 

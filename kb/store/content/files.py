@@ -22,6 +22,11 @@ class ContentStore(Protocol):
         """The folders of the home on this machine."""
         ...
 
+    @property
+    def machine(self) -> str:
+        """Whose files can be looked at: this machine's name, empty where no others use the home."""
+        ...
+
     def stage(self, relative: str, data: bytes) -> None:
         """Prepare bytes that a transaction will `keep`, outside of it.
 
@@ -48,6 +53,8 @@ class ContentStore(Protocol):
 
 class ContentFiles:
     """The content files of one home. It never overwrites a file that is whole."""
+
+    machine = ""
 
     def __init__(self, paths: HomePaths) -> None:
         self.paths = paths
