@@ -224,7 +224,7 @@ def test_backups_of_a_home_in_a_database(filled: Node, node: Node, tmp_path: Pat
     listed = node.run("backup", "list", "--json").json["backups"]
     assert [entry["name"] for entry in listed] == [backup["name"]]
     assert node.run("backup", "verify").out == f"{backup['name']}: whole\n"
-    folder, other = tmp_path / "restored", Node(node.folder, f"{node.home}".replace("?", "_2?"))
+    folder, other = tmp_path / "restored", Node(node.folder, node.home.replace("?", "_2?"))
     for target in (folder, other.home):
         restored = node.run("backup", "restore", backup["name"], "--to", target)
         assert restored.code == 0, restored.err
@@ -233,8 +233,6 @@ def test_backups_of_a_home_in_a_database(filled: Node, node: Node, tmp_path: Pat
     assert Node(node.folder, str(folder)).run("check").code == other.run("check").code == 0
     again = node.run("backup", "restore", backup["name"], "--to", other.home)
     assert (again.code, "not empty" in again.err) == (2, True)
-    next(Path(backup["path"]).rglob("b7--*.md")).write_bytes(b"other")
-    broken = node.run(
-        "backup", "restore", backup["name"], "--to", f"{other.home}".replace("_2", "_3")
-    )
+    next(Path(backup["path"]).rglob("book-7--*.md")).write_bytes(b"other")
+    broken = node.run("backup", "restore", backup["name"], "--to", other.home.replace("_2?", "_3?"))
     assert broken.code == 5
