@@ -154,13 +154,18 @@ class Adder:
         """Add the members of a collection, under its names and options, and report the rest."""
         left = [walked_item(entry, display_name(entry.path)) for entry in passed]
         named = [
-            SourceItem(display_name(entry.path), str(entry.path), is_explicit=False, member=entry)
+            SourceItem(
+                entry.name or display_name(entry.path),
+                str(entry.path),
+                is_explicit=False,
+                member=entry,
+            )
             for entry in members
         ]
         self._take_all([*left, *named])
         for entry in members:
             if entry.remark is not None:
-                self._tally.note(display_name(entry.path), "added", entry.remark)
+                self._tally.note(entry.name or display_name(entry.path), "added", entry.remark)
         return self.report()
 
     def title_of(self, path: Path, data: bytes) -> str | None:

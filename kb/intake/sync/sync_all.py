@@ -40,6 +40,7 @@ from kb.model.ids import DocId
 from kb.model.origin import FOLDERS, SITES, Origin
 from kb.store.store import Store
 
+_IN_RECORDS: Final = ("entries", "notebook")
 _MINUTE_MS: Final = 60_000
 
 
@@ -160,7 +161,9 @@ class Syncer:
         with self._store.read() as txn:
             if self._options.only is not None:
                 return [resolve_origin(txn, self._options.only)]
-            origins = list_origins(txn)
+            # What other homes have in their folder is in records, and only commits change it.
+            left_out = _IN_RECORDS if self._store.is_shared else ()
+            origins = [origin for origin in list_origins(txn) if origin.kind not in left_out]
         wait_ms = self._options.interval_min * _MINUTE_MS
         due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
         # Those not tried for longest come first, so that --max reaches all sources in turn.

@@ -52,7 +52,7 @@ def at_work(
         names = set(os.listdir(root))
         if ".git" not in names:
             _check_empty(root, names)
-            make_git_folder(root, _BRANCH)
+            make_git_folder(root, (shared.branch if shared else None) or _BRANCH)
         repository = Repository(root, shared)
         try:
             repository.bring_level(wait_s)

@@ -8,7 +8,6 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from itertools import batched
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -48,10 +47,11 @@ class SharedNotebook:
         return exclusive("notebook", wait_s) if exclusive else nullcontext()
 
     @property
-    def is_there(self) -> bool:
-        """Whether anybody has made it."""
+    def branch(self) -> str | None:
+        """The name of its branch; None if nobody has made it."""
         with self._store.read() as txn:
-            return home_files.get(txn, f"{_GIT}HEAD") is not None
+            name = _branch(txn)
+        return None if name is None else name.removeprefix("refs/heads/")
 
     def fetch(self, repository: "Repository", wait_s: float) -> None:
         """Bring a machine's repository to the shared branch, its work tree with it.
@@ -60,7 +60,7 @@ class SharedNotebook:
         """
         head = repository.head()
         with self._store.read() as txn:
-            branch, tip = _branch(txn, head.branch), _tip(txn, head.branch)
+            branch, tip = _branch(txn), _tip(txn, head.branch)
             if tip is None and branch is None:
                 # Nobody has made it so far: the first commit here does.
                 if head.commit is not None:
@@ -86,7 +86,9 @@ class SharedNotebook:
         while pending:
             names = [sha for sha in dict.fromkeys(pending) if sha not in seen]
             pending = []
-            for batch in batched((sha for sha in names if sha not in repository.objects), _BATCH):
+            lacking = [sha for sha in names if sha not in repository.objects]
+            for start in range(0, len(lacking), _BATCH):
+                batch = lacking[start : start + _BATCH]
                 seen.update(batch)
                 for sha, data in _objects(txn, batch):
                     if data is None:
@@ -148,7 +150,8 @@ class SharedNotebook:
 def write_ref(git: GitFolder, name: str, commit: "ObjectID") -> None:
     """Let a ref of ours name a commit."""
     place = git.path / name
-    place.parent.mkdir(parents=True, exist_ok=True)
+    for folder in (place.parent, git.own):
+        folder.mkdir(parents=True, exist_ok=True)
     write_synced(git.temporary(), commit + b"\n", 0o644)
     git.temporary().rename(place)
 
@@ -162,12 +165,12 @@ def _unshared(root: Path) -> NotebookUnfit:
     return NotebookUnfit(detail, place=root)
 
 
-def _branch(txn: ReadTxn, default: str) -> str | None:
+def _branch(txn: ReadTxn) -> str | None:
     """The shared branch; None if there is no notebook."""
     file = home_files.get(txn, f"{_GIT}HEAD")
     if file is None:
         return None
-    return home_files.read(txn, file).decode().strip().removeprefix("ref: ") or default
+    return home_files.read(txn, file).decode().strip().removeprefix("ref: ")
 
 
 def _tip(txn: ReadTxn, branch: str) -> "ObjectID | None":

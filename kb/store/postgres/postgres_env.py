@@ -272,7 +272,7 @@ class PostgresEnvironment:
             connection.execute("BEGIN")
             try:
                 deadline = time.monotonic() + wait_s
-                while not connection.execute(_TRY_LOCK, (key,)).fetchone() == (True,):
+                while connection.execute(_TRY_LOCK, (key,)).fetchone() != (True,):
                     if time.monotonic() > deadline:
                         raise StoreBusy(place=f"the {name} of {self._place}")
                     time.sleep(_LOCK_PAUSE_S)
