@@ -128,7 +128,7 @@ bench-start: $(STAMP)
 	$(BIN)/python tests/bench/bench_start.py $(BEFORE)
 
 bench-growth: $(STAMP)
-	$(BIN)/python tests/bench/bench_growth.py
+	$(BIN)/python tests/bench/bench_growth.py --data $(DATA)
 
 bench-pdf: $(STAMP)
 	$(BIN)/python tests/bench/bench_pdf.py --old $(DATA)

@@ -100,6 +100,8 @@ _KINDS_MAX: Final = 6
 def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> None:
     """Take in files, folders with all below them, pages, sites, feeds, or standard input (-).
 
+    git+https://HOST/PATH@REF takes in a repository.
+
     What is already there and unchanged costs nothing; what changed becomes a new version.
     """
     request = _request(options)
@@ -214,6 +216,8 @@ def _add_by_server(
         raise UsageError("--dry-run looks at a home on this machine; a server takes things in")
     if request.crawl:
         raise UsageError("--crawl takes a site into a home on this machine, and not by a server")
+    if add.repositories_among(sources):
+        raise UsageError("a repository is taken into a home on this machine, and not by a server")
     settings = settings_of(ctx, homes_of(ctx)[0].home).ingest
     adder = RemoteAdder(
         client,

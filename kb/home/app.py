@@ -202,7 +202,7 @@ class App:
         wait_s = self.settings.index.lock_wait_ms / 1000
         backends = self._search_backends(rerank)
         if dense is not None:
-            backends = msgspec.structs.replace(backends, dense=lambda: dense)
+            backends = msgspec.structs.replace(backends, dense=lambda _: dense)
         return Searcher(self.store, self.content, backends, settings, wait_s, self._learn_call)
 
     def _search_backends(self, rerank: RerankSettings) -> "SearchBackends":
@@ -283,11 +283,17 @@ class App:
         return Adder(self.store, self.ingestor, parser, options, lambda: self.urls, member_at)
 
     def sites(self, parser: "Parser") -> "SiteSources":
-        """Reads sites and feeds, for one call."""
-        from kb.intake.crawl.site_sources import SiteSources
+        """Reads sites, feeds and repositories, for one call."""
+        from kb.intake.crawl.site_sources import RepositoryAccess, SiteSources
 
+        access = RepositoryAccess(
+            check=self.fetcher.check_repository,
+            tmp=self.paths.tmp,
+            file_bytes_max=self.settings.ingest.file_bytes_max,
+            token_host=self.settings.fetch.git_token_host,
+        )
         settings = self.settings.crawl
-        return SiteSources(self.store, self.ingestor, parser, self.fetcher, settings)
+        return SiteSources(self.store, self.ingestor, parser, self.fetcher, settings, access)
 
     def _ocr(self) -> "Ocr":
         if self.settings.ingest.ocr == "off":

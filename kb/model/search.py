@@ -237,10 +237,11 @@ class Via(Struct, frozen=True, kw_only=True):
     edge: str
 
 
-def location_of(source: str, line: int | None, page: int | None) -> str:
-    """A place in a source, for people: `notes.md:12`, or `paper.pdf page 3`."""
+def location_of(source: str, line: int | None, page: int | None, locator: str | None) -> str:
+    """A place in a source, for people: `notes.md:12`, `paper.pdf page 3`, `talk.pptx slide 4`."""
     named = source if line is None else f"{source}:{line}"
-    return named if page is None else f"{named} page {page}"
+    named = named if page is None else f"{named} page {page}"
+    return named if locator is None else f"{named} {locator}"
 
 
 class Snippet(Struct, frozen=True, kw_only=True):
@@ -274,6 +275,9 @@ class Hit(Struct, frozen=True, kw_only=True):
     """1-based line of `start` in the source; None where the source has no lines of its own."""
     freshness: Freshness
     legs: Legs
+    locator: str | None = None
+    """Where it stands in a file that has neither lines nor pages: the cells of a workbook, as
+    `Costs!A1:F40`, or `slide 3`."""
     learn: LearnCall | None = None
     """Of a topic's subject: what loads it whole."""
     source_space: SpaceName | None = None
@@ -299,7 +303,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     @property
     def location(self) -> str:
         """Where it stands, as `location_of` names it."""
-        return location_of(self.source, self.line, self.page)
+        return location_of(self.source, self.line, self.page, self.locator)
 
 
 class EntityAlignment(Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from kb.errors import UsageError
 from kb.intake.sync.report import AddReport
 from kb.model import doc
+from kb.model.source import is_repository
 
 if TYPE_CHECKING:
     from kb.home.app import App
@@ -81,6 +82,8 @@ def check_title(request: AddRequest, sources: Sequence[str], shown: str) -> None
     """
     if request.title and (len(sources) > 1 or folders_among(sources)):
         raise UsageError(f"{shown} is for a single source, and no folder")
+    if request.title and repositories_among(sources):
+        raise UsageError(f"{shown} is for a single source, and no repository")
     if request.crawl:
         _check_sites(request, sources, shown)
     elif request.include or request.exclude or request.pages_max or request.depth_max:
@@ -98,6 +101,11 @@ def _check_sites(request: AddRequest, sources: Sequence[str], shown: str) -> Non
 def folders_among(sources: Iterable[str]) -> list[str]:
     """Those of the sources that are folders."""
     return [source for source in sources if os.path.isdir(os.path.expanduser(source))]
+
+
+def repositories_among(sources: Iterable[str]) -> list[str]:
+    """Those of the sources that are addresses of repositories."""
+    return [source for source in sources if is_repository(source)]
 
 
 @contextlib.contextmanager
@@ -146,7 +154,12 @@ def _page_adder(
     from kb.intake.crawl.options import TakeOptions
     from kb.model.site import SiteOptions
 
-    take = TakeOptions(ingest_options=options.ingest_options, dry_run=options.dry_run)
+    take = TakeOptions(
+        ingest_options=options.ingest_options,
+        dry_run=options.dry_run,
+        extensions=options.extensions,
+        takes_ignored=options.takes_ignored,
+    )
     if not request.crawl:
         return FeedAdder(app.adder(parser, options), lambda: app.sites(parser), take)
     site = SiteOptions(

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -27,6 +28,11 @@ def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
     if name is None:
         return _page_freshness(txn, doc)
     return freshness_by_state(txn, doc, file_state(name)) or _freshness_by_bytes(name, doc)
+
+
+def expect_freshness(txn: ReadTxn, docs: Iterable[Doc]) -> None:
+    """Say that `freshness_of` is asked for these docs next."""
+    txn.expect("seen", (lsid_key(doc.place) for doc in docs if name_of(doc.place) is not None))
 
 
 def compared_file(doc: Doc) -> str | None:

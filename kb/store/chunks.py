@@ -29,6 +29,23 @@ def expect(txn: ReadTxn, nos: Iterable[int]) -> None:
     txn.expect("chunks", (u64(no) for no in nos))
 
 
+def expect_active(txn: ReadTxn, nos: Iterable[int]) -> None:
+    """Say that `get_active` is asked for these chunks next."""
+    docs.expect_latest(txn, (chunk.source_no for chunk in _sound(txn, nos)))
+
+
+def expect_with_docs(txn: ReadTxn, nos: Iterable[int]) -> None:
+    """Say that these chunks are read next, and the docs that they were cut from."""
+    docs.expect(txn, (chunk.doc_id for chunk in _sound(txn, nos)))
+
+
+def _sound(txn: ReadTxn, nos: Iterable[int]) -> Iterator[Chunk]:
+    """The chunks that can be read, all of them in one round trip."""
+    keys = [u64(no) for no in nos]
+    txn.expect("chunks", keys)
+    yield from filter(None, (CHUNKS.peek(txn, key) for key in keys))
+
+
 def expect_vectors(txn: ReadTxn, fingerprint: str, text_hashes: Iterable[str]) -> None:
     """Say that the vectors of these texts are read next."""
     txn.expect("vectors", (vector_key(fingerprint, text_hash) for text_hash in text_hashes))

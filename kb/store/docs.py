@@ -1,6 +1,6 @@
 """Docs, their versions and their facets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -37,6 +37,11 @@ def get(txn: ReadTxn, doc_id: str) -> Doc | None:
     return DOCS.get(txn, doc_id.encode())
 
 
+def expect(txn: ReadTxn, doc_ids: Iterable[DocId]) -> None:
+    """Say that these docs are read next."""
+    txn.expect("docs", (doc_id.encode() for doc_id in doc_ids))
+
+
 def require(txn: ReadTxn, doc_id: str) -> Doc:
     """The doc. Raises NotFound."""
     doc = get(txn, doc_id)
@@ -71,6 +76,18 @@ def latest(txn: ReadTxn, source_no: int) -> Doc | None:
     """The newest version of a source, or None."""
     pointer = VERSIONS.get(txn, u64(source_no))
     return get(txn, pointer.doc_id) if pointer else None
+
+
+def expect_latest(txn: ReadTxn, source_nos: Iterable[int]) -> None:
+    """Say that `latest` is asked for these sources next."""
+    expect(txn, _latest_ids(txn, source_nos))
+
+
+def _latest_ids(txn: ReadTxn, source_nos: Iterable[int]) -> Iterator[DocId]:
+    keys = [u64(number) for number in dict.fromkeys(source_nos)]
+    txn.expect("versions", keys)
+    pointers = (VERSIONS.peek(txn, key) for key in keys)
+    yield from (pointer.doc_id for pointer in pointers if pointer is not None)
 
 
 def if_latest(txn: ReadTxn, doc_id: DocId) -> Doc | None:
@@ -145,6 +162,17 @@ def with_facet(txn: ReadTxn, name: str, value: str) -> Iterator[SourceNo]:
     prefix = facet_prefix(name, value)
     for key, _ in txn.scan("facets", prefix, prefix_stop(prefix)):
         yield SourceNo(from_u64(key[-8:]))
+
+
+def expect_facet(txn: ReadTxn, name: str, value: str) -> None:
+    """Say that `with_facet` is asked for this value next."""
+    prefix = facet_prefix(name, value)
+    txn.expect_scan("facets", prefix, prefix_stop(prefix))
+
+
+def expect_audiences(txn: ReadTxn) -> None:
+    """Say that `audiences` is asked next."""
+    txn.expect_scan("facets", b"audience\0", prefix_stop(b"audience\0"))
 
 
 def facet_values(txn: ReadTxn, name: str) -> Iterator[tuple[str, SourceNo]]:

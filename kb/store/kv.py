@@ -82,8 +82,13 @@ class ReadTxn(Protocol):
     def expect(self, table: str, keys: Iterable[bytes]) -> None:
         """Say which keys are got next, so that a server is asked for all of them at once.
 
-        Elsewhere it does nothing, not even look at `keys`, so pass a generator.
+        What is expected in several tables comes together, with the first read that needs a round
+        trip. Elsewhere it does nothing, not even look at `keys`, so pass a generator.
         """
+        ...
+
+    def expect_scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> None:
+        """Say that `scan` reads this range next, from its start; as `expect`."""
         ...
 
     def scan_many(

@@ -57,6 +57,9 @@ class _MemoryView:
     def expect(self, table: str, keys: Iterable[bytes]) -> None:
         """Nothing: a look-up costs no round trip."""
 
+    def expect_scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> None:
+        """Nothing, as `expect`."""
+
     def scan_many(
         self, table: str, ranges: Sequence[tuple[bytes, bytes | None]], limit: int
     ) -> list[list[tuple[bytes, bytes]]]:

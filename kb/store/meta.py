@@ -36,6 +36,16 @@ def last_number(txn: ReadTxn, counter: str) -> int:
     return (META.get(txn, b"counter:" + counter.encode()) or StoredValue()).number
 
 
+def expect_number(txn: ReadTxn, counter: str) -> None:
+    """Say that the last number of a counter is read next."""
+    txn.expect("meta", (b"counter:" + name.encode() for name in (counter,)))
+
+
+def expect_words(txn: ReadTxn, *names: str) -> None:
+    """Say that these texts are read next."""
+    txn.expect("meta", (b"word:" + name.encode() for name in names))
+
+
 def compactions(txn: ReadTxn) -> int:
     """How many compactions have finished: a clock that nobody can set."""
     return last_number(txn, "compaction")

@@ -25,6 +25,7 @@ from kb.model.origin import Origin
 from kb.model.pack import PackRecord
 from kb.model.push import Push
 from kb.model.registry import PulledEntry, RegistryRecord
+from kb.model.sheet import SheetRows
 from kb.model.signal import Signal
 from kb.model.site import SiteOptions, SitePage
 from kb.model.text import Chunk
@@ -108,6 +109,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             modified="2024-05-07T08:09:10+02:00",
             has_names=True,
             by_name=True,
+            sheet_rows=(SheetRows(sheet="Rent", left="A", right="F", row=1, line=3, count=1),),
             mail=MailHead(sender="Ada <ada@example.org>", recipients=("b@c.d",), message_id="1@x"),
             hidden_run=3,
         ),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import NotebookUnfit, StoreBusy
+from kb.intake.git.remote import BadRemote
 from kb.knowledge.notebook.gitfiles import GitFolder, fill, sync_folder
 from kb.knowledge.notebook.gitopen import opened
-from kb.knowledge.notebook.remote import BadRemote
 from kb.knowledge.notebook.tree import Snapshot, TreeEntry
 from kb.knowledge.notebook.worktree import Change, GitIndex, WorkTree, level, new_file
 from kb.model.failpoints import failpoint

@@ -45,11 +45,20 @@ class LogPosition(Struct, frozen=True, kw_only=True):
     tail: str
 
 
+class LevelMark(Struct, frozen=True, kw_only=True):
+    """An index at this position had all that the log had at a commit, by its number."""
+
+    position: LogPosition
+    commit: int
+
+
 class FollowingIndex(Protocol):
     """An index that follows the log; the lexical and the dense index implement it."""
 
     name: str
     lock_path: Path
+    level_at: "LevelMark | None"
+    """Where it was last seen to be up to date."""
 
     @property
     def has_new_marks(self) -> bool:
@@ -91,15 +100,20 @@ class FollowingIndex(Protocol):
 
 
 def catch_up(
-    index: FollowingIndex, store: Store, wait_s: float, *, rebuild: bool = False
+    index: FollowingIndex,
+    store: Store,
+    wait_s: float,
+    *,
+    rebuild: bool = False,
+    commit: int | None = None,
 ) -> CatchUpReport:
-    """Bring an index up to date with the store.
+    """Bring an index up to date with the store, or with a `commit` that the caller has seen.
 
     Never raises for the index's own files: on an error the index stays as it was, or is built in
     memory where there was none, and `problem` says why.
     """
     position = index.refresh()
-    if not rebuild and position and is_up_to_date(store, position):
+    if not rebuild and position and _is_level(index, store, position, commit):
         if index.has_new_marks:
             _refresh_marks(index)
         return CatchUpReport(
@@ -121,6 +135,17 @@ def catch_up(
         nos, position = all_chunks(index, store)
         index.build_in_memory(store, nos, position)
     return _report(store, position, applied, rebuilt=rebuilt, problem=problem)
+
+
+def _is_level(
+    index: FollowingIndex, store: Store, position: LogPosition, commit: int | None
+) -> bool:
+    """Whether it is up to date; not asked again of a commit where it was."""
+    if commit is not None and index.level_at == LevelMark(position=position, commit=commit):
+        return True
+    level = _level_commit(store, position)
+    index.level_at = None if level is None else LevelMark(position=position, commit=level)
+    return level is not None
 
 
 def _make_folder(folder: Path) -> None:
@@ -203,13 +228,22 @@ def _position_at(txn: ReadTxn, seq: int) -> LogPosition:
 
 def is_up_to_date(store: Store, position: LogPosition) -> bool:
     """Whether the log has no entry after `position`, and is the same log."""
+    return _level_commit(store, position) is not None
+
+
+def _level_commit(store: Store, position: LogPosition) -> int | None:
+    """The newest commit, if the log has no entry after `position`, and is the same log."""
     with store.read() as txn:
-        return position.watermark == log.last_seq(txn) and _is_same_log(txn, position)
+        log.expect_end(txn, position.watermark)
+        is_level = position.watermark == log.last_seq(txn) and _is_same_log(txn, position)
+        return txn.last_txn() if is_level else None
 
 
 def can_follow(store: Store, position: LogPosition) -> bool:
     """Whether the log is the same and still holds all entries after `position`."""
     with store.read() as txn:
+        log.expect_end(txn, position.watermark)
+        log.expect_since(txn, position.watermark)
         first, last = log.first_seq(txn), log.last_seq(txn)
         return first - 1 <= position.watermark <= last and _is_same_log(txn, position)
 
@@ -237,7 +271,7 @@ def read_windows(
     for start in range(0, len(numbers), _WINDOW_CHUNKS):
         window = numbers[start : start + _WINDOW_CHUNKS]
         with store.read() as txn:
-            chunks.expect(txn, window)
+            chunks.expect_active(txn, window)
             yield txn, [(no, _live_chunk(txn, no)) for no in window]
 
 

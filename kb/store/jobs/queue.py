@@ -299,6 +299,13 @@ def pending_of_kind(txn: ReadTxn, kind: JobKind, limit: int) -> int:
     return sum(1 for _, _ in zip(range(limit), pending(txn, kind), strict=False))
 
 
+def expect_pending(txn: ReadTxn, *kinds: JobKind) -> None:
+    """Say that the jobs of these kinds that are ready or running are read next."""
+    for kind in kinds:
+        JOBS_READY.expect_scan(txn, bytes([PRIORITY[kind]]))
+    JOBS_RUNNING.expect_scan(txn)
+
+
 def pending(txn: ReadTxn, kind: JobKind) -> Iterator[Job]:
     """The jobs of a kind that are ready or running."""
     start = bytes([PRIORITY[kind]])
