@@ -52,7 +52,8 @@ def put(txn: WriteTxn, file: HomeFile, data: bytes) -> None:
 
 def remove(txn: WriteTxn, path: str) -> None:
     """Remove a file; nothing if there is none."""
-    HOME_FILES.delete(txn, lsid_key(path))
+    if not HOME_FILES.delete(txn, lsid_key(path)):
+        return
     start = lsid_key(path)
     for key in [key for key, _ in txn.scan(HOME_FILE_PARTS.name, start, prefix_stop(start))]:
         txn.delete(HOME_FILE_PARTS.name, key)

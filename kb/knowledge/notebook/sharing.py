@@ -144,6 +144,8 @@ class SharedNotebook:
                 for name in _HEAD_FILES:
                     _put(txn, f"{_GIT}{name}", (git.path / name).read_bytes())
             _put(txn, f"{_GIT}{branch}", new + b"\n")
+            # What a folder brought along is not that of the new commit.
+            home_files.remove(txn, f"{_GIT}index")
         return True
 
 
