@@ -42,7 +42,9 @@ def read(txn: ReadTxn, file: HomeFile) -> bytes:
 
 def put(txn: WriteTxn, file: HomeFile, data: bytes) -> None:
     """Store a file, whatever was there."""
-    remove(txn, file.path)
+    present = get(txn, file.path)
+    if present is not None and present.size_bytes > PART_BYTES:
+        remove(txn, file.path)
     HOME_FILES.put(txn, lsid_key(file.path), file)
     for key, part in parts(file.path, [data]):
         HOME_FILE_PARTS.put(txn, key, part)
@@ -50,7 +52,8 @@ def put(txn: WriteTxn, file: HomeFile, data: bytes) -> None:
 
 def remove(txn: WriteTxn, path: str) -> None:
     """Remove a file; nothing if there is none."""
-    HOME_FILES.delete(txn, lsid_key(path))
+    if not HOME_FILES.delete(txn, lsid_key(path)):
+        return
     start = lsid_key(path)
     for key in [key for key, _ in txn.scan(HOME_FILE_PARTS.name, start, prefix_stop(start))]:
         txn.delete(HOME_FILE_PARTS.name, key)

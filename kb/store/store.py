@@ -63,6 +63,8 @@ class Store:
         self._made_on = ""
         self.node = ""
         """This machine's name, on a home in a database."""
+        self.exclusive: Callable[[str, float], AbstractContextManager[None]] | None = None
+        """Holds a lock of that name on all machines that share the home; waits so many seconds."""
 
     @classmethod
     def open(
@@ -126,7 +128,7 @@ class Store:
             raise UsageError(detail) from error
         env = PostgresEnvironment(address, create=create)
         store = cls(env, clock or env.clock, read_only=not create, place=address.shown)
-        store.home, store.server_state = env.home, env.server_state
+        store.home, store.server_state, store.exclusive = env.home, env.server_state, env.exclusive
         try:
             if not fills:
                 store._check_format()

@@ -194,6 +194,25 @@ def test_what_the_source_lacks_is_told(node: Node, tmp_path: Path) -> None:
     assert records_of_folder(tmp_path / "back") == records_of_folder(tmp_path / "source")
 
 
+def test_the_notebook_goes_on(filled: Node, node: Node, tmp_path: Path) -> None:
+    """Notes are placed in the database as before in the folder, and all are in a folder again."""
+    assert migrated(node, filled.home, node.home).code == 0
+    assert node.run("note", "add", "--wait", "# Later\n\nPlaced in the database.\n").code == 0
+    back = Node(node.folder, str(tmp_path / "back"))
+    assert migrated(node, node.home, back.home).code == 0
+    folder = Path(back.home) / "notebook"
+    titles = {path.read_text("utf-8").splitlines()[0] for path in folder.rglob("*.md")}
+    assert {"# Remember", "# Later"} <= titles
+    status = run(["git", "-C", str(folder), "status", "--porcelain"])
+    assert (status.code, status.out) == (0, ""), status.err
+    before = {row["title"] for row in node.run("ls", "--json", "--limit", "0").json["docs"]}
+    assert back.run("note", "add", "--wait", "# Last\n\nPlaced in a folder again.\n").code == 0
+    rows = back.run("ls", "--json", "--limit", "0").json["docs"]
+    assert len(rows) == len(before) + 1
+    assert {row["title"] for row in rows} == {*before, "Last"}
+    assert back.run("check").code == 0
+
+
 def test_a_source_that_is_written_to(node: Node, tmp_path: Path) -> None:
     """The copy is of one moment, and what came later is told, not half copied."""
     source = Node(node.folder, str(tmp_path / "source"))
@@ -224,7 +243,7 @@ def test_backups_of_a_home_in_a_database(filled: Node, node: Node, tmp_path: Pat
     listed = node.run("backup", "list", "--json").json["backups"]
     assert [entry["name"] for entry in listed] == [backup["name"]]
     assert node.run("backup", "verify").out == f"{backup['name']}: whole\n"
-    folder, other = tmp_path / "restored", Node(node.folder, f"{node.home}".replace("?", "_2?"))
+    folder, other = tmp_path / "restored", Node(node.folder, node.home.replace("?", "_2?"))
     for target in (folder, other.home):
         restored = node.run("backup", "restore", backup["name"], "--to", target)
         assert restored.code == 0, restored.err
@@ -233,8 +252,6 @@ def test_backups_of_a_home_in_a_database(filled: Node, node: Node, tmp_path: Pat
     assert Node(node.folder, str(folder)).run("check").code == other.run("check").code == 0
     again = node.run("backup", "restore", backup["name"], "--to", other.home)
     assert (again.code, "not empty" in again.err) == (2, True)
-    next(Path(backup["path"]).rglob("b7--*.md")).write_bytes(b"other")
-    broken = node.run(
-        "backup", "restore", backup["name"], "--to", f"{other.home}".replace("_2", "_3")
-    )
+    next(Path(backup["path"]).rglob("book-7--*.md")).write_bytes(b"other")
+    broken = node.run("backup", "restore", backup["name"], "--to", other.home.replace("_2?", "_3?"))
     assert broken.code == 5

@@ -1,15 +1,16 @@
 """The environment in a PostgreSQL database: one table, with the row of a counter as the lock."""
 
 import os
+import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from psycopg import Connection
+from psycopg import Connection, Error
 
-from kb.errors import NotFound, WrongProcess
+from kb.errors import NotFound, StoreBusy, WrongProcess
 from kb.store.content.database import DatabaseAddress
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.postgres.connections import Connections
@@ -33,6 +34,8 @@ from kb.store.server_state import ServerState
 # Records that many transactions at one commit read.
 _SHARED_BYTES_MAX: Final = 8 << 20
 _HOME_BYTES: Final = 8
+_TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+_LOCK_PAUSE_S: Final = 0.1
 
 
 class PostgresEnvironment:
@@ -139,6 +142,28 @@ class PostgresEnvironment:
         self._check_usable()
         with self._lent() as connection:
             return inspect_server(connection, self._schema)
+
+    @contextmanager
+    def exclusive(self, name: str, wait_s: float) -> Iterator[None]:
+        """Hold a lock of the server for the block; it ends with its holder's connection.
+
+        Raises StoreBusy after `wait_s` seconds.
+        """
+        self._check_usable()
+        key = f"kb:{self._schema}:{name}"
+        with self._lent() as connection:
+            # In a transaction, because a pooler keeps a connection for no longer.
+            connection.execute("BEGIN")
+            try:
+                deadline = time.monotonic() + wait_s
+                while connection.execute(_TRY_LOCK, (key,)).fetchone() != (True,):
+                    if time.monotonic() > deadline:
+                        raise StoreBusy(place=f"the {name} of {self._place}")
+                    time.sleep(_LOCK_PAUSE_S)
+                yield
+            finally:
+                with suppress(Error):
+                    connection.execute("ROLLBACK")
 
     def copy_to(self, folder: Path) -> None:
         """Write a snapshot into an LMDB environment."""

@@ -9,6 +9,7 @@ from typing import Final, Protocol, TypeVar
 from msgspec import Struct
 
 from kb.errors import StoreBusy, StoreDamaged, UsageError
+from kb.knowledge.notebook.repair import renew_index
 from kb.store import home_files
 from kb.store.codec import RecordTable
 from kb.store.content.layout import HomePaths
@@ -111,6 +112,10 @@ class FolderTarget:
             target = self._paths.root / link.path
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             target.symlink_to(str(link.link))
+        git = self._paths.notebook / ".git"
+        if git.is_dir() and not (git / "index").exists():
+            # A shared notebook has none, because it is of a work tree.
+            renew_index(self._paths.notebook, wait_s=0)
         self._env.close()
 
 
