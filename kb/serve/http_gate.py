@@ -27,6 +27,7 @@ from kb.serve.http_routes import Caller, Message, Route, Served, Upload, run
 from kb.serve.http_streams import Receive, Send, Streams
 from kb.serve.local_socket import OWN
 from kb.serve.sessions import cookie_named
+from kb.serve.shared import Places
 from kb.store import tokens
 
 _LOCAL_HOSTS: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
@@ -99,6 +100,7 @@ class Gate:
         executors: CallExecutors,
         lines: AccessLog,
         streams: Streams,
+        places: Places | None = None,
     ) -> None:
         self.routes = tuple(routes)
         self._served = served
@@ -108,7 +110,9 @@ class Gate:
         self._executors = executors
         self._lines = lines
         self._streams = streams
-        self._bodies = Bodies(options.settings, served.app.paths.tmp)
+        self._bodies = Bodies(
+            options.settings, served.app.paths.tmp, (places or Places()).of("files")
+        )
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request. Raises nothing but what the server itself raises."""
