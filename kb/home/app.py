@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from kb.search.engine import Searcher
     from kb.search.index.dense import DenseIndex
     from kb.search.index.lexical_indexes import LexicalIndexes
+    from kb.store.transactions import Transactions
     from kb.upkeep.backup import Backups
     from kb.upkeep.check import HomeChecker
     from kb.upkeep.compactor import Compactor
@@ -167,6 +168,13 @@ class App:
     def dense(self) -> "DenseIndex":
         """The cache of vectors of the model in use."""
         return self.models.active().index
+
+    @functools.cached_property
+    def transactions(self) -> "Transactions":
+        """The tokens of commits, for readers that want to see what was written."""
+        from kb.store.transactions import Transactions
+
+        return Transactions(self.store)
 
     @functools.cached_property
     def ingestor(self) -> "Ingestor":
