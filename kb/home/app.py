@@ -2,6 +2,7 @@
 
 # Long because it is a list: one short property to each object that a home has.
 
+import contextlib
 import functools
 import os
 import threading
@@ -467,6 +468,21 @@ class App:
             f"passages of entries have at most {most} tokens, because the model reads no more; "
             f"entry.tokens_max says {asked_max}"
         )
+
+    def behind(self) -> int:
+        """How many entries of the log this machine's caches do not hold yet; opens none of them."""
+        from kb.errors import EmbedError, ModelMissing
+        from kb.store import log
+
+        with self.store.read() as txn:
+            end, audiences = log.last_seq(txn), docs.audiences(txn)
+        lexical = self._locked(lambda: self.lexical)
+        watermarks = [lexical.of(audience).watermark for audience in audiences]
+        if end and audiences:
+            # Without a model there is no cache of vectors to follow.
+            with contextlib.suppress(ModelMissing, EmbedError):
+                watermarks.append(self.dense.watermark)
+        return max(0, end - min(watermarks, default=end))
 
     def catch_up(self) -> list[str]:
         """Bring the caches level with the store, and write anew what is worn of the words.

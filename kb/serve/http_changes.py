@@ -1,4 +1,4 @@
-"""Was something committed? One look for all streams, and one thread that reads for them."""
+"""Was something committed? One look for all streams, and two threads that read for them."""
 
 import asyncio
 import time
@@ -11,6 +11,7 @@ from kb.store.store import Store
 
 T = TypeVar("T")
 _LOOK_S: Final = 0.25
+_THREADS: Final = 2
 _REACH_LOOK_S: Final = 0.02
 
 
@@ -19,7 +20,7 @@ class Changes:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._reader = CallExecutor(1)
+        self._reader = CallExecutor(_THREADS)
         self._waiting: dict[asyncio.Future[None], int] = {}
         self._looking: asyncio.Task[None] | None = None
 
@@ -72,5 +73,5 @@ class Changes:
         return await self._reader.run(work)
 
     def close(self, wait_s: float) -> bool:
-        """End within `wait_s`; False where its thread was still busy then."""
+        """End within `wait_s`; False where one of its threads was still busy then."""
         return self._reader.close(wait_s)

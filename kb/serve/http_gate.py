@@ -181,7 +181,7 @@ class Gate:
         if request.method == "OPTIONS" and (granted := self._preflight(request)):
             return granted
         anybody = self._open_route(request)
-        caller = anybody or self._caller(request)
+        caller = anybody or await self._let_in_as(request)
         route, ids = self._route(request)
         if route.role is not None and not role_allows(caller.role, route.role):
             raise Refusal(403, "forbidden", f"this needs a token with the role {route.role}")
@@ -201,6 +201,12 @@ class Gate:
         if route.takes == "message":
             payload = Message(headers=request.headers, body=payload)
         return await self._worked(request, route, payload, caller)
+
+    async def _let_in_as(self, request: _Request) -> Caller:
+        """Who asks; looked up apart from the loop where the store is on another machine."""
+        if self._served.app.paths.database is None:
+            return self._caller(request)
+        return await self._served.changes.read(lambda: self._caller(request))
 
     async def _reach(self, token: str) -> None:
         """Wait for a transaction, without a thread. Raises Refusal where it does not come."""
@@ -230,6 +236,8 @@ class Gate:
             token = self._served.app.transactions.token() if route.waits else None
             return _finished(request, reply, token)
 
+        if route.reads_store:
+            return await self._served.changes.read(work)
         if not route.waits:
             return work()
         executor = (

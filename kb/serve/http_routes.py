@@ -147,6 +147,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """Statuses of its own problems, beside those that the gate and any input may have."""
     waits: bool = True
     """Takes one of the places for requests that are worked on."""
+    reads_store: bool = False
+    """Takes no place, and is still not for the loop: what it reads may lie on another machine."""
     is_long: Callable[[Served, Any], bool] = never
     """Whether a request may wait for a language model, a page or a parser, so that it is kept apart
     from those that do not."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from http_server import Running, serving
+from http_server import Running, serving, until
 from nodes import Node
 from postgres_server import PostgresServer, running_server
 from stale_reads import StaleReads
@@ -48,7 +48,11 @@ def test_no_read_with_a_token_is_stale(servers: Nodes) -> None:
     assert told.reads == 24
     assert told.stale.total() == 0, told.stale
     assert untold.stale.total() > 0
-    assert reader.get("/health/ready").status == 200
+    added = writer.post("/v1/docs", {"text": "# Oak\n\nOak.", "title": "Oak"})
+    until(lambda: reader.get("/health/ready").json["behind"] > 0)
+    assert reader.get("/v1/search?q=oak", kb_at_least=added.headers["kb-transaction"]).status == 200
+    until(lambda: writer.get("/v1/search?q=oak").json["hits"])
+    until(lambda: writer.get("/health/ready").json == {"behind": 0, "status": "ok"})
 
 
 def test_what_never_comes_is_not_waited_for(servers: Nodes) -> None:
