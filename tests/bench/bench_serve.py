@@ -85,6 +85,12 @@ def server(home: Path | str, *options: str) -> Iterator[tuple[int, int]]:
         process.communicate()
 
 
+def made_home(home: Path, books: Path, passages: int) -> None:
+    """A home of about so many passages, which the command line opens."""
+    corpus.make_home(home, books, passages)
+    subprocess.run([KB, "trust", str(home)], check=True, capture_output=True)
+
+
 WORDS = corpus.Words(SEED)
 AGAIN = [WORDS.query() for _ in range(REPEATED)]
 
@@ -300,7 +306,7 @@ def main() -> None:
             folder = Path(temporary)
             home = options.home or folder / "home"
             if options.home is None:
-                corpus.make_home(home, folder / "books", passages)
+                made_home(home, folder / "books", passages)
             rows = processes(home, "folder", seconds)
             with database_home(folder / "database", passages) as address:
                 rows += processes(address, "PostgreSQL", seconds)
@@ -309,7 +315,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         home = options.home or Path(temporary) / "home"
         if options.home is None:
-            corpus.make_home(home, Path(temporary) / "books", passages)
+            made_home(home, Path(temporary) / "books", passages)
         with server(home) as (port, pid):
             # The model, the caches and their first use are not what is measured.
             asyncio.run(asked(port, 1, lambda _: searches(0.0, SEED - 1), count=20))
