@@ -10,7 +10,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -27,6 +27,9 @@ help:
 	@echo "make bench-registry  what pulling 1,000 entries costs"
 	@echo "make bench-crawl  a site of 2,000 pages made of DATA, a folder, and 20 kills while it is taken in"
 	@echo "make bench-serve what the server bears, with 100,000 passages"
+	@echo "make bench-processes what a second process of the server brings, on both stores"
+	@echo "make bench-stale how many of 10,000 reads after a write were stale, over two servers"
+	@echo "make bench-sizes bytes of a passage in each store, in caches and in memory"
 	@echo "make bench-client what a search gains by the socket of a server"
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
@@ -111,6 +114,15 @@ bench-crawl: $(STAMP)
 
 bench-serve: $(STAMP)
 	$(BIN)/python tests/bench/bench_serve.py
+
+bench-processes: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python tests/bench/bench_serve.py --processes
+
+bench-stale: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python tests/bench/bench_stale.py
+
+bench-sizes: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python tests/bench/bench_sizes.py
 
 bench-client: $(STAMP)
 	$(BIN)/python tests/bench/bench_client.py
