@@ -89,6 +89,9 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     from kb.operations.locate import locate_filters
 
     asked = request.query
+    # A program may ask with lone surrogates, which no record can hold.
+    valid = asked.encode("utf-8", "replace").decode()
+    request = msgspec.structs.replace(request, query=valid)
     digest, request = opened(request, request.offset if isinstance(request, ShownSearch) else 0)
     request = _narrowed(request)
     failed = list(spaces.failed)
