@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
+# Homes with what was embedded for `make eval`; another folder for each model.
+EVAL_HOMES ?= build/eval_homes
 STAMP := $(VENV)/.installed
 # Not empty: `make setup` builds the multilingual model, too.
 MULTILINGUAL ?=
@@ -10,7 +12,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -38,6 +40,7 @@ help:
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
 	@echo "make bench-pdf  what is read of the PDFs below DATA, beside pdftotext and pypdf"
 	@echo "make compare-answers  the answers to 300 requests beside those of BEFORE, a revision"
+	@echo "make eval        how good answers are, on the sets in DATA and on more made of them; with CFG=\"--cfg search.rrf_k=60\""
 	@echo "make calibrate   from which score on the guide answers, and a passage fits; with DATA=DIR"
 	@echo "make fuzz-http   ask every operation of the server, a few minutes long"
 	@echo "make docs        the documentation as a site, in build/site/"
@@ -147,6 +150,10 @@ bench-pdf: $(STAMP)
 
 compare-answers: $(STAMP)
 	$(BIN)/python tests/bench/compare_answers.py $(BEFORE)
+
+eval: $(STAMP)
+	$(BIN)/python scripts/make_test_sets.py $(DATA) build/test_sets
+	$(BIN)/python scripts/eval_retrieval.py --home $(EVAL_HOMES) $(CFG) $(dir $(wildcard $(DATA)/*/queries.jsonl)) build/test_sets/* tests/data/chinese_paraphrases
 
 calibrate: $(STAMP)
 	$(BIN)/python scripts/calibrate_guide.py

@@ -94,6 +94,9 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     asked = request.query
     if request.at_least or spaces.at_least:
         request = spaces.reached(request)
+    # A program may ask with lone surrogates, which no record can hold.
+    valid = asked.encode("utf-8", "replace").decode()
+    request = msgspec.structs.replace(request, query=valid)
     digest, request = opened(request, request.offset if isinstance(request, ShownSearch) else 0)
     request = _narrowed(request)
     failed = list(spaces.failed)
