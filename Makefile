@@ -12,7 +12,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -37,6 +37,8 @@ help:
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
 	@echo "make bench-charsets how much legacy text is decoded exactly, of the folders in DATA"
 	@echo "make bench-growth how costs grow from 10,000 over 100,000 to a million passages; an hour"
+	@echo "make bench-embedding  how many tokens the model reads, of how many that it must"
+	@echo "make bench-dense  the exact scan against HNSW, up to a million vectors; half an hour"
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
 	@echo "make bench-pdf  what is read of the PDFs below DATA, beside pdftotext and pypdf"
 	@echo "make compare-answers  the answers to 300 requests beside those of BEFORE, a revision"
@@ -144,6 +146,12 @@ bench-start: $(STAMP)
 
 bench-growth: $(STAMP)
 	$(BIN)/python tests/bench/bench_growth.py --data $(DATA)
+
+bench-dense: $(STAMP)
+	$(BIN)/python tests/bench/bench_dense_crossover.py
+
+bench-embedding: $(STAMP)
+	$(BIN)/python tests/bench/bench_embedding.py
 
 bench-pdf: $(STAMP)
 	$(BIN)/python tests/bench/bench_pdf.py --old $(DATA)
