@@ -10,7 +10,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-html bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-serve what the server bears, with 100,000 passages"
 	@echo "make bench-client what a search gains by the socket of a server"
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
+	@echo "make bench-html    which words of the web pages in DATA, a folder, kb keeps beside trafilatura"
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
 	@echo "make bench-charsets how much legacy text is decoded exactly, of the folders in DATA"
 	@echo "make bench-growth how costs grow from 10,000 over 100,000 to a million passages; an hour"
@@ -117,6 +118,9 @@ bench-client: $(STAMP)
 
 bench-formats: $(STAMP)
 	$(BIN)/python tests/bench/bench_formats.py $(DATA)
+
+bench-html: $(STAMP)
+	$(BIN)/python tests/bench/bench_html.py $(DATA)
 
 bench-names: $(STAMP)
 	$(BIN)/python tests/bench/bench_names.py $(DATA)
