@@ -32,6 +32,7 @@ Date = Annotated[
 
 
 CURSOR_PATTERN: Final = r"^\d{1,5}(\.[0-9a-f]{16}){0,2}$"
+TRANSACTION_FORM: Final = "at_least takes the `transaction` that a write answered"
 CURSOR_FORM: Final = "a cursor is the next_cursor of an answer to the same query"
 
 
@@ -210,6 +211,16 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = None
     explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
+    at_least: Annotated[
+        Annotated[str, Meta(max_length=64)] | None,
+        Meta(
+            description="Only a state that has the write whose answer said this `transaction`.",
+            extra={
+                "expects": TRANSACTION_FORM,
+                "help": "Answer from a state that has a write: the `transaction` of its answer.",
+            },
+        ),
+    ] = None
 
 
 class Legs(Struct, frozen=True, kw_only=True):

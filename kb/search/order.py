@@ -43,7 +43,9 @@ def _rows(
     """The candidates at these positions; None where one of them may not appear."""
     candidates = scored.candidates
     found: list[ScoredChunk] = []
-    for position in positions.tolist():
+    places: list[int] = positions.tolist()
+    chunks.expect([candidates.nos[place] for place in places])
+    for position in places:
         no = ChunkNo(candidates.nos[position])
         admitted = chunks.admit(no)
         if admitted is None:

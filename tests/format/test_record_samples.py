@@ -40,6 +40,7 @@ from kb.store.records import (
     ContentPart,
     DocRef,
     Entity,
+    HomeFile,
     JobRef,
     Orphan,
     SourceRef,
@@ -340,6 +341,14 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     "CONTENT": (
         lsid_key("raw/00/00.md") + bytes(4),
         ContentPart(data=b"# \xe6\xb1\xa4\n", path="raw/00/00.md", size_bytes=6),
+    ),
+    "HOME_FILES": (
+        lsid_key("kb.toml"),
+        HomeFile(path="kb.toml", size_bytes=6, sha256="ab" * 32, executable=True),
+    ),
+    "HOME_FILE_PARTS": (
+        lsid_key("kb.toml") + bytes(4),
+        ContentPart(data=b"[kb]\n\n", path="kb.toml"),
     ),
     "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000, marked_run=4)),
     "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),

@@ -1,7 +1,7 @@
 // A document, opened at a passage, with what is like it.
 
 import { get, post } from "./api.js";
-import { announce, confirmed, elsewhere, failure, h, heading, outward, passagePlace, place, spaceName } from "./dom.js";
+import { announce, confirmed, elsewhere, failure, h, heading, outward, passagePlace, place, spaceName, viewOf } from "./dom.js";
 import { forgetFacets } from "./facets.js";
 import { rendered } from "./markdown.js";
 import { marked, offsets, shortPlace, spot } from "./text.js";
@@ -94,7 +94,7 @@ export function docView(main, wanted, page) {
     };
     return h("div", {},
       heading(doc.title),
-      h("p", { class: "where" }, h("span", { class: "path", title: doc.source }, outward(doc.source, shortPlace(doc.source))), facts.filter(Boolean).map((fact) => h("span", {}, fact))),
+      h("p", { class: "where" }, h("span", { class: "path", title: doc.source }, outward(viewOf(doc.source), shortPlace(doc.source))), facts.filter(Boolean).map((fact) => h("span", {}, fact))),
       h("div", { class: "row" },
         doc.tags.map((tag) => h("a", { class: "chip", href: place(["search"], { tag }) }, `#${tag}`)),
         h("span", { class: "grow" }),
