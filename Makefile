@@ -12,7 +12,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -34,6 +34,7 @@ help:
 	@echo "make bench-sizes bytes of a passage in each store, in caches and in memory"
 	@echo "make bench-client what a search gains by the socket of a server"
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
+	@echo "make bench-html    which words of the web pages in DATA, a folder, kb keeps beside trafilatura"
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
 	@echo "make bench-charsets how much legacy text is decoded exactly, of the folders in DATA"
 	@echo "make bench-growth how costs grow from 10,000 over 100,000 to a million passages; an hour"
@@ -134,6 +135,9 @@ bench-client: $(STAMP)
 
 bench-formats: $(STAMP)
 	$(BIN)/python tests/bench/bench_formats.py $(DATA)
+
+bench-html: $(STAMP)
+	$(BIN)/python tests/bench/bench_html.py $(DATA)
 
 bench-names: $(STAMP)
 	$(BIN)/python tests/bench/bench_names.py $(DATA)

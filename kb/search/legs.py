@@ -97,7 +97,9 @@ class HomeLegs:
         if with_vectors:
             # Without a model nothing is found by vectors.
             with suppress(ModelMissing, EmbedError):
-                reports.append(self.backends.dense(commit).index.catch_up(self.store, wait_s=wait_s))
+                reports.append(
+                    self.backends.dense(commit).index.catch_up(self.store, wait_s=wait_s)
+                )
         if any(report.watermark < end for report in reports):
             raise StoreBehind(place="an index")
 
