@@ -73,6 +73,19 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ()
 
+    site_versions: Annotated[
+        _Words,
+        Meta(
+            description="Only pages of one of these versions of a site, as its addresses name "
+            "them: v2, 3.11, latest; and files of a repository at such a ref.",
+            extra={
+                "parameter": "version",
+                "help": "Only pages of one of these versions of a site, as its addresses name "
+                "them: v2, 3.11, latest.",
+            },
+        ),
+    ] = ()
+
     since: Annotated[
         Date | None,
         Meta(
@@ -307,6 +320,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     """Some of it was recognised in a picture (OCR), and may have wrong letters."""
     via: Via | None = None
     """Of a neighbour, which matches nothing itself: the hit that brought it."""
+    site_version: str | None = None
+    """Of a page: the version of its site that its address names."""
     explain: dict[str, int | float | str] | None = None
     snippet: Snippet | None = None
     """None where there was no query, and where the text is given alone, to agents."""

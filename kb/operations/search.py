@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Meta
 
 from kb.model.doc import Scope
-from kb.model.repository_view import repository_view
 from kb.model.search import (
     NOTHING_HERE,
     Filters,
@@ -46,7 +45,6 @@ __all__ = [
     "ShownSearch",
     "display_name",
     "file_lsid",
-    "repository_view",
     "run",
 ]
 
