@@ -32,6 +32,7 @@ Date = Annotated[
 
 
 CURSOR_PATTERN: Final = r"^\d{1,5}(\.[0-9a-f]{16}){0,2}$"
+TRANSACTION_FORM: Final = "at_least takes the `transaction` that a write answered"
 CURSOR_FORM: Final = "a cursor is the next_cursor of an answer to the same query"
 
 
@@ -223,6 +224,16 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = None
     explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
+    at_least: Annotated[
+        Annotated[str, Meta(max_length=64)] | None,
+        Meta(
+            description="Only a state that has the write whose answer said this `transaction`.",
+            extra={
+                "expects": TRANSACTION_FORM,
+                "help": "Answer from a state that has a write: the `transaction` of its answer.",
+            },
+        ),
+    ] = None
 
 
 class Legs(Struct, frozen=True, kw_only=True):
@@ -250,10 +261,11 @@ class Via(Struct, frozen=True, kw_only=True):
     edge: str
 
 
-def location_of(source: str, line: int | None, page: int | None) -> str:
-    """A place in a source, for people: `notes.md:12`, or `paper.pdf page 3`."""
+def location_of(source: str, line: int | None, page: int | None, locator: str | None) -> str:
+    """A place in a source, for people: `notes.md:12`, `paper.pdf page 3`, `talk.pptx slide 4`."""
     named = source if line is None else f"{source}:{line}"
-    return named if page is None else f"{named} page {page}"
+    named = named if page is None else f"{named} page {page}"
+    return named if locator is None else f"{named} {locator}"
 
 
 class Snippet(Struct, frozen=True, kw_only=True):
@@ -287,6 +299,9 @@ class Hit(Struct, frozen=True, kw_only=True):
     """1-based line of `start` in the source; None where the source has no lines of its own."""
     freshness: Freshness
     legs: Legs
+    locator: str | None = None
+    """Where it stands in a file that has neither lines nor pages: the cells of a workbook, as
+    `Costs!A1:F40`, or `slide 3`."""
     learn: LearnCall | None = None
     """Of a topic's subject: what loads it whole."""
     source_space: SpaceName | None = None
@@ -314,7 +329,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     @property
     def location(self) -> str:
         """Where it stands, as `location_of` names it."""
-        return location_of(self.source, self.line, self.page)
+        return location_of(self.source, self.line, self.page, self.locator)
 
 
 class EntityAlignment(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ from kb.model.ids import ChunkId
 from kb.model.search import Hit, Legs, SearchRequest
 from kb.model.text import Chunk
 from kb.search.candidates import LearnCalls
-from kb.search.freshness import freshness_of
+from kb.search.freshness import expect_freshness, freshness_of
+from kb.search.locators import locator_of
 from kb.search.snippets import snippet_of
 from kb.store import chunks
 from kb.store.content.files import ContentStore
@@ -85,6 +86,7 @@ def build_hits(
     Ranks count from `first` + 1. `weights` are those of the query's terms; without them there are
     no snippets.
     """
+    expect_freshness(txn, (row.doc for row in ranked), content.machine)
 
     def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:
         return build_hit(txn, content, first + rank, row, request, learn, span, weights)
@@ -151,7 +153,8 @@ def build_hit(
         end=end,
         page=first.page,
         line=source_line(doc, first),
-        freshness=freshness_of(txn, doc),
+        locator=locator_of(doc, first, text),
+        freshness=freshness_of(txn, doc, content.machine),
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
         learn=learn(doc) if doc.kind == "topic" else None,
         zettel_id=doc.entry.zettel_id if doc.entry else None,

@@ -1,6 +1,6 @@
 """Docs, their versions and their facets."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -39,6 +39,11 @@ def get(txn: ReadTxn, doc_id: str) -> Doc | None:
     return DOCS.get(txn, doc_id.encode())
 
 
+def expect(txn: ReadTxn, doc_ids: Iterable[DocId]) -> None:
+    """Say that these docs are read next."""
+    txn.expect("docs", (doc_id.encode() for doc_id in doc_ids))
+
+
 def require(txn: ReadTxn, doc_id: str) -> Doc:
     """The doc. Raises NotFound."""
     doc = get(txn, doc_id)
@@ -73,6 +78,29 @@ def latest(txn: ReadTxn, source_no: int) -> Doc | None:
     """The newest version of a source, or None."""
     pointer = VERSIONS.get(txn, u64(source_no))
     return get(txn, pointer.doc_id) if pointer else None
+
+
+def expect_latest(txn: ReadTxn, source_nos: Iterable[int]) -> None:
+    """Say that `latest` is asked for these sources next."""
+    expect(txn, _latest_ids(txn, source_nos))
+
+
+def expect_with_latest(txn: ReadTxn, doc_ids: Iterable[DocId]) -> None:
+    """Say that these docs are read next, and the newest versions of their sources."""
+    expect_latest(txn, (doc.source_no for doc in _sound(txn, doc_ids)))
+
+
+def _sound(txn: ReadTxn, doc_ids: Iterable[DocId]) -> Iterator[Doc]:
+    keys = [doc_id.encode() for doc_id in doc_ids]
+    txn.expect("docs", keys)
+    yield from filter(None, (DOCS.peek(txn, key) for key in keys))
+
+
+def _latest_ids(txn: ReadTxn, source_nos: Iterable[int]) -> Iterator[DocId]:
+    keys = [u64(number) for number in dict.fromkeys(source_nos)]
+    txn.expect("versions", keys)
+    pointers = (VERSIONS.peek(txn, key) for key in keys)
+    yield from (pointer.doc_id for pointer in pointers if pointer is not None)
 
 
 def if_latest(txn: ReadTxn, doc_id: DocId) -> Doc | None:
@@ -147,6 +175,19 @@ def with_facet(txn: ReadTxn, name: str, value: str) -> Iterator[SourceNo]:
     prefix = facet_prefix(name, value)
     for key, _ in txn.scan("facets", prefix, prefix_stop(prefix)):
         yield SourceNo(from_u64(key[-8:]))
+
+
+def expect_facet(txn: ReadTxn, name: str, value: str) -> None:
+    """Say that `with_facet` is asked for this value next."""
+    prefix = facet_prefix(name, value)
+    txn.expect_scan("facets", prefix, prefix_stop(prefix))
+
+
+def expect_audiences(txn: ReadTxn) -> None:
+    """Say that `audiences` is asked next."""
+    bounds = b"audience\0", prefix_stop(b"audience\0")
+    txn.expect_scan("facets", *bounds)
+    txn.expect_scan("facets", *bounds, reverse=True)
 
 
 def facet_values(txn: ReadTxn, name: str) -> Iterator[tuple[str, SourceNo]]:
@@ -263,9 +304,14 @@ def _distinct(txn: ReadTxn, name: str) -> Iterator[tuple[str | None, SourceNo]]:
     """Each value of a facet, or None for a hashed one, and the first source that has it."""
     head = name.encode("ascii") + b"\0"
     start, stop = head, prefix_stop(head)
-    while (key := next((key for key, _ in txn.scan("facets", start, stop)), None)) is not None:
+    txn.expect_scan("facets", start, stop)
+    last = next((key for key, _ in txn.scan("facets", start, stop, reverse=True)), None)
+    while last is not None:
+        key = next(key for key, _ in txn.scan("facets", start, stop))
         prefix = key[:-8]
         yield text_of(prefix[len(head) : -1]), SourceNo(from_u64(key[-8:]))
+        if last.startswith(prefix):
+            return
         start = prefix_stop(prefix) or prefix
 
 

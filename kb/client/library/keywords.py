@@ -47,6 +47,7 @@ class SearchKeywords(FilterKeywords, total=False):
     verbatim: bool
     rerank: bool | None
     explain: bool
+    at_least: str
     marks: bool
 
 

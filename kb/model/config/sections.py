@@ -135,8 +135,9 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     fusion: Literal["spaced", "plain"] = "spaced"
     """`spaced` ranks from scores, or `plain` ranks; see ADR 5."""
-    rrf_k: _Positive = 60
-    """The constant of reciprocal rank fusion."""
+    rrf_k: _Positive = 200
+    """The constant of reciprocal rank fusion: the larger it is, the less a first rank in one index
+    counts beside good ranks in both."""
     lexical_weight: _Share = 0.5
     """Weight of the words; the rest is the weight of the meaning, of which less counts where the
     model does not know the language."""
@@ -330,6 +331,8 @@ class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Largest body of a request."""
     header_bytes_max: Annotated[int, Meta(ge=1_024, le=1 << 20)] = 32 << 10
     """Largest head of a request; half of it for the address."""
+    processes: Annotated[int, Meta(ge=1, le=64)] = 1
+    """Processes that answer; each has the model and its indexes in memory."""
     concurrency_max: Annotated[int, Meta(ge=1, le=1_000)] = 32
     """Requests that the server works on at once; others get 503."""
     long_max: Annotated[int, Meta(ge=1, le=1_000)] = 8

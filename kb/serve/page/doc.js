@@ -74,11 +74,11 @@ export function docView(main, wanted, page) {
     first.id = "passage";
     first.focus({ preventScroll: true });
     first.scrollIntoView({ block: "center" });
-    announce(`At the passage, ${spot({ page: passage.page, line }) ?? "in the text"}`);
+    announce(`At the passage, ${spot({ ...passage, line }) ?? "in the text"}`);
   }
 
   function head(doc, passage) {
-    const where = passage ? spot({ page: passage.page, line }) : null;
+    const where = passage ? spot({ ...passage, line }) : null;
     const facts = [spaceName(doc.space, doc.spaces), where, ...(passage?.heading ?? []).filter((part) => part !== doc.title), doc.kind, doc.date, { changed: "the source has changed since", gone: "the source is gone" }[doc.freshness]];
     const other = elsewhere(doc.space, doc.spaces);
     const remove = async () => {
