@@ -1,10 +1,6 @@
 """Docs, their versions and their facets."""
 
-<<<<<<< HEAD
-from collections.abc import Iterable, Iterator
-=======
-from collections.abc import Collection, Iterator
->>>>>>> vaults
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import msgspec
