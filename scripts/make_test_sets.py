@@ -4,8 +4,8 @@
 
 DATA holds `cranfield` and `chunking_evaluation`. Writes under OUT:
 
-long_docs   the documents of chunking_evaluation in parts of about 10,000 characters, which kb cuts into
-            many chunks; a question's docs are the parts that overlap with the spans that answer it
+long_docs   the documents of chunking_evaluation in parts of about 10,000 characters, of many chunks
+            each; a question's docs are the parts that overlap with the spans that answer it
 titles      Cranfield's abstracts without their titles; a title is to find its abstract
 docstrings  functions and classes of Python's standard library without their docstrings; the first
             sentence of a docstring is to find its code

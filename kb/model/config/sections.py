@@ -141,7 +141,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     lexical_weight: _Share = 0.5
     """Weight of the words; the rest is the weight of the meaning, of which less counts where the
     model does not know the language."""
-    lexical_top_share: _Share = 0.2
+    lexical_top_share: _Share = 0.3
     """Share of the best possible score by words; a best hit below it does not get the full
     score."""
     feedback_passages: _NotNegative = 3
