@@ -181,6 +181,7 @@ def _note(served: Served, path: str, scope: Scope) -> Content:
     """A note that the scope sees. Raises NoNote for any other path, hidden or not there."""
     if not is_seen_at(served, path, scope):
         raise NoNote(id=path)
+    served.app.notebook.level_with_others()
     data = read_note(served.app.notebook.root, path)
     return Content(path=path, content=data.decode("utf-8", "replace"))
 

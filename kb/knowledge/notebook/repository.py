@@ -290,7 +290,7 @@ class Repository:
                 if self.shared is not None and objects is not None:
                     if not self.shared.publish(self, head.commit, tip, objects, changes):
                         return None
-                    failpoint("notebook.after_share")
+                    failpoint("share.after_publish")
                 self._write_intent(head.commit, tip)
                 failpoint("notebook.before_ref")
                 fill(lock, tip + b"\n")
