@@ -220,7 +220,7 @@ class App:
         # The rooms that read sources are loaded once a hit is a topic's.
         from kb.home.services.sources import learn_call
 
-        return learn_call(self.settings, doc)
+        return learn_call(self.settings, doc, self.store.machine)
 
     def topics(self, scope: Scope) -> "tuple[Topic, ...]":
         """What a scope can learn here. Raises ConfigError for a topic whose folder is not there."""

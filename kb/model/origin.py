@@ -14,6 +14,8 @@ OriginKind = Literal[
 ]
 FOLDERS: Final[tuple[OriginKind, ...]] = ("folder", "notebook")
 """Origins that are folder trees, where moved files are recognized by their bytes."""
+OF_A_MACHINE: Final[tuple[OriginKind, ...]] = ("folder", "topic", "pack")
+"""Origins whose files lie on one of the machines that share a home."""
 SITES: Final[tuple[OriginKind, ...]] = ("site", "feed", "repository")
 """Origins with many pages or files, of which the store keeps a list."""
 NOTEBOOK_INDEX: Final = "INDEX.md"
@@ -27,6 +29,9 @@ class Origin(Struct, frozen=True, kw_only=True):
     kind: OriginKind
     location: str
     """An absolute path or a URL; of a topic or a pack its id, of entries their folder."""
+    machine: str = ""
+    """The machine that has the folder, on a home that machines share; empty for that which made
+    the home. Any machine reads a URL."""
     extensions: tuple[str, ...] = ()
     takes_ignored: bool = False
     """Of a folder or a repository: whether what git ignores is taken, too."""

@@ -11,6 +11,8 @@ from msgspec import Struct
 from kb.errors import NotFound, UsageError
 from kb.store.content.layout import DATABASE_SCHEMES, HomePaths
 from kb.store.content.lock import file_lock
+from kb.store.content.machine import machine_name
+from kb.store.meta import MACHINE, get_word
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class MigrateResult(Struct, frozen=True, kw_only=True):
     copied: "TransferCounts"
     commits_missed: int
     """How often the source was written to while it was copied; none of that is in the target."""
+    files_on: str
+    """The machine whose files a home that comes out of a database names; empty if it is this."""
 
 
 def run(
@@ -75,7 +79,7 @@ def run(
             else:
                 target, went_on = stack.enter_context(_target(address, request.target, paths))
                 copied = transfer(holdings, target, tell)
-            number = txn.last_txn()
+            number, made_on = txn.last_txn(), get_word(txn, MACHINE)
         missed = store.last_txn() - number
     return MigrateResult(
         source=paths.shown,
@@ -84,6 +88,7 @@ def run(
         went_on=went_on,
         copied=copied,
         commits_missed=missed,
+        files_on="" if address or made_on in ("", machine_name()) else made_on,
     )
 
 

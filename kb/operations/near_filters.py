@@ -11,7 +11,7 @@ from kb.home.spaces.each import ask_each
 from kb.intake.entities import fold_key
 from kb.model.doc import Scope, is_tag_within
 from kb.model.search import NO_FILTERS, Filters
-from kb.model.source import is_within
+from kb.model.source import from_machine, is_within
 from kb.search.entities import visible_mentions
 from kb.search.filters import allowed_sources
 from kb.store import docs
@@ -40,9 +40,10 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
     def values(home: OpenHome) -> _Values:
         with home.store.read() as txn:
             allowed = allowed_sources(txn, NO_FILTERS, scope)
+            machine = home.store.machine
             tags, sources = (
                 frozenset(
-                    value
+                    from_machine(value, machine) or value
                     for value, source_no in docs.facet_values(txn, name)
                     if allowed is None or source_no in allowed
                 )

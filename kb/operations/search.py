@@ -233,7 +233,7 @@ def _shared_filters(located: "LocatedFilters") -> Filters | None:
 def _request_in(
     home: "OpenHome", request: SearchRequest, located: "LocatedFilters"
 ) -> SearchRequest:
-    """The request with docs and packs named as one home names them."""
+    """The request with docs, packs and places named as one home names them."""
     filters = located.of(home)
     return msgspec.structs.replace(
         request,
@@ -241,6 +241,7 @@ def _request_in(
         packs=filters.packs,
         linked_to=filters.linked_to,
         links_from=filters.links_from,
+        sources=filters.sources,
     )
 
 

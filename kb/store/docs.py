@@ -83,6 +83,17 @@ def expect_latest(txn: ReadTxn, source_nos: Iterable[int]) -> None:
     expect(txn, _latest_ids(txn, source_nos))
 
 
+def expect_with_latest(txn: ReadTxn, doc_ids: Iterable[DocId]) -> None:
+    """Say that these docs are read next, and the newest versions of their sources."""
+    expect_latest(txn, (doc.source_no for doc in _sound(txn, doc_ids)))
+
+
+def _sound(txn: ReadTxn, doc_ids: Iterable[DocId]) -> Iterator[Doc]:
+    keys = [doc_id.encode() for doc_id in doc_ids]
+    txn.expect("docs", keys)
+    yield from filter(None, (DOCS.peek(txn, key) for key in keys))
+
+
 def _latest_ids(txn: ReadTxn, source_nos: Iterable[int]) -> Iterator[DocId]:
     keys = [u64(number) for number in dict.fromkeys(source_nos)]
     txn.expect("versions", keys)
@@ -172,7 +183,9 @@ def expect_facet(txn: ReadTxn, name: str, value: str) -> None:
 
 def expect_audiences(txn: ReadTxn) -> None:
     """Say that `audiences` is asked next."""
-    txn.expect_scan("facets", b"audience\0", prefix_stop(b"audience\0"))
+    bounds = b"audience\0", prefix_stop(b"audience\0")
+    txn.expect_scan("facets", *bounds)
+    txn.expect_scan("facets", *bounds, reverse=True)
 
 
 def facet_values(txn: ReadTxn, name: str) -> Iterator[tuple[str, SourceNo]]:
@@ -267,9 +280,14 @@ def _distinct(txn: ReadTxn, name: str) -> Iterator[tuple[str | None, SourceNo]]:
     """Each value of a facet, or None for a hashed one, and the first source that has it."""
     head = name.encode("ascii") + b"\0"
     start, stop = head, prefix_stop(head)
-    while (key := next((key for key, _ in txn.scan("facets", start, stop)), None)) is not None:
+    txn.expect_scan("facets", start, stop)
+    last = next((key for key, _ in txn.scan("facets", start, stop, reverse=True)), None)
+    while last is not None:
+        key = next(key for key, _ in txn.scan("facets", start, stop))
         prefix = key[:-8]
         yield text_of(prefix[len(head) : -1]), SourceNo(from_u64(key[-8:]))
+        if last.startswith(prefix):
+            return
         start = prefix_stop(prefix) or prefix
 
 

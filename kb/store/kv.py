@@ -87,7 +87,9 @@ class ReadTxn(Protocol):
         """
         ...
 
-    def expect_scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> None:
+    def expect_scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
+    ) -> None:
         """Say that `scan` reads this range next, from its start; as `expect`."""
         ...
 

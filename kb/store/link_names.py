@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from kb.model.doc import Doc
-from kb.model.source import is_repository, names_of, repository_source, whole_of
+from kb.model.source import (
+    file_lsid,
+    is_repository,
+    machine_of,
+    names_of,
+    repository_source,
+    whole_of,
+)
 
 WIKI: Final = "wiki:"
 PATH: Final = "path:"
@@ -78,9 +85,11 @@ def place_of_link(doc: Doc, link: str) -> str:
         return _in_repository(doc, link.removeprefix(PATH))
     if not doc.place.startswith("file://"):
         return ""
-    folder = os.fsdecode(urllib.parse.unquote_to_bytes(doc.place.removeprefix("file://")))
+    machine = machine_of(doc.place)
+    place = doc.place.removeprefix(f"file://{machine}")
+    folder = os.fsdecode(urllib.parse.unquote_to_bytes(place))
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(folder), link.removeprefix(PATH)))
-    return "file://" + urllib.parse.quote(os.fsencode(joined))
+    return file_lsid(joined, machine)
 
 
 def _in_repository(doc: Doc, path: str) -> str:

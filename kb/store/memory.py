@@ -57,7 +57,9 @@ class _MemoryView:
     def expect(self, table: str, keys: Iterable[bytes]) -> None:
         """Nothing: a look-up costs no round trip."""
 
-    def expect_scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> None:
+    def expect_scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
+    ) -> None:
         """Nothing, as `expect`."""
 
     def scan_many(

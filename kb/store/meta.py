@@ -16,6 +16,8 @@ CHUNKER: Final = "chunker"
 OCR: Final = "ocr"
 # The parsers that the docs are read with, or will be.
 PARSERS: Final = "parsers"
+# The machine that made a home in a database: places of its files name no machine.
+MACHINE: Final = "machine"
 
 
 def next_number(txn: WriteTxn, counter: str) -> int:
@@ -66,11 +68,16 @@ def raise_number(txn: WriteTxn, counter: str, at_least: int) -> None:
     META.put(txn, key, StoredValue(number=max(current.number, at_least)))
 
 
+def word_key(name: str) -> bytes:
+    """The key of the text that is stored under `name`."""
+    return b"word:" + name.encode()
+
+
 def get_word(txn: ReadTxn, name: str) -> str:
     """The text stored under `name`; empty if there is none."""
-    return (META.get(txn, b"word:" + name.encode()) or StoredValue()).text
+    return (META.get(txn, word_key(name)) or StoredValue()).text
 
 
 def set_word(txn: WriteTxn, name: str, text: str) -> None:
     """Store a text under `name`."""
-    META.put(txn, b"word:" + name.encode(), StoredValue(text=text))
+    META.put(txn, word_key(name), StoredValue(text=text))

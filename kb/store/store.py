@@ -21,8 +21,10 @@ from kb.store.meta import (
     FORMAT,
     FORMAT_UNFINISHED,
     FORMAT_WITHOUT_GENERATIONS,
+    MACHINE,
     get_word,
     set_word,
+    word_key,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +59,12 @@ class Store:
         """How it stands with the server of a home in a database."""
         self.exclusive: Callable[[str, float], AbstractContextManager[None]] | None = None
         """Holds a lock of that name on all machines that share the home; waits so many seconds."""
+        self.machine = ""
+        """This machine in the places of files: empty for a home in a folder, and on the machine
+        that made a home in a database, whose docs so have the ids that they have in a folder."""
+        self._made_on = ""
+        self.node = ""
+        """This machine's name, on a home in a database."""
 
     @classmethod
     def open(
@@ -136,7 +144,9 @@ class Store:
 
     def _check_format(self) -> None:
         with self.read() as txn:
+            txn.expect("meta", map(word_key, ("format", MACHINE)))
             stored_format = get_word(txn, "format")
+            self._made_on = get_word(txn, MACHINE) if self.home else ""
             has_docs = not stored_format and txn.count("docs") > 0
         # A store of format 1 is upgraded by the first transaction that needs generations.
         if stored_format in (FORMAT, FORMAT_WITHOUT_GENERATIONS):
@@ -149,6 +159,15 @@ class Store:
         if not self.read_only:
             with self.write() as txn:
                 set_word(txn, "format", FORMAT)
+
+    def is_used_on(self, node: str) -> None:
+        """Say which machine this is; the first one that writes to a home in a database made it."""
+        if not self._made_on and not self.read_only:
+            with self.write() as txn:
+                self._made_on = get_word(txn, MACHINE) or node
+                set_word(txn, MACHINE, self._made_on)
+        self.node = node
+        self.machine = "" if node == self._made_on else node
 
     def read(self) -> AbstractContextManager[ReadTxn]:
         """A read transaction: a consistent snapshot."""

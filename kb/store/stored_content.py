@@ -1,13 +1,13 @@
 """Content in the store itself, for homes that have no folder which all their machines see."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kb.errors import StoreDamaged
 from kb.model.ids import sha256_hex
 from kb.store.content.layout import HomePaths
 from kb.store.keys import lsid_key
-from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
 from kb.store.records import CONTENT, ContentPart
 from kb.store.store import Store
 
@@ -25,6 +25,11 @@ class StoredContent:
     def paths(self) -> HomePaths:
         """The folders of the home on this machine; no content lies there."""
         return self._paths
+
+    @property
+    def machine(self) -> str:
+        """This machine's name in the records of the home."""
+        return self._store.machine
 
     def stage(self, relative: str, data: bytes) -> None:
         """Nothing: the transaction itself writes the bytes."""
@@ -44,6 +49,11 @@ class StoredContent:
             for key in [key for key, _ in txn.scan("content", *_range(relative))]:
                 txn.delete("content", key)
             _write(txn, relative, data)
+
+    def expect(self, txn: ReadTxn, paths: Sequence[str]) -> None:
+        """Read these paths, each of few bytes, for transactions that see the same commit."""
+        heads = [lsid_key(path) for path in paths]
+        txn.scan_many("content", [(head, prefix_stop(head)) for head in heads], 1)
 
     def read(self, relative: str, sha256: str) -> bytes:
         """The bytes of a path. Raises StoreDamaged if they are missing or fail their checksum."""

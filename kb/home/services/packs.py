@@ -167,7 +167,13 @@ class HomePacks:
         """Have the pack's docs kept current; the next sync forgets it where no record follows."""
         ident = origin_id("pack", pack_id)
         now_ms = self._store.clock.now_ms()
-        origin = Origin(origin_id=ident, kind="pack", location=pack_id, added_ms=now_ms)
+        origin = Origin(
+            origin_id=ident,
+            kind="pack",
+            location=pack_id,
+            machine=self._store.machine,
+            added_ms=now_ms,
+        )
         origins.register(self._store, origin)
         return ident
 

@@ -7,7 +7,7 @@ import msgspec
 from kb.errors import UsageError
 from kb.model.doc import Doc, LedgerEntry, SourceStamp, Visibility
 from kb.model.ids import DocId, Lsid
-from kb.model.source import file_of, member_of, part_lsid
+from kb.model.source import file_of, from_machine, member_of, part_lsid
 from kb.store import chunks, docs, log
 from kb.store.jobs import queue
 from kb.store.keys import lsid_key
@@ -109,7 +109,8 @@ def set_visibility(store: Store, doc_id: DocId, visibility: Visibility) -> Doc |
         if doc is None or doc.status != "active":
             return None
         if doc.kind == "topic":
-            name, _ = member_of(doc.place)
+            collection, _ = member_of(doc.place)
+            name = from_machine(collection, store.machine) or collection
             raise UsageError(
                 f"{doc_id}: its topic decides who sees it; set kb.topic.{name}.visibility"
             )

@@ -110,6 +110,9 @@ class PostgresEnvironment:
             finally:
                 view.end()
             session.commit()
+            # Only this writer's changes are between its view and the next commit.
+            if session.changes and self._reads.number == session.number:
+                self._reads = self._reads.after(session.changes)
         finally:
             session.end()
 

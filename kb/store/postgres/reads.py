@@ -1,5 +1,6 @@
 """What was read at one commit: the same for every transaction that sees that commit."""
 
+from collections.abc import Mapping
 from typing import Final
 
 Pair = tuple[bytes, bytes]
@@ -9,6 +10,7 @@ Range = tuple[str, bytes, bytes | None, bool]
 UNKNOWN: Final = object()
 # What a row takes beside its value, roughly.
 _ROW_BYTES: Final = 128
+_CHANGE_BYTES_MAX: Final = 16 << 10
 
 
 class Reads:
@@ -42,6 +44,20 @@ class Reads:
         """Take the first rows of a range over."""
         self._make_room(_ROW_BYTES + sum(_ROW_BYTES + len(value) for _, value in rows))
         self._firsts[asked] = (rows, is_all)
+
+    def after(self, changes: Mapping[str, Mapping[bytes, bytes | None]]) -> "Reads":
+        """What is known of the next commit, which makes these changes and no others."""
+        reads = Reads(self.number + 1, self._bytes_max)
+        reads._values, reads._bytes = dict(self._values), self._bytes
+        reads._firsts = {
+            asked: rows for asked, rows in self._firsts.items() if asked[0] not in changes
+        }
+        for table, changed in changes.items():
+            small = {k: v for k, v in changed.items() if len(v or b"") <= _CHANGE_BYTES_MAX}
+            reads.keep(table, small)
+            for key in changed.keys() - small.keys():
+                reads._values.pop((table, key), None)
+        return reads
 
     def _make_room(self, more: int) -> None:
         self._bytes += more

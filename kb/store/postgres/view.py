@@ -15,10 +15,9 @@ from kb.store.postgres.schema import Statements
 from kb.store.postgres.session import Row, Session, WriteSession
 
 _TABLES: Final = frozenset(TABLES)
-_KEYS_MAX: Final = 1_000
-_EXPECTED_MAX: Final = 4_000
+_KEYS_MAX: Final = 4_000
 # A scan fetches this many rows first, then more and more, as long as they are small.
-_ROWS_FIRST: Final = 32
+_ROWS_FIRST: Final = 64
 _ROWS_MAX: Final = 2_000
 _BATCH_BYTES: Final = 4 << 20
 # Of one transaction.
@@ -70,6 +69,7 @@ class PostgresView:
 
     def _fetched(self, table: str, keys: list[bytes]) -> dict[bytes, bytes | None]:
         """The values of these keys, and all that is expected, in one round trip."""
+        keys = list(self._wanted.pop(table, {}) | dict.fromkeys(keys))
         if not self._wanted and not self._wanted_ranges and len(keys) == 1:
             rows = self._session.rows(self._statements.get, (table, keys[0]))
             values = {keys[0]: rows[0][0] if rows else None}
@@ -119,12 +119,14 @@ class PostgresView:
         _ = self._session
         new = [key for key in keys if self._value(_named(table), key) is UNKNOWN]
         if new:
-            self._wanted.setdefault(table, {}).update(dict.fromkeys(new[:_EXPECTED_MAX]))
+            self._wanted.setdefault(table, {}).update(dict.fromkeys(new[:_KEYS_MAX]))
 
-    def expect_scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> None:
+    def expect_scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
+    ) -> None:
         """Say which range is scanned next: its first rows come with the next round trip."""
         _ = self._session
-        asked = (_named(table), start, stop, False)
+        asked = (_named(table), start, stop, reverse)
         if self._first(asked) is None:
             self._wanted_ranges[asked] = None
 

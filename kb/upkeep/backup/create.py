@@ -141,7 +141,7 @@ class Backups(BackupCatalog):
     def _copy_shared(self, home: Path) -> _CopiedContent:
         """Make a home in a folder of one in a database, and list its files but the store's."""
         with self._store.read() as txn:
-            target = FolderTarget(home)
+            target = FolderTarget(home, is_backup=True)
             counts = transfer(holdings_of(self._store, txn, self.paths), target)
         failpoint("backup.after_copy")
         files: list[StoredFile] = []

@@ -13,7 +13,7 @@ from msgspec import Struct
 from kb.errors import OCR_INSTALL, EmbedError, ModelMissing
 from kb.intake.embed.multilingual import offer
 from kb.intake.embed.scripts import can_read, scripts_of
-from kb.intake.sync.origins import list_origins
+from kb.intake.sync.origins import list_origins, shown_location
 from kb.knowledge.notebook import PushReport
 from kb.model.doc import Doc
 from kb.model.job import Job
@@ -255,13 +255,15 @@ def _source_advice(origin: Origin, now_ms: int) -> Iterator[Advice]:
     name = origin.origin_id[:9]
     if origin.gone_since_ms:
         mend = f"remove its doc with kb rm, and the source with kb sources rm {name}"
-        yield Advice(place=origin.location, problem="the page is gone", mend=mend)
+        yield Advice(place=shown_location(origin), problem="the page is gone", mend=mend)
     elif origin.last_error:
         mend = f"see to it, then kb sync-all --source {name}"
-        yield Advice(place=origin.location, problem=origin.last_error, mend=mend)
+        yield Advice(place=shown_location(origin), problem=origin.last_error, mend=mend)
     elif (age_ms := now_ms - (origin.synced_ms or origin.added_ms)) > _STALE_MS:
         problem = f"not synced for {age_ms // _DAY_MS:,} days"
-        yield Advice(place=origin.location, problem=problem, mend="kb sync-all, as from cron")
+        yield Advice(
+            place=shown_location(origin), problem=problem, mend="kb sync-all, as from cron"
+        )
 
 
 def _coverage_advice(active: list[Doc]) -> Iterator[Advice]:

@@ -16,7 +16,7 @@ from kb.store.content.layout import HomePaths
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.lmdb_env import LmdbEnvironment
-from kb.store.meta import FORMAT_UNFINISHED, get_word, set_word
+from kb.store.meta import FORMAT_UNFINISHED, MACHINE, get_word, set_word
 from kb.store.records import CONTENT, HOME_FILE_PARTS, HOME_FILES, META, HomeFile
 from kb.store.store import Store
 from kb.store.stored_content import parts_of
@@ -25,11 +25,13 @@ from kb.upkeep.transfer.reading import is_extra, is_inside
 
 T = TypeVar("T")
 
-FORMAT_KEY: Final = b"word:format"
 _BATCH_ROWS: Final = 4_000
 _BATCH_BYTES: Final = 4 << 20
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_FORMAT_ROW: Final = (META.name, FORMAT_KEY)
+_FORMAT_ROW: Final = (META.name, b"word:format")
+_MACHINE_ROW: Final = (META.name, b"word:machine")
+# What `finish` writes.
+_LAST_ROWS: Final = (_FORMAT_ROW, _MACHINE_ROW)
 Pair = tuple[bytes, bytes]
 
 
@@ -55,15 +57,17 @@ class Target(Protocol):
         """Write a file or a link of the home. Raises StoreDamaged for a path that is none."""
         ...
 
-    def finish(self, format_: str) -> None:
-        """Make all of it durable, as a store of this format."""
+    def finish(self, format_: str, made_on: str) -> None:
+        """Make all of it durable, as a store of this format, whose files are a machine's."""
         ...
 
 
 class FolderTarget:
     """A home in a folder, which the caller renames when it is finished."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_backup: bool = False) -> None:
+        """A backup remembers which machine has the files of a home that machines share."""
+        self._left_out = () if is_backup else (_MACHINE_ROW,)
         self._paths = HomePaths(folder)
         self._paths.make()
         self._env = LmdbEnvironment(self._paths.store)
@@ -71,7 +75,8 @@ class FolderTarget:
 
     def put_rows(self, table: str, rows: Iterable[Pair]) -> Iterator[int]:
         """Write the rows, which are in key order."""
-        for batch in _batches(_Row(table, key, value) for key, value in rows):
+        wanted = (row for row in rows if (table, row[0]) not in self._left_out)
+        for batch in _batches(_Row(table, key, value) for key, value in wanted):
             with self._env.write() as txn:
                 _apply(txn, batch)
             yield len(batch)
@@ -106,7 +111,7 @@ class FolderTarget:
             file.flush()
             os.fsync(descriptor)
 
-    def finish(self, format_: str) -> None:  # noqa: ARG002  it is among the rows
+    def finish(self, format_: str, made_on: str) -> None:  # noqa: ARG002  they are among the rows
         """Make the links, and close the store."""
         for link in self._links:
             target = self._paths.root / link.path
@@ -146,7 +151,7 @@ class DatabaseTarget:
     def put_rows(self, table: str, rows: Iterable[Pair]) -> Iterator[int]:
         """Write the rows that are missing or differ, and remove all others."""
         done = 0
-        wanted = (pair for pair in rows if (table, pair[0]) != _FORMAT_ROW)
+        wanted = (pair for pair in rows if (table, pair[0]) not in _LAST_ROWS)
         for row in self._differing(table, wanted) if self.goes_on else _all_rows(table, wanted):
             done += 1
             if row is not None and self._put(row):
@@ -158,7 +163,7 @@ class DatabaseTarget:
     def _differing(self, table: str, rows: Iterator[Pair]) -> Iterator[_Row | None]:
         """What makes the table hold these rows, which are in key order; None for a row it has."""
         with self._store.read() as view:
-            there = (pair for pair in view.scan(table) if (table, pair[0]) != _FORMAT_ROW)
+            there = (pair for pair in view.scan(table) if (table, pair[0]) not in _LAST_ROWS)
             present = next(there, None)
             for key, value in rows:
                 while present is not None and present[0] < key:
@@ -210,12 +215,13 @@ class DatabaseTarget:
         with self._write() as txn:
             home_files.remove(txn, path)
 
-    def finish(self, format_: str) -> None:
+    def finish(self, format_: str, made_on: str) -> None:
         """Let it be opened: the last commit, and the one that counts."""
         for path in list(self._files):
             self._remove_file(path)
         self._flush()
         with self._write() as txn:
+            set_word(txn, MACHINE, made_on)
             set_word(txn, "format", format_)
 
     def _put(self, row: _Row) -> bool:

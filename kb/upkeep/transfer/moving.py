@@ -5,7 +5,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kb.store.meta import get_word
+from kb.store.content.machine import machine_name
+from kb.store.meta import MACHINE, get_word
 from kb.upkeep.transfer.filling import Target
 from kb.upkeep.transfer.holdings import TABLES_OF_RECORDS, Holdings
 
@@ -59,7 +60,8 @@ def transfer(
         target.put_file(file, pieces)
         files += 1
         tell(TransferProgress(stage="files", done=files, total=None))
-    target.finish(get_word(source.txn, "format"))
+    # Files of a home in a folder are this machine's; those of one in a database keep theirs.
+    target.finish(get_word(source.txn, "format"), get_word(source.txn, MACHINE) or machine_name())
     return TransferCounts(
         records=records,
         docs=source.active_docs,
