@@ -13,6 +13,7 @@ KbError                     1
 │   └── NoBackup            4   no backup has this name
 ├── StoreDamaged            5   a record or page is not what was written
 │   ├── StoreMissing        5   a home's store is not there, and what it named is
+│   ├── HomeUnfinished      5   a home is still being copied there
 │   ├── StoreTooNew         5   a later kb made the store
 │   └── BackupDamaged       5   a backup is cut short, or not what was written
 ├── HeldBack                6   waits for a confirmation
@@ -55,6 +56,8 @@ KbError                     1
 ├── WrongProcess            1   an environment was carried across a fork
 └── StaleToken              1   a job's lease was lost to someone else
 """
+
+# Long because it is one tree: every class with its message.
 
 from typing import ClassVar, Final
 

@@ -17,7 +17,7 @@ from kb.store.store import Store
 
 if TYPE_CHECKING:
     from kb.store.content.database import DatabaseAddress
-    from kb.upkeep.transfer import Target, TransferCounts, TransferProgress
+    from kb.upkeep.transfer import TransferCounts, TransferProgress, TransferTarget
 
     MigrateProgress = TransferProgress
     """How far a copy is in one of its stages."""
@@ -120,13 +120,13 @@ def _opened(paths: HomePaths) -> Iterator[Store]:
 @contextmanager
 def _target(
     address: "DatabaseAddress | None", named: str, source: HomePaths
-) -> "Iterator[tuple[Target, bool]]":
+) -> "Iterator[tuple[TransferTarget, bool]]":
     """The target, and whether an earlier copy had begun to fill it."""
-    from kb.upkeep.transfer import DatabaseTarget, FolderTarget
+    from kb.upkeep.transfer import TransferDatabase, TransferFolder
 
     if address is not None:
         with Store.open_database(address, fills=True) as store:
-            target = DatabaseTarget(store, address.shown)
+            target = TransferDatabase(store, address.shown)
             yield target, target.goes_on
         return
     from kb.store.trust import trust_list
@@ -134,7 +134,7 @@ def _target(
 
     folder = _folder(named, source)
     with staged_folder(folder) as part:
-        yield FolderTarget(part), False
+        yield TransferFolder(part), False
     trust_list().put_store(folder, "made")
 
 

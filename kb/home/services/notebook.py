@@ -1,5 +1,7 @@
 """How does a note get from the notebook into the engine? By its file, as any other source."""
 
+# Long because each thing that a home does with its notebook has a method here.
+
 import functools
 import os
 import random

@@ -1,5 +1,7 @@
 """The notebook's git repository: its branch moves by whole commits, each exactly once."""
 
+# Long because reading, moving and following the branch are one guard of one lock.
+
 import json
 import os
 import re

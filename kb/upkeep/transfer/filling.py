@@ -20,7 +20,7 @@ from kb.store.meta import FORMAT_UNFINISHED, MACHINE, get_word, set_word
 from kb.store.records import CONTENT, HOME_FILE_PARTS, HOME_FILES, META, HomeFile
 from kb.store.store import Store
 from kb.store.stored_content import parts_of
-from kb.upkeep.transfer.holdings import TABLES_OF_RECORDS, Content
+from kb.upkeep.transfer.holdings import TABLES_OF_RECORDS, ContentBytes
 from kb.upkeep.transfer.reading import is_extra, is_inside
 
 T = TypeVar("T")
@@ -35,21 +35,21 @@ _LAST_ROWS: Final = (_FORMAT_ROW, _MACHINE_ROW)
 Pair = tuple[bytes, bytes]
 
 
-class _Row(Struct, frozen=True):
+class _RowChange(Struct, frozen=True):
     table: str
     key: bytes
     value: bytes | None
     """None removes it."""
 
 
-class Target(Protocol):
+class TransferTarget(Protocol):
     """A home that is being filled. It counts as one when `finish` has ended, and not before."""
 
     def put_rows(self, table: str, rows: Iterable[Pair]) -> Iterator[int]:
         """Make a table hold these rows and no others; yields how many of them are dealt with."""
         ...
 
-    def put_contents(self, contents: Iterable[Content]) -> int:
+    def put_contents(self, contents: Iterable[ContentBytes]) -> int:
         """Write content, unless it is there; returns the bytes of what was new."""
         ...
 
@@ -62,7 +62,7 @@ class Target(Protocol):
         ...
 
 
-class FolderTarget:
+class TransferFolder:
     """A home in a folder, which the caller renames when it is finished."""
 
     def __init__(self, folder: Path, *, is_backup: bool = False) -> None:
@@ -76,12 +76,12 @@ class FolderTarget:
     def put_rows(self, table: str, rows: Iterable[Pair]) -> Iterator[int]:
         """Write the rows, which are in key order."""
         wanted = (row for row in rows if (table, row[0]) not in self._left_out)
-        for batch in _batches(_Row(table, key, value) for key, value in wanted):
+        for batch in _batches(_RowChange(table, key, value) for key, value in wanted):
             with self._env.write() as txn:
                 _apply(txn, batch)
             yield len(batch)
 
-    def put_contents(self, contents: Iterable[Content]) -> int:
+    def put_contents(self, contents: Iterable[ContentBytes]) -> int:
         """Write content files. Raises StoreDamaged for a path that leads out of the home."""
         written = 0
         for content in contents:
@@ -124,7 +124,7 @@ class FolderTarget:
         self._env.close()
 
 
-class DatabaseTarget:
+class TransferDatabase:
     """A home in a database. Until it is finished nobody can open it; a second try goes on.
 
     Nobody else may write to it meanwhile: each commit is checked to follow the one before.
@@ -134,7 +134,7 @@ class DatabaseTarget:
         """Begin, or go on. Raises UsageError for a home that is not empty."""
         self._store = store
         self._place = place
-        self._waiting: list[_Row] = []
+        self._waiting: list[_RowChange] = []
         self._waiting_bytes = 0
         self._number = 0
         with store.write() as txn:
@@ -160,26 +160,26 @@ class DatabaseTarget:
         self._flush()
         yield done
 
-    def _differing(self, table: str, rows: Iterator[Pair]) -> Iterator[_Row | None]:
+    def _differing(self, table: str, rows: Iterator[Pair]) -> Iterator[_RowChange | None]:
         """What makes the table hold these rows, which are in key order; None for a row it has."""
         with self._store.read() as view:
             there = (pair for pair in view.scan(table) if (table, pair[0]) not in _LAST_ROWS)
             present = next(there, None)
             for key, value in rows:
                 while present is not None and present[0] < key:
-                    yield _Row(table, present[0], None)
+                    yield _RowChange(table, present[0], None)
                     present = next(there, None)
                 if present is not None and present[0] == key:
                     is_same = present[1] == value
                     present = next(there, None)
-                    yield None if is_same else _Row(table, key, value)
+                    yield None if is_same else _RowChange(table, key, value)
                 else:
-                    yield _Row(table, key, value)
+                    yield _RowChange(table, key, value)
             while present is not None:
-                yield _Row(table, present[0], None)
+                yield _RowChange(table, present[0], None)
                 present = next(there, None)
 
-    def put_contents(self, contents: Iterable[Content]) -> int:
+    def put_contents(self, contents: Iterable[ContentBytes]) -> int:
         """Write content records."""
         written = 0
         batch = {lsid_key(content.path) + bytes(4): content for content in contents}
@@ -224,7 +224,7 @@ class DatabaseTarget:
             set_word(txn, MACHINE, made_on)
             set_word(txn, "format", format_)
 
-    def _put(self, row: _Row) -> bool:
+    def _put(self, row: _RowChange) -> bool:
         """Write a row with others; whether it was time to write them."""
         self._waiting.append(row)
         self._waiting_bytes += len(row.key) + len(row.value or b"")
@@ -259,15 +259,15 @@ def check_empty(txn: ReadTxn, place: str) -> None:
             raise UsageError(f"{place} is not empty; name a home that nothing was put into")
 
 
-def _all_rows(table: str, rows: Iterable[Pair]) -> Iterator[_Row]:
-    return (_Row(table, key, value) for key, value in rows)
+def _all_rows(table: str, rows: Iterable[Pair]) -> Iterator[_RowChange]:
+    return (_RowChange(table, key, value) for key, value in rows)
 
 
-def _row_of(records: RecordTable[T], key: bytes, record: T) -> _Row:
-    return _Row(records.name, key, records.encode(key, record))
+def _row_of(records: RecordTable[T], key: bytes, record: T) -> _RowChange:
+    return _RowChange(records.name, key, records.encode(key, record))
 
 
-def _apply(txn: WriteTxn, rows: list[_Row]) -> None:
+def _apply(txn: WriteTxn, rows: list[_RowChange]) -> None:
     txn.expect(rows[0].table, (row.key for row in rows if row.value is None))
     for row in rows:
         if row.value is None:
@@ -276,9 +276,9 @@ def _apply(txn: WriteTxn, rows: list[_Row]) -> None:
             txn.put(row.table, row.key, row.value)
 
 
-def _batches(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+def _batches(rows: Iterable[_RowChange]) -> Iterator[list[_RowChange]]:
     """The rows in lists of a bounded number and size."""
-    batch: list[_Row] = []
+    batch: list[_RowChange] = []
     size_bytes = 0
     for row in rows:
         batch.append(row)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from kb.store.content.machine import machine_name
 from kb.store.meta import MACHINE, get_word
-from kb.upkeep.transfer.filling import Target
+from kb.upkeep.transfer.filling import TransferTarget
 from kb.upkeep.transfer.holdings import TABLES_OF_RECORDS, Holdings
 
 Stage = Literal["records", "content", "files"]
@@ -40,7 +40,7 @@ class TransferCounts(Struct, frozen=True, kw_only=True):
 
 def transfer(
     source: Holdings,
-    target: Target,
+    target: TransferTarget,
     tell: Callable[[TransferProgress], None] = lambda _: None,
 ) -> TransferCounts:
     """Copy all that a home holds, and finish the target; reports what the home lacks.
@@ -85,7 +85,9 @@ def count(source: Holdings) -> TransferCounts:
     )
 
 
-def _records(source: Holdings, target: Target, tell: Callable[[TransferProgress], None]) -> int:
+def _records(
+    source: Holdings, target: TransferTarget, tell: Callable[[TransferProgress], None]
+) -> int:
     total = sum(map(source.txn.count, TABLES_OF_RECORDS))
     done = 0
     for table in TABLES_OF_RECORDS:
