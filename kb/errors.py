@@ -50,7 +50,8 @@ KbError                     1
 ├── NotPushed               1   the notebook's remote does not have its newest commit
 ├── StoreFull               1   the disk or the map has no room
 ├── StoreBusy               1   another process held a lock for too long
-│   └── StoreUnreachable    1   the database of a home cannot be reached; try again
+│   ├── StoreUnreachable    1   the database of a home cannot be reached; try again
+│   └── StoreBehind         1   a transaction that was asked for is not here yet; try again
 ├── StoreDenied             1   the database of a home does not let this user in
 ├── ReadOnlyHome            1   the home cannot be written
 ├── HomeClosed              1   a program uses a home that it has closed
@@ -377,6 +378,15 @@ class StoreUnreachable(StoreBusy):
     """The database of a home cannot be reached, is too busy, or went away meanwhile."""
 
     template = "{place}: {detail}; try again in a moment"
+
+
+class StoreBehind(StoreBusy):
+    """The store, or a cache of it, has not come to the transaction that was asked for."""
+
+    template = (
+        "{place} has not come to the transaction that was asked for; try again in a moment, or "
+        "without it"
+    )
 
 
 class StoreDenied(KbError):

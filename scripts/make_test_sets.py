@@ -135,6 +135,7 @@ def write(folder: Path, rows: list[Row], questions: list[Question]) -> None:
 
 
 def main() -> None:
+    """Make all sets."""
     data, out = map(Path, sys.argv[1:])
     write(out / "long_docs", *long_docs(data / "chunking_evaluation"))
     write(out / "titles", *titles(data / "cranfield"))

@@ -112,12 +112,15 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
     is_first = client is None and not HomePaths(homes_of(ctx)[0].home).has_store
     if not options["unasked"]:
         _ask(ctx, request, sources)
+    app = None
     if client is not None:
         report = _add_by_server(ctx, client, sources, request, wait=options["wait"])
     else:
         app = open_app(ctx, create=not request.dry_run)
         report = _add_here(app, sources, request, wait=options["wait"])
     if options["as_json"]:
+        if app is not None and not request.dry_run:
+            report = add.with_transaction(app, report)
         print_json(report)
     else:
         if request.crawl and request.dry_run:

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from kb.operations.search import Hit, Mark, SearchResult, file_lsid, repository_view
+from kb.operations.search import Hit, Mark, SearchResult, file_lsid
 from kb_cli.output import clean, link
 from kb_cli.snippet import Row, flowed, snippet
 
@@ -63,6 +63,7 @@ def _place(hit: Hit, *, with_space: bool) -> str:
         hit.doc_id[:9],
         (hit.date or "")[:_DAY_CHARS],
         space,
+        hit.site_version,
         weak,
         "OCR" if hit.ocr else None,
         freshness,
@@ -88,6 +89,8 @@ def _via(hit: Hit) -> str:
 def linked(kind: str, source: str, shown: str, line: int | None = None) -> str:
     """`shown`, clickable on a terminal where a source of this kind lies here or on the web."""
     if source.startswith("git+"):
+        from kb.operations.source_place import repository_view
+
         page = repository_view(source, line)
         return link(clean(page), shown) if page else shown
     if kind == "url" or source.startswith("file://"):

@@ -2,6 +2,7 @@
 
 # Long because it is a list: one short property to each object that a home has.
 
+import contextlib
 import functools
 import os
 import threading
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from kb.search.engine import Searcher
     from kb.search.index.dense import DenseIndex
     from kb.search.index.lexical_indexes import LexicalIndexes
+    from kb.store.transactions import Transactions
     from kb.upkeep.backup import Backups
     from kb.upkeep.check import HomeChecker
     from kb.upkeep.compactor import Compactor
@@ -167,6 +169,13 @@ class App:
     def dense(self) -> "DenseIndex":
         """The cache of vectors of the model in use."""
         return self.models.active().index
+
+    @functools.cached_property
+    def transactions(self) -> "Transactions":
+        """The tokens of commits, for readers that want to see what was written."""
+        from kb.store.transactions import Transactions
+
+        return Transactions(self.store)
 
     @functools.cached_property
     def ingestor(self) -> "Ingestor":
@@ -465,6 +474,21 @@ class App:
             f"passages of entries have at most {most} tokens, because the model reads no more; "
             f"entry.tokens_max says {asked_max}"
         )
+
+    def behind(self) -> int:
+        """How many entries of the log this machine's caches do not hold yet; opens none of them."""
+        from kb.errors import EmbedError, ModelMissing
+        from kb.store import log
+
+        with self.store.read() as txn:
+            end, audiences = log.last_seq(txn), docs.audiences(txn)
+        lexical = self._locked(lambda: self.lexical)
+        watermarks = [lexical.of(audience).watermark for audience in audiences]
+        if end and audiences:
+            # Without a model there is no cache of vectors to follow.
+            with contextlib.suppress(ModelMissing, EmbedError):
+                watermarks.append(self.dense.watermark)
+        return max(0, end - min(watermarks, default=end))
 
     def catch_up(self) -> list[str]:
         """Bring the caches level with the store, and write anew what is worn of the words.

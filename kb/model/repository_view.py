@@ -5,13 +5,13 @@ from typing import Final
 
 # What the hosts of a kind put between a repository and a ref, and how they name a line.
 _FORMS: Final = (
-    (re.compile(r"github\.com"), "{repository}/blob/{ref}/{path}", "#L{line}"),
-    (re.compile(r"gitlab\..+"), "{repository}/-/blob/{ref}/{path}", "#L{line}"),
-    (re.compile(r"codeberg\.org|gitea\..+"), "{repository}/src/{ref}/{path}", "#L{line}"),
-    (re.compile(r"bitbucket\.org"), "{repository}/src/{ref}/{path}", "#lines-{line}"),
-    (re.compile(r"git\.sr\.ht"), "{repository}/tree/{ref}/item/{path}", "#L{line}"),
+    (r"github\.com", "{repository}/blob/{ref}/{path}", "#L{line}"),
+    (r"gitlab\..+", "{repository}/-/blob/{ref}/{path}", "#L{line}"),
+    (r"codeberg\.org|gitea\..+", "{repository}/src/{ref}/{path}", "#L{line}"),
+    (r"bitbucket\.org", "{repository}/src/{ref}/{path}", "#lines-{line}"),
+    (r"git\.sr\.ht", "{repository}/tree/{ref}/item/{path}", "#L{line}"),
 )
-_FILE: Final = re.compile(
+_FILE: Final = (
     r"git\+(?:https://|ssh://(?:[^@/]*@)?)(?P<host>[^/:@]+)(?P<path>/[^#]+?)"
     r"(?:\.git)?(?:(?<!/)@(?P<ref>[^@#]+))?#(?P<file>.+)"
 )
@@ -22,11 +22,11 @@ def repository_view(source: str, line: int | None = None) -> str | None:
 
     Without a ref it is that of the repository's own branch, which hosts call HEAD.
     """
-    parts = _FILE.fullmatch(source)
+    parts = re.fullmatch(_FILE, source) if source.startswith("git+") else None
     if parts is None:
         return None
     for host, form, at_line in _FORMS:
-        if host.fullmatch(parts["host"]):
+        if re.fullmatch(host, parts["host"]):
             repository = f"https://{parts['host']}{parts['path']}"
             page = form.format(
                 repository=repository, ref=parts["ref"] or "HEAD", path=parts["file"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Final, Protocol
 
+import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import UsageError
@@ -169,6 +170,11 @@ def _page_adder(
         depth_max=request.depth_max,
     )
     return SiteAdder(app.sites(parser), site, take)
+
+
+def with_transaction(app: "App", report: AddResult) -> AddResult:
+    """The report with the token of all that was written for it until now."""
+    return msgspec.structs.replace(report, transaction=app.transactions.token())
 
 
 def with_failed_jobs(app: "App", report: AddResult) -> AddResult:

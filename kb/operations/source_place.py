@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
 
 
+__all__ = ["NoSource", "SourcePlace", "repository_view", "run"]
+
+
 class NoSource(NotFound):
     """What a doc was read from is no file and no page, or is gone."""
 

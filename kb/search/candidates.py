@@ -206,6 +206,36 @@ class Candidates(Struct, frozen=True, kw_only=True):
         value = float(self.dense[position])
         return None if value != value else value
 
+    def cosines(self) -> tuple[float, int]:
+        """The sum and the number of all cosines."""
+        import numpy as np
+
+        present = self.dense[~np.isnan(self.dense)]
+        return float(present.sum()), len(present)
+
+
+class WordCandidates(Struct, frozen=True, kw_only=True):
+    """The hits of the lexical leg alone, in ascending chunk number.
+
+    What becomes of them is computed without numpy, whose import is the largest part of a cold
+    search by words.
+    """
+
+    nos: list[int]
+    lexical: list[float]
+    """Their scores."""
+    lexical_rank: dict[ChunkNo, int]
+    dense_rank: dict[ChunkNo, int] = {}
+
+    def cosine(self, position: int) -> float | None:
+        """None."""
+        del position
+        return None
+
+    def cosines(self) -> tuple[float, int]:
+        """There are none."""
+        return 0.0, 0
+
 
 def merge_legs(
     lexical: IndexHits | None,
@@ -214,11 +244,18 @@ def merge_legs(
     query: "NDArray[np.float32] | None",
     lexical_ceiling: float = 0.0,
     reading: Reading | None = None,
-) -> Candidates:
+) -> Candidates | WordCandidates:
     """Merge the hits of the legs; each gets its cosine, whichever leg returned it.
 
     `query` is the query's vector by the model of `index`; without it there are no cosines.
     """
+    if query is None and dense is None and lexical is not None:
+        rows = sorted(zip(lexical.nos, lexical.scores, strict=True))
+        return WordCandidates(
+            nos=[no for no, _ in rows],
+            lexical=[score for _, score in rows],
+            lexical_rank=_ranks(lexical),
+        )
     import numpy as np
 
     legs = [leg for leg in (lexical, dense) if leg is not None]

@@ -17,6 +17,7 @@ from kb.search.candidates import (
     Candidates,
     LearnCalls,
     OtherSourcesFilter,
+    WordCandidates,
     gather,
     merge_legs,
 )
@@ -265,7 +266,12 @@ class Searcher:
         return *pager.page([]), {}
 
     def _fit_context(
-        self, query: PreparedQuery, candidates: Candidates, rule: FitRule, *, has_hits: bool
+        self,
+        query: PreparedQuery,
+        candidates: Candidates | WordCandidates,
+        rule: FitRule,
+        *,
+        has_hits: bool,
     ) -> FitContext:
         rarity: Mapping[str, float] = {}
         if query.request.mode != "dense" and has_hits:
@@ -277,7 +283,7 @@ class Searcher:
         query: PreparedQuery,
         post_filter: CandidateFilter | None,
         candidate_filter: CandidateFilter,
-    ) -> "tuple[Candidates, NDArray[np.float32] | None]":
+    ) -> "tuple[Candidates | WordCandidates, NDArray[np.float32] | None]":
         """The candidates of both legs, and the query's vector where the dense leg was used."""
         legs = self.legs
         lexical = legs.lexical_hits(query, post_filter) if query.request.mode != "dense" else None

@@ -6,6 +6,7 @@ winner ranks far ahead and near-ties rank close together.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -60,6 +61,25 @@ def spaced_ranks(leg: LegScores, spacing_min: int = 0) -> "NDArray[np.float64]":
     low = float(present.min()) if leg.floor is None else min(leg.floor, float(present.min()))
     share = (scores - low) / (top - low) if top > low else np.ones(len(scores))
     return np.asarray(1.0 + n * (1.0 - np.where(np.isnan(scores), 0.0, share)), dtype=np.float64)
+
+
+def fuse_words(
+    scores: Sequence[float], weight: float, *, spaced: bool, spacing_min: int = 0
+) -> list[float]:
+    """`fuse` of the lexical leg alone, which has a score for every candidate; without numpy."""
+    if not weight or not scores:
+        return [0.0] * len(scores)
+    if spaced:
+        n = max(len(scores), spacing_min)
+        top, low = max(scores), min(0.0, *scores)
+        shares = [(score - low) / (top - low) if top > low else 1.0 for score in scores]
+        ranks = [1.0 + n * (1.0 - share) for share in shares]
+    else:
+        first: dict[float, int] = {}
+        for rank, score in enumerate(sorted(scores, reverse=True), 1):
+            first.setdefault(score, rank)
+        ranks = [float(first[score]) for score in scores]
+    return [(_SCORE_K + 1) / (_SCORE_K + rank) for rank in ranks]
 
 
 def fuse(

@@ -163,9 +163,19 @@ def build_hit(
         weak=row.is_weak,
         mail=doc.mail.shortened() if doc.mail else None,
         ocr=_is_recognised(doc, first.page, text),
+        site_version=_site_version(doc.source),
         explain=_explanation(row) if request.explain else None,
         snippet=None if weights is None else snippet_of(text, weights, is_code=is_code(doc.mime)),
     )
+
+
+def _site_version(source: str) -> str | None:
+    if not source.startswith(("http", "git+")):
+        return None
+    # Imported late: most docs are files.
+    from kb.model.site_version import site_version
+
+    return site_version(source)
 
 
 def source_line(doc: Doc, chunk: Chunk) -> int | None:

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
-from kb.errors import EmbedError, ModelMissing
+from kb.errors import EmbedError, ModelMissing, StoreBehind
 from kb.intake.embed.protocol import ANY_SCRIPT
 from kb.intake.embed.scripts import can_read, familiarity
 from kb.model.config import SearchSettings
@@ -85,6 +86,22 @@ class HomeLegs:
         self.learn = learn
         self.audience_cache = AudienceCache()
         self._lock_wait_s = lock_wait_s
+
+    def reach(self, at_least: int, wait_s: float, *, with_vectors: bool) -> None:
+        """Wait until the store and its indexes have come to a transaction. Raises StoreBehind."""
+        self.store.reach(at_least, wait_s)
+        with self.store.read() as txn:
+            end, commit = log.last_seq(txn), txn.last_txn()
+        lexical = self.backends.lexical()
+        reports = [lexical.catch_up(self.store, wait_s=wait_s)]
+        if with_vectors:
+            # Without a model nothing is found by vectors.
+            with suppress(ModelMissing, EmbedError):
+                reports.append(
+                    self.backends.dense(commit).index.catch_up(self.store, wait_s=wait_s)
+                )
+        if any(report.watermark < end for report in reports):
+            raise StoreBehind(place="an index")
 
     def prepare(self, request: SearchRequest, scope: Scope) -> PreparedQuery:
         """The query with its filters resolved and its backends opened; nothing is searched yet.

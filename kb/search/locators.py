@@ -1,4 +1,4 @@
-"""Where in its file does a passage stand that has neither lines nor pages? Its cells, its slide."""
+"""Where in its file does a chunk stand that has neither lines nor pages? Its cells, its slide."""
 
 import re
 from typing import Final

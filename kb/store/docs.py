@@ -1,6 +1,6 @@
 """Docs, their versions and their facets."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -30,6 +30,8 @@ from kb.store.records import (
 
 _CANDIDATES_SHOWN: Final = 4
 _YEAR: Final = 4
+_SOURCE: Final = b"source\0"
+_ADDRESSES: Final = (_SOURCE + b"http://", _SOURCE + b"https://", _SOURCE + b"git+")
 
 
 def get(txn: ReadTxn, doc_id: str) -> Doc | None:
@@ -203,7 +205,7 @@ def within(txn: ReadTxn, place: str) -> set[SourceNo]:
     Sources stored under a hash of their name are all read at every call.
     """
     numbers = set(with_facet(txn, "source", place))
-    head = b"source\0"
+    head = _SOURCE
     for start in (place.rstrip("/") + "/", *([place + "#"] if holds_parts(place) else [])):
         below = head + start.encode("utf-8", "surrogatepass")
         numbers |= {
@@ -213,6 +215,28 @@ def within(txn: ReadTxn, place: str) -> set[SourceNo]:
     for key, _ in txn.scan("facets", hashed, prefix_stop(hashed)):
         doc = latest(txn, from_u64(key[-8:]))
         if doc is not None and is_within(doc.source, place):
+            numbers.add(doc.source_no)
+    return numbers
+
+
+def of_site_versions(txn: ReadTxn, versions: Collection[str]) -> set[SourceNo]:
+    """Numbers of the active sources whose addresses name one of these versions of their site.
+
+    The addresses of all pages are read, about 2 us each.
+    """
+    from kb.model.site_version import site_version
+
+    wanted = {version.lower() for version in versions}
+    numbers: set[SourceNo] = set()
+    for start in _ADDRESSES:
+        for key, _ in txn.scan("facets", start, prefix_stop(start)):
+            address = text_of(key[len(_SOURCE) : -9])
+            if address is not None and site_version(address) in wanted:
+                numbers.add(SourceNo(from_u64(key[-8:])))
+    hashed = _SOURCE + text_key("")[:1]
+    for key, _ in txn.scan("facets", hashed, prefix_stop(hashed)):
+        doc = latest(txn, from_u64(key[-8:]))
+        if doc is not None and site_version(doc.source) in wanted:
             numbers.add(doc.source_no)
     return numbers
 

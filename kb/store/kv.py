@@ -142,6 +142,10 @@ class Environment(Protocol):
         """The number of the newest commit of any process; it only grows. Costs no look-up."""
         ...
 
+    def seen_txn(self) -> int:
+        """The number of the newest commit that this process has seen or made; costs no look-up."""
+        ...
+
     def reap_readers(self) -> int:
         """Free the reader slots of dead processes; returns how many."""
         ...

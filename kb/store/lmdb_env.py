@@ -203,6 +203,10 @@ class LmdbEnvironment:
         self._check_usable()
         return int(self._env.info()["last_txnid"])
 
+    def seen_txn(self) -> int:
+        """The same: it is at hand."""
+        return self.last_txn()
+
     def reap_readers(self) -> int:
         """Free the reader slots of dead processes; returns how many."""
         self._check_usable()

@@ -123,6 +123,10 @@ class MemoryEnvironment:
         self._check_open()
         return self._committed[1]
 
+    def seen_txn(self) -> int:
+        """The same: it is at hand."""
+        return self.last_txn()
+
     def reap_readers(self) -> int:
         """Nothing to reap."""
         self._check_open()

@@ -1,14 +1,16 @@
 """The store of one home: opens its environment and checks its format."""
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from kb.errors import (
     HomeUnfinished,
     NotFound,
     ReadOnlyHome,
+    StoreBehind,
     StoreDamaged,
     StoreTooNew,
     UsageError,
@@ -30,6 +32,10 @@ from kb.store.meta import (
 if TYPE_CHECKING:
     from kb.store.content.database import DatabaseAddress
     from kb.store.server_state import ServerState
+
+REACH_S: Final = 5.0
+"""How long a reader waits for a transaction that it asks for."""
+_LOOK_S: Final = 0.02
 
 
 def check_not_newer(stored_format: str, place: Path | str) -> None:
@@ -57,14 +63,14 @@ class Store:
         """The id of a home in a database."""
         self.server_state: Callable[[], ServerState] | None = None
         """How it stands with the server of a home in a database."""
-        self.exclusive: Callable[[str, float], AbstractContextManager[None]] | None = None
-        """Holds a lock of that name on all machines that share the home; waits so many seconds."""
         self.machine = ""
         """This machine in the places of files: empty for a home in a folder, and on the machine
         that made a home in a database, whose docs so have the ids that they have in a folder."""
         self._made_on = ""
         self.node = ""
         """This machine's name, on a home in a database."""
+        self.exclusive: Callable[[str, float], AbstractContextManager[None]] | None = None
+        """Holds a lock of that name on all machines that share the home; waits so many seconds."""
 
     @classmethod
     def open(
@@ -184,6 +190,18 @@ class Store:
     def last_txn(self) -> int:
         """The number of the newest commit of any process; it only grows. Costs no look-up."""
         return self._env.last_txn()
+
+    def seen_txn(self) -> int:
+        """The number of the newest commit that this process has seen or made; costs no look-up."""
+        return self._env.seen_txn()
+
+    def reach(self, at_least: int, wait_s: float) -> None:
+        """Wait until the store has come to a transaction. Raises StoreBehind after `wait_s`."""
+        deadline = time.monotonic() + wait_s
+        while self.last_txn() < at_least:
+            if time.monotonic() > deadline:
+                raise StoreBehind(place=self._place)
+            time.sleep(_LOOK_S)
 
     def reap_readers(self) -> int:
         """Free the reader slots of dead processes; returns how many."""

@@ -123,7 +123,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "pptx": _own("pptx", pptx=_OOXML + "presentationml.presentation"),
     "opendocument": _own("odf", odt=_ODF + "text", odp=_ODF + "presentation"),
     "opendocument sheets": _own("odf", version=2, ods=_ODF + "spreadsheet"),
-    "epub": _own("epub", epub="application/epub+zip"),
+    "epub": _own("epub", version=2, epub="application/epub+zip"),
     "notebook": _own("ipynb", is_text=True, ipynb="application/x-ipynb+json"),
     "mail": ParserPlugin(
         mimes=("message/rfc822",),

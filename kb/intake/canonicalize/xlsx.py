@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kb.errors import Unparsable
 from kb.intake.canonicalize.archive import ZippedDocument, attribute
 from kb.intake.canonicalize.blocks import core_properties, finish
+from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.intake.canonicalize.sheets import COLUMNS_MAX, Row, Sheets
 from kb.model.text import Canonical
 
@@ -75,7 +76,7 @@ class _Book:
 
     def __init__(self, archive: ZippedDocument, root: "_Element", related: dict[str, str]) -> None:
         self._name = archive.name
-        self._cells = 0
+        self._cells = self._chars = 0
         strings = archive.xml(related.get("sharedStrings", ""))
         self._strings = [] if strings is None else [_rich(item) for item in strings]
         styles = archive.xml(related.get("styles", ""))
@@ -101,9 +102,13 @@ class _Book:
                     continue
                 cells += [""] * (at - len(cells) + 1)
                 cells[at] = text
+                self._chars += len(text)
             self._cells += len(cells)
             if self._cells > CELLS_MAX:
                 raise Unparsable(f"it has more than {CELLS_MAX} cells; split it", source=self._name)
+            if self._chars > TEXT_CHARS_MAX:
+                # One string may stand in all of them.
+                raise TextTooLong
             if cells:
                 rows.append((number, cells))
         return rows

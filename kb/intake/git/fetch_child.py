@@ -1,7 +1,7 @@
 """One fetch, in a child process that ends in time, whatever the remote does.
 
-`fetch_commit.py` runs it as a module: a request on standard input, an outcome on standard output. It
-asks for the ref, then for its newest commit alone, and writes the files of that into a folder.
+`fetch_commit.py` runs it as a module: a request on standard input, an outcome on standard output.
+It asks for the ref, then for its newest commit alone, and writes the files of that into a folder.
 """
 
 import os

@@ -171,7 +171,7 @@ class Syncer:
             # What other homes have in their folder is in records, and only commits change it.
             left_out = _IN_RECORDS if self._store.is_shared else ()
             here = origins_here(txn, self._store.machine)
-        origins = [origin for origin in here if origin.kind not in left_out]
+            origins = [origin for origin in here if origin.kind not in left_out]
         wait_ms = self._options.interval_min * _MINUTE_MS
         due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
         # Those not tried for longest come first, so that --max reaches all sources in turn.

@@ -46,6 +46,8 @@ class EmbedHandler:
         self._one_at_a_time = threading.Lock()
         self._in_hand: dict[int, int] = {}
         """By thread: the texts that are embedded, while their jobs are not done."""
+        self._uncommitted: dict[tuple[str, str], FloatVector] = {}
+        """By model and text hash: vectors that a thread has made and not stored yet."""
 
     @property
     def texts_in_hand(self) -> int:
@@ -125,26 +127,53 @@ class EmbedHandler:
         *,
         finish: bool,
     ) -> None:
+        model = embedder.fingerprint
         with self._one_at_a_time:
+            ready, block = self._made_meanwhile(model, block)
             try:
-                vectors = self._vectors(embedder, block, texts)
+                made = self._vectors(embedder, block, texts)
             except KbError as error:
                 self._fail_all(held, str(error))
                 return
-        stopped = len(vectors) < len(block)
+            self._uncommitted |= {(model, digest): vector for digest, vector in made.items()}
+        stopped = len(made) < len(block)
         failpoint("worker.after_embed")
-        with self._store.write() as txn:
-            self._commit(
-                txn,
-                embedder.fingerprint,
-                vectors,
-                held,
-                chunks_of_job,
-                finish=finish and not stopped,
-                release=finish and stopped,
-            )
-            failpoint("worker.before_finish")
+        try:
+            with self._store.write() as txn:
+                self._commit(
+                    txn,
+                    model,
+                    ready | made,
+                    held,
+                    chunks_of_job,
+                    finish=finish and not stopped,
+                    release=finish and stopped,
+                )
+                failpoint("worker.before_finish")
+        finally:
+            for digest in made:
+                self._uncommitted.pop((model, digest), None)
         failpoint("worker.after_finish")
+
+    def _made_meanwhile(
+        self, model: str, block: list[str]
+    ) -> "tuple[dict[str, FloatVector], list[str]]":
+        """The vectors that another thread is about to store, and the texts still to embed.
+
+        While this thread waited for its turn, others embedded texts that their docs have, too.
+        """
+        ready: dict[str, FloatVector] = {}
+        missing: list[str] = []
+        # Looked at before the store: what leaves it meanwhile has been stored.
+        uncommitted = dict(self._uncommitted)
+        with self._store.read() as txn:
+            for digest in block:
+                vector = uncommitted.get((model, digest))
+                if vector is not None:
+                    ready[digest] = vector
+                elif not chunks.has_vector(txn, model, digest):
+                    missing.append(digest)
+        return ready, missing
 
     def _vectors(
         self, embedder: Embedder, block: list[str], texts: dict[str, str]

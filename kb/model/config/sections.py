@@ -331,6 +331,8 @@ class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Largest body of a request."""
     header_bytes_max: Annotated[int, Meta(ge=1_024, le=1 << 20)] = 32 << 10
     """Largest head of a request; half of it for the address."""
+    processes: Annotated[int, Meta(ge=1, le=64)] = 1
+    """Processes that answer; each has the model and its indexes in memory."""
     concurrency_max: Annotated[int, Meta(ge=1, le=1_000)] = 32
     """Requests that the server works on at once; others get 503."""
     long_max: Annotated[int, Meta(ge=1, le=1_000)] = 8

@@ -259,6 +259,14 @@ class DenseIndex:
         """The numbers of all chunks; see FollowingIndex."""
         return list(chunks.all_numbers(txn))
 
+    @property
+    def watermark(self) -> int:
+        """The last log entry that the index holds, by its manifest; 0 without one. Opens none."""
+        loaded = load_manifest(self.folder, self.fingerprint, self.dim)
+        if self.in_memory and self._snapshot is not None:
+            return self._snapshot.position.watermark
+        return loaded[1].watermark if loaded else 0
+
     def refresh(self) -> LogPosition | None:
         """Map the files that the manifest names, unless they are mapped; see FollowingIndex."""
         loaded = load_manifest(self.folder, self.fingerprint, self.dim)

@@ -280,6 +280,14 @@ class LexicalIndex:
                 continue
         return sorted(nos)
 
+    @property
+    def watermark(self) -> int:
+        """The last log entry that the index holds, by its manifest; 0 without one. Opens none."""
+        loaded = load_manifest(self.folder, self.audience)
+        if self.in_memory and self._snapshot is not None:
+            return self._snapshot.position.watermark
+        return loaded[1].watermark if loaded else 0
+
     def refresh(self) -> LogPosition | None:
         """Open the generation that the manifest names, unless it is open; see FollowingIndex."""
         snapshot = self._snapshot

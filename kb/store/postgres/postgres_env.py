@@ -1,6 +1,7 @@
 """The environment in a PostgreSQL database: one table, with the row of a counter as the lock."""
 
 import os
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -57,6 +58,8 @@ class PostgresEnvironment:
         self._schema = address.schema
         self._pid = os.getpid()
         self._closed = False
+        self._seen = 0
+        self._seen_lock = threading.Lock()
         self._statements = Statements(address.schema)
         self._connections = Connections(address)
         self._time = server_time or ServerTime()
@@ -87,6 +90,7 @@ class PostgresEnvironment:
         """A read transaction. Raises WrongProcess after a fork."""
         self._check_usable()
         session = Session(self._connections, self._statements, self._time)
+        self._see(session.number)
         view = PostgresView(session, self._statements, self._reads_at(session.number))
         try:
             yield view
@@ -113,6 +117,7 @@ class PostgresEnvironment:
             # Only this writer's changes are between its view and the next commit.
             if session.changes and self._reads.number == session.number:
                 self._reads = self._reads.after(session.changes)
+            self._see(session.number + bool(session.changes))
         finally:
             session.end()
 
@@ -130,7 +135,17 @@ class PostgresEnvironment:
 
     def last_txn(self) -> int:
         """The number of the newest commit: one look-up."""
-        return int(self._value(self._statements.newest))
+        number = int(self._value(self._statements.newest))
+        self._see(number)
+        return number
+
+    def seen_txn(self) -> int:
+        """The newest of the numbers of this process's own transactions."""
+        return self._seen
+
+    def _see(self, number: int) -> None:
+        with self._seen_lock:
+            self._seen = max(self._seen, number)
 
     def reap_readers(self) -> int:
         """Nothing to reap: the server notices that a connection has ended."""

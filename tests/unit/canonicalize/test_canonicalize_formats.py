@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from kb.errors import EmptySource, Unparsable
+from kb.errors import EmptySource, Encrypted, Unparsable
 from kb.intake.canonicalize import (
     CanonicalizeInput,
     canonicalize,
@@ -199,6 +199,21 @@ def test_a_book_is_read_by_its_spine() -> None:
     found = epub.read(data, "a.epub")
     assert (found.title, found.date) == ("Tale", "2020-01-02")
     assert found.markdown == "By Ann\n\n# One\n\nText\n\n# Two\n\nText\n"
+
+
+def test_a_locked_book_is_refused_by_name() -> None:
+    """A chapter whose bytes are encrypted is no text, whatever they look like; a locked font is."""
+    parts = {
+        "META-INF/container.xml": '<c><rootfile full-path="OEBPS/p.opf"/></c>',
+        "META-INF/encryption.xml": '<e><CipherReference URI="OEBPS/a%20b.xhtml"/></e>',
+        "OEBPS/p.opf": '<p><item id="c" href="a%20b.xhtml" media-type="application/xhtml+xml"/>'
+        '<itemref idref="c"/></p>',
+        "OEBPS/a b.xhtml": "\x8b\u0416\u2593 what no one wrote",
+    }
+    with pytest.raises(Encrypted, match=r"^a\.epub: its chapters are locked"):
+        epub.read(zipped(parts), "a.epub")
+    parts["META-INF/encryption.xml"] = '<e><CipherReference URI="OEBPS/font.otf"/></e>'
+    assert "what no one wrote" in epub.read(zipped(parts), "a.epub").markdown
 
 
 def test_a_mail_folds_what_it_quotes() -> None:

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kb.search.diversify import diversify
-from kb.search.fuse import LegScores, fuse, ordinal_ranks, spaced_ranks
+from kb.search.fuse import LegScores, fuse, fuse_words, ordinal_ranks, spaced_ranks
 
 NAN = float("nan")
 
@@ -115,6 +117,22 @@ def test_a_leg_gives_nothing_to_what_it_did_not_bring() -> None:
         LegScores(scores=np.array([NAN, 1.0]), weight=0.7),
     ]
     np.testing.assert_allclose(fuse(legs, k=60, spaced=False), [0.3, 0.7])
+
+
+@given(
+    scores=st.lists(st.floats(0.0, 50.0), min_size=1, max_size=30),
+    weight=st.sampled_from([0.0, 0.3, 1.0]),
+    k=st.integers(1, 300),
+    spaced=st.booleans(),
+)
+def test_words_alone_are_fused_as_one_leg(
+    scores: list[float], weight: float, k: int, spaced: bool
+) -> None:
+    """What needs no numpy gives the same scores as what does."""
+    leg = LegScores(scores=np.array(scores), weight=weight, floor=0.0)
+    fused = fuse([leg], k=k, spaced=spaced, spacing_min=20)
+    alone = fuse_words(scores, weight, spaced=spaced, spacing_min=20)
+    np.testing.assert_allclose(alone, fused, rtol=1e-12)
 
 
 def rows(*kinds: int) -> np.ndarray:
