@@ -1,3 +1,4 @@
+# Long because it is one tree: every class with its message.
 """What can go wrong? One tree; every class carries its message template and its exit code.
 
 KbError                     1
@@ -13,6 +14,7 @@ KbError                     1
 │   └── NoBackup            4   no backup has this name
 ├── StoreDamaged            5   a record or page is not what was written
 │   ├── StoreMissing        5   a home's store is not there, and what it named is
+│   ├── HomeUnfinished      5   a home is still being copied there
 │   ├── StoreTooNew         5   a later kb made the store
 │   └── BackupDamaged       5   a backup is cut short, or not what was written
 ├── HeldBack                6   waits for a confirmation

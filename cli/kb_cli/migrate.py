@@ -55,6 +55,8 @@ def command(ctx: click.Context, source: str, target: str, dry_run: bool, as_json
     if done.commits_missed:
         changes = many(done.commits_missed, "change")
         warn(f"{done.source} was written to meanwhile; the copy is without {changes}")
+    if done.files_on:
+        warn(f"sources without a machine's name are files of {done.files_on}, not of this machine")
     if done.copied.problems:
         lacking = many(len(done.copied.problems), "finding")
         raise ItemsFailed(f"{lacking} in {done.source}; `kb check` there says what is wrong")

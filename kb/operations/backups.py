@@ -120,11 +120,11 @@ def restore_backup(home: Path, ident: str, to: str) -> RestoreBackupResult:
 def _restored_into_database(catalog: "BackupCatalog", ident: str, to: str) -> "RestoreReport":
     from kb.store.content.database import database_address
     from kb.store.store import Store
-    from kb.upkeep.transfer import DatabaseTarget
+    from kb.upkeep.transfer import TransferDatabase
 
     address = database_address(to)
     with Store.open_database(address, fills=True) as store:
-        return catalog.restore_into(ident, DatabaseTarget(store, address.shown), address.shown)
+        return catalog.restore_into(ident, TransferDatabase(store, address.shown), address.shown)
 
 
 def _catalog(home: Path) -> "BackupCatalog":

@@ -11,11 +11,13 @@ from msgspec import Struct
 from kb.errors import NotFound, UsageError
 from kb.store.content.layout import DATABASE_SCHEMES, HomePaths
 from kb.store.content.lock import file_lock
+from kb.store.content.machine import machine_name
+from kb.store.meta import MACHINE, get_word
 from kb.store.store import Store
 
 if TYPE_CHECKING:
     from kb.store.content.database import DatabaseAddress
-    from kb.upkeep.transfer import Target, TransferCounts, TransferProgress
+    from kb.upkeep.transfer import TransferCounts, TransferProgress, TransferTarget
 
     MigrateProgress = TransferProgress
     """How far a copy is in one of its stages."""
@@ -44,6 +46,8 @@ class MigrateResult(Struct, frozen=True, kw_only=True):
     copied: "TransferCounts"
     commits_missed: int
     """How often the source was written to while it was copied; none of that is in the target."""
+    files_on: str
+    """The machine whose files a home that comes out of a database names; empty if it is this."""
 
 
 def run(
@@ -75,7 +79,7 @@ def run(
             else:
                 target, went_on = stack.enter_context(_target(address, request.target, paths))
                 copied = transfer(holdings, target, tell)
-            number = txn.last_txn()
+            number, made_on = txn.last_txn(), get_word(txn, MACHINE)
         missed = store.last_txn() - number
     return MigrateResult(
         source=paths.shown,
@@ -84,6 +88,7 @@ def run(
         went_on=went_on,
         copied=copied,
         commits_missed=missed,
+        files_on="" if address or made_on in ("", machine_name()) else made_on,
     )
 
 
@@ -115,13 +120,13 @@ def _opened(paths: HomePaths) -> Iterator[Store]:
 @contextmanager
 def _target(
     address: "DatabaseAddress | None", named: str, source: HomePaths
-) -> "Iterator[tuple[Target, bool]]":
+) -> "Iterator[tuple[TransferTarget, bool]]":
     """The target, and whether an earlier copy had begun to fill it."""
-    from kb.upkeep.transfer import DatabaseTarget, FolderTarget
+    from kb.upkeep.transfer import TransferDatabase, TransferFolder
 
     if address is not None:
         with Store.open_database(address, fills=True) as store:
-            target = DatabaseTarget(store, address.shown)
+            target = TransferDatabase(store, address.shown)
             yield target, target.goes_on
         return
     from kb.store.trust import trust_list
@@ -129,7 +134,7 @@ def _target(
 
     folder = _folder(named, source)
     with staged_folder(folder) as part:
-        yield FolderTarget(part), False
+        yield TransferFolder(part), False
     trust_list().put_store(folder, "made")
 
 

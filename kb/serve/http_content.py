@@ -1,6 +1,5 @@
 """`/content` and `/jobs`: notes are handed in, placed, read, and asked about."""
 
-from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -12,7 +11,6 @@ from kb.model.doc import LOCAL_USER, Scope, audience_of
 from kb.model.ids import DocId, JobId
 from kb.model.note import NoteStatus
 from kb.model.origin import NOTEBOOK_INDEX
-from kb.model.source import file_lsid
 from kb.model.token import role_allows
 from kb.operations import ask
 from kb.serve.http_reply import Reply, json_of
@@ -181,6 +179,7 @@ def _note(served: Served, path: str, scope: Scope) -> Content:
     """A note that the scope sees. Raises NoNote for any other path, hidden or not there."""
     if not is_seen_at(served, path, scope):
         raise NoNote(id=path)
+    served.app.notebook.level_with_others()
     data = read_note(served.app.notebook.root, path)
     return Content(path=path, content=data.decode("utf-8", "replace"))
 
@@ -199,7 +198,7 @@ def is_seen_at(served: Served, path: str, scope: Scope) -> bool:
     ):
         return False
     with served.app.store.read() as txn:
-        doc = docs.latest_of(txn, file_lsid(served.app.notebook.root / path))
+        doc = docs.latest_of(txn, served.app.notebook.place_of(path))
     return doc is not None and doc.status == "active" and doc.visible_to(scope)
 
 
@@ -259,6 +258,4 @@ def _is_seen_doc(served: Served, ident: str, scope: Scope) -> bool:
 
 def named_in(served: Served, source: str) -> str:
     """A note by its path in the notebook, as it is read by; any other source by its place."""
-    path = Path(source)
-    root = served.app.notebook.root
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else source
+    return served.app.notebook.named(source)

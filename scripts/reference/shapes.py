@@ -18,6 +18,7 @@ from kb.operations import (
     entities,
     entries,
     jobs,
+    migrate,
     remove,
     settings,
     show,
@@ -31,11 +32,13 @@ from kb.operations.evaluate import ChangedQuestion, EvalReport, EvalRow
 from kb.operations.facets import FacetsOfSpaces
 from kb.operations.growth import Growth, MonthCount
 from kb.search.facets import FacetValue
+from kb.store.server_state import ServerState
 from kb.store.trust import TrustedHome
 from kb.upkeep.check import report as checked
 from kb.upkeep.check.doctor import Advice
 from kb.upkeep.check.plugins import PluginReport
 from kb.upkeep.compactor.report import CompactReport
+from kb.upkeep.transfer import TransferCounts
 from reference.backup_shapes import backup_shapes
 from reference.note_shapes import note_shapes
 from reference.pack_shapes import pack_shapes
@@ -89,7 +92,13 @@ def shapes() -> dict[str, list[tuple[str, Any]]]:
         "sources": [("", sources.SourceList), ("sources", origin.Origin)],
         "note": note_shapes(),
         "job": [("", jobs.JobList), ("jobs", JobReport)],
-        "doctor": [("", doctor.DoctorReport), ("findings", Advice), ("plugins", PluginReport)],
+        "doctor": [
+            ("", doctor.DoctorReport),
+            ("findings", Advice),
+            ("plugins", PluginReport),
+            ("server", ServerState),
+        ],
+        "migrate": [("", migrate.MigrateResult), ("copied", TransferCounts)],
         "config": [
             ("list", settings.SettingsReport),
             ("list.files", settings.SettingsFile),

@@ -85,14 +85,21 @@ def test_undo_and_tidy_reach_the_other_machine(node: Node, other: Node) -> None:
 
 @pytest.mark.parametrize(
     "point",
-    ["after_objects", "after_share", "before_ref", "after_ref", "after_level", "after_intake"],
+    [
+        "notebook.after_objects",
+        "share.after_publish",
+        "notebook.before_ref",
+        "notebook.after_ref",
+        "notebook.after_level",
+        "notebook.after_intake",
+    ],
 )
 def test_a_machine_that_dies_leaves_one_note(node: Node, other: Node, point: str) -> None:
     """Whatever step it dies at, another machine places the note, once, and both are level."""
     noted(node, "First")
     text = "# Second\n\nIt was to be placed.\n"
     assert node.run("note", "add", "--hint", "work", text).code == 0
-    env = {**node.env, "KB_FAILPOINTS": f"notebook.{point}=kill"}
+    env = {**node.env, "KB_FAILPOINTS": f"{point}=kill"}
     died = subprocess.run(node.argv("worker", "--drain"), env=env, capture_output=True, check=False)
     assert died.returncode == -signal.SIGKILL
     # On the same host a dead holder is found out at once.

@@ -157,7 +157,7 @@ def test_python_opens_it(node: Node, notes: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("new", "An entry"), ("init",), ("note", "add", "text"), ("backup", "create")],
+    [("new", "An entry"), ("init",)],
     ids=lambda command: command[0],
 )
 def test_what_would_lie_in_a_folder_is_refused(node: Node, command: tuple[str, ...]) -> None:

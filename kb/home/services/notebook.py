@@ -1,5 +1,7 @@
 """How does a note get from the notebook into the engine? By its file, as any other source."""
 
+# Long because each thing that a home does with its notebook has a method here.
+
 import functools
 import os
 import random
@@ -53,7 +55,9 @@ if TYPE_CHECKING:
 _EXTENSIONS = ("md",)
 _LIKE_HITS = 10
 _WAIT_S = 30.0
-_SHARED_PLACE = Path("/notebook")
+# No machine is called so.
+_SHARED_TOP = Lsid("file://notebook")
+_SHARED_NAME = "notebook/"
 
 
 def folder_of(paths: HomePaths, settings: NotebookSettings) -> Path:
@@ -181,22 +185,29 @@ class HomeNotebook:
         )
 
     @functools.cached_property
-    def _place(self) -> Path:
-        """The folder that the places of notes are in; of a shared notebook one of no machine."""
+    def _top(self) -> Lsid:
+        """The place that the places of notes are below; of a shared notebook on no machine."""
         if self._shared is None:
-            return self.root
+            return file_lsid(self.root)
         with self._store.read() as txn:
             registered = [o for o in origins.list_origins(txn) if o.kind == "notebook"]
         # Docs that came from a home in a folder keep their places.
-        return Path(registered[0].location) if registered else _SHARED_PLACE
+        return file_lsid(registered[0].location) if registered else _SHARED_TOP
 
-    def _lsid(self, path: str) -> Lsid:
+    def place_of(self, path: str) -> Lsid:
         """The place of a note, by its path in the notebook."""
-        return file_lsid(self._place / path)
+        return Lsid(f"{self._top}{file_lsid(f'/{path}').removeprefix('file://')}")
+
+    def named(self, source: str) -> str:
+        """What a note's doc is called, as it is read by; any other source as it is."""
+        if self._shared is not None:
+            return source.removeprefix(_SHARED_NAME)
+        path = Path(source)
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else source
 
     def _name(self, path: str) -> str:
         """What people call a note, by its path in the notebook."""
-        return f"notebook/{path}" if self._shared is not None else display_name(self.root / path)
+        return f"{_SHARED_NAME}{path}" if self._shared else display_name(self.root / path)
 
     def level_with_others(self) -> None:
         """Follow what other machines have committed; nothing for a notebook of this one alone.
@@ -254,7 +265,7 @@ class HomeNotebook:
     def _go_together(self, paths: Collection[str]) -> bool:
         """Whether notes are of one person, and for the same eyes."""
         with self._store.read() as txn:
-            latest = [docs.latest_of(txn, self._lsid(path)) for path in paths]
+            latest = [docs.latest_of(txn, self.place_of(path)) for path in paths]
         mine = (LOCAL_USER, audience_of("private", LOCAL_USER))
         return len({(doc.owner, doc.audience) if doc else mine for doc in latest}) == 1
 
@@ -343,7 +354,7 @@ class HomeNotebook:
 
     def _member(self, path: str, ingest_options: IngestOptions) -> CollectionMember:
         return CollectionMember(
-            lsid=self._lsid(path),
+            lsid=self.place_of(path),
             kind="notebook",
             path=self.root / path,
             ingest_options=ingest_options,
@@ -352,7 +363,7 @@ class HomeNotebook:
 
     def _ingest_options(self, path: str, tags: tuple[str, ...], owner: str | None) -> IngestOptions:
         with self._store.read() as txn:
-            before = docs.latest_of(txn, self._lsid(path))
+            before = docs.latest_of(txn, self.place_of(path))
         # What stood here before and was somebody else's says nothing of who may see this.
         is_new = owner is not None and before is not None and before.owner != owner
         return IngestOptions(
@@ -419,16 +430,17 @@ class HomeNotebook:
 
     def _hide(self, paths: list[str]) -> None:
         with self._store.read() as txn:
-            latest = [docs.latest_of(txn, self._lsid(path)) for path in paths]
+            latest = [docs.latest_of(txn, self.place_of(path)) for path in paths]
         hidden = [doc.doc_id for doc in latest if doc is not None and doc.status == "active"]
         if hidden:
             tombstone_missing(self._store, hidden)
 
     def _path_of(self, doc: Doc) -> str | None:
         """The path in the notebook of a note's doc; None for one that lies elsewhere."""
-        path = path_of(doc.place)
-        is_here = path is not None and path.is_relative_to(self._place)
-        return path.relative_to(self._place).as_posix() if path is not None and is_here else None
+        if not doc.place.startswith(f"{self._top}/"):
+            return None
+        path = path_of(Lsid(f"file://{doc.place.removeprefix(self._top)}"))
+        return None if path is None else os.fspath(path)[1:]
 
     def nearest(self, text: str) -> list[tuple[str, float]]:
         """Paths of notes with the cosine of their chunk that is most like `text`, best first."""

@@ -1,5 +1,7 @@
 """The notebook's git repository: its branch moves by whole commits, each exactly once."""
 
+# Long because reading, moving and following the branch are one guard of one lock.
+
 import json
 import os
 import re
@@ -290,7 +292,7 @@ class Repository:
                 if self.shared is not None and objects is not None:
                     if not self.shared.publish(self, head.commit, tip, objects, changes):
                         return None
-                    failpoint("notebook.after_share")
+                    failpoint("share.after_publish")
                 self._write_intent(head.commit, tip)
                 failpoint("notebook.before_ref")
                 fill(lock, tip + b"\n")

@@ -19,7 +19,7 @@ from kb.store.survey import survey_store
 from kb.upkeep.backup import copying, manifest
 from kb.upkeep.backup.manifest import HOME, STORE_FILE, Backup, Flaw, Manifest, StoredFile
 from kb.upkeep.check import CheckCounts, CheckReport, check_without_caches
-from kb.upkeep.transfer import Target, holdings_of, transfer
+from kb.upkeep.transfer import TransferTarget, holdings_of, transfer
 from kb.upkeep.transfer.staging import staged_folder
 
 _FLAWS_MAX: Final = 1_000
@@ -120,7 +120,7 @@ class BackupCatalog:
         backup = manifest.summarize(folder, contents)
         return RestoreReport(backup=backup, home=str(target), flaws=tuple(_flaws(report)))
 
-    def restore_into(self, ident: str, target: Target, place: str) -> RestoreReport:
+    def restore_into(self, ident: str, target: TransferTarget, place: str) -> RestoreReport:
         """Restore a backup into a home of another kind that is being filled, at `place`.
 
         Every byte is compared with its checksum before the home counts. Raises as `restore`.

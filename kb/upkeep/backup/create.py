@@ -21,7 +21,7 @@ from kb.upkeep.backup import copying, manifest
 from kb.upkeep.backup.catalog import BackupCatalog
 from kb.upkeep.backup.manifest import HOME, STORE_FILE, Backup, Manifest, StoredFile
 from kb.upkeep.check.lookup import find
-from kb.upkeep.transfer import FolderTarget, holdings_of, staging, transfer
+from kb.upkeep.transfer import TransferFolder, holdings_of, staging, transfer
 from kb.upkeep.transfer.reading import ExtraFile, extra_files, is_inside
 
 REASON_CHARS_MAX: Final = 1_000
@@ -141,7 +141,7 @@ class Backups(BackupCatalog):
     def _copy_shared(self, home: Path) -> _CopiedContent:
         """Make a home in a folder of one in a database, and list its files but the store's."""
         with self._store.read() as txn:
-            target = FolderTarget(home)
+            target = TransferFolder(home, is_backup=True)
             counts = transfer(holdings_of(self._store, txn, self.paths), target)
         failpoint("backup.after_copy")
         files: list[StoredFile] = []

@@ -113,7 +113,7 @@ def server_advice(server: ServerState) -> Iterator[Advice]:
     if server.is_replica:
         yield advice("it is a replica, so nobody can write", "name the primary in the address")
     elif not server.may_write:
-        yield advice("this user may only read", "grant INSERT, UPDATE and DELETE, if it is to add")
+        yield advice("this user may only read", "grant more, if it is to add; see the how-to")
     if server.synchronous_commit == "off" or not server.fsync:
         setting = "synchronous_commit" if server.fsync else "fsync"
         problem = f"{setting} is off, so a crash of the server loses what kb has acknowledged"

@@ -3,17 +3,17 @@
 Nothing is read, cut or embedded anew, and no id changes.
 """
 
-from kb.upkeep.transfer.filling import DatabaseTarget, FolderTarget, Target
+from kb.upkeep.transfer.filling import TransferDatabase, TransferFolder, TransferTarget
 from kb.upkeep.transfer.holdings import Holdings, holdings_of
 from kb.upkeep.transfer.moving import TransferCounts, TransferProgress, count, transfer
 
 __all__ = [
-    "DatabaseTarget",
-    "FolderTarget",
     "Holdings",
-    "Target",
     "TransferCounts",
+    "TransferDatabase",
+    "TransferFolder",
     "TransferProgress",
+    "TransferTarget",
     "count",
     "holdings_of",
     "transfer",

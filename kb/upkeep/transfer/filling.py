@@ -16,38 +16,40 @@ from kb.store.content.layout import HomePaths
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.lmdb_env import LmdbEnvironment
-from kb.store.meta import FORMAT_UNFINISHED, get_word, set_word
+from kb.store.meta import FORMAT_UNFINISHED, MACHINE, get_word, set_word
 from kb.store.records import CONTENT, HOME_FILE_PARTS, HOME_FILES, META, HomeFile
 from kb.store.store import Store
 from kb.store.stored_content import parts_of
-from kb.upkeep.transfer.holdings import TABLES_OF_RECORDS, Content
+from kb.upkeep.transfer.holdings import TABLES_OF_RECORDS, ContentBytes
 from kb.upkeep.transfer.reading import is_extra, is_inside
 
 T = TypeVar("T")
 
-FORMAT_KEY: Final = b"word:format"
 _BATCH_ROWS: Final = 4_000
 _BATCH_BYTES: Final = 4 << 20
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_FORMAT_ROW: Final = (META.name, FORMAT_KEY)
+_FORMAT_ROW: Final = (META.name, b"word:format")
+_MACHINE_ROW: Final = (META.name, b"word:machine")
+# What `finish` writes.
+_LAST_ROWS: Final = (_FORMAT_ROW, _MACHINE_ROW)
 Pair = tuple[bytes, bytes]
 
 
-class _Row(Struct, frozen=True):
+class _RowChange(Struct, frozen=True):
     table: str
     key: bytes
     value: bytes | None
     """None removes it."""
 
 
-class Target(Protocol):
+class TransferTarget(Protocol):
     """A home that is being filled. It counts as one when `finish` has ended, and not before."""
 
     def put_rows(self, table: str, rows: Iterable[Pair]) -> Iterator[int]:
         """Make a table hold these rows and no others; yields how many of them are dealt with."""
         ...
 
-    def put_contents(self, contents: Iterable[Content]) -> int:
+    def put_contents(self, contents: Iterable[ContentBytes]) -> int:
         """Write content, unless it is there; returns the bytes of what was new."""
         ...
 
@@ -55,15 +57,17 @@ class Target(Protocol):
         """Write a file or a link of the home. Raises StoreDamaged for a path that is none."""
         ...
 
-    def finish(self, format_: str) -> None:
-        """Make all of it durable, as a store of this format."""
+    def finish(self, format_: str, made_on: str) -> None:
+        """Make all of it durable, as a store of this format, whose files are a machine's."""
         ...
 
 
-class FolderTarget:
+class TransferFolder:
     """A home in a folder, which the caller renames when it is finished."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_backup: bool = False) -> None:
+        """A backup remembers which machine has the files of a home that machines share."""
+        self._left_out = () if is_backup else (_MACHINE_ROW,)
         self._paths = HomePaths(folder)
         self._paths.make()
         self._env = LmdbEnvironment(self._paths.store)
@@ -71,12 +75,13 @@ class FolderTarget:
 
     def put_rows(self, table: str, rows: Iterable[Pair]) -> Iterator[int]:
         """Write the rows, which are in key order."""
-        for batch in _batches(_Row(table, key, value) for key, value in rows):
+        wanted = (row for row in rows if (table, row[0]) not in self._left_out)
+        for batch in _batches(_RowChange(table, key, value) for key, value in wanted):
             with self._env.write() as txn:
                 _apply(txn, batch)
             yield len(batch)
 
-    def put_contents(self, contents: Iterable[Content]) -> int:
+    def put_contents(self, contents: Iterable[ContentBytes]) -> int:
         """Write content files. Raises StoreDamaged for a path that leads out of the home."""
         written = 0
         for content in contents:
@@ -106,7 +111,7 @@ class FolderTarget:
             file.flush()
             os.fsync(descriptor)
 
-    def finish(self, format_: str) -> None:  # noqa: ARG002  it is among the rows
+    def finish(self, format_: str, made_on: str) -> None:  # noqa: ARG002  they are among the rows
         """Make the links, and close the store."""
         for link in self._links:
             target = self._paths.root / link.path
@@ -119,7 +124,7 @@ class FolderTarget:
         self._env.close()
 
 
-class DatabaseTarget:
+class TransferDatabase:
     """A home in a database. Until it is finished nobody can open it; a second try goes on.
 
     Nobody else may write to it meanwhile: each commit is checked to follow the one before.
@@ -129,7 +134,7 @@ class DatabaseTarget:
         """Begin, or go on. Raises UsageError for a home that is not empty."""
         self._store = store
         self._place = place
-        self._waiting: list[_Row] = []
+        self._waiting: list[_RowChange] = []
         self._waiting_bytes = 0
         self._number = 0
         with store.write() as txn:
@@ -146,7 +151,7 @@ class DatabaseTarget:
     def put_rows(self, table: str, rows: Iterable[Pair]) -> Iterator[int]:
         """Write the rows that are missing or differ, and remove all others."""
         done = 0
-        wanted = (pair for pair in rows if (table, pair[0]) != _FORMAT_ROW)
+        wanted = (pair for pair in rows if (table, pair[0]) not in _LAST_ROWS)
         for row in self._differing(table, wanted) if self.goes_on else _all_rows(table, wanted):
             done += 1
             if row is not None and self._put(row):
@@ -155,26 +160,26 @@ class DatabaseTarget:
         self._flush()
         yield done
 
-    def _differing(self, table: str, rows: Iterator[Pair]) -> Iterator[_Row | None]:
+    def _differing(self, table: str, rows: Iterator[Pair]) -> Iterator[_RowChange | None]:
         """What makes the table hold these rows, which are in key order; None for a row it has."""
         with self._store.read() as view:
-            there = (pair for pair in view.scan(table) if (table, pair[0]) != _FORMAT_ROW)
+            there = (pair for pair in view.scan(table) if (table, pair[0]) not in _LAST_ROWS)
             present = next(there, None)
             for key, value in rows:
                 while present is not None and present[0] < key:
-                    yield _Row(table, present[0], None)
+                    yield _RowChange(table, present[0], None)
                     present = next(there, None)
                 if present is not None and present[0] == key:
                     is_same = present[1] == value
                     present = next(there, None)
-                    yield None if is_same else _Row(table, key, value)
+                    yield None if is_same else _RowChange(table, key, value)
                 else:
-                    yield _Row(table, key, value)
+                    yield _RowChange(table, key, value)
             while present is not None:
-                yield _Row(table, present[0], None)
+                yield _RowChange(table, present[0], None)
                 present = next(there, None)
 
-    def put_contents(self, contents: Iterable[Content]) -> int:
+    def put_contents(self, contents: Iterable[ContentBytes]) -> int:
         """Write content records."""
         written = 0
         batch = {lsid_key(content.path) + bytes(4): content for content in contents}
@@ -210,15 +215,16 @@ class DatabaseTarget:
         with self._write() as txn:
             home_files.remove(txn, path)
 
-    def finish(self, format_: str) -> None:
+    def finish(self, format_: str, made_on: str) -> None:
         """Let it be opened: the last commit, and the one that counts."""
         for path in list(self._files):
             self._remove_file(path)
         self._flush()
         with self._write() as txn:
+            set_word(txn, MACHINE, made_on)
             set_word(txn, "format", format_)
 
-    def _put(self, row: _Row) -> bool:
+    def _put(self, row: _RowChange) -> bool:
         """Write a row with others; whether it was time to write them."""
         self._waiting.append(row)
         self._waiting_bytes += len(row.key) + len(row.value or b"")
@@ -253,15 +259,15 @@ def check_empty(txn: ReadTxn, place: str) -> None:
             raise UsageError(f"{place} is not empty; name a home that nothing was put into")
 
 
-def _all_rows(table: str, rows: Iterable[Pair]) -> Iterator[_Row]:
-    return (_Row(table, key, value) for key, value in rows)
+def _all_rows(table: str, rows: Iterable[Pair]) -> Iterator[_RowChange]:
+    return (_RowChange(table, key, value) for key, value in rows)
 
 
-def _row_of(records: RecordTable[T], key: bytes, record: T) -> _Row:
-    return _Row(records.name, key, records.encode(key, record))
+def _row_of(records: RecordTable[T], key: bytes, record: T) -> _RowChange:
+    return _RowChange(records.name, key, records.encode(key, record))
 
 
-def _apply(txn: WriteTxn, rows: list[_Row]) -> None:
+def _apply(txn: WriteTxn, rows: list[_RowChange]) -> None:
     txn.expect(rows[0].table, (row.key for row in rows if row.value is None))
     for row in rows:
         if row.value is None:
@@ -270,9 +276,9 @@ def _apply(txn: WriteTxn, rows: list[_Row]) -> None:
             txn.put(row.table, row.key, row.value)
 
 
-def _batches(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+def _batches(rows: Iterable[_RowChange]) -> Iterator[list[_RowChange]]:
     """The rows in lists of a bounded number and size."""
-    batch: list[_Row] = []
+    batch: list[_RowChange] = []
     size_bytes = 0
     for row in rows:
         batch.append(row)

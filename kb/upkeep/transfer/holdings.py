@@ -28,7 +28,7 @@ _CONTENT_BYTES_MAX: Final = 4 << 30
 _PARTS_MAX: Final = 1 << 20
 
 
-class Content(Struct, frozen=True):
+class ContentBytes(Struct, frozen=True):
     """The bytes of a content path of a doc."""
 
     path: str
@@ -55,7 +55,7 @@ class Holdings(Protocol):
         """How many docs are active; known once the contents are read."""
         ...
 
-    def contents(self, amiss: Callable[[str], None]) -> Iterator[list[Content]]:
+    def contents(self, amiss: Callable[[str], None]) -> Iterator[list[ContentBytes]]:
         """The content of all docs, in batches of some megabytes; a path may come again."""
         ...
 
@@ -107,10 +107,10 @@ class FolderHoldings(_RecordedHoldings):
         super().__init__(txn)
         self._paths = paths
 
-    def contents(self, amiss: Callable[[str], None]) -> Iterator[list[Content]]:
+    def contents(self, amiss: Callable[[str], None]) -> Iterator[list[ContentBytes]]:
         """Read the content files."""
         for batch in self._wanted(amiss):
-            contents: list[Content] = []
+            contents: list[ContentBytes] = []
             for wanted in batch:
                 try:
                     data = read_inside(self._paths.root, wanted.path, _CONTENT_BYTES_MAX)
@@ -134,12 +134,12 @@ class FolderHoldings(_RecordedHoldings):
 class DatabaseHoldings(_RecordedHoldings):
     """What a home in a database holds."""
 
-    def contents(self, amiss: Callable[[str], None]) -> Iterator[list[Content]]:
+    def contents(self, amiss: Callable[[str], None]) -> Iterator[list[ContentBytes]]:
         """Read the content records, a batch in a round trip."""
         for batch in self._wanted(amiss):
             prefixes = [lsid_key(wanted.path) for wanted in batch]
             ranges = [(prefix, prefix_stop(prefix)) for prefix in prefixes]
-            contents: list[Content] = []
+            contents: list[ContentBytes] = []
             found = self.txn.scan_many(CONTENT.name, ranges, _PARTS_MAX)
             for wanted, pairs in zip(batch, found, strict=True):
                 try:
@@ -162,9 +162,11 @@ class DatabaseHoldings(_RecordedHoldings):
             yield file, home_files.pieces(self.txn, file.path)
 
 
-def _whole(wanted: WantedContent, data: bytes, amiss: Callable[[str], None]) -> Iterator[Content]:
+def _whole(
+    wanted: WantedContent, data: bytes, amiss: Callable[[str], None]
+) -> Iterator[ContentBytes]:
     if sha256_hex(data) == wanted.sha256:
-        yield Content(wanted.path, data)
+        yield ContentBytes(wanted.path, data)
     else:
         amiss(f"{wanted.path}: the file is not what was written")
 

@@ -5,8 +5,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kb.store.meta import get_word
-from kb.upkeep.transfer.filling import Target
+from kb.store.content.machine import machine_name
+from kb.store.meta import MACHINE, get_word
+from kb.upkeep.transfer.filling import TransferTarget
 from kb.upkeep.transfer.holdings import TABLES_OF_RECORDS, Holdings
 
 Stage = Literal["records", "content", "files"]
@@ -39,7 +40,7 @@ class TransferCounts(Struct, frozen=True, kw_only=True):
 
 def transfer(
     source: Holdings,
-    target: Target,
+    target: TransferTarget,
     tell: Callable[[TransferProgress], None] = lambda _: None,
 ) -> TransferCounts:
     """Copy all that a home holds, and finish the target; reports what the home lacks.
@@ -59,7 +60,8 @@ def transfer(
         target.put_file(file, pieces)
         files += 1
         tell(TransferProgress(stage="files", done=files, total=None))
-    target.finish(get_word(source.txn, "format"))
+    # Files of a home in a folder are this machine's; those of one in a database keep theirs.
+    target.finish(get_word(source.txn, "format"), get_word(source.txn, MACHINE) or machine_name())
     return TransferCounts(
         records=records,
         docs=source.active_docs,
@@ -83,7 +85,9 @@ def count(source: Holdings) -> TransferCounts:
     )
 
 
-def _records(source: Holdings, target: Target, tell: Callable[[TransferProgress], None]) -> int:
+def _records(
+    source: Holdings, target: TransferTarget, tell: Callable[[TransferProgress], None]
+) -> int:
     total = sum(map(source.txn.count, TABLES_OF_RECORDS))
     done = 0
     for table in TABLES_OF_RECORDS:
