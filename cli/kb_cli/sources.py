@@ -23,7 +23,9 @@ def command(ctx: click.Context, as_json: bool) -> None:
         return
     for source in result.sources:
         state = _state(source)
-        click.echo(f"{click.style(source.origin_id[:9], fg='cyan')}  {clean(source.location)}")
+        click.echo(
+            f"{click.style(source.origin_id[:9], fg='cyan')}  {clean(sources.place_of(source))}"
+        )
         click.echo(f"           {source.kind}, {clean(state)}")
     if not result.sources:
         warn("no sources yet; kb add FOLDER and kb add URL register them")
@@ -35,7 +37,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 def remove(ctx: click.Context, ident: str) -> None:
     """Stop keeping a source current; its docs stay."""
     source = sources.remove_source(open_app(ctx, create=False), ident)
-    click.echo(f"{clean(source.location)} is not kept current any more; its docs stay")
+    click.echo(f"{clean(sources.place_of(source))} is not kept current any more; its docs stay")
 
 
 def _state(source: CurrentSource) -> str:

@@ -8,6 +8,7 @@ from kb.model.clock import Clock, SystemClock
 from kb.store.content.database import DatabaseAddress, write_named
 from kb.store.content.layout import HomePaths
 from kb.store.content.lock import file_lock
+from kb.store.content.machine import machine_name
 from kb.store.store import Store
 
 _WAIT_S: Final = 30.0
@@ -31,10 +32,13 @@ def open_shared(
 
         return Store(MemoryEnvironment(), clock or SystemClock())
     try:
+        store.is_used_on(machine_name())
         _settle(paths, store.home)
-    except OSError as error:
+    except BaseException as error:
         store.close()
-        raise ReadOnlyHome(error.strerror or "", place=paths.root) from error
+        if isinstance(error, OSError):
+            raise ReadOnlyHome(error.strerror or "", place=paths.root) from error
+        raise
     return store
 
 

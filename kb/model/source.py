@@ -14,6 +14,8 @@ _ENDING_CHARS_MAX = 10
 # A file with docs in it; what stands behind its `#` names one of them.
 _HOLDS_PARTS: Final = r"(?i:\.(?:mbox|eml)|/mbox)\Z"
 _PART: Final = r"(?is)(.*?(?:\.(?:mbox|eml)|/mbox))#(.*)"
+_REPOSITORY: Final = "git+"
+_MACHINE: Final = r"[a-z0-9][a-z0-9.-]*"
 _ESCAPED: Final = r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]"
 
 
@@ -22,24 +24,70 @@ def ending_of(name: str) -> str:
     return os.path.splitext(name)[1].lower().lstrip(".")
 
 
-def file_lsid(path: str | Path) -> Lsid:
-    """The file's URI, percent-encoded, so that any byte of a file name is kept."""
-    return Lsid("file://" + urllib.parse.quote(os.fsencode(path)))
+def file_lsid(path: str | Path, machine: str = "") -> Lsid:
+    """The file's URI, percent-encoded, so that any byte of a file name is kept.
+
+    On a home that machines share, the URI names the machine that has the file.
+    """
+    return Lsid(f"file://{machine}{urllib.parse.quote(os.fsencode(path))}")
 
 
-def path_of(lsid: Lsid) -> Path | None:
-    """The path of the file that an lsid names, or that holds it; None if it names no file."""
-    name = name_of(lsid)
+def path_of(lsid: Lsid, machine: str = "") -> Path | None:
+    """The path of the file that an lsid names, or that holds it; None if it names no file.
+
+    On a home that machines share, only files of `machine` have a path.
+    """
+    name = name_of(lsid, machine)
     return None if name is None else Path(name)
 
 
-def name_of(lsid: Lsid) -> str | None:
+def name_of(lsid: Lsid, machine: str = "") -> str | None:
     """As `path_of`, but a string, which is ten times faster: it is called for every hit."""
-    if not lsid.startswith("file://"):
+    start = f"file://{machine}/"
+    if not lsid.startswith(start):
         return None
-    quoted = lsid.removeprefix("file://").partition("#")[0]
+    quoted = lsid[len(start) - 1 :].partition("#")[0]
     # Most names have nothing to unquote.
     return os.fsdecode(urllib.parse.unquote_to_bytes(quoted)) if "%" in quoted else quoted
+
+
+def machine_of(lsid: Lsid) -> str:
+    """The machine that a file's lsid names; empty where it names none, and for other lsids."""
+    return lsid[len("file://") :].partition("/")[0] if lsid.startswith("file://") else ""
+
+
+def on_machine(name: str, machine: str) -> str:
+    """A path, or another name that a machine gives, as it is called on a home that machines share.
+
+    Without a machine, which is so for homes in folders, the name stays.
+    """
+    return f"{machine}:{name}" if machine else name
+
+
+def from_machine(name: str, machine: str) -> str | None:
+    """The name that a machine gave, from what `on_machine` made; None if it is another one's."""
+    if not machine:
+        return name
+    start = f"{machine}:"
+    return name[len(start) :] if name.startswith(start) else None
+
+
+def place_on(place: str, machine: str) -> str:
+    """A place that is named on a machine, as docs of a home that machines share call it."""
+    return on_machine(place, machine) if place.startswith("/") else place
+
+
+def names_machine(place: str) -> bool:
+    """Whether a place begins with a machine, as `display_name` writes it."""
+    return _without_machine(place) != place
+
+
+def file_of_source(source: str, machine: str) -> Path | None:
+    """The path of the file that a doc's source names; None if another machine has it."""
+    if source.startswith("file://"):
+        return path_of(Lsid(source), machine)
+    name = from_machine(source, machine)
+    return None if name is None else Path(name)
 
 
 def part_lsid(file: Lsid, *names: str) -> Lsid:
@@ -57,15 +105,15 @@ def part_source(file: str, *names: str) -> str:
     return f"{file}#{'/'.join(shown)}"
 
 
-def source_of(place: Lsid) -> str:
+def source_of(place: Lsid, machine: str = "") -> str:
     """The source of the doc at a file's place, or at that of something in a file."""
-    path = path_of(place)
+    path = path_of(place, machine)
     if path is None:
         return place
     _, mark, names = place.partition("#")
     if not mark:
-        return display_name(path)
-    return part_source(display_name(path), *map(urllib.parse.unquote, names.split("/")))
+        return display_name(path, machine)
+    return part_source(display_name(path, machine), *map(urllib.parse.unquote, names.split("/")))
 
 
 def file_of(place: Lsid) -> Lsid | None:
@@ -88,14 +136,17 @@ def whole_of(place: Lsid) -> Lsid | None:
     return Lsid(f"{file}#{whole}") if whole else file if len(names) > 1 else None
 
 
-def display_name(path: str | Path) -> str:
-    """The path for people and JSON; its URI if it is not valid UTF-8."""
+def display_name(path: str | Path, machine: str = "") -> str:
+    """The path for people and JSON; its URI if it is not valid UTF-8.
+
+    With a machine it is what docs of a home that machines share are called, `machine:/path`.
+    """
     name = os.fspath(path)
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        return file_lsid(path)
-    return name
+        return file_lsid(path, machine)
+    return on_machine(name, machine)
 
 
 def is_within(source: str, place: str) -> bool:
@@ -106,16 +157,38 @@ def is_within(source: str, place: str) -> bool:
 
 
 def holds_parts(place: str) -> bool:
-    """Whether a file of this name may hold docs of its own: mails, or attachments."""
+    """Whether docs may lie in what has this name: mails, attachments, files of a repository."""
+    if is_repository(place):
+        return "#" not in place
     return re.search(_HOLDS_PARTS, place) is not None
 
 
+def is_repository(source: str) -> bool:
+    """Whether a source is the address of a repository, or of a file in one."""
+    return source[: len(_REPOSITORY)].lower() == _REPOSITORY
+
+
+def repository_source(location: str, path: str) -> str:
+    """The source of a file in a repository, by its path there."""
+    quoted = urllib.parse.quote(path, safe="/!$&()*+,;=:@~", errors="surrogateescape")
+    return f"{location}#{quoted}"
+
+
 def place_of(source: str) -> str | None:
-    """The folder of a file or the site of a page; None for other sources."""
+    """The folder of a file, the site of a page or the repository of its file; else None."""
+    if is_repository(source):
+        return source.partition("#")[0]
     if source.startswith(("http://", "https://")):
         return "/".join(source.split("/", 3)[:3])
-    folder = source.rpartition("/")[0]
-    return folder if source.startswith("/") and folder else None
+    folder, path = source.rpartition("/")[0], _without_machine(source)
+    return folder if path.startswith("/") and path.count("/") > 1 else None
+
+
+def _without_machine(source: str) -> str:
+    """The path of a file that `display_name` named with its machine; other sources as they are."""
+    machine, mark, path = source.partition(":/")
+    is_of_machine = bool(mark) and not path.startswith("/") and re.fullmatch(_MACHINE, machine)
+    return f"/{path}" if is_of_machine else source
 
 
 def name_and_folders(source: str) -> tuple[str, str]:
@@ -123,11 +196,15 @@ def name_and_folders(source: str) -> tuple[str, str]:
 
     Both are empty where the source has no name, as standard input. A mail of a mailbox has no name.
     """
-    if part := re.fullmatch(_PART, source):
+    if is_repository(source):
+        repository, _, path = source.partition("://")[2].partition("#")
+        source = f"{repository}/{urllib.parse.unquote(path)}"
+    elif part := re.fullmatch(_PART, source):
         names = part[2].split("/")
         if len(names) == 1:
             return "", part[1]
         source = f"{part[1]}/{names[-1]}"
+    source = _without_machine(source)
     address = source.partition("://")[2].partition("?")[0].partition("#")[0] or source
     folders, _, name = address.replace("\\", "/").rstrip("/").rpartition("/")
     stem, dot, ending = name.rpartition(".")
@@ -143,6 +220,8 @@ def names_of(doc: Doc) -> tuple[str, ...]:
     """
     name, _ = name_and_folders(doc.source)
     whole = doc.source.rpartition("/")[2]
+    if is_repository(doc.source):
+        whole = urllib.parse.unquote(whole.rpartition("#")[2])
     if is_picture(doc.mime):
         return (whole, *(title for title in (doc.title,) if title != name), *doc.aliases)
     return (doc.title, name, whole, *doc.aliases)

@@ -11,7 +11,7 @@ from kb.home.spaces.each import FailedSpace, ask_each
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.search import NO_FILTERS
-from kb.model.source import is_within
+from kb.model.source import from_machine, is_within
 from kb.operations.near_filters import nearest
 from kb.search.filters import allowed_sources, may_appear
 from kb.store import docs
@@ -43,11 +43,13 @@ def doc_at(homes: Sequence[OpenHome], place: str, scope: Scope, failed: list[Fai
 
     def read(home: OpenHome) -> Mapping[str, DocId]:
         with home.store.read() as txn:
-            return docs_by_source(txn, scope)
+            return docs_by_source(txn, scope, home.store.machine)
 
     by_source: dict[str, DocId] = {}
     for _, ids in ask_each(homes, read, failed):
         by_source = {**ids, **by_source}
+    for home in homes:
+        place = from_machine(place, home.store.machine) or place
     return doc_of(place, by_source)
 
 
@@ -68,14 +70,14 @@ def doc_of(place: str, by_source: Mapping[str, DocId]) -> DocId:
     raise _missing(place, by_source)
 
 
-def docs_by_source(txn: ReadTxn, scope: Scope) -> Mapping[str, DocId]:
-    """The docs that a scope sees, by what they were read from."""
+def docs_by_source(txn: ReadTxn, scope: Scope, machine: str) -> Mapping[str, DocId]:
+    """The docs that a scope sees, by what they were read from; files of `machine` by their paths."""
     allowed = allowed_sources(txn, NO_FILTERS, scope)
     ids: dict[str, DocId] = {}
     for source, source_no in docs.facet_values(txn, "source"):
         doc = docs.latest(txn, source_no) if allowed is None or source_no in allowed else None
         if doc is not None and may_appear(doc, NO_FILTERS, scope):
-            ids[source] = doc.doc_id
+            ids[from_machine(source, machine) or source] = doc.doc_id
     return ids
 
 

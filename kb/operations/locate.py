@@ -13,7 +13,7 @@ from kb.home.spaces.each import FailedSpace, ask_each
 from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.search import Filters, SpaceName
-from kb.model.source import display_name
+from kb.model.source import display_name, names_machine, place_on
 from kb.operations import entries
 from kb.search.resolve import ResolvedId, resolve_doc, resolve_id
 from kb.store.kv import ReadTxn
@@ -106,7 +106,7 @@ def text_named(ident: str, scope: Scope) -> Finds:
 
 def source_named(source: str) -> str:
     """What docs call a source that is named from here: a path by where it really lies."""
-    if "://" in source:
+    if "://" in source or (names_machine(source) and not os.path.exists(source)):
         return source
     return display_name(Path(os.path.realpath(os.path.expanduser(source))))
 
@@ -158,6 +158,8 @@ class LocatedFilters(Struct, frozen=True, kw_only=True):
     packs: tuple[Mapping[SpaceName | None, str], ...]
     linked_to: tuple[Mapping[SpaceName | None, str], ...] = ()
     links_from: tuple[Mapping[SpaceName | None, str], ...] = ()
+    machines: tuple[str, ...] = ()
+    """What this machine is called in homes that machines share."""
 
     @property
     def names_docs(self) -> bool:
@@ -182,15 +184,23 @@ class LocatedFilters(Struct, frozen=True, kw_only=True):
             doc_ids=_ids_in(home, self.docs),
             linked_to=_ids_in(home, self.linked_to),
             links_from=_ids_in(home, self.links_from),
+            sources=tuple(place_on(place, home.store.machine) for place in self.filters.sources),
             packs=tuple(ids[home.name] for ids in self.packs if home.name in ids),
         )
 
     @property
     def of_all(self) -> Filters:
-        """The filters with the packs of every home and without docs."""
+        """The filters with the packs and the places of every home and without docs."""
         packs = dict.fromkeys(ident for ids in self.packs for ident in ids.values())
+        places = self.filters.sources
+        on_machines = (place_on(place, name) for name in self.machines for place in places)
         return msgspec.structs.replace(
-            self.filters, doc_ids=(), linked_to=(), links_from=(), packs=tuple(packs)
+            self.filters,
+            doc_ids=(),
+            linked_to=(),
+            links_from=(),
+            sources=(*places, *on_machines),
+            packs=tuple(packs),
         )
 
 
@@ -214,6 +224,7 @@ def locate_filters(
         packs=tuple(locate_pack(homes, ident, scope, failed) for ident in filters.packs),
         linked_to=tuple(_linked(homes, ident, scope, failed) for ident in filters.linked_to),
         links_from=tuple(_linked(homes, ident, scope, failed) for ident in filters.links_from),
+        machines=tuple({home.store.machine for home in homes} - {""}),
     )
 
 

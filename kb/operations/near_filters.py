@@ -1,7 +1,7 @@
 """What filters that let nothing through probably meant: the nearest tags and places there are."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from kb.home.spaces.each import ask_each
 from kb.intake.entities import fold_key
 from kb.model.doc import Scope, is_tag_within
 from kb.model.search import NO_FILTERS, Filters
-from kb.model.source import is_within
+from kb.model.source import from_machine, is_within
 from kb.search.entities import visible_mentions
 from kb.search.filters import allowed_sources
 from kb.store import docs
@@ -30,19 +30,20 @@ class _Values(Struct, frozen=True, kw_only=True):
 
 
 def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> tuple[str, ...]:
-    """A sentence for each tag and each place that no doc has which the scope sees.
+    """A sentence for each tag, place and version that no doc has which the scope sees.
 
     For an answer without docs: every value is read, 2 us each.
     """
-    if not homes or not (filters.tags or filters.sources):
+    if not homes or not (filters.tags or filters.sources or filters.site_versions):
         return ()
 
     def values(home: OpenHome) -> _Values:
         with home.store.read() as txn:
             allowed = allowed_sources(txn, NO_FILTERS, scope)
+            machine = home.store.machine
             tags, sources = (
                 frozenset(
-                    value
+                    from_machine(value, machine) or value
                     for value, source_no in docs.facet_values(txn, name)
                     if allowed is None or source_no in allowed
                 )
@@ -73,6 +74,7 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
             for place in filters.sources
             if not any(is_within(source, place) for source in sources)
         ),
+        *_version_hints(filters.site_versions, sources),
     )
 
 
@@ -90,6 +92,18 @@ def _hashtag_hint(tag: str) -> str:
     name = f"#{tag.lstrip('#')}"
     option = f"--require-entity '{name}'"
     return f"no doc has the tag {tag!r}, but passages mention {name}: kb search {option}"
+
+
+def _version_hints(wanted: Iterable[str], sources: Iterable[str]) -> Iterator[str]:
+    from kb.model.site_version import site_version
+
+    versions: set[str] | None = None
+    for version in wanted:
+        if versions is None:
+            versions = {there for source in sources if (there := site_version(source))}
+        if version.lower() not in versions:
+            near = nearest(version.lower(), sorted(versions))
+            yield f"no page is of the version {version!r}" + _listed(near, "versions")
 
 
 def _place_hint(place: str, sources: Iterable[str]) -> str:

@@ -5,11 +5,17 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kb.model.origin import Origin
+from kb.model.source import on_machine
 
 if TYPE_CHECKING:
     from kb.home.app import App
 
 CurrentSource = Origin
+
+
+def place_of(source: CurrentSource) -> str:
+    """The place of a source for people, with its machine where machines share the home."""
+    return on_machine(source.location, source.machine)
 
 
 class SourceList(Struct, frozen=True, kw_only=True):

@@ -143,10 +143,10 @@ class _Watch:
 
 def _folders(app: "App") -> list[Origin]:
     """Registered folders that are there."""
-    from kb.intake.sync.origins import list_origins
+    from kb.intake.sync.origins import origins_here
 
     with app.store.read() as txn:
-        origins = list_origins(txn)
+        origins = origins_here(txn, app.store.machine)
     return [
         origin
         for origin in origins

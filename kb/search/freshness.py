@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -9,7 +10,7 @@ from kb.model.doc import Doc, SourceStamp
 from kb.model.ids import Lsid
 from kb.model.origin import SITES, origin_id
 from kb.model.search import Freshness
-from kb.model.source import file_of, name_of, part_lsid
+from kb.model.source import file_of, file_of_source, name_of, part_lsid
 from kb.store.keys import lsid_key, site_page_key
 from kb.store.kv import ReadTxn
 from kb.store.records import SEEN, SITE_PAGES, SOURCES
@@ -21,20 +22,33 @@ FileState = tuple[int, int, int, int] | Literal["gone", "unknown"]
 """Size, mtime, ctime and inode of a file, or why there are none."""
 
 
-def freshness_of(txn: ReadTxn, doc: Doc) -> Freshness:
-    """Compare a doc with its file now; of a web page, report what the last sync saw."""
-    name = compared_file(doc)
+def freshness_of(txn: ReadTxn, doc: Doc, machine: str = "") -> Freshness:
+    """Compare a doc with its file now; of a web page, report what the last sync saw.
+
+    Of a file of another machine than this one, `machine`, nothing is known.
+    """
+    name = compared_file(doc, machine)
     if name is None:
-        return _page_freshness(txn, doc)
+        return _page_freshness(txn, doc) if doc.kind == "url" else "unknown"
     return freshness_by_state(txn, doc, file_state(name)) or _freshness_by_bytes(name, doc)
 
 
-def compared_file(doc: Doc) -> str | None:
-    """The file that a doc is compared with; None for a web page, whose state is in the store."""
-    name = name_of(doc.place)
+def expect_freshness(txn: ReadTxn, docs: Iterable[Doc], machine: str = "") -> None:
+    """Say that `freshness_of` is asked for these docs next."""
+    places = (doc.place for doc in docs)
+    txn.expect("seen", (lsid_key(place) for place in places if name_of(place, machine) is not None))
+
+
+def compared_file(doc: Doc, machine: str = "") -> str | None:
+    """The file that a doc is compared with; None for a web page, whose state is in the store.
+
+    None for a file of another machine, too, and for what was handed in.
+    """
+    name = name_of(doc.place, machine)
     if name is None and doc.kind in ("topic", "pack", "entry"):
         # The place of such a doc is its name in its collection; its source is the file.
-        name = name_of(Lsid(doc.source)) or doc.source
+        path = file_of_source(doc.source, machine)
+        name = os.fspath(path) if path else None
     return name
 
 

@@ -44,6 +44,7 @@ def _rows(scored: _Scored, positions: list[int], chunks: RankedChunks) -> list[S
     """The candidates at these positions; None where one of them may not appear."""
     candidates = scored.candidates
     found: list[ScoredChunk] = []
+    chunks.expect([candidates.nos[position] for position in positions])
     for position in positions:
         no = ChunkNo(candidates.nos[position])
         admitted = chunks.admit(no)
@@ -131,7 +132,6 @@ class Ordering:
         fused = fuse_words(
             candidates.lexical,
             settings.lexical_weight,
-            k=settings.rrf_k,
             spaced=settings.fusion == "spaced",
             spacing_min=settings.candidates,
         )

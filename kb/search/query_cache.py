@@ -63,8 +63,8 @@ class CachingSearcher(Searcher):
         cached = self._get(key)
         if cached is not None and cached.last_txn == last_txn and self._is_valid(key, cached):
             return cached.result
-        result = super().search(request, scope)
-        if not result.warnings and self._store.last_txn() == last_txn:
+        result, commit = self._searched(request, scope)
+        if not result.warnings and commit == last_txn:
             manifests = _file_states(self._backends.lexical().manifests())
             self._put(key, _CachedResult(last_txn=last_txn, manifests=manifests, result=result))
         return result
@@ -83,9 +83,10 @@ class CachingSearcher(Searcher):
         if cached.hit_files is not None:
             return _are_unchanged(cached.hit_files)
         with self._store.read() as txn:
+            docs.expect(txn, (hit.doc_id for hit in cached.result.hits))
             if txn.last_txn() != cached.last_txn:
                 return False
-            hit_files = _hit_file_states(txn, cached.result)
+            hit_files = _hit_file_states(txn, cached.result, self._store.machine)
         if hit_files is not None:
             self._put(key, msgspec.structs.replace(cached, hit_files=hit_files))
         return hit_files is not None
@@ -110,12 +111,12 @@ def _are_unchanged(states: _FileStates) -> bool:
     return all(file_state(name) == state for name, state in states)
 
 
-def _hit_file_states(txn: ReadTxn, result: SearchResult) -> _FileStates | None:
+def _hit_file_states(txn: ReadTxn, result: SearchResult, machine: str) -> _FileStates | None:
     """The states of the hits' files; None where a state alone does not tell a hit's freshness."""
     states: dict[str, FileState] = {}
     for hit in result.hits:
         doc = docs.get(txn, hit.doc_id)
-        name = compared_file(doc) if doc else None
+        name = compared_file(doc, machine) if doc else None
         if doc is None or name is None:
             # The freshness of a web page comes from the store.
             continue

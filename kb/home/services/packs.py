@@ -28,7 +28,7 @@ from kb.store.content.inside import read_inside
 from kb.store.content.layout import HomePaths
 from kb.store.content.lock import file_lock
 from kb.store.store import Store
-from kb.upkeep.backup.staging import staged_folder
+from kb.upkeep.transfer.staging import staged_folder
 
 if TYPE_CHECKING:
     from kb.intake.sync.fetch import Fetcher
@@ -167,7 +167,13 @@ class HomePacks:
         """Have the pack's docs kept current; the next sync forgets it where no record follows."""
         ident = origin_id("pack", pack_id)
         now_ms = self._store.clock.now_ms()
-        origin = Origin(origin_id=ident, kind="pack", location=pack_id, added_ms=now_ms)
+        origin = Origin(
+            origin_id=ident,
+            kind="pack",
+            location=pack_id,
+            machine=self._store.machine,
+            added_ms=now_ms,
+        )
         origins.register(self._store, origin)
         return ident
 

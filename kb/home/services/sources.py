@@ -14,15 +14,16 @@ from kb.intake.chunks import PrecomputedChunks
 from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.collection import Collection
 from kb.intake.sync.items import CollectionMember
+from kb.intake.sync.origins import is_elsewhere, lies_on, new_origin
 from kb.intake.sync.report import AddReport, SiteReport
 from kb.intake.sync.walk import SkippedFile, WalkedFile
 from kb.model.config import Settings
 from kb.model.doc import OPERATOR, Doc, Kind, PackPart, Visibility
 from kb.model.ids import Lsid
-from kb.model.origin import FOLDERS, Origin, origin_id
+from kb.model.origin import FOLDERS, Origin
 from kb.model.pack import PackRecord
 from kb.model.search import LearnCall
-from kb.model.source import member_lsid, member_of
+from kb.model.source import from_machine, member_lsid, member_of, on_machine
 from kb.store.content.inside import resolve_inside
 from kb.store.content.layout import HomePaths
 from kb.store.store import Store
@@ -37,11 +38,15 @@ _ENTRIES_MAX: Final = 20_000
 _NO_BODY: Final = "the pack's folder has no such file; its doc stays as it was"
 
 
-def learn_call(settings: Settings, doc: Doc) -> LearnCall | None:
-    """What loads a subject that was taken in; None where the settings keep it from everyone now."""
+def learn_call(settings: Settings, doc: Doc, machine: str = "") -> LearnCall | None:
+    """What loads a subject that was taken in; None where the settings keep it from everyone now.
+
+    None for a topic of another machine than this one, `machine`, too.
+    """
     from kb.knowledge.topics import is_disabled, subject_at
 
-    name, path = member_of(doc.place)
+    collection, path = member_of(doc.place)
+    name = from_machine(collection, machine) or ""
     topic = settings.kb.topic.get(name)
     subject = subject_at(path)
     if topic is None or not (topic.enable and topic.index) or subject.is_hidden:
@@ -108,7 +113,7 @@ class HomeSources:
         """The topics that the settings name and want to have searched, entries and notebook."""
         now_ms = self._store.clock.now_ms()
         topics = [
-            Origin(origin_id=origin_id("topic", name), kind="topic", location=name, added_ms=now_ms)
+            new_origin("topic", name, IngestOptions(), now_ms, self._store.machine)
             for name, topic in self._settings.kb.topic.items()
             if topic.enable and topic.index
         ]
@@ -150,8 +155,9 @@ class HomeSources:
         sound = [(subject.path, shown) for subject in subjects if not subject.problem]
         unsure = [subject.path for subject in subjects if subject.problem]
         folder = Path(os.path.realpath(topic.folder))
-        members = _members("topic", topic.id, folder, sound)
-        return _collection(origin, tuple(members), _unsure("topic", topic.id, unsure))
+        collection = on_machine(topic.id, origin.machine)
+        members = _members("topic", collection, folder, sound)
+        return _collection(origin, tuple(members), _unsure("topic", collection, unsure))
 
     def _pack(self, origin: Origin) -> Collection:
         from kb.knowledge.packs.register import follow_version, listed, open_registered, place_of
@@ -161,6 +167,8 @@ class HomeSources:
         record = next((item for item in records if item.pack_id == origin.location), None)
         if record is None:
             return _collection(origin, is_removed=True)
+        if is_elsewhere(origin, self._store.machine):
+            return _collection(origin, problem=lies_on(origin))
         try:
             pack = open_registered(record, self._paths.root)
             follow_version(self._store, record, pack, dry_run=self._options.dry_run)
@@ -206,10 +214,12 @@ def _collection(
     is_removed: bool = False,
 ) -> Collection:
     kind: Kind = "topic" if origin.kind == "topic" else "pack"
+    # A pack is called the same on every machine, a topic is that of a machine's settings.
+    collection = on_machine(origin.location, origin.machine if kind == "topic" else "")
     return Collection(
         name=f"the {kind} {origin.location}",
         kind=kind,
-        lsid_prefix=member_lsid(kind, origin.location, ""),
+        lsid_prefix=member_lsid(kind, collection, ""),
         members=members,
         skipped=skipped,
         unreadable=unreadable,

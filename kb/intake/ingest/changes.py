@@ -7,7 +7,7 @@ import msgspec
 from kb.errors import UsageError
 from kb.model.doc import Doc, LedgerEntry, SourceStamp, Visibility
 from kb.model.ids import DocId, Lsid
-from kb.model.source import file_of, member_of, part_lsid
+from kb.model.source import file_of, from_machine, member_of, part_lsid
 from kb.store import chunks, docs, log
 from kb.store.jobs import queue
 from kb.store.keys import lsid_key
@@ -109,7 +109,8 @@ def set_visibility(store: Store, doc_id: DocId, visibility: Visibility) -> Doc |
         if doc is None or doc.status != "active":
             return None
         if doc.kind == "topic":
-            name, _ = member_of(doc.place)
+            collection, _ = member_of(doc.place)
+            name = from_machine(collection, store.machine) or collection
             raise UsageError(
                 f"{doc_id}: its topic decides who sees it; set kb.topic.{name}.visibility"
             )
@@ -125,11 +126,12 @@ def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
     return docs.latest(txn, doc.source_no) if doc else None
 
 
-def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceStamp) -> Doc:
+def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceStamp | None) -> Doc:
     """Move a doc's source to another place: the doc and its chunks stay the same.
 
     `doc` is the doc after the move: its `source` names the new place, and its chunks follow a new
-    title or visibility. A new source may take the old place.
+    title or visibility. `seen` is what a file there was seen as. A new source may take the old
+    place.
     """
     before = docs.latest(txn, doc.source_no) or doc
     docs.release_place(txn, before)
@@ -138,7 +140,8 @@ def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceSta
     )
     docs.replace(txn, moved)
     LSIDS.put(txn, lsid_key(place), SourceRef(source_no=doc.source_no, lsid=place))
-    SEEN.put(txn, lsid_key(place), seen)
+    if seen is not None:
+        SEEN.put(txn, lsid_key(place), seen)
     if before.status == "tombstoned" or before.audience != moved.audience:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
     elif before.source != moved.source:

@@ -137,6 +137,7 @@ class Adder:
             home=options.home,
             ignoring=not options.takes_ignored,
             stdin_name=options.file_place or options.file_name or STDIN_NAME,
+            machine=self._store.machine,
         )
         self._take_all(list(naming.items(sources)), stdin_fd, on_progress)
         if options.keep_current and not options.dry_run:
@@ -145,22 +146,26 @@ class Adder:
 
     def add_walked(self, seen: Iterable[WalkedFile | SkippedFile]) -> AddReport:
         """Add the files that a walk found; otherwise as `add`."""
-        self._take_all([walked_item(entry, walked_name(entry)) for entry in seen])
+        self._take_all(
+            [walked_item(entry, walked_name(entry, self._store.machine)) for entry in seen]
+        )
         return self.report()
 
     def add_members(
         self, members: Sequence[CollectionMember], passed: Iterable[SkippedFile] = ()
     ) -> AddReport:
         """Add the members of a collection, under its names and options, and report the rest."""
-        left = [walked_item(entry, display_name(entry.path)) for entry in passed]
+        machine = self._store.machine
+        left = [walked_item(entry, display_name(entry.path, machine)) for entry in passed]
+        names = [entry.name or display_name(entry.path, machine) for entry in members]
         named = [
-            SourceItem(display_name(entry.path), str(entry.path), is_explicit=False, member=entry)
-            for entry in members
+            SourceItem(name, str(entry.path), is_explicit=False, member=entry)
+            for name, entry in zip(names, members, strict=True)
         ]
         self._take_all([*left, *named])
-        for entry in members:
+        for name, entry in zip(names, members, strict=True):
             if entry.remark is not None:
-                self._tally.note(display_name(entry.path), "added", entry.remark)
+                self._tally.note(name, "added", entry.remark)
         return self.report()
 
     def title_of(self, path: Path, data: bytes) -> str | None:
@@ -204,8 +209,9 @@ class Adder:
         places: list[tuple[OriginKind, str]] = [("url", url) for url in self.cursors]
         places += [("folder", display_name(folder)) for folder in folders]
         for kind, location in places:
+            machine = self._store.machine if kind == "folder" else ""
             origin = structs.replace(
-                new_origin(kind, location, options.ingest_options, now_ms),
+                new_origin(kind, location, options.ingest_options, now_ms, machine),
                 extensions=options.extensions if kind == "folder" else (),
                 takes_ignored=options.takes_ignored and kind == "folder",
                 cursor=self.cursors.get(location, ""),
@@ -251,7 +257,7 @@ class Adder:
         if item.file is None:
             data = read_stream(stdin_fd, limit, item.name)
             return stdin_bytes(item, data, self._options.ingest_options, self._options.file_name)
-        lsid = item.member.lsid if item.member else file_lsid(item.file)
+        lsid = item.member.lsid if item.member else file_lsid(item.file, self._store.machine)
         if self._stays_out(item, lsid):
             return None
         with self._store.read() as txn:
@@ -353,7 +359,7 @@ class Adder:
             stamp = stamp_of(os.stat(file), self._store.clock.now_ms())
         except OSError:
             return None
-        lsid = item.member.lsid if item.member else file_lsid(file)
+        lsid = item.member.lsid if item.member else file_lsid(file, self._store.machine)
         options, reads = self._ingest_options(item), reads_as_before(file)
         doc = self._ingestor.unchanged(txn, lsid, stamp, options, reads)
         # A member keeps its name when its file is renamed.
@@ -419,7 +425,7 @@ class Adder:
             revive=self._options.revive,
             charset=read.charset,
             ready=read.item.member.ready if read.item.member else None,
-            # Of bytes that came without a file of this machine there is no other copy.
+            # Of bytes that came without a file there is no other copy, nor for other machines.
             keeps_raw=keeps_raw(canonical.mime) or path_of(read.lsid) is None,
             wants_ocr=lacks_text(canonical) and self._options.ocr == "there",
         )

@@ -49,7 +49,7 @@ def diff_collection(store: Store, collection: Collection) -> CollectionDiff:
     A doc whose file has another name in the collection now is always removed: nothing is lost.
     """
     member_lsids = {member.lsid for member in collection.members} | collection.unreadable
-    here = {display_name(member.path) for member in collection.members}
+    here = {display_name(member.path, store.machine) for member in collection.members}
     with store.read() as txn:
         docs_before = list(_collection_docs(txn, collection))
     vanished = [doc for doc in docs_before if doc.place not in member_lsids]

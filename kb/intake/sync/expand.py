@@ -21,16 +21,19 @@ class SourceExpander:
         home: Path | None = None,
         ignoring: bool = True,
         stdin_name: str = STDIN_NAME,
+        machine: str = "",
     ) -> None:
         """`recursive` accepts folders, of which files with `extensions` count; `home` is skipped.
 
-        `ignoring` is as for `walk`. `stdin_name` is the name of standard input.
+        `ignoring` is as for `walk`. `stdin_name` is the name of standard input. On a
+        home that machines share, files are named with the `machine`.
         """
         self._recursive = recursive
         self._extensions = extensions
         self._home = home
         self._ignoring = ignoring
         self._stdin_name = stdin_name
+        self._machine = machine
         self.folders: list[Path] = []
         """The folders among the arguments; complete after `items` has been consumed."""
 
@@ -48,7 +51,7 @@ class SourceExpander:
         yielded = set(explicit)
         for folder in self.folders:
             for entry in walk(folder, self._extensions, home=self._home, ignoring=self._ignoring):
-                name = walked_name(entry)
+                name = walked_name(entry, self._machine)
                 if name in yielded:
                     continue
                 yielded.add(name)
@@ -65,9 +68,11 @@ class SourceExpander:
         # The real path gives a file one name, however it is spelled.
         path = Path(os.path.realpath(os.path.expanduser(source)))
         if not os.path.isdir(path):
-            return SourceItem(display_name(path), os.fspath(path), is_explicit=True)
+            return SourceItem(display_name(path, self._machine), os.fspath(path), is_explicit=True)
         if not self._recursive:
-            return SkippedItem(display_name(path), "a folder, where a file is meant", failed=True)
+            return SkippedItem(
+                display_name(path, self._machine), "a folder, where a file is meant", failed=True
+            )
         return path
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kb.intake.ingest.changes import tombstone_missing
 from kb.intake.sync.moves import MissingDoc, missing_elsewhere
-from kb.intake.sync.origins import covers, inner_folders, list_origins, origin_folder
+from kb.intake.sync.origins import covers, inner_folders, origin_folder, origins_here
 from kb.intake.sync.walk import SkippedFile, WalkedFile, walk
 from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
@@ -59,9 +59,11 @@ def diff_folder(
     and docs of a registered folder inside it, are left alone.
     """
     root = origin_folder(origin)
+    machine = store.machine
     unavailable = unavailable_reason(root)
     with store.read() as txn:
-        inner, origins = inner_folders(txn, root), list_origins(txn)
+        origins = origins_here(txn, machine)
+        inner = inner_folders(origins, root)
         newest = list(docs.all_latest(txn))
     active = [doc for doc in newest if doc.status == "active"]
     entries: list[WalkedFile | SkippedFile] = []
@@ -69,23 +71,29 @@ def diff_folder(
         walked = walk(root, origin.extensions, home=home, ignoring=_is_ignoring(origin))
         entries += _own_entries(walked, origin, inner)
     present = {
-        file_lsid(entry.name): entry.path for entry in entries if isinstance(entry, WalkedFile)
+        file_lsid(entry.name, machine): entry.path
+        for entry in entries
+        if isinstance(entry, WalkedFile)
     }
     unreadable = [
         entry.path for entry in entries if isinstance(entry, SkippedFile) and entry.failed
     ]
     places = {_file(doc) for doc in active}
-    start = file_lsid(root).rstrip("/") + "/"
+    start = file_lsid(root, machine).rstrip("/") + "/"
     own_docs = [
-        doc for doc in active if doc.place.startswith(start) and _is_own_doc(doc, origin, inner)
+        doc
+        for doc in active
+        if doc.place.startswith(start) and _is_own_doc(doc, origin, inner, machine)
     ]
     vanished = [
-        doc for doc in own_docs if _file(doc) not in present and not _is_under(doc, unreadable)
+        doc
+        for doc in own_docs
+        if _file(doc) not in present and not _is_under(doc, unreadable, machine)
     ]
-    unavailable = unavailable or _ignored_reason(origin, root, home, vanished)
+    unavailable = unavailable or _ignored_reason(origin, root, home, vanished, machine)
     fresh = [path for lsid, path in present.items() if lsid not in places]
     with store.read() as txn:
-        others = missing_elsewhere(txn, newest, origin, origins) if fresh else []
+        others = missing_elsewhere(txn, newest, origin, origins, machine) if fresh else []
     return FolderDiff(
         entries=entries,
         vanished=vanished,
@@ -112,14 +120,14 @@ def _is_ignoring(origin: Origin) -> bool:
 
 
 def _ignored_reason(
-    origin: Origin, root: Path, home: Path | None, vanished: list[Doc]
+    origin: Origin, root: Path, home: Path | None, vanished: list[Doc], machine: str
 ) -> str | None:
     """Why docs are held back whose files are there and would not be taken in any more."""
     if not vanished or not _is_ignoring(origin):
         return None
     # What a .kbignore names is left out in both ways: its owner has said so to kb.
     there = {
-        file_lsid(entry.name)
+        file_lsid(entry.name, machine)
         for entry in walk(root, origin.extensions, home=home)
         if isinstance(entry, WalkedFile)
     }
@@ -156,16 +164,16 @@ def _own_entries(
     )
 
 
-def _is_own_doc(doc: Doc, origin: Origin, inner: list[Origin]) -> bool:
-    path = path_of(doc.place)
+def _is_own_doc(doc: Doc, origin: Origin, inner: list[Origin], machine: str) -> bool:
+    path = path_of(doc.place, machine)
     kind = "file" if origin.kind == "folder" else origin.kind
     if doc.kind != kind or path is None or not covers(origin, path):
         return False
     return not any(covers(other, path) for other in inner)
 
 
-def _is_under(doc: Doc, folders: list[Path]) -> bool:
-    path = path_of(doc.place)
+def _is_under(doc: Doc, folders: list[Path], machine: str) -> bool:
+    path = path_of(doc.place, machine)
     return path is not None and any(path.is_relative_to(folder) for folder in folders)
 
 

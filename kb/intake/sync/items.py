@@ -31,6 +31,8 @@ class CollectionMember(Struct, frozen=True, kw_only=True):
     """A warning about it; it is ingested nevertheless."""
     ready: "PrecomputedChunks | None" = None
     """Its chunks, if they came with it."""
+    name: str = ""
+    """What people call it; empty for its path."""
 
 
 class SourceItem(Struct, frozen=True):
@@ -134,9 +136,9 @@ def walked_item(entry: WalkedFile | SkippedFile, name: str) -> SourceItem | Skip
     return SkippedItem(name, entry.reason, entry.failed)
 
 
-def walked_name(entry: WalkedFile | SkippedFile) -> str:
+def walked_name(entry: WalkedFile | SkippedFile, machine: str) -> str:
     """What people call an entry of a walk."""
-    return display_name(entry.name if isinstance(entry, WalkedFile) else entry.path)
+    return display_name(entry.name if isinstance(entry, WalkedFile) else entry.path, machine)
 
 
 def is_mailbox(file: str) -> bool:

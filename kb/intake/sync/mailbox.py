@@ -110,7 +110,7 @@ class MailboxTaker:
         What is committed stays if this is interrupted; the next call goes on behind it. Raises a
         SourceError if the file cannot be read to its end; then no doc is removed.
         """
-        self._file, self._name = file_lsid(path), name
+        self._file, self._name = file_lsid(path, self._store.machine), name
         if self._is_unchanged(path):
             self._tally.took(name, DocId(""), "unchanged")
             return

@@ -50,9 +50,11 @@ class DetectedMove(Struct, frozen=True, kw_only=True):
 
 
 def missing_elsewhere(
-    txn: ReadTxn, newest: Iterable[Doc], origin: Origin, origins: list[Origin]
+    txn: ReadTxn, newest: Iterable[Doc], origin: Origin, origins: list[Origin], machine: str = ""
 ) -> list[MissingDoc]:
     """Docs whose file may have moved into this folder: docs of other folders, and tombstoned ones.
+
+    `origins` are those of this machine.
 
     It does not check yet whether their files are gone.
     """
@@ -60,7 +62,7 @@ def missing_elsewhere(
     owner = origin.owner or LOCAL_USER
     lost: list[MissingDoc] = []
     for doc in newest:
-        path = path_of(doc.place)
+        path = path_of(doc.place, machine)
         if path is None or doc.kind != "file" or doc.owner != owner or file_of(doc.place):
             continue
         of = _innermost(folders, path)
@@ -108,7 +110,7 @@ def detect_moves(
         same = [
             missing
             for missing in waiting.get(digest, ())
-            if missing.elsewhere is None or _is_file_gone(missing.doc)
+            if missing.elsewhere is None or _is_file_gone(missing.doc, store.machine)
         ]
         if not same:
             continue
@@ -123,7 +125,7 @@ def detect_moves(
             DetectedMove(
                 doc=doc,
                 path=path,
-                seen=seen_record(file_lsid(path), doc.doc_id, digest, stamp),
+                seen=seen_record(file_lsid(path, store.machine), doc.doc_id, digest, stamp),
                 title=new_title(doc, path, data, title_of),
                 visibility=_visibility(chosen, to),
             )
@@ -149,8 +151,8 @@ def _visibility(lost: MissingDoc, to: Origin | None) -> Visibility | None:
     return to.visibility or "private"
 
 
-def _is_file_gone(doc: Doc) -> bool:
-    path = path_of(doc.place)
+def _is_file_gone(doc: Doc, machine: str) -> bool:
+    path = path_of(doc.place, machine)
     try:
         if path is not None:
             path.lstat()
@@ -180,14 +182,14 @@ def apply_moves(store: Store, recognised: list[DetectedMove]) -> list[DocId]:
     with store.write() as txn:
         attachments = _attachments(txn, recognised)
         for move in recognised:
-            lsid = file_lsid(move.path)
+            lsid = file_lsid(move.path, store.machine)
             newest = docs.latest(txn, move.doc.source_no)
             # A place with a history of its own keeps it.
             if newest is None or newest != move.doc or docs.latest_of(txn, lsid):
                 continue
             if was_removed(txn, lsid):
                 continue
-            source = display_name(move.path)
+            source = display_name(move.path, store.machine)
             named = date_in_name(newest.source, newest.kind)
             changed = structs.replace(
                 newest,

@@ -12,8 +12,8 @@ from kb.intake.ingest.request import IngestOptions
 from kb.intake.sync.walk import normalize_extensions
 from kb.model.failpoints import failpoint
 from kb.model.ids import ID_PREFIX_MIN, Lsid
-from kb.model.origin import FOLDERS, NOTEBOOK_INDEX, Origin, OriginKind, origin_id
-from kb.model.source import display_name, ending_of, path_of
+from kb.model.origin import FOLDERS, NOTEBOOK_INDEX, OF_A_MACHINE, Origin, OriginKind, origin_id
+from kb.model.source import display_name, ending_of, on_machine, path_of
 from kb.store.jobs.holder import holder_name, is_gone
 from kb.store.keys import site_prefix
 from kb.store.kv import ReadTxn, WriteTxn
@@ -58,11 +58,11 @@ def covers(origin: Origin, path: Path) -> bool:
     return "*" in extensions or ending_of(path.name) in extensions
 
 
-def inner_folders(txn: ReadTxn, root: Path) -> list[Origin]:
-    """Registered folders inside another one; only they cover their files."""
+def inner_folders(origins: Iterable[Origin], root: Path) -> list[Origin]:
+    """Those that are registered folders inside another one; only they cover their files."""
     return [
         origin
-        for origin in list_origins(txn)
+        for origin in origins
         if origin.kind in FOLDERS
         and origin_folder(origin) != root
         and origin_folder(origin).is_relative_to(root)
@@ -70,13 +70,21 @@ def inner_folders(txn: ReadTxn, root: Path) -> list[Origin]:
 
 
 def new_origin(
-    kind: OriginKind, location: str, ingest_options: IngestOptions, now_ms: int
+    kind: OriginKind,
+    location: str,
+    ingest_options: IngestOptions,
+    now_ms: int,
+    machine: str = "",
 ) -> Origin:
-    """A source that is about to be registered, with what its docs were given."""
+    """A source that is about to be registered, with what its docs were given.
+
+    `machine` is that of a folder on a home that machines share.
+    """
     return Origin(
-        origin_id=origin_id(kind, location, ingest_options.owner),
+        origin_id=origin_id(kind, on_machine(location, machine), ingest_options.owner),
         kind=kind,
         location=location,
+        machine=machine,
         tags=ingest_options.tags,
         visibility=ingest_options.visibility,
         owner=ingest_options.owner,
@@ -94,6 +102,7 @@ def register(store: Store, origin: Origin) -> None:
         if registered is not None:
             origin = msgspec.structs.replace(
                 registered,
+                machine=origin.machine,
                 extensions=origin.extensions,
                 takes_ignored=origin.takes_ignored,
                 site=origin.site,
@@ -113,7 +122,7 @@ def register(store: Store, origin: Origin) -> None:
 def unregister(store: Store, ident: str) -> Origin:
     """Unregister a source; its docs stay. Raises UnknownSource or AmbiguousId."""
     with store.write() as txn:
-        origin = resolve_origin(txn, ident)
+        origin = resolve_origin(txn, ident, store.machine)
         SOURCES.delete(txn, origin.origin_id.encode())
         for key in [key for key, _ in SITE_PAGES.scan(txn, site_prefix(origin.origin_id))]:
             SITE_PAGES.delete(txn, key)
@@ -123,17 +132,43 @@ def unregister(store: Store, ident: str) -> Origin:
 def list_origins(txn: ReadTxn) -> list[Origin]:
     """Every source, ordered by kind and place; for one place the local user's comes first."""
     origins = (origin for _, origin in SOURCES.scan(txn))
-    return sorted(origins, key=lambda o: (o.kind, o.location, o.owner or ""))
+    return sorted(origins, key=lambda o: (o.kind, o.location, o.machine, o.owner or ""))
 
 
-def resolve_origin(txn: ReadTxn, ident: str) -> Origin:
+def is_elsewhere(origin: Origin, machine: str) -> bool:
+    """Whether a source can be read on another machine alone."""
+    return origin.kind in OF_A_MACHINE and origin.machine != machine
+
+
+def lies_on(origin: Origin) -> str:
+    """Where the files of a source are that `is_elsewhere`, in words."""
+    return f"its files are on {origin.machine or 'the machine that made the home'}; sync it there"
+
+
+def origins_here(txn: ReadTxn, machine: str) -> list[Origin]:
+    """Every source that this machine can read, in the order of `list_origins`."""
+    return [origin for origin in list_origins(txn) if not is_elsewhere(origin, machine)]
+
+
+def shown_location(origin: Origin) -> str:
+    """The place of a source for people, with the machine that has it."""
+    return on_machine(origin.location, origin.machine)
+
+
+def resolve_origin(txn: ReadTxn, ident: str, machine: str = "") -> Origin:
     """The one source with this id, start of an id, or place in any spelling.
 
-    Raises UnknownSource or AmbiguousId.
+    A place is one of this machine, unless another machine is named before it. Raises UnknownSource
+    or AmbiguousId.
     """
     origins = list_origins(txn)
     places = _spellings(ident)
-    exact = [o for o in origins if o.origin_id == ident or o.location in places]
+    exact = [
+        o
+        for o in origins
+        if o.origin_id == ident or (o.location in places and not is_elsewhere(o, machine))
+    ]
+    exact = exact or [o for o in origins if shown_location(o) == ident]
     if exact:
         return exact[0]
     matches = [o for o in origins if o.origin_id.startswith(ident)]

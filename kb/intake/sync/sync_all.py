@@ -15,12 +15,16 @@ from kb.intake.sync.folder import FolderDiff, diff_folder, tombstone_vanished, u
 from kb.intake.sync.moves import DetectedMove, apply_moves, detect_moves
 from kb.intake.sync.origins import (
     acquire,
+    is_elsewhere,
+    lies_on,
     list_origins,
     mark_synced,
     origin_folder,
+    origins_here,
     register,
     release,
     resolve_origin,
+    shown_location,
     unregister,
 )
 from kb.intake.sync.report import (
@@ -40,6 +44,7 @@ from kb.model.ids import DocId
 from kb.model.origin import FOLDERS, SITES, Origin
 from kb.store.store import Store
 
+_IN_RECORDS: Final = ("entries", "notebook")
 _MINUTE_MS: Final = 60_000
 
 
@@ -126,6 +131,9 @@ class Syncer:
         self._register_declared()
         try:
             for origin in self._due():
+                if is_elsewhere(origin, self._store.machine) and origin.kind != "pack":
+                    report(_line(origin, "failed", reason=lies_on(origin)))
+                    continue
                 synced = self._dry_run(origin) if self._options.dry_run else self._sync(origin)
                 if isinstance(synced, SourceLine):
                     report(synced)
@@ -159,8 +167,11 @@ class Syncer:
         now_ms = self._store.clock.now_ms()
         with self._store.read() as txn:
             if self._options.only is not None:
-                return [resolve_origin(txn, self._options.only)]
-            origins = list_origins(txn)
+                return [resolve_origin(txn, self._options.only, self._store.machine)]
+            # What other homes have in their folder is in records, and only commits change it.
+            left_out = _IN_RECORDS if self._store.is_shared else ()
+            here = origins_here(txn, self._store.machine)
+            origins = [origin for origin in here if origin.kind not in left_out]
         wait_ms = self._options.interval_min * _MINUTE_MS
         due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
         # Those not tried for longest come first, so that --max reaches all sources in turn.
@@ -354,7 +365,7 @@ def _line(
     return SourceLine(
         origin_id=origin.origin_id,
         kind=origin.kind,
-        location=origin.location,
+        location=shown_location(origin),
         outcome=outcome,
         scanned=counts.scanned,
         added=counts.added,

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from kb.model.failpoints import failpoint
 from kb.model.ids import sha256_hex
 from kb.store.content.durable import fsync_folder
 from kb.store.content.layout import HomePaths
-from kb.store.kv import WriteTxn
+from kb.store.kv import ReadTxn, WriteTxn
 
 
 class ContentStore(Protocol):
@@ -19,6 +20,11 @@ class ContentStore(Protocol):
     @property
     def paths(self) -> HomePaths:
         """The folders of the home on this machine."""
+        ...
+
+    @property
+    def machine(self) -> str:
+        """Whose files can be looked at: this machine's name, empty where no others use the home."""
         ...
 
     def stage(self, relative: str, data: bytes) -> None:
@@ -36,6 +42,10 @@ class ContentStore(Protocol):
         """Write the right bytes where damaged ones are."""
         ...
 
+    def expect(self, txn: ReadTxn, paths: Sequence[str]) -> None:
+        """Say that these paths are read next, each of few bytes."""
+        ...
+
     def read(self, relative: str, sha256: str) -> bytes:
         """The bytes of a path. Raises StoreDamaged if they are missing or fail their checksum."""
         ...
@@ -43,6 +53,8 @@ class ContentStore(Protocol):
 
 class ContentFiles:
     """The content files of one home. It never overwrites a file that is whole."""
+
+    machine = ""
 
     def __init__(self, paths: HomePaths) -> None:
         self.paths = paths
@@ -122,6 +134,9 @@ class ContentFiles:
         fsync_folder(folder.parent)
         fsync_folder(folder.parent.parent)
         self._made.add(folder)
+
+    def expect(self, txn: ReadTxn, paths: Sequence[str]) -> None:
+        """Nothing: a file costs no round trip."""
 
     def read(self, relative: str, sha256: str) -> bytes:
         """The bytes of a file. Raises StoreDamaged if it is missing or fails its checksum."""

@@ -19,16 +19,16 @@ def read_original(content: ContentStore, doc: Doc) -> bytes:
     """
     if doc.raw_path:
         return content.read(doc.raw_path, doc.raw_sha256)
-    data = _read_file(doc)
+    data = _read_file(doc, content.machine)
     if data is None or sha256_hex(data) != doc.raw_sha256:
         detail = "kb keeps no copy of such files, and this one is gone or has changed"
         raise Unreadable(detail, source=doc.source)
     return data
 
 
-def _read_file(doc: Doc) -> bytes | None:
+def _read_file(doc: Doc, machine: str) -> bytes | None:
     """The bytes of its file, if that still has its length."""
-    path = path_of(doc.place)
+    path = path_of(doc.place, machine)
     if path is None:
         return None
     try:

@@ -157,7 +157,7 @@ class Repairer:
 
     def _from_source(self, doc: Doc) -> Iterator[bytes]:
         """The bytes of the doc's source file, if it exists and has its former length."""
-        path = path_of(doc.place)
+        path = path_of(doc.place, self._store.machine)
         if path is None or not path.is_file() or path.stat().st_size != doc.raw_bytes:
             return
         try:

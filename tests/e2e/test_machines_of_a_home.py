@@ -1,0 +1,138 @@
+"""Machines that share a home in a database: each has files of its own, also of equal names."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from nodes import Node
+from postgres_server import PostgresServer
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that both machines have under the same name, with other files in it."""
+    return tmp_path / "docs"
+
+
+@pytest.fixture
+def ada(postgres: PostgresServer, tmp_path: Path) -> Node:
+    """The machine that makes the home."""
+    return Node(tmp_path / "ada", postgres.home(), KB_MACHINE="ada")
+
+
+@pytest.fixture
+def bob(ada: Node, tmp_path: Path) -> Node:
+    return Node(tmp_path / "bob", ada.home, KB_MACHINE="bob")
+
+
+def fill(folder: Path, **texts: str) -> None:
+    """Let the folder have these files and no others, as the next machine sees it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / f"{name}.md").write_text(text)
+
+
+def rows_of(node: Node, *args: object) -> dict[str, str]:
+    """The ids of docs by their sources."""
+    return {row["source"]: row["doc_id"] for row in node.run("ls", *args, "--json").json["docs"]}
+
+
+def test_equal_places_are_of_two_machines(ada: Node, bob: Node, folder: Path) -> None:
+    """Two machines add a folder of one name: no ids are shared, and no sync touches the other's."""
+    fill(folder, plan="# Plan\n\nWe plant oaks.\n", old="# Old\n\nBirches.\n")
+    assert ada.run("add", folder, "--json").json["added"] == 2
+    fill(folder, plan="# Plan\n\nWe plant beeches.\n")
+    assert bob.run("add", folder, "--json").json["added"] == 1
+    rows = rows_of(ada)
+    assert sorted(rows) == [f"{folder}/old.md", f"{folder}/plan.md", f"bob:{folder}/plan.md"]
+    assert len(set(rows.values())) == 3
+    line, *more = bob.run("sync-all", "--interval-min", 0, "--json").json["sources"]
+    assert (line["location"], line["outcome"], line["removed"], more) == (
+        *(f"bob:{folder}", "synced", 0, []),
+    )
+    assert rows_of(bob) == rows
+    assert bob.run("add", folder, "--json").json["unchanged"] == 1
+    # What a machine names it means of its own files, and of others' where it has none.
+    for node, text in ((ada, "oaks"), (bob, "beeches")):
+        shown = node.run("show", f"{folder}/plan.md").out
+        assert text in shown
+    assert "Birches" in bob.run("show", f"{folder}/old.md").out
+    assert "beeches" in ada.run("show", f"bob:{folder}/plan.md").out
+    assert rows_of(bob, "--source", folder) == {
+        f"bob:{folder}/plan.md": rows[f"bob:{folder}/plan.md"]
+    }
+    found = bob.run("search", "plant", "--source", folder, "--json").json["hits"]
+    assert [hit["source"] for hit in found] == [f"bob:{folder}/plan.md"]
+
+
+def test_freshness_is_unknown_of_another_machine(ada: Node, bob: Node, folder: Path) -> None:
+    """A file of the same name on this machine says nothing about that of another."""
+    fill(folder, plan="# Plan\n\nWe plant oaks.\n")
+    assert ada.run("add", folder).code == 0
+    assert [hit["freshness"] for hit in ada.hits("oaks")] == ["fresh"]
+    assert [hit["freshness"] for hit in bob.hits("oaks")] == ["unknown"]
+    opened = bob.run("open", f"{folder}/plan.md", "--print")
+    assert opened.code != 0
+
+
+def test_moves_and_removals_stay_on_their_machine(ada: Node, bob: Node, folder: Path) -> None:
+    """A file that moves on one machine leaves the other's; what `kb rm` hides stays hidden."""
+    fill(folder, plan="# Plan\n\nWe plant oaks.\n")
+    assert ada.run("add", folder).code == 0
+    assert bob.run("add", folder).code == 0
+    before = rows_of(ada)
+    fill(folder, renamed="# Plan\n\nWe plant oaks.\n")
+    line, *_ = bob.run("sync-all", "--interval-min", 0, "--json").json["sources"]
+    assert (line["moved"], line["removed"]) == (1, 0)
+    rows = rows_of(ada)
+    assert rows[f"bob:{folder}/renamed.md"] == before[f"bob:{folder}/plan.md"]
+    assert rows[f"{folder}/plan.md"] == before[f"{folder}/plan.md"]
+    assert bob.run("rm", rows[f"{folder}/plan.md"], "--yes").code == 0
+    fill(folder, plan="# Plan\n\nWe plant oaks.\n")
+    assert ada.run("sync-all", "--interval-min", 0, "--json").json["resurrected"] == 0
+    assert [source for source in rows_of(ada) if not source.startswith("bob:")] == []
+    assert ada.run("check").code == 0
+
+
+def test_a_topic_is_of_the_machine_whose_settings_name_it(
+    ada: Node, bob: Node, folder: Path
+) -> None:
+    """A machine without the topic, or with another of its name, leaves its docs alone."""
+    fill(folder, oaks="# Oaks\n\nThey grow slowly.\n")
+    setting = ("--cfg", f"kb.topic.trees.subjects={folder}", "--cfg", "kb.topic.trees.index=true")
+    assert ada.run(*setting, "sync-all", "--interval-min", 0).code == 0
+    assert bob.run("sync-all", "--interval-min", 0).code == 0
+    assert list(rows_of(bob, "--kind", "topic")) == [f"{folder}/oaks.md"]
+    fill(folder, elms="# Elms\n\nThey grow fast.\n")
+    assert bob.run(*setting, "sync-all", "--interval-min", 0).code == 0
+    assert len({*rows_of(ada, "--kind", "topic").values()}) == 2
+
+
+def test_sources_are_named_with_their_machine(ada: Node, bob: Node, folder: Path) -> None:
+    """`kb sources` tells two folders of one name apart, and `sources rm` takes one's own."""
+    fill(folder, plan="# Plan\n\nWe plant oaks.\n")
+    assert ada.run("add", folder).code == 0
+    assert bob.run("add", folder).code == 0
+    out = ada.run("sources").out
+    assert f"bob:{folder}" in out
+    only = ada.run("sync-all", "--source", f"bob:{folder}", "--json")
+    assert "its files are on bob" in only.json["sources"][0]["reason"]
+    assert bob.run("sources", "rm", folder).code == 0
+    (left,) = ada.run("sources", "--json").json["sources"]
+    assert left["machine"] == ""
+
+
+def test_a_machine_keeps_its_name(ada: Node, bob: Node, folder: Path, tmp_path: Path) -> None:
+    """Without KB_MACHINE a name is made once and kept, and a wrong KB_MACHINE is refused."""
+    fill(folder, plan="# Plan\n\nWe plant oaks.\n")
+    assert ada.run("add", folder).code == 0
+    node = Node(tmp_path / "cara", ada.home)
+    assert node.run("add", folder).code == 0
+    (kept,) = (node.folder / "data" / "kb" / "machines").iterdir()
+    assert f"{kept.read_text()}:{folder}/plan.md" in rows_of(ada)
+    kept.write_text("other")
+    assert node.run("add", folder, "--json").json["added"] == 1
+    wrong = Node(tmp_path / "wrong", ada.home, KB_MACHINE="a/b")
+    ran = wrong.run("ls")
+    assert (ran.code, "KB_MACHINE" in ran.err) == (2, True)
