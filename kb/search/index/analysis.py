@@ -196,6 +196,8 @@ def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
 
     For speed only words that start like one of the terms are analysed.
     """
+    if not terms:
+        return terms
     starts = {word[:_START_CHARS] for word in terms}
     normal = normalize(text)
     others: list[str] = []
@@ -223,10 +225,15 @@ def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
 def _spaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]:
     analyse = analyzer().analyze
     is_wanted: dict[str, bool] = {}
+    starts = {term[:_START_CHARS] for term in terms}
     for match in re.finditer(_SPACED_WORD, text):
         word = match[0]
         if word not in is_wanted:
-            is_wanted[word] = not terms.isdisjoint(analyse(normalize(word)))
+            # As in `terms_in`; a word with capitals inside may have several parts.
+            is_plain = word.isascii() and word[1:].islower()
+            is_wanted[word] = (
+                not is_plain or word[:_START_CHARS].lower() in starts
+            ) and not terms.isdisjoint(analyse(normalize(word)))
         if is_wanted[word]:
             yield match.span()
 
