@@ -10,7 +10,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories histories-postgres check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-postgres  300 kills on a home in a database, and 20 of its server"
 	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make histories   STEPS=30,000 steps of what people do, against a dictionary"
+	@echo "make histories-postgres STEPS=20000  the same on a home in a database"
 	@echo "make check       format, lint, types, import contracts, documentation"
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
@@ -82,7 +83,10 @@ test-caches: $(STAMP)
 STEPS ?= 30000
 
 histories: $(STAMP)
-	KB_HISTORY_STEPS=$(STEPS) $(BIN)/python -m pytest -m slow tests/property/test_histories_machine.py
+	KB_HISTORY_STEPS=$(STEPS) $(BIN)/python -m pytest -m slow tests/property/test_histories_machine.py -k "not postgres"
+
+histories-postgres: $(STAMP)
+	KB_HISTORY_STEPS=$(STEPS) $(BIN)/python -m pytest -m slow tests/property/test_histories_machine.py -k postgres
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

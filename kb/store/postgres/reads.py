@@ -49,7 +49,9 @@ class Reads:
         """What is known of the next commit, which makes these changes and no others."""
         reads = Reads(self.number + 1, self._bytes_max)
         reads._values, reads._bytes = dict(self._values), self._bytes
-        reads._firsts = {asked: rows for asked, rows in self._firsts.items() if asked[0] not in changes}
+        reads._firsts = {
+            asked: rows for asked, rows in self._firsts.items() if asked[0] not in changes
+        }
         for table, changed in changes.items():
             small = {k: v for k, v in changed.items() if len(v or b"") <= _CHANGE_BYTES_MAX}
             reads.keep(table, small)
