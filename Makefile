@@ -10,7 +10,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories histories-postgres check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories histories-postgres check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-postgres bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-crawl  a site of 2,000 pages made of DATA, a folder, and 20 kills while it is taken in"
 	@echo "make bench-serve what the server bears, with 100,000 passages"
 	@echo "make bench-client what a search gains by the socket of a server"
+	@echo "make bench-postgres  what a home on PostgreSQL costs beside one on LMDB"
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
 	@echo "make bench-charsets how much legacy text is decoded exactly, of the folders in DATA"
@@ -118,6 +119,9 @@ bench-serve: $(STAMP)
 
 bench-client: $(STAMP)
 	$(BIN)/python tests/bench/bench_client.py
+
+bench-postgres: $(STAMP)
+	$(BIN)/python tests/bench/bench_postgres.py
 
 bench-formats: $(STAMP)
 	$(BIN)/python tests/bench/bench_formats.py $(DATA)

@@ -85,7 +85,6 @@ def build_hits(
     Ranks count from `first` + 1. `weights` are those of the query's terms; without them there are
     no snippets.
     """
-
     expect_freshness(txn, (row.doc for row in ranked))
 
     def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:

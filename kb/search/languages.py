@@ -71,8 +71,9 @@ def foreign_places(
     """Which candidates are in another language than the query, of the best by meaning. Shape (n,).
 
     `lexical` and `dense` are their scores, NaN where there is none; `read_at` gives the number of a
-    candidate's source, and its text; `expect` is told before which it is asked. None is foreign where words find less than five sources: a
-    rare word, or one doc of its own kind, says too little of a language.
+    candidate's source, and its text; `expect` is told before which it is asked. None is foreign
+    where words find less than five sources: a rare word, or one doc of its own kind, says too
+    little of a language.
     """
     import numpy as np
 

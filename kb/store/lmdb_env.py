@@ -4,7 +4,7 @@ import errno
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -202,6 +202,9 @@ class LmdbEnvironment:
         """The number of the newest committed transaction."""
         self._check_usable()
         return int(self._env.info()["last_txnid"])
+
+    def tell_of_jobs(self, wake: Callable[[], None]) -> None:
+        """Nothing: it cannot tell."""
 
     def reap_readers(self) -> int:
         """Free the reader slots of dead processes; returns how many."""

@@ -2,7 +2,7 @@
 
 import bisect
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -122,6 +122,9 @@ class MemoryEnvironment:
         """How many transactions were committed."""
         self._check_open()
         return self._committed[1]
+
+    def tell_of_jobs(self, wake: Callable[[], None]) -> None:
+        """Nothing: it cannot tell."""
 
     def reap_readers(self) -> int:
         """Nothing to reap."""

@@ -1,5 +1,6 @@
 """The store of one home: opens its environment and checks its format."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -138,6 +139,10 @@ class Store:
     def last_txn(self) -> int:
         """The number of the newest commit of any process; it only grows. Costs no look-up."""
         return self._env.last_txn()
+
+    def tell_of_jobs(self, wake: Callable[[], None]) -> Callable[[], None] | None:
+        """As `Environment.tell_of_jobs`."""
+        return self._env.tell_of_jobs(wake)
 
     def reap_readers(self) -> int:
         """Free the reader slots of dead processes; returns how many."""

@@ -1,4 +1,4 @@
-"""How often a home in a database waits for its server: counted on the wire, so load tells nothing."""
+"""How often a home in a database waits for its server, counted on the wire."""
 
 import itertools
 from collections.abc import Callable, Iterator

@@ -2,7 +2,7 @@
 
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ from kb.errors import NotFound, WrongProcess
 from kb.store.content.database import DatabaseAddress
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.postgres.connections import Connections
+from kb.store.postgres.listener import Listener
 from kb.store.postgres.reads import Reads
 from kb.store.postgres.schema import (
     SCHEMA_FORMAT,
@@ -48,6 +49,7 @@ class PostgresEnvironment:
         Raises StoreUnreachable, StoreDenied, StoreTooNew, and ReadOnlyHome if it has to be made or
         migrated and this user may not.
         """
+        self._address = address
         self._place = address.shown
         self._pid = os.getpid()
         self._closed = False
@@ -125,6 +127,11 @@ class PostgresEnvironment:
     def last_txn(self) -> int:
         """The number of the newest commit: one look-up."""
         return int(self._value(self._statements.newest))
+
+    def tell_of_jobs(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` whenever the server tells of jobs, until the result is called."""
+        self._check_usable()
+        return Listener(self._address, self._statements.listen, wake).stop
 
     def reap_readers(self) -> int:
         """Nothing to reap: the server notices that a connection has ended."""
