@@ -24,7 +24,9 @@ SETTINGS = Settings(
 )
 MODES: tuple[SearchMode, ...] = ("hybrid", "lexical", "dense")
 WORDS = [
-    one + two for one in ("ba", "mi", "lan", "ver", "kor", "gri") for two in ("to", "sta", "nu", "del")
+    one + two
+    for one in ("ba", "mi", "lan", "ver", "kor", "gri")
+    for two in ("to", "sta", "nu", "del")
 ]
 
 

@@ -52,7 +52,9 @@ class PostgresView:
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """The value, or None."""
-        return self.get_many(table, (key,))[0]
+        _ = self._session
+        value = self._value(_named(table), key)
+        return self._fetched(table, [key])[key] if value is UNKNOWN else value  # type: ignore[return-value]
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """The value of each key."""
@@ -226,6 +228,14 @@ class PostgresTxn(PostgresView):
         if table in self._sorted and key not in changes:
             bisect.insort(self._sorted[table], key)
         changes[key] = value
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        """The value, or None; its own change first."""
+        written = self._changes.get(table)
+        if written is not None and key in written:
+            _ = self._session
+            return written[key]
+        return super().get(table, key)
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """The value of each key, its own changes first."""
