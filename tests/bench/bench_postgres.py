@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -127,7 +126,7 @@ def round_trips(app: App, proxy: ProxyProcess, scratch: Path, count: int) -> Non
 
 
 def proxied(server: PostgresServer, schema: str, count: int) -> None:
-    """The median of new searches, each query through a proxy that adds nothing and one that adds."""
+    """The median of new searches, through a proxy that adds nothing and through one that adds."""
     medians: dict[float, float] = {}
     socket = server.folder / f".s.PGSQL.{server.port}"
     with ExitStack() as stack:
