@@ -1,5 +1,7 @@
 """The environment on LMDB: one memory-mapped file with many readers and one writer."""
 
+# Long because transactions, tables and the errors of one engine belong together.
+
 import errno
 import os
 import threading
