@@ -98,7 +98,7 @@ class Home(SmallHome):
             self.content,
             SearchBackends(
                 lexical=lambda: self.lexical,
-                dense=lambda: DenseBackend(embedder=self.embedder, index=self.dense),
+                dense=lambda _: DenseBackend(embedder=self.embedder, index=self.dense),
             ),
             SearchSettings(candidates=6),
             5.0,
