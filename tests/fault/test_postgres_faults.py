@@ -1,5 +1,7 @@
 """What goes wrong between kb and the server of its database, and what is left of the store then."""
 
+# Long because it is a list of what can go wrong, each a test of its own.
+
 import os
 import signal
 import subprocess
