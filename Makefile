@@ -12,7 +12,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html histories-postgres bench-postgres
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -22,6 +22,7 @@ help:
 	@echo "make test-postgres  300 kills on a home in a database, and 20 of its server"
 	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make histories   STEPS=30,000 steps of what people do, against a dictionary"
+	@echo "make histories-postgres STEPS=20000  the same on a home in a database"
 	@echo "make check       format, lint, types, import contracts, documentation"
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
@@ -33,6 +34,7 @@ help:
 	@echo "make bench-stale how many of 10,000 reads after a write were stale, over two servers"
 	@echo "make bench-sizes bytes of a passage in each store, in caches and in memory"
 	@echo "make bench-client what a search gains by the socket of a server"
+	@echo "make bench-postgres  what a home on PostgreSQL costs beside one on LMDB"
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
 	@echo "make bench-html    which words of the web pages in DATA, a folder, kb keeps beside trafilatura"
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
@@ -92,7 +94,10 @@ test-caches: $(STAMP)
 STEPS ?= 30000
 
 histories: $(STAMP)
-	KB_HISTORY_STEPS=$(STEPS) $(BIN)/python -m pytest -m slow tests/property/test_histories_machine.py
+	KB_HISTORY_STEPS=$(STEPS) $(BIN)/python -m pytest -m slow tests/property/test_histories_machine.py -k "not postgres"
+
+histories-postgres: $(STAMP)
+	KB_HISTORY_STEPS=$(STEPS) $(BIN)/python -m pytest -m slow tests/property/test_histories_machine.py -k postgres
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -133,6 +138,9 @@ bench-sizes: $(STAMP)
 
 bench-client: $(STAMP)
 	$(BIN)/python tests/bench/bench_client.py
+
+bench-postgres: $(STAMP)
+	$(BIN)/python tests/bench/bench_postgres.py
 
 bench-formats: $(STAMP)
 	$(BIN)/python tests/bench/bench_formats.py $(DATA)

@@ -18,6 +18,8 @@ class CuttingProxy:
         self.port: int = self._listener.getsockname()[1]
         self.cut: Cut = ""
         self.cuts = 0
+        self.hangs = False
+        """Whether it takes all and passes nothing on, as a network that hangs."""
         self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -41,6 +43,8 @@ class CuttingProxy:
     def _pass_on(self, source: socket.socket, to: socket.socket, what: Cut) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
+                if self.hangs:
+                    continue
                 if self.cut == what:
                     self.cut = ""
                     self.cuts += 1

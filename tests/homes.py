@@ -18,10 +18,12 @@ from kb.model.job import JobKind
 from kb.search.index.dense import DenseIndex
 from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import docs
-from kb.store.content.files import ContentFiles
+from kb.store.content.database import DatabaseAddress
+from kb.store.content.files import ContentFiles, ContentStore
 from kb.store.content.layout import HomePaths
 from kb.store.jobs import queue
 from kb.store.store import Store
+from kb.store.stored_content import StoredContent
 from kb.upkeep.check import CheckReport, HomeChecker
 from kb.upkeep.compactor import Compactor, CompactReport
 
@@ -33,13 +35,19 @@ DAY_MIN = 24 * 60
 class SmallHome:
     """One home and everything that works on it, in this process."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, address: DatabaseAddress | None = None) -> None:
+        """In a folder, with its store at `address` if that is given."""
         self.root = root
         self.clock = FakeClock()
         self.paths = HomePaths(root)
         self.paths.make()
-        self.store = Store.open(self.paths.store, self.clock)
-        self.content = ContentFiles(self.paths)
+        self.content: ContentStore
+        if address is None:
+            self.store = Store.open(self.paths.store, self.clock)
+            self.content = ContentFiles(self.paths)
+        else:
+            self.store = Store.open_database(address, self.clock)
+            self.content = StoredContent(self.store, self.paths)
         self.ingestor = Ingestor(self.store, self.content)
         self.embedder = HashingEmbedder(64)
         self.lexical = LexicalIndexes(self.paths.index / "lexical")

@@ -105,8 +105,8 @@ class Searcher:
         """
         return self._searched(request, scope)[0]
 
-    def _searched(self, request: SearchRequest, scope: Scope) -> tuple[SearchResult, int]:
-        """The hits, and the commit whose docs they are."""
+    def _searched(self, request: SearchRequest, scope: Scope) -> tuple[SearchResult, int | None]:
+        """The hits, and the commit whose docs they are; None if one came in between."""
         query = self.legs.prepare(request, scope)
         is_behind = self.legs.follow_lexical(query)
         query = self.legs.narrowed(query)
@@ -122,7 +122,7 @@ class Searcher:
             nos = [row.chunk.no for row in ranked]
             alignment, entity_warnings = align(txn, query.text, nos, scope)
             query.warnings.extend(pending_warnings(txn, self._store.clock, request.mode, scope))
-            commit = txn.last_txn()
+            commit = query.commit if txn.last_txn() == query.commit else None
         result = SearchResult(
             query=request.query,
             mode=request.mode,

@@ -66,18 +66,22 @@ def foreign_places(
     lexical: "NDArray[np.float64]",
     dense: "NDArray[np.float64]",
     read_at: Callable[[int], tuple[int, str]],
+    expect: Callable[[list[int]], None] = lambda _: None,
 ) -> "NDArray[np.bool_]":
     """Which candidates are in another language than the query, of the best by meaning. Shape (n,).
 
     `lexical` and `dense` are their scores, NaN where there is none; `read_at` gives the number of a
-    candidate's source, and its text. None is foreign where words find less than five sources: a
-    rare word, or one doc of its own kind, says too little of a language.
+    candidate's source, and its text; `expect` is told before which it is asked. None is foreign
+    where words find less than five sources: a rare word, or one doc of its own kind, says too
+    little of a language.
     """
     import numpy as np
 
     marked = np.zeros(len(lexical), dtype=bool)
     samples: dict[int, str] = {}
-    for place in _best(lexical, _SAMPLED):
+    sampled, judged = _best(lexical, _SAMPLED), _best(dense, _JUDGED)
+    expect([*sampled, *judged])
+    for place in sampled:
         source_no, text = read_at(place)
         samples.setdefault(source_no, text)
         if len(samples) == _SAMPLES:
@@ -85,7 +89,7 @@ def foreign_places(
     else:
         return marked
     language = pooled(map(letter_pairs, (query, *samples.values())))
-    for place in _best(dense, _JUDGED):
+    for place in judged:
         _, text = read_at(place)
         marked[place] = is_foreign(text, letter_pairs(text), language)
     return marked

@@ -126,6 +126,7 @@ class Ordering:
             if len(pool) == len(best) or scores[best[len(pool)]] < hits[-1].rank_score:
                 return hits
             count = min(len(best), 2 * len(pool))
+            candidate_filter.expect([candidates.nos[position] for position in best[len(pool) :]])
 
     def _scored_words(self, candidates: WordCandidates, boosts: list[float]) -> _Scored:
         settings = self._settings
@@ -176,7 +177,11 @@ class Ordering:
             return (pairs[-1][0].source_no, pairs[-1][0].text) if pairs[-1] else (0, "")
 
         marked = foreign_places(
-            candidates.reading.query, candidates.lexical, candidates.dense, read_at
+            candidates.reading.query,
+            candidates.lexical,
+            candidates.dense,
+            read_at,
+            lambda places: candidate_filter.expect([candidates.nos[place] for place in places]),
         )
         return None if None in pairs else marked
 

@@ -59,14 +59,17 @@ class CachingSearcher(Searcher):
     def search(self, request: SearchRequest, scope: Scope) -> SearchResult:
         """As `Searcher.search`, byte for byte."""
         key = (request, scope)
-        last_txn = self._store.last_txn()
         cached = self._get(key)
-        if cached is not None and cached.last_txn == last_txn and self._is_valid(key, cached):
+        if (
+            cached is not None
+            and cached.last_txn == self._store.last_txn()
+            and self._is_valid(key, cached)
+        ):
             return cached.result
         result, commit = self._searched(request, scope)
-        if not result.warnings and commit == last_txn:
+        if not result.warnings and commit is not None:
             manifests = _file_states(self._backends.lexical().manifests())
-            self._put(key, _CachedResult(last_txn=last_txn, manifests=manifests, result=result))
+            self._put(key, _CachedResult(last_txn=commit, manifests=manifests, result=result))
         return result
 
     def _get(self, key: _CacheKey) -> _CachedResult | None:

@@ -5,7 +5,7 @@ of another length, a transaction or environment used after its end) raises Value
 table KeyError.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Protocol
@@ -144,6 +144,13 @@ class Environment(Protocol):
 
     def seen_txn(self) -> int:
         """The number of the newest commit that this process has seen or made; costs no look-up."""
+        ...
+
+    def tell_of_jobs(self, wake: Callable[[], None]) -> Callable[[], None] | None:
+        """Call `wake` whenever any process has made jobs ready, until the result is called.
+
+        None where the store cannot tell, so that one has to look.
+        """
         ...
 
     def reap_readers(self) -> int:

@@ -1,10 +1,12 @@
 """The environment on LMDB: one memory-mapped file with many readers and one writer."""
 
+# Long because transactions, tables and the errors of one engine belong together.
+
 import errno
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -206,6 +208,9 @@ class LmdbEnvironment:
     def seen_txn(self) -> int:
         """The same: it is at hand."""
         return self.last_txn()
+
+    def tell_of_jobs(self, wake: Callable[[], None]) -> None:
+        """Nothing: it cannot tell."""
 
     def reap_readers(self) -> int:
         """Free the reader slots of dead processes; returns how many."""

@@ -2,7 +2,7 @@
 
 import bisect
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -126,6 +126,9 @@ class MemoryEnvironment:
     def seen_txn(self) -> int:
         """The same: it is at hand."""
         return self.last_txn()
+
+    def tell_of_jobs(self, wake: Callable[[], None]) -> None:
+        """Nothing: it cannot tell."""
 
     def reap_readers(self) -> int:
         """Nothing to reap."""

@@ -203,6 +203,10 @@ class Store:
                 raise StoreBehind(place=self._place)
             time.sleep(_LOOK_S)
 
+    def tell_of_jobs(self, wake: Callable[[], None]) -> Callable[[], None] | None:
+        """As `Environment.tell_of_jobs`."""
+        return self._env.tell_of_jobs(wake)
+
     def reap_readers(self) -> int:
         """Free the reader slots of dead processes; returns how many."""
         return self._env.reap_readers()

@@ -1,5 +1,7 @@
 """What goes wrong between kb and the server of its database, and what is left of the store then."""
 
+# Long because it is a list of what can go wrong, each a test of its own.
+
 import os
 import signal
 import subprocess
@@ -20,6 +22,7 @@ from kb.errors import (
     ReadOnlyHome,
     StoreDamaged,
     StoreDenied,
+    StoreFull,
     StoreTooNew,
     StoreUnreachable,
     UsageError,
@@ -380,3 +383,74 @@ def test_a_fork_does_not_use_the_connections(env: PostgresEnvironment) -> None:
         os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert keys_of(env) == [b"a"]
+
+
+def test_a_network_that_hangs(
+    proxy: CuttingProxy,
+    cut_env: PostgresEnvironment,
+    env: PostgresEnvironment,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who reads, who writes and who comes is told in one line, and nothing is half written."""
+    put(cut_env, b"a")
+    monkeypatch.setattr("kb.store.postgres.connections.ANSWER_S", 0.3)
+    monkeypatch.setattr("kb.store.postgres.connections.CONNECT_S", 2)
+    for patience in ("READ_PATIENCE_S", "WRITE_PATIENCE_S"):
+        monkeypatch.setattr(f"kb.store.postgres.session.{patience}", 0.1)
+
+    def write_while_it_begins_to_hang() -> None:
+        with cut_env.write() as txn:
+            txn.put("docs", b"b", b"v")
+            proxy.hangs = True
+
+    with pytest.raises(StoreUnreachable) as told:
+        write_while_it_begins_to_hang()
+    assert "\n" not in str(told.value)
+    with pytest.raises(StoreUnreachable):
+        keys_of(cut_env)
+    drop_writers(env)
+    assert keys_of(env) == [b"a"]
+    proxy.hangs = False
+    put(cut_env, b"c")
+    assert keys_of(env) == [b"a", b"c"]
+
+
+def test_a_full_disk_of_the_server(
+    postgres: PostgresServer, env: PostgresEnvironment, address: DatabaseAddress
+) -> None:
+    """The server says that it has no room: nothing of the write is there, and it works later."""
+    put(env, b"a")
+    name = address.schema
+    postgres.run_sql(
+        f"CREATE FUNCTION {name}.full_disk() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
+    )
+    postgres.run_sql(
+        f"CREATE TRIGGER full_disk BEFORE INSERT ON {name}.commits"
+        f" EXECUTE FUNCTION {name}.full_disk()"
+    )
+    with pytest.raises(StoreFull, match="could not extend file"):
+        put(env, b"b")
+    assert keys_of(env) == [b"a"]
+    postgres.run_sql(f"DROP TRIGGER full_disk ON {name}.commits")
+    put(env, b"b")
+    assert keys_of(env) == [b"a", b"b"]
+
+
+def test_notices_of_jobs(env: PostgresEnvironment, address: DatabaseAddress) -> None:
+    """Another process that makes a job ready wakes who listens; other writes do not."""
+    other = PostgresEnvironment(address)
+    woken = threading.Semaphore(0)
+    stop = env.tell_of_jobs(woken.release)
+    try:
+        assert woken.acquire(timeout=30)
+        put(other, b"a")
+        with other.write() as txn:
+            txn.put("jobs_ready", b"\2", b"v")
+        assert woken.acquire(timeout=30)
+        with other.write() as txn:
+            txn.delete("jobs_ready", b"\2")
+        assert not woken.acquire(timeout=0.2)
+    finally:
+        stop()
+        other.close()

@@ -12,6 +12,7 @@ import pytest
 from homes import SmallHome
 from packs_folder import doc as pack_doc
 from packs_folder import pack_of
+from postgres_server import PostgresServer
 
 from kb.errors import KbError
 from kb.home.open_home import OpenHome
@@ -30,6 +31,7 @@ from kb.search.entities import list_entities
 from kb.search.index.dense import DenseIndex
 from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import chunks, docs
+from kb.store.content.database import DatabaseAddress
 
 NOBODY, BOB, ALICE = Scope(user=None), Scope(user="bob"), Scope(user="alice")
 MODES: tuple[SearchMode, ...] = ("hybrid", "lexical", "dense")
@@ -72,8 +74,8 @@ Said = tuple[str, bytes]
 class Home(SmallHome):
     """A home that is asked by anybody. Few candidates, so that one too many shows."""
 
-    def __init__(self, root: Path, seed: int) -> None:
-        super().__init__(root)
+    def __init__(self, root: Path, seed: int, address: DatabaseAddress | None = None) -> None:
+        super().__init__(root, address)
         self.random = random.Random(seed)
         self.names = 0
         self.open_caches()
@@ -96,7 +98,7 @@ class Home(SmallHome):
             self.content,
             SearchBackends(
                 lexical=lambda: self.lexical,
-                dense=lambda: DenseBackend(embedder=self.embedder, index=self.dense),
+                dense=lambda _: DenseBackend(embedder=self.embedder, index=self.dense),
             ),
             SearchSettings(candidates=6),
             5.0,
@@ -321,8 +323,8 @@ class Stranger:
 def open_home(tmp_path: Path) -> Iterator[Callable[[int], Home]]:
     homes: list[Home] = []
 
-    def make(seed: int) -> Home:
-        homes.append(Home(tmp_path / f"home-{seed}", seed))
+    def make(seed: int, address: DatabaseAddress | None = None) -> Home:
+        homes.append(Home(tmp_path / f"home-{seed}", seed, address))
         return homes[-1]
 
     yield make
@@ -353,7 +355,27 @@ def test_what_is_hidden_changes_no_byte(
     open_home: Callable[[int], Home], scope: Scope, seed: int
 ) -> None:
     """Docs that match every query come, change, wait, move and go: every answer stays as it was."""
-    home = open_home(seed)
+    check_nothing_changes(open_home(seed), scope)
+
+
+@pytest.mark.parametrize(
+    ("scope", "seed"),
+    [
+        pytest.param(NOBODY, 1, marks=pytest.mark.slow),
+        (BOB, 2),
+        pytest.param(ALICE, 1, marks=pytest.mark.slow),
+    ],
+    ids=["nobody", "bob", "alice"],
+)
+@pytest.mark.timeout(900)
+def test_what_is_hidden_changes_no_byte_on_postgres(
+    open_home: Callable[..., Home], postgres: PostgresServer, scope: Scope, seed: int
+) -> None:
+    """As in a folder, in a home in a database."""
+    check_nothing_changes(open_home(seed, postgres.new_address()), scope)
+
+
+def check_nothing_changes(home: Home, scope: Scope) -> None:
     reader, reserved = settled(home, scope)
     before = reader.read()
     library = [answer for who, answer in before if who == "library"]
@@ -362,7 +384,7 @@ def test_what_is_hidden_changes_no_byte(
     for step in Stranger(home, hidden, reserved).steps():
         after = reader.read()
         changed = [pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]]
-        assert changed == [], f"seed {seed}, {step}"
+        assert changed == [], step
 
 
 @pytest.mark.parametrize("scope", [NOBODY, BOB], ids=["nobody", "bob"])

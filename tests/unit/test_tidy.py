@@ -60,6 +60,7 @@ HEAVY_AT_TOP = {
     ("kb/store/lmdb_env.py", "lmdb"),
     ("kb/store/postgres/connections.py", "psycopg"),
     ("kb/store/postgres/inspecting.py", "psycopg"),
+    ("kb/store/postgres/listener.py", "psycopg"),
     ("kb/store/postgres/postgres_env.py", "psycopg"),
     ("kb/store/postgres/schema.py", "psycopg"),
     ("kb/store/postgres/session.py", "psycopg"),

@@ -18,7 +18,7 @@ from kb.model.doc import Doc
 from kb.model.failpoints import failpoint
 from kb.model.ids import JobId
 from kb.model.job import Claim
-from kb.store import docs, embedders
+from kb.store import docs
 from kb.store.content.files import ContentStore
 from kb.store.jobs import queue
 from kb.store.kv import WriteTxn
@@ -66,17 +66,17 @@ class ChunkHandler:
                     loaded.append((claim, doc, markdown))
             except (KbError, UnicodeDecodeError) as error:
                 failures.append((claim, str(error)))
-        cuts = self._cut(loaded)
+        embedder = self._embedder()
+        cuts = self._cut(embedder, loaded)
         failpoint("worker.after_chunk")
         with self._store.write() as txn:
             queue.expect_claims(txn, claims)
             docs.expect_latest(txn, (doc.source_no for _, doc, _ in loaded))
-            expect_writes(txn, list(cuts.values()), self._embedder().fingerprint)
+            expect_writes(txn, list(cuts.values()), embedder.fingerprint)
             failed = {claim.job.job_id: reason for claim, reason in failures}
             for claim in claims:
-                self._commit_one(
-                    txn, claim, cuts.get(claim.job.job_id), failed.get(claim.job.job_id)
-                )
+                cut, failure = cuts.get(claim.job.job_id), failed.get(claim.job.job_id)
+                self._commit_one(txn, claim, cut, failure, embedder.fingerprint)
             failpoint("worker.before_finish")
         failpoint("worker.after_finish")
 
@@ -90,18 +90,25 @@ class ChunkHandler:
             self._content.expect(txn, small)
         return pairs
 
-    def _cut(self, loaded: list[tuple[Claim, Doc, str]]) -> dict[JobId, ChunkedDoc]:
+    def _cut(
+        self, embedder: Embedder, loaded: list[tuple[Claim, Doc, str]]
+    ) -> dict[JobId, ChunkedDoc]:
         entries = [item for item in loaded if item[1].entry is not None]
         others = [item for item in loaded if item[1].entry is None]
         return {
-            **self._cut_alike(others, self._tokens_max, self._overlap_tokens, None),
+            **self._cut_alike(embedder, others, self._tokens_max, self._overlap_tokens, None),
             **self._cut_alike(
-                entries, self._entry_tokens_max, self._entry_overlap_tokens, ENTRY_SECTION_LEVEL
+                embedder,
+                entries,
+                self._entry_tokens_max,
+                self._entry_overlap_tokens,
+                ENTRY_SECTION_LEVEL,
             ),
         }
 
     def _cut_alike(
         self,
+        embedder: Embedder,
         loaded: list[tuple[Claim, Doc, str]],
         tokens_max: int,
         overlap_tokens: int,
@@ -110,7 +117,7 @@ class ChunkHandler:
         chunk_lists = chunk_many(
             [markdown for _, _, markdown in loaded],
             titles=[doc.label for _, doc, _ in loaded],
-            spans_of=self._embedder().token_spans_batch,
+            spans_of=embedder.token_spans_batch,
             tokens_max=tokens_max,
             overlap_tokens=overlap_tokens,
             section_level=section_level,
@@ -122,7 +129,12 @@ class ChunkHandler:
         }
 
     def _commit_one(
-        self, txn: WriteTxn, claim: Claim, cut: ChunkedDoc | None, failure: str | None
+        self,
+        txn: WriteTxn,
+        claim: Claim,
+        cut: ChunkedDoc | None,
+        failure: str | None,
+        model: str,
     ) -> None:
         try:
             if failure is not None:
@@ -140,6 +152,4 @@ class ChunkHandler:
             key = queue.dedupe_key("chunk", newest.doc_id)
             queue.enqueue(txn, self._store.clock, "chunk", newest.doc_id, key=key)
             return
-        # Only a home without an embedder needs to know the model.
-        model = "" if embedders.in_use(txn) else self._embedder().fingerprint
         write_chunks(txn, self._store, cut, model)

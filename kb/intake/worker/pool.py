@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 CLAIMS_MAX: Final = 64
 _PAUSE_FIRST_S: Final = 1.0
 _PAUSE_MAX_S: Final = 60.0
+# A notice may be lost with its connection, or not come through a pooler.
+_LISTENING_REST_MS: Final = 5_000
 
 Trouble = KbError | OSError
 """What stops the workers: a failure of the store or the disk, not of a job."""
@@ -113,6 +115,10 @@ class WorkerPool:
         self._claiming = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._woken = threading.Condition()
+        self._stop_listening: Callable[[], None] | None = None
+        """Not None where the store tells of jobs, so that those who rest need not look often."""
+        self._due_ms: int | None = None
+        """When the next job was due, at the last look."""
         self._wakes = 0
         self._fatal: Trouble | None = None
         self._recovers = False
@@ -137,6 +143,7 @@ class WorkerPool:
         after a pause that grows to a minute.
         """
         self._recovers = recovers
+        self._stop_listening = self._store.tell_of_jobs(self._wake)
         names = [f"kb-worker-{i}" for i in range(self._settings.threads)]
         targets: list[tuple[str, Callable[[], None]]] = [(name, self._run) for name in names]
         targets.append(("kb-lease-keeper", self._keep_leases))
@@ -158,6 +165,8 @@ class WorkerPool:
         """
         self._stop.set()
         self._wake()
+        if self._stop_listening is not None:
+            self._stop_listening()
         deadline = time.monotonic() + wait_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -226,7 +235,14 @@ class WorkerPool:
     def _rest(self, wakes: int) -> None:
         """Wait for the next look; not at all if there was a wake since `wakes` was read."""
         with self._woken:
-            self._woken.wait_for(lambda: self._wakes != wakes, self._settings.idle_ms / 1000)
+            self._woken.wait_for(lambda: self._wakes != wakes, self._rest_ms() / 1000)
+
+    def _rest_ms(self) -> int:
+        """How long to wait for the next look, at most."""
+        if self._stop_listening is None:
+            return self._settings.idle_ms
+        due_ms = _LISTENING_REST_MS if self._due_ms is None else self._due_ms
+        return max(self._settings.idle_ms, min(due_ms, _LISTENING_REST_MS))
 
     def _tell(self, error: Trouble) -> None:
         """Log when trouble begins or changes; log nothing while it lasts."""
@@ -304,7 +320,8 @@ class WorkerPool:
 
     def _claim(self) -> list[Claim]:
         with self._store.read() as txn:
-            if queue.due_in_ms(txn, self._store.clock, self._handlers) != 0:
+            self._due_ms = queue.due_in_ms(txn, self._store.clock, self._handlers)
+            if self._due_ms != 0:
                 return []
         lease_ms = self._settings.lease_ms
         with self._store.write() as txn:

@@ -22,7 +22,7 @@ from kb.search.index.lexical_files import folder_of, manifest_path, remove_index
 from kb.search.index.lexical_query import Holding, called_holders, definition_holders
 from kb.search.index.lexical_tantivy import always, rank_rows
 from kb.search.index.log_follower import CatchUpReport
-from kb.store import docs, log
+from kb.store import docs, embedders, log
 from kb.store.store import Store
 
 _NAMESAKES_MAX: Final = 64
@@ -50,6 +50,8 @@ class LexicalIndexes:
     def in_use(self, store: Store) -> list[LexicalIndex]:
         """The indexes of all audiences that docs have; closes those of other audiences."""
         with store.read() as txn:
+            # Who follows the words follows the vectors next.
+            embedders.expect(txn)
             audiences = docs.audiences(txn)
         parts = [self.of(audience) for audience in audiences]
         with self._lock:

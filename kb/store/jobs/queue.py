@@ -11,6 +11,8 @@ The token counts claims. Renew, finish and fail check it in their own transactio
 has lost its lease changes nothing.
 """
 
+# Long because every change of a job's state is here, and nowhere else.
+
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Literal

@@ -3,8 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Generator
+from typing import Any, Final, TypeVar, cast
 
 import psycopg
 from psycopg import Connection
@@ -15,10 +15,14 @@ from kb.errors import StoreUnreachable
 from kb.store.content.database import DatabaseAddress
 from kb.store.postgres.translate import translated_errors
 
+T = TypeVar("T")
+
 # The driver logs what it also raises.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 CONNECT_S: Final = 10
+# Longer than any statement may take.
+ANSWER_S = 150.0
 _CONNECTIONS_MAX: Final = 96
 _IDLE_KEPT: Final = 16
 # How long somebody who has reached the server before waits while it starts again: what reads is
@@ -33,6 +37,27 @@ _SESSION: Final = (
     b"SET statement_timeout = '120s'; SET lock_timeout = '60s';"
     b" SET idle_in_transaction_session_timeout = '30min'"
 )
+
+
+class _Connection(psycopg.Connection[Any]):
+    """One whose server has to answer within ANSWER_S: a network that hangs tells nobody."""
+
+    def wait(self, gen: Any, *args: Any) -> Any:
+        """As psycopg's. Raises OperationalError, after which it is in no state to be used."""
+        return super().wait(_bounded(gen, time.monotonic() + ANSWER_S), *args)
+
+
+def _bounded(asked: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any, T]:
+    """The same exchange with the server, ended if nothing comes until the deadline."""
+    try:
+        wanted = next(asked)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > deadline:
+                raise psycopg.OperationalError("the database does not answer")
+            wanted = asked.send(ready)
+    except StopIteration as end:
+        return cast("T", end.value)
 
 
 class Connections:
@@ -103,7 +128,7 @@ class Connections:
 
     def _connect(self, begin: Callable[[Connection], None]) -> Connection:
         with translated_errors(self.place):
-            connection = psycopg.connect(
+            connection = _Connection.connect(
                 self._address.dsn,
                 autocommit=True,
                 application_name="kb",

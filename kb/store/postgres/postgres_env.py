@@ -4,7 +4,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from kb.store.content.database import DatabaseAddress
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.postgres.connections import Connections
 from kb.store.postgres.inspecting import inspect_server
+from kb.store.postgres.listener import Listener
 from kb.store.postgres.reads import Reads
 from kb.store.postgres.schema import (
     SCHEMA_FORMAT,
@@ -54,6 +55,7 @@ class PostgresEnvironment:
         Raises StoreUnreachable, StoreDenied, StoreTooNew, and ReadOnlyHome if it has to be made or
         migrated and this user may not.
         """
+        self._address = address
         self._place = address.shown
         self._schema = address.schema
         self._pid = os.getpid()
@@ -146,6 +148,11 @@ class PostgresEnvironment:
     def _see(self, number: int) -> None:
         with self._seen_lock:
             self._seen = max(self._seen, number)
+
+    def tell_of_jobs(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` whenever the server tells of jobs, until the result is called."""
+        self._check_usable()
+        return Listener(self._address, self._statements.listen, wake).stop
 
     def reap_readers(self) -> int:
         """Nothing to reap: the server notices that a connection has ended."""

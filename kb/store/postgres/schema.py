@@ -28,7 +28,7 @@ TOKEN_BYTES: Final = 16
 COMMITS_KEPT: Final = 1_000
 """How many commits back a lost answer can be found out."""
 _TRIES_MAX: Final = 10
-_CLOCK_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+_CLOCK_MS: Final = sql.SQL("(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
 
 _MAKE: Final = (
     "CREATE SCHEMA IF NOT EXISTS {schema}",
@@ -81,14 +81,14 @@ class Statements:
         self._schema = sql.Identifier(schema)
         self.begin_read = self._bytes(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-            f" SELECT n, format, {_CLOCK_MS} FROM {{schema}}.counter"
+            " SELECT n, format, {clock} FROM {schema}.counter"
         )
         # The clock is read by a statement of its own, after the wait for the lock. A writer that
         # says nothing for long keeps all others waiting, so it loses its lock.
         self.begin_write = self._bytes(
             "BEGIN ISOLATION LEVEL READ COMMITTED;"
             " SET LOCAL idle_in_transaction_session_timeout = '60s';"
-            f" SELECT n, format FROM {{schema}}.counter FOR UPDATE; SELECT {_CLOCK_MS}"
+            " SELECT n, format FROM {schema}.counter FOR UPDATE; SELECT {clock}"
         )
         self.newest = self._bytes("SELECT n FROM {schema}.counter")
         self.state = self._bytes("SELECT format, home FROM {schema}.counter")
@@ -105,6 +105,9 @@ class Statements:
         self.delete_many = self._bytes(
             "DELETE FROM {schema}.records WHERE tab = %s AND k = ANY(%b)"
         )
+        channel = sql.Identifier(f"kb_{schema}")
+        self.listen = sql.SQL("LISTEN {}").format(channel).as_bytes()
+        self.notify = sql.SQL("NOTIFY {}").format(channel).as_bytes()
         self.advance = self._bytes("UPDATE {schema}.counter SET n = %s")
         self.sign = self._bytes("INSERT INTO {schema}.commits (n, token) VALUES (%s, %s)")
         self.forget = self._bytes("DELETE FROM {schema}.commits WHERE n <= %s")
@@ -121,7 +124,7 @@ class Statements:
         return self._scans[has_stop, reverse]
 
     def _bytes(self, text: str) -> bytes:
-        return sql.SQL(text).format(schema=self._schema).as_bytes()
+        return sql.SQL(text).format(schema=self._schema, clock=_CLOCK_MS).as_bytes()
 
 
 def schema_state(connection: Connection, statements: Statements) -> SchemaState | None:

@@ -1,7 +1,7 @@
 """One transaction's connection. If it is lost, the transaction goes on over another one.
 
-It may, as long as no commit came in between: then the new connection sees what the old one saw. What
-a writer writes is sent with its commit. So a server can start again in the middle of a transaction.
+It may, as long as no commit came in between: then the new connection sees what the old one saw. A
+writer's changes are sent with its commit. So a server can start again amid a transaction.
 """
 
 import os
@@ -195,6 +195,8 @@ class WriteSession(Session):
             connection.execute(statements.sign, (number, self._token))
             if number % COMMITS_KEPT == 0:
                 connection.execute(statements.forget, (number - COMMITS_KEPT,))
+            if any(value is not None for value in self.changes.get("jobs_ready", {}).values()):
+                connection.execute(statements.notify)
             connection.execute(b"COMMIT")
 
     def _check_overtaken(self, connection: Connection) -> None:

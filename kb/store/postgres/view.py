@@ -52,7 +52,9 @@ class PostgresView:
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """The value, or None."""
-        return self.get_many(table, (key,))[0]
+        _ = self._session
+        value = self._value(_named(table), key)
+        return self._fetched(table, [key])[key] if value is UNKNOWN else value  # type: ignore[return-value]
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """The value of each key."""
@@ -142,9 +144,9 @@ class PostgresView:
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Pair]:
         """The pairs of a range in key order, or backwards."""
-        rows, is_all = self._first_rows((_named(table), start, stop, reverse))
-        rows_max = len(rows)
+        rows_max = _ROWS_FIRST
         while True:
+            rows, is_all = self._batch_of((_named(table), start, stop, reverse), rows_max)
             for row in rows:
                 yield row
                 # Raises if the transaction has ended.
@@ -155,16 +157,14 @@ class PostgresView:
             start, stop = (start, rows[-1][0]) if reverse else (rows[-1][0] + b"\0", stop)
             bytes_each = 1 + sum(len(key) + len(value) for key, value in rows) // len(rows)
             rows_max = max(1, min(4 * rows_max, _ROWS_MAX, _BATCH_BYTES // bytes_each))
-            fetched = self._ask([self._batch((table, start, stop, reverse), rows_max)])[0]
-            rows, is_all = [(row[0], row[1]) for row in fetched], len(fetched) < rows_max
 
-    def _first_rows(self, asked: Range) -> tuple[list[Pair], bool]:
+    def _batch_of(self, asked: Range, rows_max: int) -> tuple[list[Pair], bool]:
         """The first rows of a range, and whether it has no others."""
         first = self._first(asked)
         if first is None:
             self._wanted_ranges.pop(asked, None)
-            fetched = self._ask([self._batch(asked, _ROWS_FIRST)])[0]
-            first = self._keep_first(asked, fetched, _ROWS_FIRST)
+            fetched = self._ask([self._batch(asked, rows_max)])[0]
+            first = self._keep_first(asked, fetched, rows_max)
         return first
 
     def _first(self, asked: Range) -> tuple[list[Pair], bool] | None:
@@ -228,6 +228,14 @@ class PostgresTxn(PostgresView):
         if table in self._sorted and key not in changes:
             bisect.insort(self._sorted[table], key)
         changes[key] = value
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        """The value, or None; its own change first."""
+        written = self._changes.get(table)
+        if written is not None and key in written:
+            _ = self._session
+            return written[key]
+        return super().get(table, key)
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """The value of each key, its own changes first."""

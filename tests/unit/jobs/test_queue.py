@@ -292,11 +292,11 @@ def test_a_claim_keeps_to_its_kinds(txn: WriteTxn, clock: FakeClock) -> None:
     assert queue.claim(txn, clock, (), limit=9, lease_ms=1) == []
 
 
-@pytest.mark.parametrize("ending", ["fail", "expire", "release", "retry"])
-def test_a_job_claimed_before_is_handed_out_alone(
+@pytest.mark.parametrize("ending", ["fail", "expire", "retry"])
+def test_a_job_that_failed_is_handed_out_alone(
     txn: WriteTxn, clock: FakeClock, ending: str
 ) -> None:
-    """However it came back, a job that was claimed before takes no others down with it."""
+    """However it came back, a job that may have killed its worker takes no others down with it."""
     add(txn, clock, "d1")
     claim = take_one(txn, clock)
     match ending:
@@ -306,8 +306,6 @@ def test_a_job_claimed_before_is_handed_out_alone(
         case "expire":
             clock.advance(LEASE_MS)
             queue.reclaim(txn, clock)
-        case "release":
-            queue.release(txn, claim)
         case _:
             queue.fail(txn, clock, claim, "no", permanent=True)
             queue.retry_failed(txn)
@@ -315,6 +313,14 @@ def test_a_job_claimed_before_is_handed_out_alone(
         add(txn, clock, doc)
     batches = [sorted(docs_of(take(txn, clock, limit=9))) for _ in range(2)]
     assert sorted(batches) == [["d1"], ["d2", "d3"]]
+
+
+def test_a_released_job_is_handed_out_with_others(txn: WriteTxn, clock: FakeClock) -> None:
+    """Its worker had too much, or was told to stop: the job did nothing."""
+    add(txn, clock, "d1")
+    queue.release(txn, take_one(txn, clock))
+    add(txn, clock, "d2")
+    assert sorted(docs_of(take(txn, clock, limit=9))) == ["d1", "d2"]
 
 
 def stale_by_reclaim(txn: WriteTxn, clock: FakeClock, claim: Claim) -> None:

@@ -29,7 +29,7 @@ class ToolsHome(SmallHome):
         super().__init__(root)
         sources = SearchBackends(
             lexical=lambda: self.lexical,
-            dense=lambda: DenseBackend(embedder=self.embedder, index=self.dense),
+            dense=lambda _: DenseBackend(embedder=self.embedder, index=self.dense),
         )
         searcher = Searcher(self.store, self.content, sources, SearchSettings(), 5.0)
         self.kit = Spaces(
