@@ -47,6 +47,8 @@ TABLES: Final[tuple[str, ...]] = (
     "content",
     "questions",
     "orphans",
+    "followers",
+    "workers",
     "log",
     "meta",
 )
