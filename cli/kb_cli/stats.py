@@ -58,8 +58,8 @@ def _at_work(counts: stats.StatsResult) -> list[tuple[str, str]]:
     rows = [
         (
             "at work",
-            f"{node.node}: {many(node.workers, 'worker')}, {many(node.texts, 'text')}, "
-            f"{node.texts_per_s:,} a second",
+            f"{node.node}: {many(node.workers, 'worker')}, {many(node.texts, 'text')}"
+            + f", {node.texts_per_s:,} a second",
         )
         for node in counts.nodes
     ]
