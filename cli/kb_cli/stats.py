@@ -53,7 +53,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         click.echo(f"{'':>18}  kb worker --retry-failed tries them again")
 
 
-def _at_work(counts: stats.StatsResult) -> list[tuple[str, str]]:
+def _at_work(counts: "stats.StatsResult") -> list[tuple[str, str]]:
     """What the workers of machines that share a home do, and when it ends."""
     rows = [
         (
