@@ -6,10 +6,12 @@
 #
 # The server asks every caller for the token. docs/how-to/install.md says more.
 FROM python:3.12-slim AS build
+# serve, or serve,postgres for a home in a database.
+ARG EXTRAS=serve
 WORKDIR /src
 COPY . .
 RUN python -m venv /opt/kb \
-    && /opt/kb/bin/pip install --no-cache-dir -c constraints.txt ".[serve]"
+    && /opt/kb/bin/pip install --no-cache-dir -c constraints.txt ".[${EXTRAS}]"
 
 FROM python:3.12-slim
 LABEL org.opencontainers.image.title="kb-search" \

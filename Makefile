@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
+# Homes with what was embedded for `make eval`; another folder for each model.
+EVAL_HOMES ?= build/eval_homes
 STAMP := $(VENV)/.installed
 # Not empty: `make setup` builds the multilingual model, too.
 MULTILINGUAL ?=
@@ -10,7 +12,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -27,14 +29,21 @@ help:
 	@echo "make bench-registry  what pulling 1,000 entries costs"
 	@echo "make bench-crawl  a site of 2,000 pages made of DATA, a folder, and 20 kills while it is taken in"
 	@echo "make bench-serve what the server bears, with 100,000 passages"
+	@echo "make bench-processes what a second process of the server brings, on both stores"
+	@echo "make bench-stale how many of 10,000 reads after a write were stale, over two servers"
+	@echo "make bench-sizes bytes of a passage in each store, in caches and in memory"
 	@echo "make bench-client what a search gains by the socket of a server"
 	@echo "make bench-formats how many words of the files in DATA, a folder, the readers keep"
+	@echo "make bench-html    which words of the web pages in DATA, a folder, kb keeps beside trafilatura"
 	@echo "make bench-names   how often a file of DATA, a folder, is found by its name"
 	@echo "make bench-charsets how much legacy text is decoded exactly, of the folders in DATA"
 	@echo "make bench-growth how costs grow from 10,000 over 100,000 to a million passages; an hour"
+	@echo "make bench-embedding  how many tokens the model reads, of how many that it must"
+	@echo "make bench-dense  the exact scan against HNSW, up to a million vectors; half an hour"
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
 	@echo "make bench-pdf  what is read of the PDFs below DATA, beside pdftotext and pypdf"
 	@echo "make compare-answers  the answers to 300 requests beside those of BEFORE, a revision"
+	@echo "make eval        how good answers are, on the sets in DATA and on more made of them; with CFG=\"--cfg search.rrf_k=60\""
 	@echo "make calibrate   from which score on the guide answers, and a passage fits; with DATA=DIR"
 	@echo "make fuzz-http   ask every operation of the server, a few minutes long"
 	@echo "make docs        the documentation as a site, in build/site/"
@@ -112,11 +121,23 @@ bench-crawl: $(STAMP)
 bench-serve: $(STAMP)
 	$(BIN)/python tests/bench/bench_serve.py
 
+bench-processes: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python tests/bench/bench_serve.py --processes
+
+bench-stale: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python tests/bench/bench_stale.py
+
+bench-sizes: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python tests/bench/bench_sizes.py
+
 bench-client: $(STAMP)
 	$(BIN)/python tests/bench/bench_client.py
 
 bench-formats: $(STAMP)
 	$(BIN)/python tests/bench/bench_formats.py $(DATA)
+
+bench-html: $(STAMP)
+	$(BIN)/python tests/bench/bench_html.py $(DATA)
 
 bench-names: $(STAMP)
 	$(BIN)/python tests/bench/bench_names.py $(DATA)
@@ -128,13 +149,23 @@ bench-start: $(STAMP)
 	$(BIN)/python tests/bench/bench_start.py $(BEFORE)
 
 bench-growth: $(STAMP)
-	$(BIN)/python tests/bench/bench_growth.py
+	$(BIN)/python tests/bench/bench_growth.py --data $(DATA)
+
+bench-dense: $(STAMP)
+	$(BIN)/python tests/bench/bench_dense_crossover.py
+
+bench-embedding: $(STAMP)
+	$(BIN)/python tests/bench/bench_embedding.py
 
 bench-pdf: $(STAMP)
 	$(BIN)/python tests/bench/bench_pdf.py --old $(DATA)
 
 compare-answers: $(STAMP)
 	$(BIN)/python tests/bench/compare_answers.py $(BEFORE)
+
+eval: $(STAMP)
+	$(BIN)/python scripts/make_test_sets.py $(DATA) build/test_sets
+	$(BIN)/python scripts/eval_retrieval.py --home $(EVAL_HOMES) $(CFG) $(dir $(wildcard $(DATA)/*/queries.jsonl)) build/test_sets/* tests/data/chinese_paraphrases
 
 calibrate: $(STAMP)
 	$(BIN)/python scripts/calibrate_guide.py

@@ -48,7 +48,8 @@ KbError                     1
 ├── NotPushed               1   the notebook's remote does not have its newest commit
 ├── StoreFull               1   the disk or the map has no room
 ├── StoreBusy               1   another process held a lock for too long
-│   └── StoreUnreachable    1   the database of a home cannot be reached; try again
+│   ├── StoreUnreachable    1   the database of a home cannot be reached; try again
+│   └── StoreBehind         1   a transaction that was asked for is not here yet; try again
 ├── StoreDenied             1   the database of a home does not let this user in
 ├── ReadOnlyHome            1   the home cannot be written
 ├── HomeClosed              1   a program uses a home that it has closed
@@ -158,6 +159,15 @@ class StoreMissing(StoreDamaged):
         "{place}: the store is missing, but {detail} beside it, so this home had one; "
         "bring the file back, restore a backup (`kb backup list` shows them), or run "
         "`kb check --rebuild` to add the files in raw/ again"
+    )
+
+
+class HomeUnfinished(StoreDamaged):
+    """A copy of a home into a database was begun, and has not ended; nothing reads it so far."""
+
+    template = (
+        "{place}: a home is being copied there, or the copy was cut short; run the `kb migrate` "
+        "or `kb backup restore` that began it once more, and it goes on"
     )
 
 
@@ -366,6 +376,15 @@ class StoreUnreachable(StoreBusy):
     """The database of a home cannot be reached, is too busy, or went away meanwhile."""
 
     template = "{place}: {detail}; try again in a moment"
+
+
+class StoreBehind(StoreBusy):
+    """The store, or a cache of it, has not come to the transaction that was asked for."""
+
+    template = (
+        "{place} has not come to the transaction that was asked for; try again in a moment, or "
+        "without it"
+    )
 
 
 class StoreDenied(KbError):

@@ -219,7 +219,7 @@ def compare(history: History, questions: int, tally: Tally) -> None:
     mode = history.settings.index.dense_mode
     dense = DenseIndex(folder / "dense", model.fingerprint, model.dim, mode=mode)
     sources = SearchBackends(
-        lexical=lambda: lexical, dense=lambda: DenseBackend(embedder=model, index=dense)
+        lexical=lambda: lexical, dense=lambda _: DenseBackend(embedder=model, index=dense)
     )
     anew = Searcher(app.store, app.content, sources, app.settings.search, 5.0)
     for request, scope in history.questions(questions):

@@ -49,7 +49,8 @@ _HIDDEN: Final[tuple[tuple[Visibility, str], ...]] = (("private", "local"), ("pr
 # Random, or of all that the notebook's branch holds: these tell nobody of anything.
 # Ids, and when the notebook has written its files.
 _RANDOM: Final = re.compile(
-    rb"\bj[0-9a-f]{22}\b|\b[0-9a-f]{40}\b|\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
+    rb"transaction\W+[\w-]{32}|\bj[0-9a-f]{22}\b|"
+    rb"\b[0-9a-f]{40}\b|\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
 )
 _WORDS: Final = "harbour of #boats, says @ann; see https://boats.example.org"
 _ENTRY: Final = (
@@ -236,7 +237,8 @@ class Asked:
         begin, *parts = sent
         content = b"".join(part.get("body", b"") for part in parts)
         headers = tuple(
-            (name, b"" if name == b"etag" else value) for name, value in begin["headers"]
+            (name, b"" if name in (b"etag", b"kb-transaction") else value)
+            for name, value in begin["headers"]
         )
         return Answer(
             status=begin["status"], headers=headers, body=_RANDOM.sub(b"(random)", content)

@@ -14,6 +14,10 @@ _READ: Final = "/notes.git/info/refs?service=git-receive-pack"
 _SEND: Final = "/notes.git/git-receive-pack"
 
 
+_FETCH_REFS: Final = "/info/refs?service=git-upload-pack"
+_FETCH_PACK: Final = "/git-upload-pack"
+
+
 def bare(folder: Path) -> Path:
     """An empty repository without files."""
     git(folder, "init", "-q", "--bare", "-b", "main", "notes.git")
@@ -30,6 +34,18 @@ def host(server: LoopbackServer, repo: Path, login: str | None = None) -> str:
     route = _guarded(_by_git(repo), login)
     server.routes |= {_READ: route, _SEND: route}
     return server.url("/notes.git")
+
+
+def serves(server: LoopbackServer, repo: Path, login: str | None = None) -> str:
+    """Have a server let a repository be fetched, by who shows `user:token`; its address for kb."""
+    route = _guarded(_by_git(repo), login)
+    server.routes |= {f"/{repo.name}{_FETCH_REFS}": route, f"/{repo.name}{_FETCH_PACK}": route}
+    return f"git+{server.url(f'/{repo.name}')}"
+
+
+def packs_sent(server: LoopbackServer) -> int:
+    """How often commits were fetched, and not only refs listed."""
+    return sum(b"want " in request.body for request in server.requests)
 
 
 def breaks_off(server: LoopbackServer) -> None:
@@ -94,6 +110,7 @@ def _by_git(repo: Path) -> Route:
             "PATH_INFO": path,
             "QUERY_STRING": query,
             "CONTENT_TYPE": asked.headers.get("Content-Type", ""),
+            "GIT_PROTOCOL": asked.headers.get("Git-Protocol", ""),
             "CONTENT_LENGTH": str(len(asked.body)),
         }
         done = subprocess.run(

@@ -89,10 +89,18 @@ class Page:
 
     def says(self, css: str, holds: Callable[[list[str]], bool]) -> list[str]:
         """The texts of elements, once they are as wanted."""
-        with contextlib.suppress(AssertionError):
-            until(lambda: holds(self.texts(css)), wait_s=WAIT_S)
-        found = self.texts(css)
-        assert holds(found), f"{found}, where the page says: {self.texts('main')}"
+        found: list[str] = []
+
+        def hold() -> bool:
+            nonlocal found
+            found = self.texts(css)
+            return holds(found)
+
+        # The texts that held are returned, not those of a moment later.
+        try:
+            until(hold, wait_s=WAIT_S)
+        except AssertionError:
+            raise AssertionError(f"{found}, where the page says: {self.texts('main')}") from None
         return found
 
     def press(self, *keys: str) -> None:

@@ -35,7 +35,7 @@ _SETTINGS = {
     "logging_collector": "off",
     "autovacuum_naptime": "10min",
 }
-_HBA = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+_HBA = "local all all trust\nlocal replication all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 
 
 class PostgresServer:
@@ -95,6 +95,27 @@ class PostgresServer:
                 time.sleep(0.02)
             else:
                 return
+
+    @contextlib.contextmanager
+    def replica(self, lag_ms: int) -> Iterator["PostgresServer"]:
+        """Another server that follows this one, and applies each commit so much later."""
+        folder = Path(tempfile.mkdtemp(prefix="kb-pg-"))
+        follower = PostgresServer(folder)
+        try:
+            if os.geteuid() == 0:
+                nobody = pwd.getpwnam("nobody")
+                os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+            follower._run(
+                *("pg_basebackup", "-D", follower.data, "-d", self.dsn(), "-R", "-X", "stream"),
+                *("-c", "fast", "--no-sync"),
+            )
+            with open(follower.data / "postgresql.conf", "a", encoding="utf-8") as file:
+                file.write(f"recovery_min_apply_delay = '{lag_ms}ms'\n")
+            follower.start()
+            yield follower
+        finally:
+            follower.stop()
+            shutil.rmtree(folder, ignore_errors=True)
 
     def stop(self) -> None:
         """End it at once, as a crash would, and wait until it has ended; a start recovers it."""

@@ -100,6 +100,8 @@ _KINDS_MAX: Final = 6
 def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> None:
     """Take in files, folders with all below them, pages, sites, feeds, or standard input (-).
 
+    git+https://HOST/PATH@REF takes in a repository.
+
     What is already there and unchanged costs nothing; what changed becomes a new version.
     """
     request = _request(options)
@@ -110,12 +112,15 @@ def command(ctx: click.Context, /, sources: tuple[str, ...], **options: Any) -> 
     is_first = client is None and not HomePaths(homes_of(ctx)[0].home).has_store
     if not options["unasked"]:
         _ask(ctx, request, sources)
+    app = None
     if client is not None:
         report = _add_by_server(ctx, client, sources, request, wait=options["wait"])
     else:
         app = open_app(ctx, create=not request.dry_run)
         report = _add_here(app, sources, request, wait=options["wait"])
     if options["as_json"]:
+        if app is not None and not request.dry_run:
+            report = add.with_transaction(app, report)
         print_json(report)
     else:
         if request.crawl and request.dry_run:
@@ -214,6 +219,8 @@ def _add_by_server(
         raise UsageError("--dry-run looks at a home on this machine; a server takes things in")
     if request.crawl:
         raise UsageError("--crawl takes a site into a home on this machine, and not by a server")
+    if add.repositories_among(sources):
+        raise UsageError("a repository is taken into a home on this machine, and not by a server")
     settings = settings_of(ctx, homes_of(ctx)[0].home).ingest
     adder = RemoteAdder(
         client,

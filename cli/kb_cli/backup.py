@@ -100,12 +100,17 @@ def verify(ctx: click.Context, ident: str | None, as_json: bool) -> None:
 
 @command.command(name="restore")
 @click.argument("ident", metavar="BACKUP")
-@click.option("--to", required=True, metavar="DIR", help="The new home: a new or empty folder.")
+@click.option(
+    "--to",
+    required=True,
+    metavar="HOME",
+    help="The new home: a new or empty folder, or postgresql://USER@HOST/DATABASE/NAME.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def restore(ctx: click.Context, ident: str, to: str, as_json: bool) -> None:
     """Restore a backup into a new place: all of it, or nothing."""
-    result = backups.restore_backup(home_of(ctx)[0], ident, Path(to))
+    result = backups.restore_backup(home_of(ctx)[0], ident, to)
     restored = result.restored
     if as_json:
         print_json(restored)

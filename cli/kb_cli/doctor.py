@@ -27,7 +27,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         print_json(health)
     else:
-        for line in _plugins(health):
+        for line in (*_server(health), *_plugins(health)):
             click.echo(clean(line))
         for finding in health.findings:
             click.echo(clean(f"{finding.place}: {finding.problem} ({finding.mend})"))
@@ -35,6 +35,20 @@ def command(ctx: click.Context, as_json: bool) -> None:
             click.echo("all is well")
     if health.findings:
         raise NeedsAttention(f"{many(len(health.findings), 'finding')}; each says how to fix it")
+
+
+def _server(health: DoctorReport) -> Iterator[str]:
+    """A line on the server of a home in a database."""
+    server = health.server
+    if server is None:
+        return
+    role = "replica" if server.is_replica else f"primary with {many(server.replicas, 'replica')}"
+    yield (
+        f"server: PostgreSQL {server.version}, {role}; {server.round_trip_ms:g} ms a round trip; "
+        f"{server.connections} of {server.connections_max} connections; "
+        f"synchronous_commit {server.synchronous_commit}; "
+        f"this user may {'read and write' if server.may_write else 'only read'}"
+    )
 
 
 def _plugins(health: DoctorReport) -> Iterator[str]:

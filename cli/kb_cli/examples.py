@@ -7,7 +7,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "add": "kb add ~/notes --tags house",
     "search": 'kb search "brown fox" --tag house --since 2025',
     "ask": 'kb ask "When was the boiler serviced?"',
-    "eval": "kb eval questions.jsonl --try rrf_k=200",
+    "eval": "kb eval questions.jsonl --try rrf_k=60",
     "similar": "kb similar d3f2a91c0 -k 5",
     "ls": "kb ls --kind file --limit 20",
     "show": "kb show d3f2a91c0",

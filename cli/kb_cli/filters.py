@@ -18,6 +18,7 @@ _LINKED: Final = ("linked_to", "links_from")
 METAVARS: Final = {
     "doc_ids": "ID",
     "sources": "PLACE",
+    "site_versions": "VERSION",
     "since": "DATE",
     "until": "DATE",
     "sender": "PERSON",

@@ -63,6 +63,7 @@ def _place(hit: Hit, *, with_space: bool) -> str:
         hit.doc_id[:9],
         (hit.date or "")[:_DAY_CHARS],
         space,
+        hit.site_version,
         weak,
         "OCR" if hit.ocr else None,
         freshness,
@@ -70,7 +71,7 @@ def _place(hit: Hit, *, with_space: bool) -> str:
         _via(hit),
     )
     notes = "  ".join(filter(None, remarks))
-    place = click.style(linked(hit.kind, hit.source, clean(hit.location)), fg="green")
+    place = click.style(linked(hit.kind, hit.source, clean(hit.location), hit.line), fg="green")
     return f"{place}  {click.style(notes, dim=True)}"
 
 
@@ -85,8 +86,13 @@ def _via(hit: Hit) -> str:
     return clean(f"{hit.via.edge} of {hit.via.selector}") if hit.via else ""
 
 
-def linked(kind: str, source: str, shown: str) -> str:
+def linked(kind: str, source: str, shown: str, line: int | None = None) -> str:
     """`shown`, clickable on a terminal where a source of this kind lies here or on the web."""
+    if source.startswith("git+"):
+        from kb.operations.source_place import repository_view
+
+        page = repository_view(source, line)
+        return link(clean(page), shown) if page else shown
     if kind == "url" or source.startswith("file://"):
         return link(clean(source), shown)
     path = Path(source)

@@ -60,6 +60,15 @@ def home_of(ctx: click.Context) -> tuple[Path, Settings]:
     return home, _settings_here(ctx, home)
 
 
+def home_named(ctx: click.Context, name: str) -> Path:
+    """The home of a name, a folder or an address. Raises HeldBack where it does not count."""
+    options: dict[str, Any] = ctx.obj
+    choice = HomeChoice(name, overrides=options["cfg"], warn=warn, confirm=_confirm)
+    home = choice.written()
+    choice.check_counts(home)
+    return home
+
+
 def texts_of(ctx: click.Context) -> tuple[Path, Settings]:
     """As `home_of`, for what reads settings and texts alone; no store is opened.
 

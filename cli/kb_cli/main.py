@@ -61,6 +61,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "check": "Check that everything is whole.",
         "doctor": "Look at what surrounds the store, and say what to mend.",
         "backup": "Copy the whole home, and bring it back.",
+        "migrate": "Copy the whole home into a database, or back into a folder.",
         "compact": "Remove what nothing needs any more.",
         "eval": "Measure how well questions are answered whose docs you know.",
         "embedder": "Show or change the model that embeds passages.",

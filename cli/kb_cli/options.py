@@ -1,7 +1,7 @@
 """The options of a command, as the request of its operation has them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 import click
 import msgspec
@@ -12,6 +12,9 @@ from kb_cli.words import text
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R", bound=Struct)
+
+# What options of one letter are called in full, as in commands that have no letter for it.
+_WORDS: Final = {"k": "limit"}
 
 
 def request_options(
@@ -66,8 +69,9 @@ def _option(
         settings |= {"type": _type_of(field), "default": default}
         settings["show_default"] = default not in (None, 0.0)
     flag = _flag(name, field.extra)
-    dashes = "-" if len(flag) == 1 else "--"
-    return click.option(f"{dashes}{flag}", name, **settings)
+    flags = [f"-{flag}"] if len(flag) == 1 else [f"--{flag}"]
+    flags += [f"--{word}" for letter, word in _WORDS.items() if letter == flag]
+    return click.option(*flags, name, **settings)
 
 
 def _type_of(field: FieldType) -> Any:

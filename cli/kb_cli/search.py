@@ -37,6 +37,7 @@ _WEAK = "nothing here fits the query; these passages are merely the nearest"
     "verbatim",
     "rerank",
     "explain",
+    "at_least",
     metavars={"require_entities": "E", "boost_entities": "E", "min_score": "S"},
 )
 @click.option(

@@ -20,9 +20,14 @@ from kb_cli.output import warn
     "--port", type=click.IntRange(0, 65_535), help="Instead of serve.port; 0 takes a free one."
 )
 @click.option(
-    "--workers",
+    "--processes",
     type=click.IntRange(1, 64),
-    help="How many threads work on jobs, instead of work.threads.",
+    help="How many processes answer, instead of serve.processes.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(0, 64),
+    help="How many threads work on jobs, instead of work.threads; 0 leaves that to `kb worker`.",
 )
 @click.option(
     "--log",
@@ -38,17 +43,20 @@ from kb_cli.output import warn
     help="Want no token: whoever is on this machine, any user and any program, then reads and "
     "writes as you, until `kb token add` has made one.",
 )
+@click.option("--child", type=int, hidden=True)
 @click.pass_context
 def command(
     ctx: click.Context,
     host: str | None,
     port: int | None,
+    processes: int | None,
     workers: int | None,
     form: LogFormat,
     no_token: bool,
+    child: int | None,
 ) -> None:
     """Answer over HTTP and work on what is still to do, until stopped (Ctrl-C or SIGTERM)."""
-    from kb.serve.http_server import serve
+    from kb.serve.serving import serve
 
     # Its own threads would wait for each other where many ask at once; read when numpy loads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -62,10 +70,19 @@ def command(
         serve_settings,
         host=serve_settings.host if host is None else host,
         port=serve_settings.port if port is None else port,
+        processes=serve_settings.processes if processes is None else processes,
     )
     _tell_faults(form)
-    own = None if no_token else local_token()
-    ended = serve(spaces, serve_settings, stream=sys.stderr, form=form, on_ready=_say, own=own)
+    ended = serve(
+        spaces,
+        serve_settings,
+        stream=sys.stderr,
+        form=form,
+        on_ready=_say,
+        own=None if no_token else local_token(),
+        again=("kb_cli", *sys.argv[1:]),
+        child=child,
+    )
     if not ended.is_heard:
         os._exit(130 if ended.by == signal.SIGINT else 0)
     if not ended.is_quiet:

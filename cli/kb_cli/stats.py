@@ -55,14 +55,10 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 def _at_work(counts: "stats.StatsResult") -> list[tuple[str, str]]:
     """What the workers of machines that share a home do, and when it ends."""
-    rows = [
-        (
-            "at work",
-            f"{node.node}: {many(node.workers, 'worker')}, {many(node.texts, 'text')}"
-            + f", {node.texts_per_s:,} a second",
-        )
-        for node in counts.nodes
-    ]
+    rows: list[tuple[str, str]] = []
+    for node in counts.nodes:
+        done = f"{many(node.texts, 'text')}, {node.texts_per_s:,} a second"
+        rows.append(("at work", f"{node.node}: {many(node.workers, 'worker')}, {done}"))
     if counts.texts_waiting:
         left = counts.seconds_left
         end = "" if left is None else f", about {dt.timedelta(seconds=left)} left"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from kb.client.http_client import Body, Query, ServerClient
@@ -99,7 +100,8 @@ class RemoteAdder:
 
     def report(self) -> AddReport:
         """What became of the sources so far."""
-        return self._tally.report()
+        report = self._tally.report()
+        return msgspec.structs.replace(report, transaction=self._wire.transaction or None)
 
     def _add_one(self, item: SourceItem, stdin_fd: int) -> None:
         try:

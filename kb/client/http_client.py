@@ -118,11 +118,16 @@ def _is_loopback(host: str) -> bool:
 
 
 class ServerClient:
-    """Asks one server, each time on a connection of its own; follows nothing, keeps nothing."""
+    """Asks one server, each time on a connection of its own; follows nothing.
+
+    Behind one address may be several servers: what one of them has answered, all are asked for.
+    """
 
     def __init__(self, server: Server, timeout_s: float) -> None:
         self.server = server
         self._timeout_s = timeout_s
+        self.transaction = ""
+        """The token of the newest state that an answer was of; each request asks for no older."""
 
     def get(self, path: str, kind: type[T], query: Query = ()) -> T:
         """What a route says, as a type. Raises as `answer` does."""
@@ -207,6 +212,7 @@ class ServerClient:
                     raise TimeoutError
                 if response.status != 200 and response.status != 202:
                     raise self._refused(response)
+                self.transaction = response.getheader("kb-transaction") or self.transaction
                 yield response
                 if alarm.rang:
                     raise TimeoutError
@@ -240,6 +246,8 @@ class ServerClient:
         headers = {"accept": f"{JSON}, text/event-stream", "user-agent": f"kb/{__version__}"}
         if self.server.token:
             headers["authorization"] = f"Bearer {self.server.token}"
+        if self.transaction:
+            headers["kb-at-least"] = self.transaction
         if body is not None:
             headers |= {"content-type": body.media, "content-length": str(len(body.data))}
         return {**headers, "accept-encoding": "identity", "connection": "close"}

@@ -45,6 +45,7 @@ _KINDS: Final[Mapping[str, type[KbError]]] = {
     "not_taken_in": NotTaken,
     "too_large": TooMuch,
     "busy": ServerBusy,
+    "behind": ServerBusy,
 }
 _OTHER_KB: Final = "it runs another version of kb, which cannot do this"
 # What a person can do about it here.

@@ -2,6 +2,7 @@
 
 # Long because it is a list: one short property to each object that a home has.
 
+import contextlib
 import functools
 import os
 import threading
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from kb.search.engine import Searcher
     from kb.search.index.dense import DenseIndex
     from kb.search.index.lexical_indexes import LexicalIndexes
+    from kb.store.transactions import Transactions
     from kb.upkeep.backup import Backups
     from kb.upkeep.check import HomeChecker
     from kb.upkeep.compactor import Compactor
@@ -169,6 +171,13 @@ class App:
         return self.models.active().index
 
     @functools.cached_property
+    def transactions(self) -> "Transactions":
+        """The tokens of commits, for readers that want to see what was written."""
+        from kb.store.transactions import Transactions
+
+        return Transactions(self.store)
+
+    @functools.cached_property
     def ingestor(self) -> "Ingestor":
         """Takes docs in."""
         from kb.intake.ingest.ingest import Ingestor
@@ -202,7 +211,7 @@ class App:
         wait_s = self.settings.index.lock_wait_ms / 1000
         backends = self._search_backends(rerank)
         if dense is not None:
-            backends = msgspec.structs.replace(backends, dense=lambda: dense)
+            backends = msgspec.structs.replace(backends, dense=lambda _: dense)
         return Searcher(self.store, self.content, backends, settings, wait_s, self._learn_call)
 
     def _search_backends(self, rerank: RerankSettings) -> "SearchBackends":
@@ -283,11 +292,17 @@ class App:
         return Adder(self.store, self.ingestor, parser, options, lambda: self.urls, member_at)
 
     def sites(self, parser: "Parser") -> "SiteSources":
-        """Reads sites and feeds, for one call."""
-        from kb.intake.crawl.site_sources import SiteSources
+        """Reads sites, feeds and repositories, for one call."""
+        from kb.intake.crawl.site_sources import RepositoryAccess, SiteSources
 
+        access = RepositoryAccess(
+            check=self.fetcher.check_repository,
+            tmp=self.paths.tmp,
+            file_bytes_max=self.settings.ingest.file_bytes_max,
+            token_host=self.settings.fetch.git_token_host,
+        )
         settings = self.settings.crawl
-        return SiteSources(self.store, self.ingestor, parser, self.fetcher, settings)
+        return SiteSources(self.store, self.ingestor, parser, self.fetcher, settings, access)
 
     def _ocr(self) -> "Ocr":
         if self.settings.ingest.ocr == "off":
@@ -459,6 +474,21 @@ class App:
             f"passages of entries have at most {most} tokens, because the model reads no more; "
             f"entry.tokens_max says {asked_max}"
         )
+
+    def behind(self) -> int:
+        """How many entries of the log this machine's caches do not hold yet; opens none of them."""
+        from kb.errors import EmbedError, ModelMissing
+        from kb.store import log
+
+        with self.store.read() as txn:
+            end, audiences = log.last_seq(txn), docs.audiences(txn)
+        lexical = self._locked(lambda: self.lexical)
+        watermarks = [lexical.of(audience).watermark for audience in audiences]
+        if end and audiences:
+            # Without a model there is no cache of vectors to follow.
+            with contextlib.suppress(ModelMissing, EmbedError):
+                watermarks.append(self.dense.watermark)
+        return max(0, end - min(watermarks, default=end))
 
     def catch_up(self) -> list[str]:
         """Bring the caches level with the store, and write anew what is worn of the words.

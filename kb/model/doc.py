@@ -7,6 +7,7 @@ from msgspec import Struct
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid, SourceNo
 from kb.model.mail import MailHead
+from kb.model.sheet import SheetRows
 
 Visibility = Literal["public", "shared", "private"]
 VISIBILITIES: tuple[Visibility, ...] = ("public", "shared", "private")
@@ -147,6 +148,8 @@ class Doc(Struct, frozen=True, kw_only=True):
     vector is made of it."""
     mail: MailHead | None = None
     """Of a mail or an attachment: who wrote it to whom."""
+    sheet_rows: tuple[SheetRows, ...] = ()
+    """Of a workbook: which rows of which sheet the lines of its markdown hold."""
     hidden_run: int = 0
     """For a tombstone: how many compactions had finished when the doc was hidden."""
 

@@ -52,6 +52,7 @@ NAMES: Final[tuple[str, ...]] = (
     "backup.after_copy",
     "backup.before_manifest",
     "notebook.after_objects",
+    "notebook.after_share",
     "notebook.before_ref",
     "notebook.after_ref",
     "notebook.after_file",

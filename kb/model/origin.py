@@ -9,13 +9,15 @@ from kb.model.ids import sha256_hex
 from kb.model.site import SiteOptions
 from kb.model.source import owned_lsid
 
-OriginKind = Literal["folder", "url", "site", "feed", "topic", "pack", "entries", "notebook"]
+OriginKind = Literal[
+    "folder", "url", "site", "feed", "repository", "topic", "pack", "entries", "notebook"
+]
 FOLDERS: Final[tuple[OriginKind, ...]] = ("folder", "notebook")
 """Origins that are folder trees, where moved files are recognized by their bytes."""
 OF_A_MACHINE: Final[tuple[OriginKind, ...]] = ("folder", "topic", "pack")
 """Origins whose files lie on one of the machines that share a home."""
-SITES: Final[tuple[OriginKind, ...]] = ("site", "feed")
-"""Origins with many pages, of which the store keeps a list."""
+SITES: Final[tuple[OriginKind, ...]] = ("site", "feed", "repository")
+"""Origins with many pages or files, of which the store keeps a list."""
 NOTEBOOK_INDEX: Final = "INDEX.md"
 """The list of a notebook's notes; it is not a note itself."""
 
@@ -32,12 +34,13 @@ class Origin(Struct, frozen=True, kw_only=True):
     the home. Any machine reads a URL."""
     extensions: tuple[str, ...] = ()
     takes_ignored: bool = False
-    """Of a folder: whether what git ignores is taken, too."""
+    """Of a folder or a repository: whether what git ignores is taken, too."""
     tags: tuple[str, ...] | None = None
     visibility: Visibility | None = None
     owner: str | None = None
     cursor: str = ""
-    """The server's validator for the page: etag:, lastmod: or contenthash:. Of a site its pass."""
+    """The server's validator for the page: etag:, lastmod: or contenthash:. Of a site its pass,
+    of a repository its commit."""
     added_ms: int
     tried_ms: int | None = None
     synced_ms: int | None = None

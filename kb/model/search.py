@@ -32,6 +32,7 @@ Date = Annotated[
 
 
 CURSOR_PATTERN: Final = r"^\d{1,5}(\.[0-9a-f]{16}){0,2}$"
+TRANSACTION_FORM: Final = "at_least takes the `transaction` that a write answered"
 CURSOR_FORM: Final = "a cursor is the next_cursor of an answer to the same query"
 
 
@@ -68,6 +69,19 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 "parameter": "source",
                 "help": "Only docs from one of these files, folders or addresses, or from below "
                 "it.",
+            },
+        ),
+    ] = ()
+
+    site_versions: Annotated[
+        _Words,
+        Meta(
+            description="Only pages of one of these versions of a site, as its addresses name "
+            "them: v2, 3.11, latest; and files of a repository at such a ref.",
+            extra={
+                "parameter": "version",
+                "help": "Only pages of one of these versions of a site, as its addresses name "
+                "them: v2, 3.11, latest.",
             },
         ),
     ] = ()
@@ -210,6 +224,16 @@ class SearchRequest(Filters, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = None
     explain: Annotated[bool, Meta(description="Say how each score came about.")] = False
+    at_least: Annotated[
+        Annotated[str, Meta(max_length=64)] | None,
+        Meta(
+            description="Only a state that has the write whose answer said this `transaction`.",
+            extra={
+                "expects": TRANSACTION_FORM,
+                "help": "Answer from a state that has a write: the `transaction` of its answer.",
+            },
+        ),
+    ] = None
 
 
 class Legs(Struct, frozen=True, kw_only=True):
@@ -237,10 +261,11 @@ class Via(Struct, frozen=True, kw_only=True):
     edge: str
 
 
-def location_of(source: str, line: int | None, page: int | None) -> str:
-    """A place in a source, for people: `notes.md:12`, or `paper.pdf page 3`."""
+def location_of(source: str, line: int | None, page: int | None, locator: str | None) -> str:
+    """A place in a source, for people: `notes.md:12`, `paper.pdf page 3`, `talk.pptx slide 4`."""
     named = source if line is None else f"{source}:{line}"
-    return named if page is None else f"{named} page {page}"
+    named = named if page is None else f"{named} page {page}"
+    return named if locator is None else f"{named} {locator}"
 
 
 class Snippet(Struct, frozen=True, kw_only=True):
@@ -274,6 +299,9 @@ class Hit(Struct, frozen=True, kw_only=True):
     """1-based line of `start` in the source; None where the source has no lines of its own."""
     freshness: Freshness
     legs: Legs
+    locator: str | None = None
+    """Where it stands in a file that has neither lines nor pages: the cells of a workbook, as
+    `Costs!A1:F40`, or `slide 3`."""
     learn: LearnCall | None = None
     """Of a topic's subject: what loads it whole."""
     source_space: SpaceName | None = None
@@ -292,6 +320,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     """Some of it was recognised in a picture (OCR), and may have wrong letters."""
     via: Via | None = None
     """Of a neighbour, which matches nothing itself: the hit that brought it."""
+    site_version: str | None = None
+    """Of a page: the version of its site that its address names."""
     explain: dict[str, int | float | str] | None = None
     snippet: Snippet | None = None
     """None where there was no query, and where the text is given alone, to agents."""
@@ -299,7 +329,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     @property
     def location(self) -> str:
         """Where it stands, as `location_of` names it."""
-        return location_of(self.source, self.line, self.page)
+        return location_of(self.source, self.line, self.page, self.locator)
 
 
 class EntityAlignment(Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ class SiteOptions(Struct, frozen=True, kw_only=True):
 
 
 class SitePage(Struct, frozen=True, kw_only=True):
-    """What is known of one page of a site, or of one entry of a feed."""
+    """What is known of one page of a site, one entry of a feed, or one file of a repository."""
 
     url: str
     state: PageState = "found"
@@ -31,7 +31,8 @@ class SitePage(Struct, frozen=True, kw_only=True):
     """How many links lead to it from the start."""
     doc: PageDoc = "none"
     cursor: str = ""
-    """The server's validator: etag:, lastmod: or contenthash:."""
+    """The server's validator: etag:, lastmod: or contenthash:. Of a file blob:, with the
+    id of its content."""
     raw_sha256: str = ""
     """Of its bytes when they were last read."""
     text_sha256: str = ""

@@ -14,6 +14,7 @@ _ENDING_CHARS_MAX = 10
 # A file with docs in it; what stands behind its `#` names one of them.
 _HOLDS_PARTS: Final = r"(?i:\.(?:mbox|eml)|/mbox)\Z"
 _PART: Final = r"(?is)(.*?(?:\.(?:mbox|eml)|/mbox))#(.*)"
+_REPOSITORY: Final = "git+"
 _MACHINE: Final = r"[a-z0-9][a-z0-9.-]*"
 _ESCAPED: Final = r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]"
 
@@ -156,12 +157,27 @@ def is_within(source: str, place: str) -> bool:
 
 
 def holds_parts(place: str) -> bool:
-    """Whether a file of this name may hold docs of its own: mails, or attachments."""
+    """Whether docs may lie in what has this name: mails, attachments, files of a repository."""
+    if is_repository(place):
+        return "#" not in place
     return re.search(_HOLDS_PARTS, place) is not None
 
 
+def is_repository(source: str) -> bool:
+    """Whether a source is the address of a repository, or of a file in one."""
+    return source[: len(_REPOSITORY)].lower() == _REPOSITORY
+
+
+def repository_source(location: str, path: str) -> str:
+    """The source of a file in a repository, by its path there."""
+    quoted = urllib.parse.quote(path, safe="/!$&()*+,;=:@~", errors="surrogateescape")
+    return f"{location}#{quoted}"
+
+
 def place_of(source: str) -> str | None:
-    """The folder of a file or the site of a page; None for other sources."""
+    """The folder of a file, the site of a page or the repository of its file; else None."""
+    if is_repository(source):
+        return source.partition("#")[0]
     if source.startswith(("http://", "https://")):
         return "/".join(source.split("/", 3)[:3])
     folder, path = source.rpartition("/")[0], _without_machine(source)
@@ -180,7 +196,10 @@ def name_and_folders(source: str) -> tuple[str, str]:
 
     Both are empty where the source has no name, as standard input. A mail of a mailbox has no name.
     """
-    if part := re.fullmatch(_PART, source):
+    if is_repository(source):
+        repository, _, path = source.partition("://")[2].partition("#")
+        source = f"{repository}/{urllib.parse.unquote(path)}"
+    elif part := re.fullmatch(_PART, source):
         names = part[2].split("/")
         if len(names) == 1:
             return "", part[1]
@@ -201,6 +220,8 @@ def names_of(doc: Doc) -> tuple[str, ...]:
     """
     name, _ = name_and_folders(doc.source)
     whole = doc.source.rpartition("/")[2]
+    if is_repository(doc.source):
+        whole = urllib.parse.unquote(whole.rpartition("#")[2])
     if is_picture(doc.mime):
         return (whole, *(title for title in (doc.title,) if title != name), *doc.aliases)
     return (doc.title, name, whole, *doc.aliases)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from kb.model.doc import Coverage
 from kb.model.ids import ChunkId, ChunkNo, DocId, Lsid, SourceNo
 from kb.model.mail import MailHead
+from kb.model.sheet import SheetRows
 
 # Controls, surrogates, line separators and paragraph separators.
 _LINE_BREAKING: Final = frozenset(("Cc", "Cs", "Zl", "Zp"))
@@ -46,6 +47,8 @@ class Canonical(Struct, frozen=True, kw_only=True):
     mail: MailHead | None = None
     """Of a mail: its head."""
     attachments: tuple[AttachedFile, ...] = ()
+    sheet_rows: tuple[SheetRows, ...] = ()
+    """Of a workbook: where the rows of its tables stand."""
 
 
 class ChunkDraft(Struct, frozen=True, kw_only=True):

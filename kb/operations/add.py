@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Final, Protocol
 
+import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import UsageError
 from kb.intake.sync.report import AddReport
 from kb.model import doc
+from kb.model.source import is_repository
 
 if TYPE_CHECKING:
     from kb.home.app import App
@@ -81,6 +83,8 @@ def check_title(request: AddRequest, sources: Sequence[str], shown: str) -> None
     """
     if request.title and (len(sources) > 1 or folders_among(sources)):
         raise UsageError(f"{shown} is for a single source, and no folder")
+    if request.title and repositories_among(sources):
+        raise UsageError(f"{shown} is for a single source, and no repository")
     if request.crawl:
         _check_sites(request, sources, shown)
     elif request.include or request.exclude or request.pages_max or request.depth_max:
@@ -98,6 +102,11 @@ def _check_sites(request: AddRequest, sources: Sequence[str], shown: str) -> Non
 def folders_among(sources: Iterable[str]) -> list[str]:
     """Those of the sources that are folders."""
     return [source for source in sources if os.path.isdir(os.path.expanduser(source))]
+
+
+def repositories_among(sources: Iterable[str]) -> list[str]:
+    """Those of the sources that are addresses of repositories."""
+    return [source for source in sources if is_repository(source)]
 
 
 @contextlib.contextmanager
@@ -146,7 +155,12 @@ def _page_adder(
     from kb.intake.crawl.options import TakeOptions
     from kb.model.site import SiteOptions
 
-    take = TakeOptions(ingest_options=options.ingest_options, dry_run=options.dry_run)
+    take = TakeOptions(
+        ingest_options=options.ingest_options,
+        dry_run=options.dry_run,
+        extensions=options.extensions,
+        takes_ignored=options.takes_ignored,
+    )
     if not request.crawl:
         return FeedAdder(app.adder(parser, options), lambda: app.sites(parser), take)
     site = SiteOptions(
@@ -156,6 +170,11 @@ def _page_adder(
         depth_max=request.depth_max,
     )
     return SiteAdder(app.sites(parser), site, take)
+
+
+def with_transaction(app: "App", report: AddResult) -> AddResult:
+    """The report with the token of all that was written for it until now."""
+    return msgspec.structs.replace(report, transaction=app.transactions.token())
 
 
 def with_failed_jobs(app: "App", report: AddResult) -> AddResult:

@@ -94,20 +94,37 @@ def verify_backups(home: Path, ident: str | None = None) -> VerifyBackupsResult:
     return VerifyBackupsResult(sound=sound, backups=verified, damaged=damaged)
 
 
-def restore_backup(home: Path, ident: str, to: Path) -> RestoreBackupResult:
-    """Make a home of a backup in a new or empty folder. Nothing is there unless all of it is.
+def restore_backup(home: Path, ident: str, to: str) -> RestoreBackupResult:
+    """Make a home of a backup, in a new or empty folder or at the address of a database.
 
-    Raises NoBackup, AmbiguousId, BackupDamaged, UsageError, StoreFull, ReadOnlyHome.
+    It counts as a home only when all of it is there. Raises NoBackup, AmbiguousId, BackupDamaged,
+    UsageError, StoreFull, ReadOnlyHome; for a database also StoreBusy and StoreDenied.
     """
+    from kb.store.content.layout import DATABASE_SCHEMES
     from kb.store.trust import trust_list
     from kb.upkeep.backup import HOME
 
     catalog, trusted = _catalog(home), trust_list()
     is_own = trusted.has_backup(catalog.find(ident) / HOME)
-    restored = catalog.restore(ident, to)
+    if to.startswith(DATABASE_SCHEMES):
+        # The database decides who may come in.
+        return RestoreBackupResult(
+            restored=_restored_into_database(catalog, ident, to), is_own=True
+        )
+    restored = catalog.restore(ident, Path(to))
     if is_own:
         trusted.put_store(Path(restored.home), "made")
     return RestoreBackupResult(restored=restored, is_own=is_own)
+
+
+def _restored_into_database(catalog: "BackupCatalog", ident: str, to: str) -> "RestoreReport":
+    from kb.store.content.database import database_address
+    from kb.store.store import Store
+    from kb.upkeep.transfer import DatabaseTarget
+
+    address = database_address(to)
+    with Store.open_database(address, fills=True) as store:
+        return catalog.restore_into(ident, DatabaseTarget(store, address.shown), address.shown)
 
 
 def _catalog(home: Path) -> "BackupCatalog":

@@ -12,7 +12,7 @@ R = TypeVar("R", bound=SearchRequest)
 
 _DIGEST_CHARS: Final = 16
 # What a page may have otherwise than the page before it.
-_FREE: Final = frozenset(("k", "cursor", "max_tokens", "with_neighbors", "explain"))
+_FREE: Final = frozenset(("k", "cursor", "max_tokens", "with_neighbors", "explain", "at_least"))
 
 
 def opened(request: R, offset: int) -> tuple[str, R]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from kb.home.app import App
     from kb.model.config import Settings
+    from kb.store.server_state import ServerState
     from kb.upkeep.check.doctor import Advice
     from kb.upkeep.check.plugins import PluginReport
 
@@ -23,6 +24,8 @@ class DoctorReport(Struct, frozen=True, kw_only=True):
     findings: "tuple[Advice, ...]"
     plugins: "tuple[PluginReport, ...]" = ()
     """kb's own, and those that are installed beside it."""
+    server: "ServerState | None" = None
+    """That of a home in a database."""
 
 
 def refused(error: ConfigError | HeldBack) -> DoctorReport:
@@ -42,11 +45,18 @@ def run(app: "App") -> DoctorReport:
 
     Nothing is written. What cannot be looked at is a finding, too.
     """
+    from kb.upkeep.check.doctor import server_advice
     from kb.upkeep.check.plugins import plugin_reports
 
     plugins = plugin_reports()
-    findings = (*_findings(app), *_of_names(plugins, app.settings), *_of_plugins(plugins))
-    return DoctorReport(well=not findings, findings=findings, plugins=plugins)
+    server = app.store.server_state() if app.store.server_state else None
+    findings = (
+        *(server_advice(server) if server else ()),
+        *_findings(app),
+        *_of_names(plugins, app.settings),
+        *_of_plugins(plugins),
+    )
+    return DoctorReport(well=not findings, findings=findings, plugins=plugins, server=server)
 
 
 def _findings(app: "App") -> "Iterator[Advice]":

@@ -119,7 +119,7 @@ def variants_of(
 ) -> list[Variant]:
     """What `kb search` does, each of its legs alone, and it with other settings and other models.
 
-    Each of `tried` is settings of the section `search` with commas between, as `rrf_k=200`;
+    Each of `tried` is settings of the section `search` with commas between, as `rrf_k=60`;
     `rerank=true` reranks, and `rerank.candidates=50` is a setting of that section. Raises
     UsageError.
     """

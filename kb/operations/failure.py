@@ -5,7 +5,15 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from kb.errors import AmbiguousId, KbError, NotFound, StoreBusy, StoreDamaged, UsageError
+from kb.errors import (
+    AmbiguousId,
+    KbError,
+    NotFound,
+    StoreBehind,
+    StoreBusy,
+    StoreDamaged,
+    UsageError,
+)
 from kb.model.doc import Scope
 
 ErrorCode = Literal[
@@ -15,6 +23,7 @@ ErrorCode = Literal[
     "ambiguous_id",
     "forbidden",
     "busy",
+    "behind",
     "damaged",
     "unavailable",
 ]
@@ -25,6 +34,7 @@ _FIELD: Final = re.compile(r"(?:at `\$\.?|field `)([^`\[\].]*)")
 # Causes and places are for the person at the machine: they may tell of what a caller may not see.
 _FIXED: Final[dict[ErrorCode, str]] = {
     "busy": "the store is in use; try again in a moment",
+    "behind": "the transaction that was asked for is not here yet; try again in a moment",
     "damaged": "the store is damaged; ask its owner to run `kb check`",
     "unavailable": "no answer can be given at the moment",
 }
@@ -73,6 +83,8 @@ def _code_of(error: KbError) -> ErrorCode:
             return "ambiguous_id"
         case UsageError():
             return "invalid_input"
+        case StoreBehind():
+            return "behind"
         case StoreBusy():
             return "busy"
         case StoreDamaged():

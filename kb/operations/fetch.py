@@ -18,6 +18,7 @@ from kb.operations.fields import BUDGET, MaxTokens
 from kb.operations.locate import home_with, locate, open_text, text_named
 from kb.operations.operation import Address, Operation, Tool
 from kb.search.freshness import freshness_of
+from kb.search.locators import locator_of
 from kb.search.resolve import ResolvedId
 from kb.store import chunks
 from kb.store.kv import ReadTxn
@@ -100,6 +101,8 @@ class FetchedText(Struct, frozen=True, kw_only=True):
     heading: tuple[str, ...]
     """Of the chunk that was asked for, or of the one in which the text starts."""
     page: int | None
+    locator: str | None
+    """Of a chunk: its cells of a workbook, as `Costs!A1:F40`, or its slide."""
     freshness: Freshness
     chars: int
     """Length of the whole doc."""
@@ -124,6 +127,7 @@ class _Text(Struct, frozen=True, kw_only=True):
     left_out: tuple[tuple[int, int], ...]
     heading: tuple[str, ...]
     page: int | None
+    locator: str | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -178,6 +182,7 @@ def _text_of(home: OpenHome, request: FetchRequest, scope: Scope) -> FetchedText
         date=doc.day,
         heading=shown.heading,
         page=shown.page,
+        locator=shown.locator,
         freshness=freshness,
         chars=doc.md_chars,
         start=shown.start,
@@ -219,6 +224,7 @@ def _of_chunk(home: OpenHome, txn: ReadTxn, doc: Doc, chunk: Chunk, request: Fet
         left_out=tuple((a, b) for a, b in ranges if a < b) if is_current else (),
         heading=chunk.heading,
         page=row[first].page,
+        locator=locator_of(doc, row[first], text),
         warnings=() if is_current else _stale(chunk, text),
     )
 

@@ -38,6 +38,7 @@ FILTER_BOUNDS: Final = {
     "linked_to": Bounds(meta=Meta(max_length=16), items=_WORD),
     "links_from": Bounds(meta=Meta(max_length=16), items=_WORD),
     "packs": Bounds(meta=Meta(max_length=16), items=_WORD),
+    "site_versions": Bounds(meta=Meta(max_length=16), items=_WORD),
     "sources": Bounds(meta=Meta(max_length=16), items=Meta(min_length=1, max_length=4_096)),
 }
 HITS: Final = Bounds(meta=Meta(ge=1, le=100))

@@ -1,7 +1,7 @@
 """What filters that let nothing through probably meant: the nearest tags and places there are."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -30,11 +30,11 @@ class _Values(Struct, frozen=True, kw_only=True):
 
 
 def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> tuple[str, ...]:
-    """A sentence for each tag and each place that no doc has which the scope sees.
+    """A sentence for each tag, place and version that no doc has which the scope sees.
 
     For an answer without docs: every value is read, 2 us each.
     """
-    if not homes or not (filters.tags or filters.sources):
+    if not homes or not (filters.tags or filters.sources or filters.site_versions):
         return ()
 
     def values(home: OpenHome) -> _Values:
@@ -74,6 +74,7 @@ def filter_hints(homes: Sequence[OpenHome], filters: Filters, scope: Scope) -> t
             for place in filters.sources
             if not any(is_within(source, place) for source in sources)
         ),
+        *_version_hints(filters.site_versions, sources),
     )
 
 
@@ -91,6 +92,18 @@ def _hashtag_hint(tag: str) -> str:
     name = f"#{tag.lstrip('#')}"
     option = f"--require-entity '{name}'"
     return f"no doc has the tag {tag!r}, but passages mention {name}: kb search {option}"
+
+
+def _version_hints(wanted: Iterable[str], sources: Iterable[str]) -> Iterator[str]:
+    from kb.model.site_version import site_version
+
+    versions: set[str] | None = None
+    for version in wanted:
+        if versions is None:
+            versions = {there for source in sources if (there := site_version(source))}
+        if version.lower() not in versions:
+            near = nearest(version.lower(), sorted(versions))
+            yield f"no page is of the version {version!r}" + _listed(near, "versions")
 
 
 def _place_hint(place: str, sources: Iterable[str]) -> str:

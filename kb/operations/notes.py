@@ -47,6 +47,7 @@ def read_note(app: "App", path: str) -> bytes:
     """
     from kb.knowledge import notebook
 
+    app.notebook.level_with_others()
     return notebook.read_note(app.notebook.root, path)
 
 

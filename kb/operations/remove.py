@@ -30,6 +30,8 @@ class RemoveResult(Struct, frozen=True, kw_only=True):
     """What was removed."""
 
     removed: list[DocId]
+    transaction: str | None = None
+    """The token of a state of the home in which they are removed."""
 
 
 def chosen(
@@ -52,7 +54,8 @@ def run(app: "App", docs: tuple[RemovableDoc, ...]) -> RemoveResult:
     """
     from kb.intake.ingest.changes import tombstone
 
-    return RemoveResult(removed=tombstone(app.store, [doc.doc_id for doc in docs]))
+    removed = tombstone(app.store, [doc.doc_id for doc in docs])
+    return RemoveResult(removed=removed, transaction=app.transactions.token())
 
 
 def _named(app: "App", idents: tuple[str, ...]) -> list[Doc]:

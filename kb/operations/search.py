@@ -82,13 +82,19 @@ def run(spaces: "Spaces", request: SearchRequest, scope: Scope) -> SearchResult:
     are named are sought where they are. Tokens are counted as chunks have them. With `marks` a
     MarkedResult. Pages of one ranking, by `offset` or `cursor`, have each of its hits once. Raises
     UsageError for a cursor of another query, NotFound and AmbiguousId for a doc id, UnknownPack and
-    SharedSelector for a pack, and a space's own error where none can answer.
+    SharedSelector for a pack, StoreBehind where `at_least` is not reached in time, and a
+    space's own error where none can answer.
     """
     from kb.home.spaces.each import ask_each, homes_with_docs, warnings_of
     from kb.operations.cursors import opened, sealed
     from kb.operations.locate import locate_filters
 
     asked = request.query
+    if request.at_least or spaces.at_least:
+        request = spaces.reached(request)
+    # A program may ask with lone surrogates, which no record can hold.
+    valid = asked.encode("utf-8", "replace").decode()
+    request = msgspec.structs.replace(request, query=valid)
     digest, request = opened(request, request.offset if isinstance(request, ShownSearch) else 0)
     request = _narrowed(request)
     failed = list(spaces.failed)
@@ -368,7 +374,7 @@ SEARCH: Final = Operation(
         output=SearchResult,
         run=_run_tool,
         bounds={**_BOUNDS, "k": TOOL_HITS},
-        untold=("rerank",),
+        untold=("rerank", "at_least"),
     ),
     addresses=(
         Address(

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.model.doc import Scope
-from kb.model.search import NO_FILTERS, SearchResult
+from kb.model.search import NO_FILTERS, SearchRequest, SearchResult
 from kb.operations.fields import BUDGET, HITS, IDENT, TOOL_HITS, MaxTokens
 from kb.operations.operation import Address, Operation, Tool
 
@@ -36,6 +36,8 @@ def run(spaces: "Spaces", request: SimilarRequest, scope: Scope) -> SearchResult
     from kb.operations.merge_hits import Limits, merged
     from kb.search.paging import Pager
 
+    if spaces.at_least:
+        spaces.reached(SearchRequest(query="", mode="dense"))
     failed = list(spaces.failed)
     located = locate(spaces.homes, request.id, doc_or_chunk(request.id, scope), failed)
     origin = home_with(spaces.homes, located)

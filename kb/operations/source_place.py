@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kb.errors import NotFound
 from kb.model.doc import Doc, Scope
+from kb.model.repository_view import repository_view
 from kb.model.search import Freshness, SpaceName
 from kb.model.source import machine_of, path_of
 from kb.operations.locate import home_with
@@ -17,6 +18,9 @@ from kb.store import chunks
 
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
+
+
+__all__ = ["NoSource", "SourcePlace", "repository_view", "run"]
 
 
 class NoSource(NotFound):
@@ -33,7 +37,7 @@ class SourcePlace(Struct, frozen=True, kw_only=True):
     title: str
     mime: str
     url: str | None = None
-    """Of a page."""
+    """Of a page, and of a repository's file on a host that is known."""
     file: str | None = None
     """The absolute path of a file that is there; without `url` there is one."""
     line: int | None = None
@@ -57,16 +61,18 @@ def run(spaces: "Spaces", request: ShowRequest, scope: Scope) -> SourcePlace:
         chunk = (
             chunks.by_id(txn, shown.passage.chunk_id) if isinstance(shown, PassageInPlace) else None
         )
+    line = None if chunk is None else source_line(doc, chunk)
     ident = request.id if chunk else doc.doc_id
     is_page = doc.source.startswith(("http://", "https://"))
+    url = doc.source if is_page else repository_view(doc.source, line)
     return SourcePlace(
         space=result.space,
         doc_id=doc.doc_id,
         title=doc.title,
         mime=doc.mime,
-        url=doc.source if is_page else None,
-        file=None if is_page else _file(doc, ident, freshness, home.store.machine),
-        line=None if is_page or chunk is None else source_line(doc, chunk),
+        url=url,
+        file=None if url else _file(doc, ident, freshness, home.store.machine),
+        line=None if url else line,
         freshness=freshness,
         warnings=result.warnings,
     )

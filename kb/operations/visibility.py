@@ -27,6 +27,8 @@ class SetVisibilityResult(Struct, frozen=True, kw_only=True):
     doc_id: str
     visibility: str
     owner: str
+    transaction: str | None = None
+    """The token of a state of the home in which that is so."""
 
 
 def run(app: "App", request: SetVisibilityRequest) -> SetVisibilityResult:
@@ -44,5 +46,8 @@ def run(app: "App", request: SetVisibilityRequest) -> SetVisibilityResult:
     if changed is None:
         raise NotFound(id=request.ident)
     return SetVisibilityResult(
-        doc_id=changed.doc_id, visibility=changed.visibility, owner=changed.owner
+        doc_id=changed.doc_id,
+        visibility=changed.visibility,
+        owner=changed.owner,
+        transaction=app.transactions.token(),
     )

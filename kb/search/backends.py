@@ -36,8 +36,8 @@ class SearchBackends(Struct, frozen=True, kw_only=True):
     """What a searcher needs and is costly to open; each is opened at its first use."""
 
     lexical: "Callable[[], LexicalIndexes]"
-    dense: Callable[[], DenseBackend]
-    """Called once per query: the home's model may change between two calls."""
+    dense: Callable[[int | None], DenseBackend]
+    """Called once per query with a commit that it has seen: the home's model may change later."""
     embed_query: "Callable[[Embedder, str], FloatVector]" = _embed_query
     rerank: RerankSettings = RerankSettings()
     reranker: "Callable[[RerankSettings], Reranker]" = _no_reranker

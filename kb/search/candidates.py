@@ -1,6 +1,6 @@
 """Candidates: the hits of each leg (lexical, dense), filtered before they are ranked."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
@@ -32,6 +32,9 @@ LearnCalls = Callable[[Doc], LearnCall | None]
 
 class ChunkFilter(Protocol):
     """Says which chunks may appear."""
+
+    def expect(self, nos: Sequence[int]) -> None:
+        """Say which chunks are asked for next."""
 
     def admit(self, no: int) -> tuple[Chunk, Doc] | None:
         """The chunk and its source's newest doc, or None where it may not appear."""
@@ -67,6 +70,10 @@ class CandidateFilter:
         self._docs: dict[int, Doc | None] = {}
         self._admitted: dict[int, tuple[Chunk, Doc] | None] = {}
 
+    def expect(self, nos: Sequence[int]) -> None:
+        """Say which chunks are asked for next."""
+        chunks.expect_with_docs(self._txn, nos)
+
     def admit(self, no: int) -> tuple[Chunk, Doc] | None:
         """The chunk and its source's newest doc, or None where it may not appear."""
         if no not in self._admitted:
@@ -81,15 +88,20 @@ class CandidateFilter:
             _has_only_headings(other, doc) for other in chunks.of_source(self._txn, chunk.source_no)
         )
 
-    def rejects_any(self, nos: Iterable[int]) -> bool:
+    def rejects_any(self, nos: Sequence[int]) -> bool:
         """Whether one of these may not appear, in a home where no index can tell of all.
 
         So it makes no difference to a ranking how many of its hits are wanted.
         """
+        for kind in _CAN_HIDE:
+            docs.expect_facet(self._txn, "kind", kind)
         can_hide = any(
             next(docs.with_facet(self._txn, "kind", kind), None) is not None for kind in _CAN_HIDE
         )
-        return can_hide and any(self.admit(no) is None for no in nos)
+        if not can_hide:
+            return False
+        self.expect(nos)
+        return any(self.admit(no) is None for no in nos)
 
     def _doc(self, chunk: Chunk) -> Doc | None:
         source_no = chunk.source_no
@@ -152,6 +164,7 @@ def gather(fetch: FetchHits, post_filter: ChunkFilter | None, count: int) -> Ind
     limit = count
     while True:
         hits = fetch(limit)
+        post_filter.expect(hits.nos)
         admitted = [
             (no, score)
             for no, score in zip(hits.nos, hits.scores, strict=True)
@@ -193,6 +206,36 @@ class Candidates(Struct, frozen=True, kw_only=True):
         value = float(self.dense[position])
         return None if value != value else value
 
+    def cosines(self) -> tuple[float, int]:
+        """The sum and the number of all cosines."""
+        import numpy as np
+
+        present = self.dense[~np.isnan(self.dense)]
+        return float(present.sum()), len(present)
+
+
+class WordCandidates(Struct, frozen=True, kw_only=True):
+    """The hits of the lexical leg alone, in ascending chunk number.
+
+    What becomes of them is computed without numpy, whose import is the largest part of a cold
+    search by words.
+    """
+
+    nos: list[int]
+    lexical: list[float]
+    """Their scores."""
+    lexical_rank: dict[ChunkNo, int]
+    dense_rank: dict[ChunkNo, int] = {}
+
+    def cosine(self, position: int) -> float | None:
+        """None."""
+        del position
+        return None
+
+    def cosines(self) -> tuple[float, int]:
+        """There are none."""
+        return 0.0, 0
+
 
 def merge_legs(
     lexical: IndexHits | None,
@@ -201,11 +244,18 @@ def merge_legs(
     query: "NDArray[np.float32] | None",
     lexical_ceiling: float = 0.0,
     reading: Reading | None = None,
-) -> Candidates:
+) -> Candidates | WordCandidates:
     """Merge the hits of the legs; each gets its cosine, whichever leg returned it.
 
     `query` is the query's vector by the model of `index`; without it there are no cosines.
     """
+    if query is None and dense is None and lexical is not None:
+        rows = sorted(zip(lexical.nos, lexical.scores, strict=True))
+        return WordCandidates(
+            nos=[no for no, _ in rows],
+            lexical=[score for _, score in rows],
+            lexical_rank=_ranks(lexical),
+        )
     import numpy as np
 
     legs = [leg for leg in (lexical, dense) if leg is not None]

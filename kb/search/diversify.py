@@ -16,7 +16,7 @@ _NEAR_DUPLICATE_FACTOR: Final = 0.5
 
 def diversify(
     scores: Sequence[float],
-    vectors: "NDArray[np.float32]",
+    vectors: "NDArray[np.float32] | None",
     texts: Sequence[str],
     k: int,
     *,
@@ -28,23 +28,25 @@ def diversify(
     Two candidates are near-duplicates if their cosine is at least `similarity_min` or their texts
     are equal. Once `near_duplicates_max` near-duplicates of a candidate are selected, its score is
     halved: two versions of a text may both be wanted, more of them hide other hits. Without such a
-    group, order and scores stay. `vectors` has shape (n, dim), zero rows where there is no vector.
+    group, order and scores stay. `vectors` has shape (n, dim), zero rows where there is no vector;
+    None where there are none at all.
     """
-    import numpy as np
-
-    selected_alike = np.zeros(len(scores), dtype=np.int64)
-    text_ids = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-    text_id = np.array([text_ids[text] for text in texts], dtype=np.int64)
-    current = np.array(scores, dtype=np.float64)
-    free = np.ones(len(scores), dtype=bool)
+    copies: dict[str, set[int]] = {}
+    for place, text in enumerate(texts):
+        copies.setdefault(text, set()).add(place)
+    selected_alike = [0] * len(scores)
+    current = dict(enumerate(scores))
     selected: list[tuple[int, float]] = []
-    while len(selected) < min(k, len(scores)):
-        # argmax takes the first of equals, and they came in order.
-        best = int(np.where(free, current, -np.inf).argmax())
-        free[best] = False
-        selected.append((best, float(current[best])))
-        alike = (vectors @ vectors[best] >= similarity_min) | (text_id == text_id[best])
-        selected_alike += alike
-        surplus = free & alike & (selected_alike == near_duplicates_max)
-        current[surplus] *= _NEAR_DUPLICATE_FACTOR
+    while current and len(selected) < k:
+        # The first of equals, since they came in order.
+        best = max(current, key=current.__getitem__)
+        selected.append((best, current.pop(best)))
+        alike = copies[texts[best]]
+        if vectors is not None:
+            near = (vectors @ vectors[best] >= similarity_min).nonzero()[0]
+            alike = alike.union(near.tolist())
+        for place in alike:
+            selected_alike[place] += 1
+            if selected_alike[place] == near_duplicates_max and place in current:
+                current[place] *= _NEAR_DUPLICATE_FACTOR
     return selected

@@ -17,6 +17,7 @@ from kb.search.candidates import (
     Candidates,
     LearnCalls,
     OtherSourcesFilter,
+    WordCandidates,
     gather,
     merge_legs,
 )
@@ -36,7 +37,7 @@ from kb.search.legs import HomeLegs, PreparedQuery, as_meant, clean_query
 from kb.search.operators import Needles
 from kb.search.order import Ordering
 from kb.search.paging import ResultPage, pager_of
-from kb.search.pending import pending_warnings, what_next
+from kb.search.pending import expect_pending, pending_warnings, what_next
 from kb.search.resolve import resolve_id
 from kb.store import chunks
 from kb.store.content.files import ContentStore
@@ -102,12 +103,17 @@ class Searcher:
         hits or warnings. No query is an error: one without letters or digits has no hits, and a
         warning says so.
         """
+        return self._searched(request, scope)[0]
+
+    def _searched(self, request: SearchRequest, scope: Scope) -> tuple[SearchResult, int]:
+        """The hits, and the commit whose docs they are."""
         query = self.legs.prepare(request, scope)
         is_behind = self.legs.follow_lexical(query)
         query = self.legs.narrowed(query)
         if not is_behind:
             query = as_meant(query, self.legs.respelled(query))
         with self._store.read() as txn:
+            expect_pending(txn)
             candidate_filter = CandidateFilter(txn, request, scope, self._learn)
             ranked, page, weights = self._ranked(query, candidate_filter, is_behind=is_behind)
             hits, truncated = build_hits(
@@ -116,7 +122,8 @@ class Searcher:
             nos = [row.chunk.no for row in ranked]
             alignment, entity_warnings = align(txn, query.text, nos, scope)
             query.warnings.extend(pending_warnings(txn, self._store.clock, request.mode, scope))
-        return SearchResult(
+            commit = txn.last_txn()
+        result = SearchResult(
             query=request.query,
             mode=request.mode,
             hits=hits,
@@ -125,6 +132,7 @@ class Searcher:
             next_cursor=page.next_cursor,
             truncated=truncated,
         )
+        return result, commit
 
     def similar(self, ident: str, k: int, scope: Scope) -> SearchResult:
         """The chunks of other docs that are most similar to a doc or a chunk.
@@ -145,7 +153,7 @@ class Searcher:
         if not rows:
             return SimilaritySeed(ident=ident, place=resolved.doc.place, warnings=(_NOT_CHUNKED,))
         query = self._similarity_query(ident, 0, scope)
-        index = self._backends.dense().index
+        index = self._backends.dense(None).index
         self.legs.follow_dense(index, query)
         vectors, _ = index.vectors([chunk.no for chunk in rows])
         mean = vectors.sum(axis=0)
@@ -168,7 +176,7 @@ class Searcher:
         query.warnings.extend(seed.warnings)
         hits: tuple[Hit, ...] = ()
         if seed.vector is not None:
-            index = self._backends.dense().index
+            index = self._backends.dense(None).index
             if index.fingerprint == seed.fingerprint:
                 hits = self._nearest(seed, seed.vector, index, query)
             else:
@@ -258,7 +266,12 @@ class Searcher:
         return *pager.page([]), {}
 
     def _fit_context(
-        self, query: PreparedQuery, candidates: Candidates, rule: FitRule, *, has_hits: bool
+        self,
+        query: PreparedQuery,
+        candidates: Candidates | WordCandidates,
+        rule: FitRule,
+        *,
+        has_hits: bool,
     ) -> FitContext:
         rarity: Mapping[str, float] = {}
         if query.request.mode != "dense" and has_hits:
@@ -270,7 +283,7 @@ class Searcher:
         query: PreparedQuery,
         post_filter: CandidateFilter | None,
         candidate_filter: CandidateFilter,
-    ) -> "tuple[Candidates, NDArray[np.float32] | None]":
+    ) -> "tuple[Candidates | WordCandidates, NDArray[np.float32] | None]":
         """The candidates of both legs, and the query's vector where the dense leg was used."""
         legs = self.legs
         lexical = legs.lexical_hits(query, post_filter) if query.request.mode != "dense" else None

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from kb.model.doc import Scope
 from kb.model.search import NO_FILTERS
+from kb.model.site_version import site_version
 from kb.model.source import place_of
 from kb.search.filters import allowed_sources
 from kb.store import docs
@@ -28,6 +29,8 @@ class Facets(Struct, frozen=True, kw_only=True):
     tags: tuple[FacetValue, ...]
     sources: tuple[FacetValue, ...]
     """Folders of files and sites of pages, each with the docs below it, as the filter counts."""
+    versions: tuple[FacetValue, ...]
+    """Of sites, as the addresses of their pages name them."""
 
 
 class FacetCounts(Struct, frozen=True, kw_only=True):
@@ -37,6 +40,7 @@ class FacetCounts(Struct, frozen=True, kw_only=True):
     tags: Counter[str]
     places: Counter[str]
     """Folders and sites, without those below them."""
+    versions: Counter[str]
 
 
 def count_facets(txn: ReadTxn, scope: Scope) -> FacetCounts:
@@ -47,11 +51,14 @@ def count_facets(txn: ReadTxn, scope: Scope) -> FacetCounts:
         rows = docs.facet_values(txn, name)
         return (value for value, source_no in rows if allowed is None or source_no in allowed)
 
-    places = (place_of(source) for source in values("source"))
+    sources = list(values("source"))
+    places = map(place_of, sources)
+    versions = map(site_version, sources)
     return FacetCounts(
         kinds=Counter(values("kind")),
         tags=Counter(values("tag")),
         places=Counter(place for place in places if place is not None),
+        versions=Counter(version for version in versions if version is not None),
     )
 
 
@@ -60,14 +67,17 @@ def facets_of(counts: Iterable[FacetCounts], values_max: int) -> Facets:
     kinds: Counter[str] = Counter()
     tags: Counter[str] = Counter()
     places: Counter[str] = Counter()
+    versions: Counter[str] = Counter()
     for home in counts:
         kinds += home.kinds
         tags += home.tags
         places += home.places
+        versions += home.versions
     return Facets(
         kinds=_most_common(kinds, values_max),
         tags=_most_common(tags, values_max),
         sources=_most_common(_with_those_below(places), values_max),
+        versions=_most_common(versions, values_max),
     )
 
 

@@ -16,7 +16,7 @@ from kb.model.doc import Scope
 from kb.model.ids import ChunkNo
 from kb.model.search import Filters, Hit, SearchRequest, SearchResult
 from kb.model.text import Chunk
-from kb.search.candidates import Candidates, merge_legs
+from kb.search.candidates import Candidates, WordCandidates, merge_legs
 from kb.search.engine import Searcher
 from kb.search.entities import EntityMatches, align_mentions, visible_mentions
 from kb.search.federated_homes import (
@@ -279,7 +279,9 @@ class _Ranking:
             rows = self._ordered(candidates, legs) or []
         return self._with_fit(rows, candidates, has_vector=legs.vector is not None)
 
-    def _ordered(self, candidates: Candidates, legs: _GatheredLegs) -> list[ScoredChunk] | None:
+    def _ordered(
+        self, candidates: Candidates | WordCandidates, legs: _GatheredLegs
+    ) -> list[ScoredChunk] | None:
         ordering = Ordering(self._parts[0].legs.settings, self._pager.depth, self._reranking)
         return ordering.order(candidates, legs.vector, self._boosted, self._admission, self._called)
 
@@ -291,7 +293,9 @@ class _Ranking:
         dense = None if vector is None else self._dense_hits(vector, filtered)
         return _GatheredLegs(lexical=lexical, dense=dense, vector=vector)
 
-    def _merged(self, legs: _GatheredLegs, without: frozenset[int] = frozenset()) -> Candidates:
+    def _merged(
+        self, legs: _GatheredLegs, without: frozenset[int] = frozenset()
+    ) -> Candidates | WordCandidates:
         """The best of all homes in each leg, as many as a leg of one home brings."""
         query = self._parts[0].query
         lexical = dense = vectors = None
@@ -356,7 +360,11 @@ class _Ranking:
         ]
 
     def _with_fit(
-        self, ranked: list[ScoredChunk], candidates: Candidates, *, has_vector: bool
+        self,
+        ranked: list[ScoredChunk],
+        candidates: Candidates | WordCandidates,
+        *,
+        has_vector: bool,
     ) -> "_RankedPage":
         """The hits of the page with their fit and their score."""
         legs, query = self._parts[0].legs, self._parts[0].query

@@ -68,6 +68,12 @@ class AdmissionFilter:
         ]
         self._admitted: dict[int, tuple[Chunk, Doc] | None] = {}
 
+    def expect(self, nos: Sequence[int]) -> None:
+        """As `CandidateFilter.expect`."""
+        for part in self._parts:
+            own = [no & LOCAL_MASK for no in nos if home_position(no) == part.position]
+            self._filters[part.position].expect(own)
+
     def admit(self, no: int) -> tuple[Chunk, Doc] | None:
         """As `CandidateFilter.admit`."""
         if no not in self._admitted:
@@ -122,7 +128,9 @@ class FirstHomeFilter:
         homes: dict[str, int] = {}
         duplicates: set[int] = set()
         # In ascending order an earlier home's chunks come first.
-        for no in sorted(nos):
+        ascending = sorted(nos)
+        self._admission.expect(ascending)
+        for no in ascending:
             pair = self.admit(no)
             if pair is None:
                 duplicates.add(no)
@@ -140,6 +148,10 @@ class HomeFilter:
     def __init__(self, chunk_filter: ChunkFilter, part: HomePart) -> None:
         self._chunk_filter = chunk_filter
         self._part = part
+
+    def expect(self, nos: Sequence[int]) -> None:
+        """As `CandidateFilter.expect`."""
+        self._chunk_filter.expect([self._part.global_no(no) for no in nos])
 
     def admit(self, no: int) -> tuple[Chunk, Doc] | None:
         """As `CandidateFilter.admit`."""

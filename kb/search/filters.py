@@ -34,9 +34,18 @@ def matches_filters(doc: Doc, filters: Filters) -> bool:
         and (not filters.kinds or doc.kind in filters.kinds)
         and (not filters.packs or (doc.pack is not None and doc.pack.pack_id in filters.packs))
         and (not filters.sources or any(is_within(doc.source, place) for place in filters.sources))
+        and _is_of_version(doc.source, filters.site_versions)
         and (not (filters.since or filters.until) or docs.is_dated(doc.day, filters))
         and _is_between(doc.mail, filters)
     )
+
+
+def _is_of_version(source: str, wanted: tuple[str, ...]) -> bool:
+    if not wanted:
+        return True
+    from kb.model.site_version import site_version
+
+    return site_version(source) in {version.lower() for version in wanted}
 
 
 def _is_between(mail: MailHead | None, filters: Filters) -> bool:
@@ -132,6 +141,8 @@ def allowed_sources(
         limits.append({no for pack in filters.packs for no in docs.with_facet(txn, "pack", pack)})
     if filters.sources:
         limits.append(set().union(*(docs.within(txn, place) for place in filters.sources)))
+    if filters.site_versions:
+        limits.append({*docs.of_site_versions(txn, filters.site_versions)})
     if filters.since or filters.until:
         limits.append({*docs.dated(txn, filters)})
     limits += [
@@ -141,10 +152,14 @@ def allowed_sources(
     ]
     if filters.doc_ids:
         limits.append(named_sources(txn, filters))
-    if filters.linked_to:
-        limits.append(_linked(txn, filters.linked_to, scope, links.backlinks_of))
-    if filters.links_from:
-        limits.append(_linked(txn, filters.links_from, scope, links.targets_of))
+    limits += [
+        _linked(txn, idents, scope, others)
+        for idents, others in (
+            (filters.linked_to, links.backlinks_of),
+            (filters.links_from, links.targets_of),
+        )
+        if idents
+    ]
     if not limits:
         return None
     first, *rest = limits

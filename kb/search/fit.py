@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kb.model.source import name_and_folders
 from kb.model.text import indexed_text
-from kb.search.candidates import Candidates
+from kb.search.candidates import Candidates, WordCandidates
 from kb.search.hits import FIT_THRESHOLD, ScoredChunk
 from kb.search.index.analysis import ANALYSIS_VERSION, is_han, terms, terms_in
 from kb.search.index.fold import folded
@@ -133,19 +133,17 @@ class FitContext(Struct, frozen=True, kw_only=True):
 
 def fit_context(
     text: str,
-    candidates: Candidates,
+    candidates: Candidates | WordCandidates,
     rarity: Mapping[str, float],
     background_cosine: float = BACKGROUND_COSINE,
 ) -> FitContext:
     """The context of a query text; an empty `rarity` gives all of its terms the same weight."""
-    import numpy as np
-
-    cosines = candidates.dense[~np.isnan(candidates.dense)]
+    cosine_sum, cosine_count = candidates.cosines()
     return FitContext(
         weights={term: rare**_RARITY_POWER for term, rare in rarity.items()}
         or dict.fromkeys(terms(text), 1.0),
-        cosine_sum=float(cosines.sum()),
-        cosine_count=len(cosines),
+        cosine_sum=cosine_sum,
+        cosine_count=cosine_count,
         background_cosine=background_cosine,
     )
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -30,6 +31,12 @@ def freshness_of(txn: ReadTxn, doc: Doc, machine: str = "") -> Freshness:
     if name is None:
         return _page_freshness(txn, doc) if doc.kind == "url" else "unknown"
     return freshness_by_state(txn, doc, file_state(name)) or _freshness_by_bytes(name, doc)
+
+
+def expect_freshness(txn: ReadTxn, docs: Iterable[Doc], machine: str = "") -> None:
+    """Say that `freshness_of` is asked for these docs next."""
+    places = (doc.place for doc in docs)
+    txn.expect("seen", (lsid_key(place) for place in places if name_of(place, machine) is not None))
 
 
 def compared_file(doc: Doc, machine: str = "") -> str | None:

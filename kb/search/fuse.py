@@ -6,13 +6,18 @@ winner ranks far ahead and near-ties rank close together.
 """
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+# How fast a score falls with the rank, whatever `k` is.
+_SCORE_K: Final = 60
 
 
 class LegScores(Struct, frozen=True, kw_only=True):
@@ -58,12 +63,34 @@ def spaced_ranks(leg: LegScores, spacing_min: int = 0) -> "NDArray[np.float64]":
     return np.asarray(1.0 + n * (1.0 - np.where(np.isnan(scores), 0.0, share)), dtype=np.float64)
 
 
+def fuse_words(
+    scores: Sequence[float], weight: float, *, spaced: bool, spacing_min: int = 0
+) -> list[float]:
+    """`fuse` of the lexical leg alone, which has a score for every candidate; without numpy."""
+    if not weight or not scores:
+        return [0.0] * len(scores)
+    if spaced:
+        n = max(len(scores), spacing_min)
+        top, low = max(scores), min(0.0, *scores)
+        shares = [(score - low) / (top - low) if top > low else 1.0 for score in scores]
+        ranks = [1.0 + n * (1.0 - share) for share in shares]
+    else:
+        first: dict[float, int] = {}
+        for rank, score in enumerate(sorted(scores, reverse=True), 1):
+            first.setdefault(score, rank)
+        ranks = [float(first[score]) for score in scores]
+    return [(_SCORE_K + 1) / (_SCORE_K + rank) for rank in ranks]
+
+
 def fuse(
     legs: "list[LegScores]", *, k: int, spaced: bool, spacing_min: int = 0
 ) -> "NDArray[np.float64]":
-    """The fused score of each candidate: sum of weight / (k + rank), scaled to at most 1.
+    """The fused score of each candidate, at most 1. Shape (n,).
 
-    By plain ranks a candidate gets nothing from a leg that has no score for it. Shape (n,).
+    The order is that of the sum of weight / (k + rank). The score is 61 / (60 + r), where r is the
+    rank that gives the same sum if the candidate has it in every leg. So what a factor on a score
+    is worth in ranks does not depend on `k`.
+    By plain ranks a candidate gets nothing from a leg that has no score for it.
     """
     import numpy as np
 
@@ -76,4 +103,5 @@ def fuse(
     for leg, own in zip(legs, ranks, strict=True):
         taken = own if leg.silent is None else np.where(leg.silent, nearest, own)
         total += np.nan_to_num(leg.weight / (k + taken), nan=0.0)
-    return total / best if best else total
+    share = total / best if best else total
+    return np.asarray((_SCORE_K + 1) * share / (k + 1 + (_SCORE_K - k) * share), dtype=np.float64)

@@ -12,7 +12,8 @@ from kb.model.ids import ChunkId
 from kb.model.search import Hit, Legs, SearchRequest
 from kb.model.text import Chunk
 from kb.search.candidates import LearnCalls
-from kb.search.freshness import freshness_of
+from kb.search.freshness import expect_freshness, freshness_of
+from kb.search.locators import locator_of
 from kb.search.snippets import snippet_of
 from kb.store import chunks
 from kb.store.content.files import ContentStore
@@ -85,6 +86,7 @@ def build_hits(
     Ranks count from `first` + 1. `weights` are those of the query's terms; without them there are
     no snippets.
     """
+    expect_freshness(txn, (row.doc for row in ranked), content.machine)
 
     def build(rank: int, row: ScoredChunk, span: "ChunkSpan | None") -> Hit:
         return build_hit(txn, content, first + rank, row, request, learn, span, weights)
@@ -151,6 +153,7 @@ def build_hit(
         end=end,
         page=first.page,
         line=source_line(doc, first),
+        locator=locator_of(doc, first, text),
         freshness=freshness_of(txn, doc, content.machine),
         legs=Legs(lexical=row.lexical_rank, dense=row.dense_rank),
         learn=learn(doc) if doc.kind == "topic" else None,
@@ -160,9 +163,19 @@ def build_hit(
         weak=row.is_weak,
         mail=doc.mail.shortened() if doc.mail else None,
         ocr=_is_recognised(doc, first.page, text),
+        site_version=_site_version(doc.source),
         explain=_explanation(row) if request.explain else None,
         snippet=None if weights is None else snippet_of(text, weights, is_code=is_code(doc.mime)),
     )
+
+
+def _site_version(source: str) -> str | None:
+    if not source.startswith(("http", "git+")):
+        return None
+    # Imported late: most docs are files.
+    from kb.model.site_version import site_version
+
+    return site_version(source)
 
 
 def source_line(doc: Doc, chunk: Chunk) -> int | None:

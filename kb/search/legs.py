@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
-from kb.errors import EmbedError, ModelMissing
+from kb.errors import EmbedError, ModelMissing, StoreBehind
 from kb.intake.embed.protocol import ANY_SCRIPT
 from kb.intake.embed.scripts import can_read, familiarity
 from kb.model.config import SearchSettings
@@ -24,7 +25,7 @@ from kb.search.narrow import narrowed
 from kb.search.operators import Needles, needles
 from kb.search.pending import LegName, index_lag
 from kb.search.wording import Respelled, respelled
-from kb.store import chunks
+from kb.store import chunks, docs, embedders, log
 from kb.store.content.files import ContentStore
 from kb.store.store import Store
 
@@ -61,6 +62,8 @@ class PreparedQuery(Struct, frozen=True, kw_only=True):
     required_chunks: frozenset[int] | None = None
     dense: DenseBackend | None = None
     """None to search by words alone."""
+    commit: int | None = None
+    """The newest commit when it was prepared: the indexes follow the store at least so far."""
     warnings: list[str]
 
 
@@ -84,6 +87,22 @@ class HomeLegs:
         self.audience_cache = AudienceCache()
         self._lock_wait_s = lock_wait_s
 
+    def reach(self, at_least: int, wait_s: float, *, with_vectors: bool) -> None:
+        """Wait until the store and its indexes have come to a transaction. Raises StoreBehind."""
+        self.store.reach(at_least, wait_s)
+        with self.store.read() as txn:
+            end, commit = log.last_seq(txn), txn.last_txn()
+        lexical = self.backends.lexical()
+        reports = [lexical.catch_up(self.store, wait_s=wait_s)]
+        if with_vectors:
+            # Without a model nothing is found by vectors.
+            with suppress(ModelMissing, EmbedError):
+                reports.append(
+                    self.backends.dense(commit).index.catch_up(self.store, wait_s=wait_s)
+                )
+        if any(report.watermark < end for report in reports):
+            raise StoreBehind(place="an index")
+
     def prepare(self, request: SearchRequest, scope: Scope) -> PreparedQuery:
         """The query with its filters resolved and its backends opened; nothing is searched yet.
 
@@ -94,6 +113,9 @@ class HomeLegs:
         asked = Needles(text=text) if request.verbatim else needles(text)
         text = asked.text
         with self.store.read() as txn:
+            docs.expect_audiences(txn)
+            embedders.expect(txn)
+            log.expect_end(txn, 0)
             required = match_entities(txn, request.require_entities, scope)
             boosted = match_entities(txn, request.boost_entities, scope)
             warnings += [
@@ -103,6 +125,7 @@ class HomeLegs:
             ]
             allowed = allowed_sources(txn, request, scope, self.audience_cache)
             audiences = readable_audiences(txn, scope)
+            commit = txn.last_txn()
         return PreparedQuery(
             request=request,
             scope=scope,
@@ -113,7 +136,8 @@ class HomeLegs:
             audiences=audiences,
             allowed_sources=allowed,
             required_chunks=mentioning_all(required),
-            dense=self.dense_backend(request, text, warnings),
+            dense=self.dense_backend(request, text, warnings, commit),
+            commit=commit,
             warnings=warnings,
         )
 
@@ -147,7 +171,10 @@ class HomeLegs:
 
         def texts_with(holding: Holding) -> list[str]:
             nos = sorted(index.holders(holding, "no", query.audiences))[:_TEXTS_MAX]
+            if not nos:
+                return []
             with self.store.read() as txn:
+                chunks.expect(txn, nos)
                 found = [chunks.get(txn, no) for no in nos]
                 return [chunk.text for chunk in found if chunk is not None]
 
@@ -158,13 +185,16 @@ class HomeLegs:
         if query.request.mode == "dense" and not query.needles.are_there:
             return False
         state = self.backends.lexical().catch_up(
-            self.store, wait_s=self._lock_wait_s, audiences=query.audiences
+            self.store,
+            wait_s=self._lock_wait_s,
+            audiences=query.audiences,
+            commit=query.commit,
         )
         return self._is_behind(state, "lexical", query)
 
     def follow_dense(self, index: "DenseIndex", query: PreparedQuery) -> bool:
         """Bring the dense index up to date; returns as `_is_behind`."""
-        state = index.catch_up(self.store, wait_s=self._lock_wait_s)
+        state = index.catch_up(self.store, wait_s=self._lock_wait_s, commit=query.commit)
         return self._is_behind(state, "dense", query)
 
     def _is_behind(self, state: CatchUpReport, leg: LegName, query: PreparedQuery) -> bool:
@@ -246,13 +276,13 @@ class HomeLegs:
         )
 
     def dense_backend(
-        self, request: SearchRequest, text: str, warnings: list[str]
+        self, request: SearchRequest, text: str, warnings: list[str], commit: int | None = None
     ) -> DenseBackend | None:
         """The dense leg; None where it is not wanted, or, with a warning, cannot read the query."""
         if request.mode == "lexical" or not any(letter.isalnum() for letter in text):
             return None
         try:
-            backend = self.backends.dense()
+            backend = self.backends.dense(commit)
         except (ModelMissing, EmbedError) as error:
             if request.mode == "dense":
                 raise

@@ -1,11 +1,13 @@
 """Which chunks and sources have what a query asks for, besides what it looks for?"""
 
+import os
 from collections.abc import Collection
 from typing import Final
 
 from msgspec import Struct
 
 from kb.model.doc import Audience
+from kb.search.filters import sources_of_audiences
 from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.search.index.lexical_query import phrase_holders, title_holders
 from kb.search.operators import Needles
@@ -38,16 +40,23 @@ def narrowed(
                 f'no passage has "{_short(phrase)}"; without quotes its words are searched for'
             )
         nos = holding if nos is None else nos & holding
-    limits = [index.holders(title_holders(t), "source_no", audiences) for t in needles.titles]
+    limits: list[frozenset[int]] = []
+    for title in needles.titles:
+        limits.append(index.holders(title_holders(title), "source_no", audiences))
+        if not limits[-1]:
+            warnings.append(f"no doc has {_short(title)} in its title")
     left_out = frozenset[int]().union(
         *(index.holders(phrase_holders(word), "source_no", audiences) for word in needles.without)
     )
     with store.read() as txn:
         if needles.places:
-            limits.append(_in_places(txn, needles.places))
+            visible = sources_of_audiences(txn, tuple(audiences))
+            limits.append(_in_places(txn, needles.places) & visible)
+            if not limits[-1]:
+                named = " or ".join(map(_short, needles.places))
+                warnings.append(f"no doc has {named} as its name or in its path")
         if left_out:
-            every = (docs.with_facet(txn, "audience", audience) for audience in audiences)
-            limits.append(frozenset(no for numbers in every for no in numbers) - left_out)
+            limits.append(sources_of_audiences(txn, tuple(audiences)) - left_out)
             named = ", ".join(map(_short, needles.without))
             warnings.append(f"without what has: {named}")
     sources = limits[0].intersection(*limits[1:]) if limits else None
@@ -55,12 +64,20 @@ def narrowed(
 
 
 def _in_places(txn: ReadTxn, places: Collection[str]) -> frozenset[int]:
-    """The sources of which a part of the path has one of these names; case does not count."""
+    """The sources of which a part of the path has one of these names.
+
+    Case does not count, nor does the ending of a file's name if it is not named.
+    """
     parts = [f"/{place.strip('/').casefold()}/" for place in places]
+
+    def is_named(source: str) -> bool:
+        stem, _ = os.path.splitext(source)
+        return any(part in f"/{source}/" or f"/{stem}/".endswith(part) for part in parts)
+
     return frozenset(
         source_no
         for source, source_no in docs.facet_values(txn, "source")
-        if any(part in f"/{source.casefold()}/" for part in parts)
+        if is_named(source.casefold())
     )
 
 

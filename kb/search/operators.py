@@ -17,7 +17,7 @@ _OPERATORS_MAX: Final = 32
 _WORD: Final = r'[^\s"]{1,400}'
 _QUOTED: Final = r'"(?P<quoted>[^"]{1,400})"'
 _FILTER: Final = (
-    rf"(?<!\S)(?P<field>tag|source|kind|since|until):(?:{_QUOTED}|(?P<word>{_WORD}))(?!\S)"
+    rf"(?<!\S)(?P<field>tag|source|kind|version|since|until):(?:{_QUOTED}|(?P<word>{_WORD}))(?!\S)"
 )
 # Behind a closing quote the mark that ends a sentence may stand.
 _NEEDLE: Final = (
@@ -49,7 +49,7 @@ class Needles(Struct, frozen=True, kw_only=True):
 
 
 def split_filters(query: str, filters: Filters) -> tuple[str, Filters]:
-    """A query without its `tag:`, `source:`, `kind:`, `since:` and `until:`, and these as filters.
+    """A query without its `tag:`, `source:`, `kind:`, `version:`, dates, and these as filters.
 
     They narrow `filters`. A kind or a date that is none is text, and a source that is named in part
     stays. Where nothing else stands in a query all of it is also its text.
@@ -136,6 +136,7 @@ def _narrowed(filters: Filters, found: Mapping[str, Sequence[str]]) -> Filters:
         filters,
         tags=(*filters.tags, *(tag.removeprefix("#") for tag in found.get("tag", ()))),
         kinds=filters.kinds or kinds,
+        site_versions=filters.site_versions or tuple(found.get("version", ())),
         sources=filters.sources or tuple(found.get("source", ())),
         since=max(starts, default=None),
         until=min(ends, default=None),

@@ -1,5 +1,6 @@
 """Ordering: fuses the candidates, applies feedback and boosts, reranks, and diversifies."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -9,10 +10,10 @@ from kb.model.config import SearchSettings
 from kb.model.doc import Doc
 from kb.model.ids import ChunkNo
 from kb.model.text import Chunk, indexed_text
-from kb.search.candidates import Candidates, RankedChunks
+from kb.search.candidates import Candidates, RankedChunks, WordCandidates
 from kb.search.diversify import diversify
 from kb.search.entities import EntityMatches
-from kb.search.fuse import LegScores, fuse
+from kb.search.fuse import LegScores, fuse, fuse_words
 from kb.search.hits import ScoredChunk
 
 if TYPE_CHECKING:
@@ -29,21 +30,22 @@ _NAME_BOOST: Final = 2.0
 
 
 class _Scored(Struct, frozen=True, kw_only=True):
-    """The candidates and what is known of each; arrays have shape (n,)."""
+    """The n candidates and what is known of each."""
 
-    candidates: Candidates
-    fused: "NDArray[np.float64]"
-    boosts: "NDArray[np.float64]"
-    scores: "NDArray[np.float64]"
+    candidates: Candidates | WordCandidates
+    fused: list[float]
+    boosts: list[float]
+    scores: list[float]
+    best: list[int]
+    """Their positions, by descending score."""
 
 
-def _rows(
-    scored: _Scored, positions: "NDArray[np.intp]", chunks: RankedChunks
-) -> list[ScoredChunk] | None:
+def _rows(scored: _Scored, positions: list[int], chunks: RankedChunks) -> list[ScoredChunk] | None:
     """The candidates at these positions; None where one of them may not appear."""
     candidates = scored.candidates
     found: list[ScoredChunk] = []
-    for position in positions.tolist():
+    chunks.expect([candidates.nos[position] for position in positions])
+    for position in positions:
         no = ChunkNo(candidates.nos[position])
         admitted = chunks.admit(no)
         if admitted is None:
@@ -52,13 +54,13 @@ def _rows(
         is_bare = chunks.is_bare_title(*admitted)
         found.append(
             ScoredChunk(
-                rank_score=0.0 if is_bare else float(scored.scores[position]),
+                rank_score=0.0 if is_bare else scored.scores[position],
                 chunk=admitted[0],
                 doc=admitted[1],
                 lexical_rank=candidates.lexical_rank.get(no),
                 dense_rank=candidates.dense_rank.get(no),
-                fused=float(scored.fused[position]),
-                boost=float(scored.boosts[position]),
+                fused=scored.fused[position],
+                boost=scored.boosts[position],
                 cosine=candidates.cosine(position),
             )
         )
@@ -78,7 +80,7 @@ class Ordering:
 
     def order(
         self,
-        candidates: Candidates,
+        candidates: Candidates | WordCandidates,
         vector: "NDArray[np.float32] | None",
         boosted: Sequence[EntityMatches],
         candidate_filter: RankedChunks,
@@ -93,28 +95,28 @@ class Ordering:
         None where one of the best may not appear: an index is behind the store, so the caller must
         gather the candidates again through the filter.
         """
-        import numpy as np
-
         if not candidates.nos or self._k < 1:
             return []
-        fused = self._fused_scores(candidates, vector, candidate_filter)
-        if fused is None:
-            return None
-        boosts = np.ones(len(candidates.nos))
+        boosts = [1.0] * len(candidates.nos)
         if boosted or called:
-            boosts = np.array([self._boost(ChunkNo(no), boosted, called) for no in candidates.nos])
-        scores = fused * boosts
-        # A score is at most 1, however much is boosted.
-        scores = np.round(scores / max(1.0, float(scores.max())), _DIGITS)
-        best = np.lexsort((np.array(candidates.nos), -scores))
-        scored = _Scored(candidates=candidates, fused=fused, boosts=boosts, scores=scores)
+            boosts = [self._boost(ChunkNo(no), boosted, called) for no in candidates.nos]
+        if isinstance(candidates, WordCandidates):
+            scored = self._scored_words(candidates, boosts)
+        else:
+            fused = self._fused_scores(candidates, vector, candidate_filter)
+            if fused is None:
+                return None
+            scored = _scored(candidates, fused, boosts)
+        best, scores = scored.best, scored.scores
         first = _rows(scored, best[: self._reranked_max], candidate_filter)
         if first is None:
             return None
         pool = self._reranked(first)
         # Mostly there are no near-duplicates, and then only the first k and their ties are read.
         # Else more are, until no other has the score of the last hit.
-        count = int((scores[best] >= scores[best[: self._k][-1]]).sum())
+        count = min(self._k, len(best))
+        while count < len(best) and scores[best[count]] == scores[best[count - 1]]:
+            count += 1
         while True:
             more = _rows(scored, best[len(pool) : count], candidate_filter)
             if more is None:
@@ -124,6 +126,21 @@ class Ordering:
             if len(pool) == len(best) or scores[best[len(pool)]] < hits[-1].rank_score:
                 return hits
             count = min(len(best), 2 * len(pool))
+
+    def _scored_words(self, candidates: WordCandidates, boosts: list[float]) -> _Scored:
+        settings = self._settings
+        fused = fuse_words(
+            candidates.lexical,
+            settings.lexical_weight,
+            spaced=settings.fusion == "spaced",
+            spacing_min=settings.candidates,
+        )
+        boosted = [score * boost for score, boost in zip(fused, boosts, strict=True)]
+        top = max(1.0, *boosted)
+        scores = [round(score / top, _DIGITS) for score in boosted]
+        # They ascend by number, and sorting is stable.
+        best = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
+        return _Scored(candidates=candidates, fused=fused, boosts=boosts, scores=scores, best=best)
 
     def _fused_scores(
         self,
@@ -262,15 +279,20 @@ class Ordering:
         ]
         return [*ordered, *bare]
 
-    def _diversified(self, rows: list[ScoredChunk], candidates: Candidates) -> list[ScoredChunk]:
+    def _diversified(
+        self, rows: list[ScoredChunk], candidates: Candidates | WordCandidates
+    ) -> list[ScoredChunk]:
         """The k hits of these rows, surplus near-duplicates later and with less."""
         import msgspec
-        import numpy as np
 
         pool = sorted(rows, key=_best_first)
+        vectors = None
+        if not isinstance(candidates, WordCandidates):
+            places = [bisect_left(candidates.nos, row.chunk.no) for row in pool]
+            vectors = candidates.vectors[places]
         selected = diversify(
             [row.rank_score for row in pool],
-            candidates.vectors[np.searchsorted(candidates.nos, [row.chunk.no for row in pool])],
+            vectors,
             [row.chunk.text for row in pool],
             self._k,
             similarity_min=self._settings.mmr_similarity,
@@ -280,6 +302,22 @@ class Ordering:
             msgspec.structs.replace(pool[position], rank_score=round(score, _DIGITS + 1))
             for position, score in selected
         ]
+
+
+def _scored(candidates: Candidates, fused: "NDArray[np.float64]", boosts: list[float]) -> _Scored:
+    import numpy as np
+
+    scores = fused * np.array(boosts)
+    # A score is at most 1, however much is boosted.
+    scores = np.round(scores / max(1.0, float(scores.max())), _DIGITS)
+    return _Scored(
+        candidates=candidates,
+        fused=fused.tolist(),
+        boosts=boosts,
+        scores=scores.tolist(),
+        # They ascend by number.
+        best=np.argsort(-scores, kind="stable").tolist(),
+    )
 
 
 def _best_first(row: ScoredChunk) -> tuple[float, float, str]:

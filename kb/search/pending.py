@@ -19,8 +19,14 @@ _COUNT_MAX: Final = 10_000
 LegName = Literal["lexical", "dense"]
 
 
+def expect_pending(txn: ReadTxn) -> None:
+    """Say that `pending_warnings` is asked next."""
+    queue.expect_pending(txn, "chunk", "embed")
+
+
 def pending_warnings(txn: ReadTxn, clock: Clock, mode: SearchMode, scope: Scope) -> Iterator[str]:
     """A warning for the docs that wait for chunking, and one for those that wait for embedding."""
+    expect_pending(txn)
     unchunked = _count_waiting(txn, "chunk", scope)
     if unchunked:
         are = "1 doc is" if unchunked == 1 else f"{unchunked:,} docs are"

@@ -63,8 +63,8 @@ class CachingSearcher(Searcher):
         cached = self._get(key)
         if cached is not None and cached.last_txn == last_txn and self._is_valid(key, cached):
             return cached.result
-        result = super().search(request, scope)
-        if not result.warnings and self._store.last_txn() == last_txn:
+        result, commit = self._searched(request, scope)
+        if not result.warnings and commit == last_txn:
             manifests = _file_states(self._backends.lexical().manifests())
             self._put(key, _CachedResult(last_txn=last_txn, manifests=manifests, result=result))
         return result
@@ -83,6 +83,7 @@ class CachingSearcher(Searcher):
         if cached.hit_files is not None:
             return _are_unchanged(cached.hit_files)
         with self._store.read() as txn:
+            docs.expect(txn, (hit.doc_id for hit in cached.result.hits))
             if txn.last_txn() != cached.last_txn:
                 return False
             hit_files = _hit_file_states(txn, cached.result, self._store.machine)

@@ -11,6 +11,7 @@ from kb.errors import StoreFull
 from kb.model.config import ServeSettings
 from kb.serve.http_reply import BINARY, JSON, RETRY_AFTER, Refusal
 from kb.serve.http_streams import Receive
+from kb.serve.shared import Places, SharedCount
 
 _CLOSE: Final = ("connection", "close")
 # So much more than is allowed is read and dropped, for a client that sends it hears no answer.
@@ -44,10 +45,16 @@ class _Coming:
 class Bodies:
     """Receives the bodies of one server's requests."""
 
-    def __init__(self, settings: ServeSettings, folder: Path) -> None:
-        """`folder` is where files lie while they are worked on; they have no name there."""
+    def __init__(
+        self, settings: ServeSettings, folder: Path, taken: SharedCount | None = None
+    ) -> None:
+        """`folder` is where files lie while they are worked on; they have no name there.
+
+        `taken` counts the places for files of all processes.
+        """
         self._settings = settings
         self._folder = folder
+        self._taken = taken or Places().of("files")
         self._files: set[_Coming] = set()
 
     async def json(self, header: Header, receive: Receive) -> bytes:
@@ -80,6 +87,7 @@ class Bodies:
             yield await self._file(receive, coming)
         finally:
             self._files.discard(coming)
+            self._taken.set(len(self._files))
 
     async def _file(self, receive: Receive, coming: _Coming) -> IO[bytes]:
         try:
@@ -107,7 +115,7 @@ class Bodies:
             return
         if coming.began_s:
             raise _too_slow()
-        if len(self._files) >= _FILES_MAX:
+        if len(self._files) + self._taken.others >= _FILES_MAX:
             slow = next((file for file in self._files if file.gives_way(now_s)), None)
             if slow is None:
                 detail = "too many uploads at once; try again"
@@ -116,6 +124,7 @@ class Bodies:
             slow.deadline.reschedule(now_s)
         coming.began_s = now_s
         self._files.add(coming)
+        self._taken.set(len(self._files))
 
     async def _small(self, receive: Receive, body: bytearray) -> None:
         deadline = asyncio.timeout(self._settings.body_s)

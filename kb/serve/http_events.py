@@ -99,7 +99,7 @@ class Watching:
         end_s = loop.time() + limit_s
         before: dict[str, _StatusEvent] = {}
         while self._caller.holds():
-            revision = changes.last()
+            revision = await changes.last()
             now = {event.ident: event for event in await changes.read(self.look)}
             for ident, event in now.items():
                 if before.get(ident) != event:

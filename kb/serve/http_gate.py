@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
-from kb.errors import KbError, StoreBusy
+from kb.errors import KbError, StoreBusy, UsageError
 from kb.model.config import ServeSettings
 from kb.model.doc import OPERATOR, Scope
 from kb.model.token import role_allows
@@ -27,20 +28,27 @@ from kb.serve.http_routes import Caller, Message, Route, Served, Upload, run
 from kb.serve.http_streams import Receive, Send, Streams
 from kb.serve.local_socket import OWN
 from kb.serve.sessions import cookie_named
+from kb.serve.shared import Places
 from kb.store import tokens
+from kb.store.store import REACH_S
 
 _LOCAL_HOSTS: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
 # A name or an address and a port, and nothing that a browser would read otherwise.
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 # A proxy in front may speak the other one.
 _SCHEMES: Final = ("http", "https")
+TRANSACTION: Final = "kb-transaction"
+"""Of an answer: the token of a state that has all that it says, and all that was written."""
+AT_LEAST: Final = "kb-at-least"
+"""Of a request: such a token; the answer is of that state, or a later one."""
 _REQUEST_ID_BYTES: Final = 8
 _UNKNOWN: Final = "unknown"
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "OPTIONS"))
 _CLOSE: Final = ("connection", "close")
 _CORS_S: Final = "600"
 _CORS_HEADERS: Final = (
-    "authorization, content-type, if-none-match, mcp-method, mcp-name, mcp-protocol-version"
+    "authorization, content-type, if-none-match, kb-at-least, mcp-method, mcp-name, "
+    "mcp-protocol-version"
 )
 
 
@@ -99,6 +107,7 @@ class Gate:
         executors: CallExecutors,
         lines: AccessLog,
         streams: Streams,
+        places: Places | None = None,
     ) -> None:
         self.routes = tuple(routes)
         self._served = served
@@ -108,7 +117,9 @@ class Gate:
         self._executors = executors
         self._lines = lines
         self._streams = streams
-        self._bodies = Bodies(options.settings, served.app.paths.tmp)
+        self._bodies = Bodies(
+            options.settings, served.app.paths.tmp, (places or Places()).of("files")
+        )
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request. Raises nothing but what the server itself raises."""
@@ -170,10 +181,14 @@ class Gate:
         if request.method == "OPTIONS" and (granted := self._preflight(request)):
             return granted
         anybody = self._open_route(request)
-        caller = anybody or self._caller(request)
+        caller = anybody or await self._let_in_as(request)
         route, ids = self._route(request)
         if route.role is not None and not role_allows(caller.role, route.role):
             raise Refusal(403, "forbidden", f"this needs a token with the role {route.role}")
+        at_least = request.header(AT_LEAST)
+        if at_least:
+            await self._reach(at_least)
+            caller = msgspec.structs.replace(caller, at_least=at_least)
         takes_file = route.method == "POST" and route.takes == "file"
         bytes_max = self._settings.upload_bytes_max if takes_file else self._settings.body_bytes_max
         check_length(request.header, bytes_max)
@@ -187,6 +202,24 @@ class Gate:
             payload = Message(headers=request.headers, body=payload)
         return await self._worked(request, route, payload, caller)
 
+    async def _let_in_as(self, request: _Request) -> Caller:
+        """Who asks; looked up apart from the loop where the store is on another machine."""
+        if self._served.app.paths.database is None:
+            return self._caller(request)
+        return await self._served.changes.read(lambda: self._caller(request))
+
+    async def _reach(self, token: str) -> None:
+        """Wait for a transaction, without a thread. Raises Refusal where it does not come."""
+        try:
+            number = await self._served.changes.read(
+                lambda: self._served.app.transactions.number(token)
+            )
+        except UsageError as error:
+            raise Refusal(400, "no_such_transaction", str(error)) from error
+        if not await self._served.changes.reached(number, REACH_S):
+            detail = "this server has not come to the transaction that was asked for; try again"
+            raise Refusal(503, "behind", detail, headers=(RETRY_AFTER,))
+
     async def _body(self, request: _Request, route: Route, receive: Receive) -> bytes:
         if route.has_json:
             return await self._bodies.json(request.header, receive)
@@ -198,8 +231,13 @@ class Gate:
         """What a route answers, by one of the threads, unless too many are asked already."""
 
         def work() -> Reply:
-            return _finished(request, run(route, self._served, payload, caller))
+            reply = run(route, self._served, payload, caller)
+            # Taken after the answer, so that it is of no earlier state than what the answer says.
+            token = self._served.app.transactions.token() if route.waits else None
+            return _finished(request, reply, token)
 
+        if route.reads_store:
+            return await self._served.changes.read(work)
         if not route.waits:
             return work()
         executor = (
@@ -262,7 +300,9 @@ class Gate:
         ]
         if (origin := request.header("origin")) in self._settings.origins:
             headers.append(("access-control-allow-origin", origin))
-            headers.append(("access-control-expose-headers", "etag, retry-after, x-request-id"))
+            headers.append(
+                ("access-control-expose-headers", "etag, kb-transaction, retry-after, x-request-id")
+            )
         return headers
 
     def _open_route(self, request: _Request) -> Caller | None:
@@ -345,8 +385,11 @@ class Gate:
         )
 
 
-def _finished(request: _Request, reply: Reply) -> Reply:
+def _finished(request: _Request, reply: Reply, token: str | None) -> Reply:
     """An answer as it is sent: tagged if it is a read, and packed where that is taken."""
+    if token:
+        headers = (*reply.headers, (TRANSACTION, token))
+        reply = msgspec.structs.replace(reply, headers=headers)
     if reply.stream is not None:
         return reply
     if request.method != "POST":

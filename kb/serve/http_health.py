@@ -19,6 +19,13 @@ class Readiness(Struct, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
 
 
+class CacheReadiness(Readiness, frozen=True, kw_only=True):
+    """That the store is read and the workers work, and how far the caches have come."""
+
+    behind: int
+    """Entries of the store's log that the caches here lack; the next search takes them up."""
+
+
 def health_routes() -> tuple[Route, ...]:
     """Alive, and ready."""
     return (
@@ -37,20 +44,20 @@ def health_routes() -> tuple[Route, ...]:
             role=None,
             summary="Whether the store is read and the workers work.",
             run=_ready,
-            outputs=(Readiness,),
+            outputs=(CacheReadiness,),
             waits=False,
+            reads_store=True,
         ),
     )
 
 
 def _ready(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  nobody is told more
-    with served.app.store.read() as txn:
-        txn.count("docs")
+    behind = served.app.behind()
     trouble = served.trouble()
     if trouble is not None:
         detail = _NOT_READY.format(_why(trouble))
         raise Refusal(503, "unavailable", detail, headers=(RETRY_AFTER,))
-    return json_of(Readiness())
+    return json_of(CacheReadiness(behind=behind))
 
 
 def _why(trouble: KbError | OSError) -> str:

@@ -19,6 +19,7 @@ from uvicorn.server import ServerState
 
 from kb.serve.http_reply import PROBLEM, Refusal, problem_of
 from kb.serve.local_socket import OWN
+from kb.serve.shared import SharedCount
 from kb.store.content.peer import is_same_user
 
 _HINTED: Final = frozenset((400, 431, 501))
@@ -32,6 +33,8 @@ class Deadlines(Struct, frozen=True, kw_only=True):
     unread_s: float
     """How long a whole answer may wait for its reader."""
     connections_max: int
+    connections: SharedCount
+    """Of all processes."""
 
 
 class TimedProtocol(H11Protocol):
@@ -59,7 +62,9 @@ class TimedProtocol(H11Protocol):
                 transport.abort()
                 return
             self.app_state = {**self.app_state, OWN: True}
-        if len(self.connections) > self._deadlines.connections_max:
+        taken = self._deadlines.connections
+        taken.set(len(self.connections))
+        if len(self.connections) + taken.others > self._deadlines.connections_max:
             self._turn_away(503, "busy", "there are too many connections; try again")
         else:
             self._watch_head()
@@ -96,6 +101,7 @@ class TimedProtocol(H11Protocol):
         self._forget_head()
         self._forget_unread()
         super().connection_lost(exc)
+        self._deadlines.connections.set(len(self.connections))
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  the words are uvicorn's
         """Answer what is no HTTP, or has too long a head."""

@@ -27,6 +27,7 @@ STATUSES: Final[Mapping[ErrorCode, int]] = {
     "ambiguous_id": 409,
     "forbidden": 403,
     "busy": 503,
+    "behind": 503,
     "damaged": 500,
     "unavailable": 503,
 }

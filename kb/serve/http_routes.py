@@ -29,6 +29,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     role: Role
     holds: Callable[[], bool] = lambda: True
     """Whether they would still be let in; for answers that go on for a while."""
+    at_least: str = ""
+    """The token of a transaction that the answer must have seen; empty for any state."""
 
 
 class Served(Struct, frozen=True, kw_only=True):
@@ -57,12 +59,17 @@ class Served(Struct, frozen=True, kw_only=True):
         """
         mine = self.every if caller.scope.operator else self.spaces
         readable = mine if space == "all" else mine.only(space)
+        if readable is not None and caller.at_least:
+            readable = readable.since(caller.at_least)
         if readable is None:
             detail = (
                 f"you can read no {space} space here; leave out `space` to read all that you can"
             )
             raise Refusal(400, "no_such_space", detail, field="space")
         return readable
+
+    def _own(self, caller: Caller) -> Spaces:
+        return self.spaces.since(caller.at_least) if caller.at_least else self.spaces
 
     def asked_by(
         self, caller: Caller, space: SpaceAsked | None = "all", *, or_own: bool = False
@@ -71,7 +78,11 @@ class Served(Struct, frozen=True, kw_only=True):
 
         With `or_own` no space is the server's own home.
         """
-        spaces = self.spaces if or_own and space is None else self.spaces_of(caller, space or "all")
+        spaces = (
+            self._own(caller)
+            if or_own and space is None
+            else self.spaces_of(caller, space or "all")
+        )
         return spaces if role_allows(caller.role, "writer") else spaces.without_signals()
 
 
@@ -136,6 +147,8 @@ class Route(Struct, frozen=True, kw_only=True):
     """Statuses of its own problems, beside those that the gate and any input may have."""
     waits: bool = True
     """Takes one of the places for requests that are worked on."""
+    reads_store: bool = False
+    """Takes no place, and is still not for the loop: what it reads may lie on another machine."""
     is_long: Callable[[Served, Any], bool] = never
     """Whether a request may wait for a language model, a page or a parser, so that it is kept apart
     from those that do not."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Muta
 from typing import Any
 
 from kb.serve.http_metrics import Metrics
+from kb.serve.shared import Places, SharedCount
 
 Pieces = Callable[[], AsyncGenerator[bytes, None]]
 """Gives an answer's pieces, from the loop; asked once. It is closed when the answer ends."""
@@ -14,17 +15,19 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class Streams:
-    """The streams of one server that are open, all of them in one loop."""
+    """The streams of one process that are open, all of them in one loop."""
 
-    def __init__(self, most: int, metrics: Metrics) -> None:
+    def __init__(self, most: int, metrics: Metrics, taken: SharedCount | None = None) -> None:
+        """At most so many, with those of the processes that share the count of those `taken`."""
         self._most = most
         self._metrics = metrics
+        self._taken = taken or Places().of("streams")
         self._stopped = asyncio.Event()
 
     @property
     def is_full(self) -> bool:
         """Whether no other may begin."""
-        return self._metrics.streams >= self._most
+        return self._metrics.streams + self._taken.others >= self._most
 
     def stop(self) -> None:
         """End them all, each with a whole last piece; one that begins later ends at once."""
@@ -54,14 +57,18 @@ class Streams:
                 pass
 
         # Counted before anything is waited for, so that `is_full` holds for whoever asked it.
-        self._metrics.streams += 1
+        self._count(1)
         try:
             await send(begin)
             await _first_of(pump(), gone(), self._stopped.wait())
         finally:
-            self._metrics.streams -= 1
+            self._count(-1)
         await send({"type": "http.response.body", "body": b""})
         return sent
+
+    def _count(self, change: int) -> None:
+        self._metrics.streams += change
+        self._taken.set(self._metrics.streams)
 
 
 async def _first_of(*works: Coroutine[Any, Any, object]) -> None:

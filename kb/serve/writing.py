@@ -74,6 +74,8 @@ class AddOutput(Struct, frozen=True, kw_only=True):
     indexed: bool
     """Whether searches find all of it already; if not, they soon will."""
     warnings: tuple[str, ...]
+    transaction: str | None = None
+    """The token of a state of the home that has it: searches that ask for it find no older one."""
 
 
 class NoteInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -199,6 +201,7 @@ def _taken_in(
         status=doc.status,
         indexed=_is_indexed(app, doc.doc_id),
         warnings=tuple(problem.reason for problem in done.problems),
+        transaction=app.transactions.token(),
     )
 
 
@@ -212,7 +215,8 @@ def _waited(app: App, done: AddOutput, stop: threading.Event) -> AddOutput:
     """Wait a few seconds for a doc to be found."""
     for _ in range(int(_WAIT_S / _LOOK_S)):
         if _is_indexed(app, done.doc_id):
-            return msgspec.structs.replace(done, indexed=True)
+            token = app.transactions.token()
+            return msgspec.structs.replace(done, indexed=True, transaction=token)
         if stop.wait(_LOOK_S):
             break
     return done

@@ -29,6 +29,23 @@ def expect(txn: ReadTxn, nos: Iterable[int]) -> None:
     txn.expect("chunks", (u64(no) for no in nos))
 
 
+def expect_active(txn: ReadTxn, nos: Iterable[int]) -> None:
+    """Say that `get_active` is asked for these chunks next."""
+    docs.expect_latest(txn, (chunk.source_no for chunk in _sound(txn, nos)))
+
+
+def expect_with_docs(txn: ReadTxn, nos: Iterable[int]) -> None:
+    """Say that these chunks are read next, and the docs that they were cut from."""
+    docs.expect(txn, (chunk.doc_id for chunk in _sound(txn, nos)))
+
+
+def _sound(txn: ReadTxn, nos: Iterable[int]) -> Iterator[Chunk]:
+    """The chunks that can be read, all of them in one round trip."""
+    keys = [u64(no) for no in nos]
+    txn.expect("chunks", keys)
+    yield from filter(None, (CHUNKS.peek(txn, key) for key in keys))
+
+
 def expect_vectors(txn: ReadTxn, fingerprint: str, text_hashes: Iterable[str]) -> None:
     """Say that the vectors of these texts are read next."""
     txn.expect("vectors", (vector_key(fingerprint, text_hash) for text_hash in text_hashes))
@@ -57,6 +74,31 @@ def of_source(txn: ReadTxn, source_no: int) -> list[Chunk]:
     return [chunk for chunk in chunks if chunk is not None]
 
 
+def expect_of_source(txn: ReadTxn, source_no: int) -> None:
+    """Say that the numbers of a source's chunks are read next."""
+    SOURCE_CHUNKS.expect_scan(txn, u64(source_no))
+
+
+def expect_of_sources(txn: ReadTxn, source_nos: Iterable[int]) -> None:
+    """Say that `of_source` is asked for these sources next."""
+    expect(txn, _numbers(txn, source_nos))
+
+
+def _numbers(txn: ReadTxn, source_nos: Iterable[int]) -> Iterator[int]:
+    numbers = list(source_nos)
+    for source_no in numbers:
+        expect_of_source(txn, source_no)
+    for source_no in numbers:
+        keys = txn.scan("source_chunks", u64(source_no), prefix_stop(u64(source_no)))
+        refs = (SOURCE_CHUNKS.peek(txn, key) for key, _ in keys)
+        yield from (ref.no for ref in refs if ref is not None)
+
+
+def expect_entities(txn: ReadTxn, keys: Iterable[str]) -> None:
+    """Say that these entities are read next."""
+    txn.expect("entities", (text_key(key) for key in keys))
+
+
 def numbers_of(txn: ReadTxn, source_no: int) -> list[ChunkNo]:
     """The numbers of a source's chunks in reading order."""
     return [ref.no for _, ref in SOURCE_CHUNKS.scan(txn, u64(source_no))]
@@ -83,21 +125,30 @@ def all_numbers(txn: ReadTxn) -> Iterator[ChunkNo]:
 
 
 def replace_all(
-    txn: WriteTxn, source_no: int, new: list[Chunk], mentions: Mapping[ChunkNo, list[Mention]]
+    txn: WriteTxn,
+    source_no: int,
+    new: list[Chunk],
+    mentions: Mapping[ChunkNo, list[Mention]],
+    *,
+    last_no: int | None = None,
 ) -> list[Chunk]:
     """Replace the chunks of a source by `new`, with their mentions by chunk number.
 
-    Returns the chunks that were removed.
+    No chunk of a number above `last_no` was ever stored. Returns the chunks that were removed.
     """
     old = of_source(txn, source_no)
     for ordinal in range(len(new), len(old)):
         SOURCE_CHUNKS.delete(txn, u64(source_no) + u64(ordinal))
     kept_numbers = {chunk.no for chunk in new}
     removed = [chunk for chunk in old if chunk.no not in kept_numbers]
+    stored = [chunk.no for chunk in new if last_no is None or chunk.no <= last_no]
+    expect(txn, stored)
+    before = {no: get(txn, no) for no in stored}
+    _expect_drops(txn, [*removed, *(chunk for chunk in before.values() if chunk)])
     for chunk in removed:
         _delete(txn, chunk)
     for chunk in new:
-        _drop_edges(txn, chunk.no, _entities_of(get(txn, chunk.no)) - set(chunk.entities))
+        _drop_edges(txn, chunk.no, _entities_of(before.get(chunk.no)) - set(chunk.entities))
         CHUNKS.put(txn, u64(chunk.no), chunk)
         CHUNK_IDS.put(txn, chunk.chunk_id.encode(), ChunkRef(no=chunk.no))
         SOURCE_CHUNKS.put(txn, u64(source_no) + u64(chunk.ordinal), ChunkRef(no=chunk.no))
@@ -114,6 +165,16 @@ def _delete(txn: WriteTxn, chunk: Chunk) -> None:
     _drop_edges(txn, chunk.no, _entities_of(chunk))
     CHUNKS.delete(txn, u64(chunk.no))
     CHUNK_IDS.delete(txn, chunk.chunk_id.encode())
+
+
+def _expect_drops(txn: WriteTxn, gone: list[Chunk]) -> None:
+    """Say that these chunks may be removed next, or lose what they mention."""
+    expect_entities(txn, (key for chunk in gone for key in chunk.entities))
+    txn.expect("chunk_ids", (chunk.chunk_id.encode() for chunk in gone))
+    edges = [(entity_prefix(key), chunk.no) for chunk in gone for key in chunk.entities]
+    txn.expect("entity_chunks", (prefix + u64(no) for prefix, no in edges))
+    for prefix, _ in edges:
+        txn.expect_scan("entity_chunks", prefix, prefix_stop(prefix))
 
 
 def _entities_of(chunk: Chunk | None) -> set[str]:

@@ -72,9 +72,20 @@ class RecordTable(Generic[T]):
         stored = txn.get(self.name, key)
         return None if stored is None else self.decode(key, stored)
 
+    def peek(self, txn: ReadTxn, key: bytes) -> T | None:
+        """As `get`, but None for a damaged record: whoever reads it next is told."""
+        try:
+            return self.get(txn, key)
+        except StoreDamaged:
+            return None
+
     def put(self, txn: WriteTxn, key: bytes, record: T) -> None:
         """Write the record, whatever was there."""
-        txn.put(self.name, key, seal(self.name, key, self._encoder.encode(record)))
+        txn.put(self.name, key, self.encode(key, record))
+
+    def encode(self, key: bytes, record: T) -> bytes:
+        """The value that is stored under `key`."""
+        return seal(self.name, key, self._encoder.encode(record))
 
     def delete(self, txn: WriteTxn, key: bytes) -> bool:
         """Remove the record; False if it was absent."""
@@ -88,6 +99,10 @@ class RecordTable(Generic[T]):
         stop = prefix_stop(prefix) if prefix else None
         for key, stored in txn.scan(self.name, low, stop, reverse=reverse):
             yield key, self.decode(key, stored)
+
+    def expect_scan(self, txn: ReadTxn, prefix: bytes = b"") -> None:
+        """Say that records whose key starts with `prefix` are scanned next."""
+        txn.expect_scan(self.name, prefix, prefix_stop(prefix) if prefix else None)
 
     def decode(self, key: bytes, stored: bytes) -> T:
         """Decode the value stored under `key`. Raises StoreDamaged."""

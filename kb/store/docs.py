@@ -1,6 +1,6 @@
 """Docs, their versions and their facets."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -30,11 +30,18 @@ from kb.store.records import (
 
 _CANDIDATES_SHOWN: Final = 4
 _YEAR: Final = 4
+_SOURCE: Final = b"source\0"
+_ADDRESSES: Final = (_SOURCE + b"http://", _SOURCE + b"https://", _SOURCE + b"git+")
 
 
 def get(txn: ReadTxn, doc_id: str) -> Doc | None:
     """The doc, or None."""
     return DOCS.get(txn, doc_id.encode())
+
+
+def expect(txn: ReadTxn, doc_ids: Iterable[DocId]) -> None:
+    """Say that these docs are read next."""
+    txn.expect("docs", (doc_id.encode() for doc_id in doc_ids))
 
 
 def require(txn: ReadTxn, doc_id: str) -> Doc:
@@ -71,6 +78,29 @@ def latest(txn: ReadTxn, source_no: int) -> Doc | None:
     """The newest version of a source, or None."""
     pointer = VERSIONS.get(txn, u64(source_no))
     return get(txn, pointer.doc_id) if pointer else None
+
+
+def expect_latest(txn: ReadTxn, source_nos: Iterable[int]) -> None:
+    """Say that `latest` is asked for these sources next."""
+    expect(txn, _latest_ids(txn, source_nos))
+
+
+def expect_with_latest(txn: ReadTxn, doc_ids: Iterable[DocId]) -> None:
+    """Say that these docs are read next, and the newest versions of their sources."""
+    expect_latest(txn, (doc.source_no for doc in _sound(txn, doc_ids)))
+
+
+def _sound(txn: ReadTxn, doc_ids: Iterable[DocId]) -> Iterator[Doc]:
+    keys = [doc_id.encode() for doc_id in doc_ids]
+    txn.expect("docs", keys)
+    yield from filter(None, (DOCS.peek(txn, key) for key in keys))
+
+
+def _latest_ids(txn: ReadTxn, source_nos: Iterable[int]) -> Iterator[DocId]:
+    keys = [u64(number) for number in dict.fromkeys(source_nos)]
+    txn.expect("versions", keys)
+    pointers = (VERSIONS.peek(txn, key) for key in keys)
+    yield from (pointer.doc_id for pointer in pointers if pointer is not None)
 
 
 def if_latest(txn: ReadTxn, doc_id: DocId) -> Doc | None:
@@ -147,6 +177,19 @@ def with_facet(txn: ReadTxn, name: str, value: str) -> Iterator[SourceNo]:
         yield SourceNo(from_u64(key[-8:]))
 
 
+def expect_facet(txn: ReadTxn, name: str, value: str) -> None:
+    """Say that `with_facet` is asked for this value next."""
+    prefix = facet_prefix(name, value)
+    txn.expect_scan("facets", prefix, prefix_stop(prefix))
+
+
+def expect_audiences(txn: ReadTxn) -> None:
+    """Say that `audiences` is asked next."""
+    bounds = b"audience\0", prefix_stop(b"audience\0")
+    txn.expect_scan("facets", *bounds)
+    txn.expect_scan("facets", *bounds, reverse=True)
+
+
 def facet_values(txn: ReadTxn, name: str) -> Iterator[tuple[str, SourceNo]]:
     """Pairs of facet value and source, by value; without values stored as a hash."""
     head = name.encode("ascii") + b"\0"
@@ -162,7 +205,7 @@ def within(txn: ReadTxn, place: str) -> set[SourceNo]:
     Sources stored under a hash of their name are all read at every call.
     """
     numbers = set(with_facet(txn, "source", place))
-    head = b"source\0"
+    head = _SOURCE
     for start in (place.rstrip("/") + "/", *([place + "#"] if holds_parts(place) else [])):
         below = head + start.encode("utf-8", "surrogatepass")
         numbers |= {
@@ -172,6 +215,28 @@ def within(txn: ReadTxn, place: str) -> set[SourceNo]:
     for key, _ in txn.scan("facets", hashed, prefix_stop(hashed)):
         doc = latest(txn, from_u64(key[-8:]))
         if doc is not None and is_within(doc.source, place):
+            numbers.add(doc.source_no)
+    return numbers
+
+
+def of_site_versions(txn: ReadTxn, versions: Collection[str]) -> set[SourceNo]:
+    """Numbers of the active sources whose addresses name one of these versions of their site.
+
+    The addresses of all pages are read, about 2 us each.
+    """
+    from kb.model.site_version import site_version
+
+    wanted = {version.lower() for version in versions}
+    numbers: set[SourceNo] = set()
+    for start in _ADDRESSES:
+        for key, _ in txn.scan("facets", start, prefix_stop(start)):
+            address = text_of(key[len(_SOURCE) : -9])
+            if address is not None and site_version(address) in wanted:
+                numbers.add(SourceNo(from_u64(key[-8:])))
+    hashed = _SOURCE + text_key("")[:1]
+    for key, _ in txn.scan("facets", hashed, prefix_stop(hashed)):
+        doc = latest(txn, from_u64(key[-8:]))
+        if doc is not None and site_version(doc.source) in wanted:
             numbers.add(doc.source_no)
     return numbers
 
@@ -239,9 +304,14 @@ def _distinct(txn: ReadTxn, name: str) -> Iterator[tuple[str | None, SourceNo]]:
     """Each value of a facet, or None for a hashed one, and the first source that has it."""
     head = name.encode("ascii") + b"\0"
     start, stop = head, prefix_stop(head)
-    while (key := next((key for key, _ in txn.scan("facets", start, stop)), None)) is not None:
+    txn.expect_scan("facets", start, stop)
+    last = next((key for key, _ in txn.scan("facets", start, stop, reverse=True)), None)
+    while last is not None:
+        key = next(key for key, _ in txn.scan("facets", start, stop))
         prefix = key[:-8]
         yield text_of(prefix[len(head) : -1]), SourceNo(from_u64(key[-8:]))
+        if last.startswith(prefix):
+            return
         start = prefix_stop(prefix) or prefix
 
 

@@ -14,6 +14,11 @@ def in_use(txn: ReadTxn) -> EmbedderSet | None:
     return EMBEDDERS.get(txn, _KEY)
 
 
+def expect(txn: ReadTxn) -> None:
+    """Say that the home's models are read next."""
+    txn.expect("embedders", (_KEY,))
+
+
 def put(txn: WriteTxn, chosen: EmbedderSet) -> None:
     """Set the home's models."""
     EMBEDDERS.put(txn, _KEY, chosen)

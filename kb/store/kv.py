@@ -45,6 +45,8 @@ TABLES: Final[tuple[str, ...]] = (
     "signals",
     "tokens",
     "content",
+    "home_files",
+    "home_file_parts",
     "questions",
     "orphans",
     "followers",
@@ -82,8 +84,15 @@ class ReadTxn(Protocol):
     def expect(self, table: str, keys: Iterable[bytes]) -> None:
         """Say which keys are got next, so that a server is asked for all of them at once.
 
-        Elsewhere it does nothing, not even look at `keys`, so pass a generator.
+        What is expected in several tables comes together, with the first read that needs a round
+        trip. Elsewhere it does nothing, not even look at `keys`, so pass a generator.
         """
+        ...
+
+    def expect_scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
+    ) -> None:
+        """Say that `scan` reads this range next, from its start; as `expect`."""
         ...
 
     def scan_many(
@@ -133,6 +142,10 @@ class Environment(Protocol):
 
     def last_txn(self) -> int:
         """The number of the newest commit of any process; it only grows. Costs no look-up."""
+        ...
+
+    def seen_txn(self) -> int:
+        """The number of the newest commit that this process has seen or made; costs no look-up."""
         ...
 
     def reap_readers(self) -> int:

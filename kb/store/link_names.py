@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from kb.model.doc import Doc
-from kb.model.source import file_lsid, machine_of, names_of, whole_of
+from kb.model.source import (
+    file_lsid,
+    is_repository,
+    machine_of,
+    names_of,
+    repository_source,
+    whole_of,
+)
 
 WIKI: Final = "wiki:"
 PATH: Final = "path:"
@@ -72,10 +79,22 @@ def place_of_link(doc: Doc, link: str) -> str:
     """
     if link.startswith(PART):
         return whole_of(doc.place) or ""
-    if not link.startswith(PATH) or not doc.place.startswith("file://"):
+    if not link.startswith(PATH):
+        return ""
+    if is_repository(doc.source):
+        return _in_repository(doc, link.removeprefix(PATH))
+    if not doc.place.startswith("file://"):
         return ""
     machine = machine_of(doc.place)
     place = doc.place.removeprefix(f"file://{machine}")
     folder = os.fsdecode(urllib.parse.unquote_to_bytes(place))
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(folder), link.removeprefix(PATH)))
     return file_lsid(joined, machine)
+
+
+def _in_repository(doc: Doc, path: str) -> str:
+    """The lsid of a file that a path from a file of the same repository names."""
+    location, _, own = doc.place.partition("#")
+    folder = posixpath.dirname(urllib.parse.unquote(own, errors="surrogateescape"))
+    joined = posixpath.normpath(posixpath.join(folder, path))
+    return "" if joined.startswith("..") else repository_source(location, joined)

@@ -78,6 +78,11 @@ class _LmdbView:
     def expect(self, table: str, keys: Iterable[bytes]) -> None:
         """Nothing: a look-up costs no round trip."""
 
+    def expect_scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
+    ) -> None:
+        """Nothing, as `expect`."""
+
     def scan_many(
         self, table: str, ranges: Sequence[tuple[bytes, bytes | None]], limit: int
     ) -> list[list[tuple[bytes, bytes]]]:
@@ -197,6 +202,10 @@ class LmdbEnvironment:
         """The number of the newest committed transaction."""
         self._check_usable()
         return int(self._env.info()["last_txnid"])
+
+    def seen_txn(self) -> int:
+        """The same: it is at hand."""
+        return self.last_txn()
 
     def reap_readers(self) -> int:
         """Free the reader slots of dead processes; returns how many."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from kb.model.job import LogEntry
 from kb.store.codec import from_u64, u64
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.meta import last_number, next_number
+from kb.store.meta import expect_number, last_number, next_number
 from kb.store.records import LOG
 
 
@@ -22,6 +22,18 @@ def append(
 def last_seq(txn: ReadTxn) -> int:
     """Sequence number of the newest entry; 0 before the first."""
     return last_number(txn, "log")
+
+
+def expect_end(txn: ReadTxn, watermark: int) -> None:
+    """Say that the end of the log is read next, and the entry at `watermark`."""
+    expect_number(txn, "log")
+    txn.expect("log", (u64(seq) for seq in (watermark,) if seq > 0))
+
+
+def expect_since(txn: ReadTxn, watermark: int) -> None:
+    """Say that the beginning of the log is read next, and what comes after `watermark`."""
+    txn.expect_scan("log")
+    txn.expect_scan("log", u64(watermark + 1))
 
 
 def first_seq(txn: ReadTxn) -> int:

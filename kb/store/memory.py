@@ -57,6 +57,11 @@ class _MemoryView:
     def expect(self, table: str, keys: Iterable[bytes]) -> None:
         """Nothing: a look-up costs no round trip."""
 
+    def expect_scan(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
+    ) -> None:
+        """Nothing, as `expect`."""
+
     def scan_many(
         self, table: str, ranges: Sequence[tuple[bytes, bytes | None]], limit: int
     ) -> list[list[tuple[bytes, bytes]]]:
@@ -117,6 +122,10 @@ class MemoryEnvironment:
         """How many transactions were committed."""
         self._check_open()
         return self._committed[1]
+
+    def seen_txn(self) -> int:
+        """The same: it is at hand."""
+        return self.last_txn()
 
     def reap_readers(self) -> int:
         """Nothing to reap."""

@@ -9,6 +9,8 @@ from kb.store.records import META, StoredValue
 # The version of the table layout. Format 1 had no generation counts.
 FORMAT: Final = "2"
 FORMAT_WITHOUT_GENERATIONS: Final = "1"
+FORMAT_UNFINISHED: Final = "unfinished"
+"""In the place of a format: the home is still being copied there."""
 # The chunker whose chunks the home has or is making.
 CHUNKER: Final = "chunker"
 OCR: Final = "ocr"
@@ -34,6 +36,16 @@ def next_numbers(txn: WriteTxn, counter: str, count: int) -> int:
 def last_number(txn: ReadTxn, counter: str) -> int:
     """The last number of a counter; 0 before the first."""
     return (META.get(txn, b"counter:" + counter.encode()) or StoredValue()).number
+
+
+def expect_number(txn: ReadTxn, counter: str) -> None:
+    """Say that the last number of a counter is read next."""
+    txn.expect("meta", (b"counter:" + name.encode() for name in (counter,)))
+
+
+def expect_words(txn: ReadTxn, *names: str) -> None:
+    """Say that these texts are read next."""
+    txn.expect("meta", (b"word:" + name.encode() for name in names))
 
 
 def compactions(txn: ReadTxn) -> int:

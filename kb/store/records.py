@@ -71,13 +71,25 @@ class Orphan(Struct, frozen=True, kw_only=True):
 
 
 class ContentPart(Struct, frozen=True, kw_only=True):
-    """A part of a doc's bytes or markdown, in homes whose content lies in the store."""
+    """A part of the bytes of a doc or a file, in homes whose content lies in the store."""
 
     data: bytes
     path: str = ""
-    """Of the first part: the path that the doc names."""
+    """Of the first part: the path that the doc names, or that of the file."""
     size_bytes: int = 0
     """Of the first part: the bytes of all parts."""
+
+
+class HomeFile(Struct, frozen=True, kw_only=True):
+    """A file of the home itself (settings, entries, the notebook) that lies in its database."""
+
+    path: str
+    """Where it lies in the home's folder, with slashes."""
+    size_bytes: int = 0
+    sha256: str = ""
+    link: str | None = None
+    """The target of a symbolic link as written, which has no bytes; None for a file."""
+    executable: bool = False
 
 
 class StoredValue(Struct, frozen=True, kw_only=True):
@@ -125,6 +137,10 @@ SIGNALS: Final = RecordTable("signals", Signal)
 TOKENS: Final = RecordTable("tokens", Token)
 # 16 bytes of the path's hash + number of the part; empty where content lies in files.
 CONTENT: Final = RecordTable("content", ContentPart)
+# 16 bytes of the path's hash -> the file; empty where these lie in the home's folder.
+HOME_FILES: Final = RecordTable("home_files", HomeFile)
+# 16 bytes of the path's hash + number of the part -> its bytes.
+HOME_FILE_PARTS: Final = RecordTable("home_file_parts", ContentPart)
 # A hash of both -> a question and the source that answers it.
 QUESTIONS: Final = RecordTable("questions", AnsweredQuestion)
 ORPHANS: Final = RecordTable("orphans", Orphan)

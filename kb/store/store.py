@@ -1,12 +1,16 @@
 """The store of one home: opens its environment and checks its format."""
 
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from kb.errors import (
+    HomeUnfinished,
     NotFound,
     ReadOnlyHome,
+    StoreBehind,
     StoreDamaged,
     StoreTooNew,
     UsageError,
@@ -17,6 +21,7 @@ from kb.store.content.layout import is_store
 from kb.store.kv import Environment, ReadTxn, WriteTxn
 from kb.store.meta import (
     FORMAT,
+    FORMAT_UNFINISHED,
     FORMAT_WITHOUT_GENERATIONS,
     MACHINE,
     get_word,
@@ -26,6 +31,11 @@ from kb.store.meta import (
 
 if TYPE_CHECKING:
     from kb.store.content.database import DatabaseAddress
+    from kb.store.server_state import ServerState
+
+REACH_S: Final = 5.0
+"""How long a reader waits for a transaction that it asks for."""
+_LOOK_S: Final = 0.02
 
 
 def check_not_newer(stored_format: str, place: Path | str) -> None:
@@ -51,12 +61,16 @@ class Store:
         self.read_only = read_only
         self.home = ""
         """The id of a home in a database."""
+        self.server_state: Callable[[], ServerState] | None = None
+        """How it stands with the server of a home in a database."""
         self.machine = ""
         """This machine in the places of files: empty for a home in a folder, and on the machine
         that made a home in a database, whose docs so have the ids that they have in a folder."""
         self._made_on = ""
         self.node = ""
         """This machine's name, on a home in a database."""
+        self.exclusive: Callable[[str, float], AbstractContextManager[None]] | None = None
+        """Holds a lock of that name on all machines that share the home; waits so many seconds."""
 
     @classmethod
     def open(
@@ -98,10 +112,16 @@ class Store:
 
     @classmethod
     def open_database(
-        cls, address: "DatabaseAddress", clock: Clock | None = None, *, create: bool = True
+        cls,
+        address: "DatabaseAddress",
+        clock: Clock | None = None,
+        *,
+        create: bool = True,
+        fills: bool = False,
     ) -> Self:
         """Open the store in a database; it has the server's clock, if none is given.
 
+        Only who `fills` it opens one that is still being copied there; a new one gets no format.
         Raises NotFound if there is none and `create` is false, StoreUnreachable, StoreDenied,
         StoreTooNew, StoreDamaged, ReadOnlyHome, and UsageError where the driver is not installed.
         """
@@ -114,13 +134,19 @@ class Store:
             raise UsageError(detail) from error
         env = PostgresEnvironment(address, create=create)
         store = cls(env, clock or env.clock, read_only=not create, place=address.shown)
-        store.home = env.home
+        store.home, store.server_state, store.exclusive = env.home, env.server_state, env.exclusive
         try:
-            store._check_format()
+            if not fills:
+                store._check_format()
         except BaseException:
             store.close()
             raise
         return store
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is in a database, which several machines may use."""
+        return bool(self.home)
 
     def _check_format(self) -> None:
         with self.read() as txn:
@@ -131,6 +157,8 @@ class Store:
         # A store of format 1 is upgraded by the first transaction that needs generations.
         if stored_format in (FORMAT, FORMAT_WITHOUT_GENERATIONS):
             return
+        if stored_format == FORMAT_UNFINISHED:
+            raise HomeUnfinished(place=self._place)
         check_not_newer(stored_format, self._place)
         if stored_format or has_docs:
             raise StoreDamaged("its format is unknown", place=self._place)
@@ -162,6 +190,18 @@ class Store:
     def last_txn(self) -> int:
         """The number of the newest commit of any process; it only grows. Costs no look-up."""
         return self._env.last_txn()
+
+    def seen_txn(self) -> int:
+        """The number of the newest commit that this process has seen or made; costs no look-up."""
+        return self._env.seen_txn()
+
+    def reach(self, at_least: int, wait_s: float) -> None:
+        """Wait until the store has come to a transaction. Raises StoreBehind after `wait_s`."""
+        deadline = time.monotonic() + wait_s
+        while self.last_txn() < at_least:
+            if time.monotonic() > deadline:
+                raise StoreBehind(place=self._place)
+            time.sleep(_LOOK_S)
 
     def reap_readers(self) -> int:
         """Free the reader slots of dead processes; returns how many."""

@@ -1,13 +1,13 @@
 """Content in the store itself, for homes that have no folder which all their machines see."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kb.errors import StoreDamaged
 from kb.model.ids import sha256_hex
 from kb.store.content.layout import HomePaths
 from kb.store.keys import lsid_key
-from kb.store.kv import ReadTxn, WriteTxn
+from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
 from kb.store.records import CONTENT, ContentPart
 from kb.store.store import Store
 
@@ -51,6 +51,11 @@ class StoredContent:
             for key in [key for key, _ in txn.scan("content", *_range(relative))]:
                 txn.delete("content", key)
             _write(txn, relative, data)
+
+    def expect(self, txn: ReadTxn, paths: Sequence[str]) -> None:
+        """Read these paths, each of few bytes, for transactions that see the same commit."""
+        heads = [lsid_key(path) for path in paths]
+        txn.scan_many("content", [(head, prefix_stop(head)) for head in heads], 1)
 
     def read(self, relative: str, sha256: str) -> bytes:
         """The bytes of a path. Raises StoreDamaged if they are missing or fail their checksum."""
@@ -99,13 +104,19 @@ def _read(txn: ReadTxn, relative: str) -> bytes | None:
 
 
 def _write(txn: WriteTxn, relative: str, data: bytes) -> None:
+    for key, part in parts_of(relative, data):
+        CONTENT.put(txn, key, part)
+
+
+def parts_of(relative: str, data: bytes) -> Iterator[tuple[bytes, ContentPart]]:
+    """The records of the bytes of a path."""
     for number, start in enumerate(range(0, len(data) or 1, _PART_BYTES)):
         part = ContentPart(
             data=data[start : start + _PART_BYTES],
             path="" if number else relative,
             size_bytes=0 if number else len(data),
         )
-        CONTENT.put(txn, _part_key(relative, number), part)
+        yield _part_key(relative, number), part
 
 
 def _part_key(relative: str, number: int) -> bytes:

@@ -7,7 +7,9 @@ another process, on the same machine. Run with `make bench-serve`.
 import argparse
 import asyncio
 import contextlib
+import functools
 import json
+import os
 import random
 import re
 import statistics
@@ -27,6 +29,7 @@ HOST = "127.0.0.1"
 CLIENTS = 32
 CROWD = 200
 REPEATED = 100
+ROUNDS = 5
 SEED = 5
 
 
@@ -66,10 +69,10 @@ class Client:
 
 
 @contextlib.contextmanager
-def server(home: Path) -> Iterator[tuple[int, int]]:
+def server(home: Path | str, *options: str) -> Iterator[tuple[int, int]]:
     """The port and the process id of a server."""
     process = subprocess.Popen(
-        [KB, "--home", str(home), "serve", "--port", "0"],
+        [KB, "--home", str(home), "serve", "--port", "0", "--no-token", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -80,6 +83,12 @@ def server(home: Path) -> Iterator[tuple[int, int]]:
     finally:
         process.terminate()
         process.communicate()
+
+
+def made_home(home: Path, books: Path, passages: int) -> None:
+    """A home of about so many passages, which the command line opens."""
+    corpus.make_home(home, books, passages)
+    subprocess.run([KB, "trust", str(home)], check=True, capture_output=True)
 
 
 WORDS = corpus.Words(SEED)
@@ -172,6 +181,60 @@ def many(port: int, seconds: float, share_repeated: float, alone_p50_ms: float) 
     )
 
 
+def processes(home: Path | str, store: str, seconds: float) -> list[dict[str, Any]]:
+    """What a second process brings: both servers run, and are asked in turn."""
+    with server(home) as (one, _), server(home, "--processes", "2") as (two, _):
+        for port in (one, two):
+            asyncio.run(asked(port, 8, lambda _: searches(0.0, SEED - 1), count=60))
+        alone = single(one, 200, 0.0)["p50_ms"]
+        took: dict[int, list[float]] = {one: [], two: []}
+        passed = dict.fromkeys(took, 0.0)
+        errors: Counter[int] = Counter()
+        for turn in range(ROUNDS):
+            for port in took:
+                paths = functools.partial(_new_searches, turn)
+                new, statuses, took_s = asyncio.run(
+                    asked(port, CLIENTS, paths, seconds=seconds / ROUNDS)
+                )
+                took[port] += new
+                passed[port] += took_s
+                errors[port] += sum(statuses.values()) - statuses[200]
+    rows = []
+    a_second = {port: len(took[port]) / passed[port] for port in took}
+    for port, name in ((one, "1 process"), (two, "2 processes")):
+        row = {
+            "name": f"{store}, {name}, {CLIENTS} clients",
+            "p50_ms": statistics.median(took[port]) * 1000,
+            "p95_ms": at(took[port], 0.95),
+            "ratio": at(took[port], 0.95) / alone,
+            "a_second": a_second[port],
+            "errors": errors[port],
+        }
+        rows.append(said(row))
+    return [
+        *rows,
+        said({"name": f"{store}, 2 processes to 1", "times": a_second[two] / a_second[one]}),
+    ]
+
+
+def _new_searches(turn: int, number: int) -> Iterator[str]:
+    return searches(0.0, SEED + 1 + number + 1_000 * turn)
+
+
+@contextlib.contextmanager
+def database_home(scratch: Path, passages: int) -> Iterator[str]:
+    """A home in a database of a server of its own; its caches are in `scratch`."""
+    from postgres_server import running_server
+
+    from kb.store.content.database import local_folder
+
+    os.environ["XDG_CACHE_HOME"] = str(scratch / "cache")
+    with running_server() as database:
+        home = database.home("bench")
+        corpus.make_home(local_folder(home), scratch / "books", passages)
+        yield home
+
+
 def memory(port: int, pid: int, counts: list[int]) -> dict[str, Any]:
     """Resident MB after so many requests; the slope is that of what no file backs, at the end."""
     row: dict[str, Any] = {"name": "memory"}
@@ -230,15 +293,29 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--passages", type=int, help="how large the home is")
     parser.add_argument("--home", type=Path, help="a home that is there already, to be read")
+    parser.add_argument(
+        "--processes", action="store_true", help="only what a second process brings, of both stores"
+    )
     parser.add_argument("--out", type=Path, default=Path("bench-out/serve.json"))
     options = parser.parse_args()
     passages = options.passages or (5_000 if options.quick else 100_000)
     seconds = 5.0 if options.quick else 60.0
     counts = [200, 1_000, 2_000] if options.quick else [2_000, 10_000, 20_000]
+    if options.processes:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            home = options.home or folder / "home"
+            if options.home is None:
+                made_home(home, folder / "books", passages)
+            rows = processes(home, "folder", seconds)
+            with database_home(folder / "database", passages) as address:
+                rows += processes(address, "PostgreSQL", seconds)
+        _written(options.out.with_name("processes.json"), rows)
+        return
     with tempfile.TemporaryDirectory() as temporary:
         home = options.home or Path(temporary) / "home"
         if options.home is None:
-            corpus.make_home(home, Path(temporary) / "books", passages)
+            made_home(home, Path(temporary) / "books", passages)
         with server(home) as (port, pid):
             # The model, the caches and their first use are not what is measured.
             asyncio.run(asked(port, 1, lambda _: searches(0.0, SEED - 1), count=20))
@@ -249,9 +326,13 @@ def main() -> None:
             rows.append(many(port, seconds, 1.0, rows[-1]["p50_ms"]))
             rows.append(memory(port, pid, counts))
             rows.append(crowd(port, 2_000))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(rows, indent=2) + "\n")
-    print(f"written to {options.out}")
+    _written(options.out, rows)
+
+
+def _written(out: Path, rows: list[dict[str, Any]]) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(rows, indent=2) + "\n")
+    print(f"written to {out}")
 
 
 if __name__ == "__main__":

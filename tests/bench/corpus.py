@@ -1,7 +1,10 @@
 """Notes to measure with: made up, the same on every run, with words as unevenly used as in life."""
 
+import json
 import random
+import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,11 +58,12 @@ class Words:
             for _ in range(size)
         }
         self.words = [*_COMMON, *sorted(made)]
-        self._weights = [1 / (rank + 2) for rank in range(len(self.words))]
+        self._weights = list(accumulate(1 / (rank + 2) for rank in range(len(self.words))))
 
     def sentence(self) -> str:
         """Eight to twenty words and a full stop."""
-        words = self._random.choices(self.words, self._weights, k=self._random.randint(8, 20))
+        count = self._random.randint(8, 20)
+        words = self._random.choices(self.words, cum_weights=self._weights, k=count)
         return f"{' '.join(words).capitalize()}."
 
     def paragraphs(self, count: int) -> str:
@@ -69,6 +73,49 @@ class Words:
     def query(self) -> str:
         """Two to five words, none of the commonest."""
         return " ".join(self._random.sample(self.words[40:4_000], self._random.randint(2, 5)))
+
+
+_NEAR = 12
+"""From so many sentences a paragraph of five is drawn."""
+
+
+class EditedSentences(Words):
+    """Sentences of real texts, those of a paragraph from one place; one word in ten is another."""
+
+    def __init__(self, seed: int, texts: Sequence[str]) -> None:
+        super().__init__(_BOOKS)
+        self._random.seed(seed)
+        self._sentences = [
+            sentence
+            for text in texts
+            for sentence in re.split(r"(?<=[.!?。])\s+", text)
+            if 20 <= len(sentence) <= 400
+        ]
+        self._place = 0
+
+    def paragraphs(self, count: int) -> str:
+        """As those that are made up, of sentences that lie near each other."""
+        self._place = self._random.randrange(len(self._sentences))
+        return super().paragraphs(count)
+
+    def sentence(self) -> str:
+        """A sentence of one of the texts, edited."""
+        near = (self._place + self._random.randrange(_NEAR)) % len(self._sentences)
+        words = self._sentences[near].split()
+        edits = len(words) // 10 + (self._random.random() < len(words) % 10 / 10)
+        others = self._random.choices(self.words, cum_weights=self._weights, k=edits)
+        for other in others:
+            words[self._random.randrange(len(words))] = other
+        return " ".join(words)
+
+
+def real_texts(data: Path) -> list[str]:
+    """The passages of the sets in BEIR layout below a folder."""
+    return [
+        json.loads(line)["text"]
+        for path in sorted(data.glob("*/corpus.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def write_notes(folder: Path, count: int, seed: int = 1) -> None:
@@ -102,13 +149,16 @@ class InstantEmbedder(OnnxEmbedder):
         return super().token_spans_batch(texts)
 
 
-def take_in(home: Path, folder: Path, embedder: Embedder | None = None) -> None:
+def take_in(
+    home: Path, folder: Path, embedder: Embedder | None = None, *, index: bool = True
+) -> None:
     """Add a folder to a home and work every job off, embedding aside, as `kb add` does."""
     with App.open(home, load([], [])) as app:
         with app.parser() as parser:
             app.adder(parser, AddOptions(recursive=True)).add([str(folder)])
         drain(app, embedder)
-        app.catch_up()
+        if index:
+            app.catch_up()
 
 
 def drain(app: App, embedder: Embedder | None = None) -> None:
@@ -128,9 +178,9 @@ def make_home(home: Path, scratch: Path, passages: int) -> None:
     take_in(home, scratch)
 
 
-def write_books(folder: Path, passages: int, seed: int = _BOOKS) -> None:
-    """Markdown docs of about twenty passages each."""
-    words = Words(seed)
+def write_books(folder: Path, passages: int, seed: int = _BOOKS, texts: Sequence[str] = ()) -> None:
+    """Markdown docs of about twenty passages each, of sentences of these texts if there are any."""
+    words = EditedSentences(seed, texts) if texts else Words(seed)
     folder.mkdir(parents=True)
     for number in range(passages // 20):
         sections = (f"## {words.sentence()[:40]}\n\n{words.paragraphs(1)}" for _ in range(20))

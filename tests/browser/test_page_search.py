@@ -160,8 +160,8 @@ def test_a_page_of_a_pdf_is_named(page: Page) -> None:
     page.open("#/search?q=mineral+wool+grant+form")
     page.says(".hit:first-child .where", lambda texts: bool(texts) and "page 2" in texts[0])
     page.one(".hit:first-child a").click()
-    page.says(".where", lambda texts: bool(texts) and "page 2" in texts[0])
-    assert "Page 2" in page.texts(".leaf")
+    page.says(".leaf", lambda texts: "Page 2" in texts)
+    assert "page 2" in page.texts(".where")[0]
 
 
 def test_back_and_forward_and_reload_keep_what_was_shown(page: Page) -> None:

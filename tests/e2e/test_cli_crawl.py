@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from crash_rig import CFG, Called, Rig, assert_adds_up
-from doc_site import DocSite, text_of
+from doc_site import DocPage, DocSite, text_of
 from loopback import Answer, serving
 
 
@@ -95,3 +95,19 @@ def test_a_start_that_leads_elsewhere_says_where(rig: Rig, docs_site: DocSite) -
     report = added(rig, "--crawl", "http://127.0.0.3/")
     assert report.code == 3
     assert "not a public address" in report.err
+
+
+def test_versions_of_a_site_are_a_facet(rig: Rig, docs_site: DocSite) -> None:
+    """Counted, filtered by in an option and in a query, and shown with hits."""
+    for version in ("v1", "v2", "3.11"):
+        docs_site.pages[f"/{version}/sails.html"] = DocPage("Sails", f"How to reef in {version}.")
+        docs_site.pages["/"].links += (f"/{version}/sails.html",)
+    added(rig, "--crawl", docs_site.url("/"))
+    facets = rig.call("facets", "--json").json["versions"]
+    assert facets == [{"value": v, "docs": 1} for v in ("3.11", "v1", "v2")]
+    for args in (("--version", "V2", "reef"), ("version:v2 reef",)):
+        (hit,) = rig.call("search", *args, "--json").json["hits"]
+        assert (hit["source"], hit["site_version"]) == (docs_site.url("/v2/sails.html"), "v2")
+    assert "  v2" in rig.call("search", "--version", "v2", "reef").out
+    assert rig.call("ls", "--version", "v1", "--version", "3.11", "--json").json["total"] == 2
+    assert "did you mean 'v1'" in rig.call("search", "--version", "v11", "reef").err

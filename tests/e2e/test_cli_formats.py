@@ -58,6 +58,23 @@ def test_each_is_taken_in_and_found(tmp_path: Path) -> None:
     assert home.run("add", folder).out == "5 unchanged, 2 failed of 7 scanned\n"
 
 
+def test_cells_and_slides_are_places(tmp_path: Path) -> None:
+    """A hit and a passage name the cells of their sheet, or the number of their slide."""
+    home, formats = Home(tmp_path / "home"), ROOT / "examples" / "formats"
+    home.run("add", *(formats / name for name in ("tenants.xlsx", "water.ods", "grafting.pptx")))
+    for query, name, locator in (
+        ("Lindqvist", "tenants.xlsx", "Tenants!A1:C3"),
+        ("rhubarb", "water.ods", "Water!A1:B2"),
+        ("scion", "grafting.pptx", "slide 1"),
+    ):
+        asked = ("search", query, "--mode", "lexical", "-k", 1)
+        (hit,) = home.run(*asked, "--json").json["hits"]
+        assert (Path(hit["source"]).name, hit["locator"]) == (name, locator)
+        assert f"{formats / name} {locator}  " in home.run(*asked).out
+        (row,) = home.run("ask", query, "--json").json["sources"][:1]
+        assert row["locator"] == locator
+
+
 def test_a_plain_text_of_before_is_read_by_its_new_parser(tmp_path: Path) -> None:
     """A CSV file that an earlier kb took for plain text becomes a table at the next look."""
     home, file = Home(tmp_path / "home"), tmp_path / "a.csv"

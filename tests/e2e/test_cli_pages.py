@@ -30,7 +30,7 @@ def test_pages_go_on_where_the_page_before_ended(home: Path) -> None:
     page = kb(home, "search", "boiler service", "-k", 3, "--json").json
     assert page["hits"] == whole["hits"][:3]
     following = kb(
-        home, "search", "boiler service", "-k", 9, "--cursor", page["next_cursor"], "--json"
+        home, "search", "boiler service", "--limit", 9, "--cursor", page["next_cursor"], "--json"
     ).json
     assert following["hits"] == whole["hits"][3:]
     shown = kb(home, "search", "boiler service", "-k", 3, "--offset", 3).out

@@ -142,7 +142,7 @@ re._compiler.compile = counted
 def told():
     ours = [name for name in sys.modules if name.partition(".")[0] in ("kb", "kb_cli")]
     patterns = [name for name in compiled if name.partition(".")[0] in ("kb", "kb_cli")]
-    print(len(ours), len(patterns), file=sys.stderr)
+    print(len(ours), len(patterns), "numpy" in sys.modules, file=sys.stderr)
 atexit.register(told)
 from kb_cli.main import main
 main()
@@ -160,6 +160,8 @@ def test_a_cold_search_stays_small(
     args = ["--home", str(home.root), "search", "green tea", "--mode", mode, "--json"]
     ran = run([sys.executable, "-c", _COUNT, *args])
     assert ran.code == 0, ran.err
-    modules, patterns = map(int, ran.err.splitlines()[-1].split())
+    *counted, has_numpy = ran.err.splitlines()[-1].split()
+    modules, patterns = map(int, counted)
+    assert has_numpy == str(mode == "hybrid")
     assert modules <= modules_max
     assert patterns <= patterns_max

@@ -197,39 +197,6 @@ def test_every_end_is_a_refusal(stub: Callable[..., Parser], lines: str, reason:
         assert parser.child_pid is None
 
 
-# A child that dies of PDFs unless it is the second one, which then reads as it should.
-DIES_OF_PDFS = """
-import os, signal, sys
-from kb.intake.canonicalize import child, pdf
-import kb.intake.canonicalize.pdf.pages as pages
-def die(data):
-    {how}
-pages.PdfiumFile = die
-sys.exit(child.main(2 << 30, {cpu_s}))
-"""
-
-
-@pytest.mark.parametrize("how", ["os.kill(os.getpid(), signal.SIGSEGV)", "while True: pass"])
-def test_what_brings_pdfium_down_is_read_by_pypdf(how: str) -> None:
-    """A PDF that ends its child, by a crash or a limit, is read in a new one by pypdf."""
-    program = DIES_OF_PDFS.format(how=how, cpu_s=1)
-    data = drawn(lines("Some words of a page."))
-    with Parser(argv=[sys.executable, "-c", program], cpu_s_max=1) as parser:
-        source = CanonicalizeInput(data=data, mime="application/pdf", name="a.pdf")
-        result = parser.parse(source)
-        assert parser.child_pid is not None
-    assert "".join(result.markdown.split()) == "Somewordsofapage."
-    assert result.warnings[-1] == "read by another reader, since its own one failed"
-
-
-def test_what_no_reader_can_read_has_the_first_error(stub: Callable[..., Parser]) -> None:
-    """The second child that dies changes nothing of what is said, and there is no third."""
-    parser = stub("take(); os.kill(os.getpid(), signal.SIGSEGV)", cpu_s_max=20)
-    with pytest.raises(Unparsable, match=r"a\.pdf: its reader crashed \(SIGSEGV\)"):
-        parser.parse(CanonicalizeInput(data=b"%PDF-1.7", mime="application/pdf", name="a.pdf"))
-    assert parser.child_pid is None
-
-
 def test_child_that_cannot_start() -> None:
     """A missing program is a refusal, too."""
     with (

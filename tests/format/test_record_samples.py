@@ -25,6 +25,7 @@ from kb.model.origin import Origin
 from kb.model.pack import PackRecord
 from kb.model.push import Push
 from kb.model.registry import PulledEntry, RegistryRecord
+from kb.model.sheet import SheetRows
 from kb.model.signal import Signal
 from kb.model.site import SiteOptions, SitePage
 from kb.model.text import Chunk
@@ -39,6 +40,7 @@ from kb.store.records import (
     ContentPart,
     DocRef,
     Entity,
+    HomeFile,
     JobRef,
     Orphan,
     SourceRef,
@@ -107,6 +109,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             modified="2024-05-07T08:09:10+02:00",
             has_names=True,
             by_name=True,
+            sheet_rows=(SheetRows(sheet="Rent", left="A", right="F", row=1, line=3, count=1),),
             mail=MailHead(sender="Ada <ada@example.org>", recipients=("b@c.d",), message_id="1@x"),
             hidden_run=3,
         ),
@@ -338,6 +341,14 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     "CONTENT": (
         lsid_key("raw/00/00.md") + bytes(4),
         ContentPart(data=b"# \xe6\xb1\xa4\n", path="raw/00/00.md", size_bytes=6),
+    ),
+    "HOME_FILES": (
+        lsid_key("kb.toml"),
+        HomeFile(path="kb.toml", size_bytes=6, sha256="ab" * 32, executable=True),
+    ),
+    "HOME_FILE_PARTS": (
+        lsid_key("kb.toml") + bytes(4),
+        ContentPart(data=b"[kb]\n\n", path="kb.toml"),
     ),
     "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000, marked_run=4)),
     "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),

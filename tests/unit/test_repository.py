@@ -140,7 +140,8 @@ def test_the_container_is_built_from_an_allowed_python_and_the_serve_extra() -> 
     assert version is not None
     assert version[1] in SpecifierSet(PROJECT["requires-python"])
     build = " ".join(rest for key, rest in stages()[0] if key == "RUN")
-    assert shlex.split(build.rpartition("pip install")[2])[-1] == ".[serve]"
+    assert shlex.split(build.rpartition("pip install")[2])[-1] == ".[${EXTRAS}]"
+    assert "EXTRAS=serve" in [rest for key, rest in stages()[0] if key == "ARG"]
 
 
 def test_what_the_build_needs_is_sent_to_it() -> None:

@@ -432,8 +432,9 @@ def _added(
 
     with add.adder(app, request) as adder, workers_if(app, wanted=wait) as workers:
         result = adder.add(names, stdin_fd=stdin.fileno())
-        if workers is None:
-            return result
-        workers.drain()
-        workers.catch_up()
-    return add.with_failed_jobs(app, result)
+        if workers is not None:
+            workers.drain()
+            workers.catch_up()
+    if workers is not None:
+        result = add.with_failed_jobs(app, result)
+    return result if request.dry_run else add.with_transaction(app, result)

@@ -22,6 +22,7 @@ class FilterKeywords(TypedDict, total=False):
     doc_ids: Sequence[str]
     packs: Sequence[str]
     sources: Sequence[str | os.PathLike[str]]
+    site_versions: Sequence[str]
     since: str | None
     until: str | None
     sender: str | None
@@ -46,6 +47,7 @@ class SearchKeywords(FilterKeywords, total=False):
     verbatim: bool
     rerank: bool | None
     explain: bool
+    at_least: str
     marks: bool
 
 

@@ -84,24 +84,31 @@ class HomeModels:
         self._settings = settings
         self._shared = shared or SharedModels()
         self._active: DenseBackend | None = None
+        self._known: tuple[int, EmbedderSet | None] | None = None
+        """The stored models at a commit."""
         self._lock = threading.RLock()
 
-    def in_use(self) -> EmbedderSet:
-        """The home's models; one that has none would begin with what the settings ask for."""
-        with self._store.read() as txn:
-            stored = embedders.in_use(txn)
-        if stored is not None:
-            return stored
+    def in_use(self, commit: int | None = None) -> EmbedderSet:
+        """The home's models, now or at a commit that the caller has seen.
+
+        A home that has none would begin with what the settings ask for.
+        """
+        known = self._known
+        if known is None or known[0] != commit:
+            with self._store.read() as txn:
+                known = self._known = txn.last_txn(), embedders.in_use(txn)
+        if known[1] is not None:
+            return known[1]
         choice = self.asked()
         return EmbedderSet(active=self.described(choice), settings=choice)
 
-    def active(self) -> "DenseBackend":
-        """The model that searches use, with its cache of vectors.
+    def active(self, commit: int | None = None) -> "DenseBackend":
+        """The model that searches use, with its cache of vectors, now or at a commit already seen.
 
         Raises ModelMissing where it is not there, or is not the one that embedded the chunks.
         """
         with self._lock:
-            in_use = self.in_use()
+            in_use = self.in_use(commit)
             embedder = self._opened(in_use.active)
             if self._active is None or self._active.index.fingerprint != embedder.fingerprint:
                 # A search that still runs may hold the one before: it is let go, not closed.

@@ -22,14 +22,15 @@ from kb.intake.sync.moves import DetectedMove, MissingDoc, apply_moves, detect_m
 from kb.intake.sync.read import read_file
 from kb.intake.sync.walk import WalkedFile, walk
 from kb.model.config import NotebookSettings, Settings
-from kb.model.doc import LOCAL_USER, OPERATOR, audience_of
-from kb.model.ids import DocId, JobId, sha256_hex
+from kb.model.doc import LOCAL_USER, OPERATOR, Doc, audience_of
+from kb.model.ids import DocId, JobId, Lsid, sha256_hex
 from kb.model.job import Claim
 from kb.model.origin import NOTEBOOK_INDEX, Origin, origin_id
 from kb.model.search import SearchRequest
 from kb.model.source import display_name, file_lsid, path_of
 from kb.store import chunks, docs
 from kb.store.content.layout import PROJECT_FOLDER, HomePaths
+from kb.store.records import DOCS
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -46,10 +47,13 @@ if TYPE_CHECKING:
         TidyReport,
         UndoResult,
     )
+    from kb.knowledge.notebook.decision import NoteMove
     from kb.search.engine import Searcher
 
 _EXTENSIONS = ("md",)
 _LIKE_HITS = 10
+_WAIT_S = 30.0
+_SHARED_PLACE = Path("/notebook")
 
 
 def folder_of(paths: HomePaths, settings: NotebookSettings) -> Path:
@@ -58,9 +62,6 @@ def folder_of(paths: HomePaths, settings: NotebookSettings) -> Path:
     Raises NotebookUnfit for a project's that leads out of its `.kb`. An absolute path is the user's
     own word, for no settings of a project may say one.
     """
-    if paths.database is not None:
-        detail = "a home in a database keeps no notebook yet; use a home in a folder"
-        raise NotebookUnfit(detail, place=paths.shown)
     named = os.path.expanduser(settings.path) if settings.path else paths.notebook.name
     real = Path(os.path.realpath(paths.root / named))
     is_bound = paths.root.name == PROJECT_FOLDER and not os.path.isabs(named)
@@ -74,7 +75,12 @@ def folder_of(paths: HomePaths, settings: NotebookSettings) -> Path:
 
 
 def folder_if_fit(paths: HomePaths, settings: NotebookSettings) -> Path | None:
-    """As `folder_of`; None where that refuses, for what has other things to do."""
+    """As `folder_of`; None where that refuses, for what has other things to do.
+
+    Of a home in a database, too: there the folder is a copy, and no source.
+    """
+    if paths.database is not None:
+        return None
     try:
         return folder_of(paths, settings)
     except NotebookUnfit:
@@ -134,6 +140,11 @@ class HomeNotebook:
         # The remote of a project's notebook may have come with the project.
         self.pushes = settings.notebook.push and paths.root.name != PROJECT_FOLDER
         self._engine = engine
+        self._shared = None
+        if store.is_shared:
+            from kb.knowledge.notebook import SharedNotebook
+
+            self._shared = SharedNotebook(store)
 
     @functools.cached_property
     def root(self) -> Path:
@@ -146,7 +157,6 @@ class HomeNotebook:
         """Queue a note, without an owner the local user's. Raises UsageError for what is none."""
         from kb.knowledge.notebook import checked_text, hand_in
 
-        self._paths.check_keeps_files("notes")
         text = checked_text(data)
         with self._store.write() as txn:
             return hand_in(txn, self._store.clock, text, hint, tags, owner=owner)
@@ -167,12 +177,45 @@ class HomeNotebook:
             self.nearest,
             complete,
             may_make=lambda: not self._is_gone(),
+            shared=self._shared,
         )
+
+    @functools.cached_property
+    def _place(self) -> Path:
+        """The folder that the places of notes are in; of a shared notebook one of no machine."""
+        if self._shared is None:
+            return self.root
+        with self._store.read() as txn:
+            registered = [o for o in origins.list_origins(txn) if o.kind == "notebook"]
+        # Docs that came from a home in a folder keep their places.
+        return Path(registered[0].location) if registered else _SHARED_PLACE
+
+    def _lsid(self, path: str) -> Lsid:
+        """The place of a note, by its path in the notebook."""
+        return file_lsid(self._place / path)
+
+    def _name(self, path: str) -> str:
+        """What people call a note, by its path in the notebook."""
+        return f"notebook/{path}" if self._shared is not None else display_name(self.root / path)
+
+    def level_with_others(self) -> None:
+        """Follow what other machines have committed; nothing for a notebook of this one alone.
+
+        Raises NotebookUnfit or StoreBusy.
+        """
+        from kb.knowledge.notebook.opening import at_work
+
+        if self._shared is not None and self._shared.branch is not None:
+            with at_work(self.root, self._store.clock.now_ms(), _WAIT_S, shared=self._shared):
+                pass
 
     def _is_gone(self) -> bool:
         """Whether there was a notebook, and its repository is no more."""
         from kb.upkeep.check.notebook import notebook_state
 
+        if self._shared is not None:
+            # What is here is a copy, and is made when it is missing.
+            return False
         return notebook_state(self._store, self.root) == "gone"
 
     def commits(self, limit: int) -> "list[Logged]":
@@ -185,6 +228,7 @@ class HomeNotebook:
 
         if self._is_gone():
             raise NotebookGone(GONE, place=self.root)
+        self.level_with_others()
         return log(self.root, limit)
 
     def _complete(self, system: str, user: str) -> str:
@@ -194,20 +238,23 @@ class HomeNotebook:
         """Take a job's note back, or what a commit tidied. Raises NoJob or CannotUndo."""
         from kb.knowledge.notebook import undo
 
-        return undo(self.root, ident, self._store.clock, self.take_in)
+        clock, shared = self._store.clock, self._shared
+        return undo(self.root, ident, clock, self.take_in, shared=shared)
 
     def tidy(self, *, apply: bool) -> "TidyReport":
         """What is out of order; with `apply`, put in order by one commit. Raises NotebookUnfit."""
         from kb.knowledge.notebook import look, tidy
 
+        self.level_with_others()
         if not apply:
             return look(self.root, self._go_together)
-        return tidy(self.root, self._store.clock, self.take_in, self._go_together)
+        clock, shared = self._store.clock, self._shared
+        return tidy(self.root, clock, self.take_in, self._go_together, shared=shared)
 
     def _go_together(self, paths: Collection[str]) -> bool:
         """Whether notes are of one person, and for the same eyes."""
         with self._store.read() as txn:
-            latest = [docs.latest_of(txn, file_lsid(self.root / path)) for path in paths]
+            latest = [docs.latest_of(txn, self._lsid(path)) for path in paths]
         mine = (LOCAL_USER, audience_of("private", LOCAL_USER))
         return len({(doc.owner, doc.audience) if doc else mine for doc in latest}) == 1
 
@@ -272,34 +319,40 @@ class HomeNotebook:
         """
         root = self.root
         self.settle_in()
-        places = [(root / move.old, root / move.new) for move in arrival.moves]
-        apply_moves(self._store, [item for item in map(self._followed, places) if item is not None])
+        if self._shared is None:
+            # A shared one has no places on a machine that a move could be followed between.
+            moved = map(self._followed, arrival.moves)
+            apply_moves(self._store, [item for item in moved if item is not None])
         options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
         members = [
-            CollectionMember(
-                lsid=file_lsid(root / path),
-                kind="notebook",
-                path=root / path,
-                ingest_options=self._ingest_options(root / path, tags, arrival.owners.get(path)),
-            )
+            self._member(path, self._ingest_options(path, tags, arrival.owners.get(path)))
             for path, tags in arrival.added.items()
         ]
         members += [
-            item for _, new in places if (item := member_at(root, os.fspath(new))) is not None
+            self._member(move.new, IngestOptions())
+            for move in arrival.moves
+            if member_at(root, os.fspath(root / move.new)) is not None
         ]
         report = self._engine.adder(options).add_members(members)
         # A path whose note went elsewhere and was not known again there.
-        gone = [*(old for old, _ in places), *(root / path for path in arrival.removed)]
-        self._hide([path for path in gone if not os.path.lexists(path)])
+        gone = [*(move.old for move in arrival.moves), *arrival.removed]
+        self._hide([path for path in gone if not os.path.lexists(root / path)])
         doc_ids = {line.source: line.doc_id for line in report.docs}
-        names = {path: display_name(root / path) for path in arrival.added}
+        names = {path: self._name(path) for path in arrival.added}
         return {path: doc_ids[name] for path, name in names.items() if name in doc_ids}
 
-    def _ingest_options(
-        self, path: Path, tags: tuple[str, ...], owner: str | None
-    ) -> IngestOptions:
+    def _member(self, path: str, ingest_options: IngestOptions) -> CollectionMember:
+        return CollectionMember(
+            lsid=self._lsid(path),
+            kind="notebook",
+            path=self.root / path,
+            ingest_options=ingest_options,
+            name=self._name(path),
+        )
+
+    def _ingest_options(self, path: str, tags: tuple[str, ...], owner: str | None) -> IngestOptions:
         with self._store.read() as txn:
-            before = docs.latest_of(txn, file_lsid(path))
+            before = docs.latest_of(txn, self._lsid(path))
         # What stood here before and was somebody else's says nothing of who may see this.
         is_new = owner is not None and before is not None and before.owner != owner
         return IngestOptions(
@@ -344,8 +397,8 @@ class HomeNotebook:
         tombstone_missing(self._store, [doc.doc_id for doc in left if doc.doc_id not in followed])
         origins.unregister(self._store, origin.origin_id)
 
-    def _followed(self, places: tuple[Path, Path]) -> DetectedMove | None:
-        old, new = places
+    def _followed(self, move: "NoteMove") -> DetectedMove | None:
+        old, new = self.root / move.old, self.root / move.new
         with self._store.read() as txn:
             doc = docs.latest_of(txn, file_lsid(old))
         if doc is None or doc.status != "active":
@@ -364,12 +417,18 @@ class HomeNotebook:
         options = AddOptions(file_bytes_max=self._file_bytes_max, keep_current=False)
         return self._engine.adder(options).title_of(path, data)
 
-    def _hide(self, paths: list[Path]) -> None:
+    def _hide(self, paths: list[str]) -> None:
         with self._store.read() as txn:
-            latest = [docs.latest_of(txn, file_lsid(path)) for path in paths]
+            latest = [docs.latest_of(txn, self._lsid(path)) for path in paths]
         hidden = [doc.doc_id for doc in latest if doc is not None and doc.status == "active"]
         if hidden:
             tombstone_missing(self._store, hidden)
+
+    def _path_of(self, doc: Doc) -> str | None:
+        """The path in the notebook of a note's doc; None for one that lies elsewhere."""
+        path = path_of(doc.place)
+        is_here = path is not None and path.is_relative_to(self._place)
+        return path.relative_to(self._place).as_posix() if path is not None and is_here else None
 
     def nearest(self, text: str) -> list[tuple[str, float]]:
         """Paths of notes with the cosine of their chunk that is most like `text`, best first."""
@@ -384,12 +443,12 @@ class HomeNotebook:
         best: dict[str, float] = {}
         with self._store.read() as txn:
             for hit in hits:
-                chunk, path = chunks.by_id(txn, hit.chunk_id), Path(hit.source)
-                if chunk is None or not path.is_relative_to(self.root):
+                chunk, doc = chunks.by_id(txn, hit.chunk_id), DOCS.get(txn, hit.doc_id.encode())
+                name = self._path_of(doc) if doc is not None else None
+                if chunk is None or name is None:
                     continue
                 text_hash = chunk.text_hash
                 chunk_vector = chunks.get_vector(txn, embedder.fingerprint, text_hash, embedder.dim)
                 if chunk_vector is not None:
-                    name = path.relative_to(self.root).as_posix()
                     best[name] = max(best.get(name, -1.0), float(vector @ chunk_vector))
         return sorted(best.items(), key=lambda item: (-item[1], item[0]))

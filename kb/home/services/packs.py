@@ -28,7 +28,7 @@ from kb.store.content.inside import read_inside
 from kb.store.content.layout import HomePaths
 from kb.store.content.lock import file_lock
 from kb.store.store import Store
-from kb.upkeep.backup.staging import staged_folder
+from kb.upkeep.transfer.staging import staged_folder
 
 if TYPE_CHECKING:
     from kb.intake.sync.fetch import Fetcher

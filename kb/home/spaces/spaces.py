@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import msgspec
+
 from kb.home.app import App
 from kb.home.open_home import OpenHome
 from kb.home.spaces.each import FAILURES, FailedSpace, ask_each
@@ -16,8 +18,9 @@ from kb.home.spaces.homes import SpaceHome
 from kb.model.clock import Clock
 from kb.model.config import Settings
 from kb.model.doc import Scope
-from kb.model.search import SpaceName
+from kb.model.search import SearchRequest, SpaceName
 from kb.store.content.layout import HomePaths
+from kb.store.store import REACH_S
 
 if TYPE_CHECKING:
     from kb.knowledge.guide import Guide
@@ -56,6 +59,8 @@ class Spaces:
         self._resources = resources or contextlib.ExitStack()
         self._core = core
         self._texts = texts
+        self.at_least = ""
+        """The token of a transaction that searches must see; empty for any state."""
         self.topics: Topics = self._own_topics
         """What a scope can learn; raises ConfigError where it can be told of none."""
         self.takes_signals = True
@@ -139,6 +144,25 @@ class Spaces:
         same = self._copy()
         same.takes_signals = False
         return same
+
+    def since(self, token: str) -> "Spaces":
+        """The same homes, searched only in a state that has the transaction of a token."""
+        same = self._copy()
+        same.at_least = token
+        return same
+
+    def reached(self, request: SearchRequest) -> SearchRequest:
+        """The request, once the first home has come to the transactions that are asked for.
+
+        Raises StoreBehind, and UsageError for what is no token of that home.
+        """
+        from kb.store.transactions import Transactions
+
+        legs = self.homes[0].searcher().legs
+        read = Transactions(self.homes[0].store).number
+        numbers = [read(token) for token in (request.at_least, self.at_least) if token]
+        legs.reach(max(numbers), REACH_S, with_vectors=request.mode != "lexical")
+        return msgspec.structs.replace(request, at_least=None)
 
     def with_topics(self, topics: Topics) -> "Spaces":
         """The same homes, with other topics to learn."""

@@ -9,6 +9,7 @@ from kb.intake.canonicalize.decode import clean_text, has_text
 from kb.intake.canonicalize.markdown import first_heading
 from kb.intake.canonicalize.parsers import TEXT_CHARS_MAX, TextTooLong
 from kb.intake.canonicalize.title import fallback_title, one_line
+from kb.model.sheet import SheetRows
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def finish(
     title: str = "",
     date: str | None = None,
     warnings: Iterable[str] = (),
+    sheet_rows: Iterable[SheetRows] = (),
     is_titled: bool = True,
 ) -> Canonical:
     """The blocks as one source, titled by itself, its first heading or its file's name.
@@ -89,6 +91,7 @@ def finish(
         mime=mime,
         date=date,
         warnings=tuple(warnings),
+        sheet_rows=tuple(sheet_rows),
     )
 
 

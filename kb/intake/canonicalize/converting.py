@@ -1,7 +1,7 @@
 """Who reads what Word and PowerPoint wrote before 2007? A program of this machine, with limits.
 
-LibreOffice makes docx and pptx of them; antiword and catppt make text. What comes back is read in
-the child as any other file is.
+LibreOffice makes docx and pptx of them; antiword, catdoc and catppt make text. What comes back is
+read in the child as any other file is.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kb.errors import Unparsable, Unsupported
 from kb.intake.canonicalize.dispatch import CanonicalizeInput
-from kb.intake.canonicalize.legacy import DOC, PPT
+from kb.intake.canonicalize.legacy import DOC, OLE, PPT
 from kb.model.children import module_env
 
 _WALL_S_MAX: Final = 180
@@ -52,6 +52,8 @@ class _OfficeProgram(Struct, frozen=True, kw_only=True):
     """Its words for a file and for a folder of its own."""
     result: str = ""
     """The name of the file that it makes; empty where it prints a text."""
+    opens: bytes = b""
+    """How a file must begin: catdoc prints as text whatever it does not know."""
     cpu_s_max: int = 20
     memory_bytes_max: int = 1 << 30
 
@@ -86,8 +88,15 @@ _FORMATS: Final = {
                 programs=("antiword",),
                 argv=lambda file, _: ("-m", "UTF-8.txt", "-w", "0", str(file)),
             ),
+            # antiword refuses the shortest documents. catdoc prints the codes of fields, too.
+            _OfficeProgram(
+                programs=("catdoc",),
+                argv=lambda file, _: ("-d", "utf-8", "-w", str(file)),
+                opens=OLE,
+            ),
         ),
-        advice="LibreOffice or antiword reads it, and neither is installed: apt install antiword",
+        advice="LibreOffice, antiword or catdoc reads it, and none is installed: "
+        "apt install antiword catdoc",
     ),
     PPT: _OldFormat(
         ending="ppt",
@@ -110,7 +119,11 @@ def converted(source: CanonicalizeInput) -> CanonicalizeInput:
     wanted = _FORMATS.get(source.mime)
     if wanted is None or not source.data:
         return source
-    there = [(found, c) for c in wanted.converters if (found := _installed(c.programs))]
+    there = [
+        (found, converter)
+        for converter in wanted.converters
+        if source.data.startswith(converter.opens) and (found := _installed(converter.programs))
+    ]
     if not there:
         raise Unsupported(wanted.advice, source=source.name)
     detail = ""

@@ -34,15 +34,17 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
         item.get("id", ""): (inside(folder, item.get("href", "")), item.get("media-type", ""))
         for item in package.iter("{*}item")
     }
+    locked = _locked(archive)
     blocks: list[str] = []
     seen: set[str] = set()
     for entry in package.iter("{*}itemref"):
         part, mime = items.get(entry.get("idref", ""), ("", ""))
-        page = archive.bytes_of(part) if mime in _CHAPTER_MIMES and part not in seen else None
+        is_read = mime in _CHAPTER_MIMES and part not in seen and part not in locked
+        page = archive.bytes_of(part) if is_read else None
         seen.add(part)
         if page is not None:
             blocks.append(visible_text(page_text(page)[0]))
-    if not any(blocks) and "META-INF/rights.xml" in archive.names:
+    if not any(blocks) and (locked & seen or "META-INF/rights.xml" in archive.names):
         raise Encrypted("its chapters are locked; add a copy without a lock", source=name)
     if not items:
         raise Unparsable(
@@ -54,6 +56,13 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     titles, dates = _stated(package, "title"), _stated(package, "date")
     date = next(filter(None, map(iso_date, dates)), None)
     return finish(blocks, name, MIME, title=titles[0] if titles else "", date=date)
+
+
+def _locked(archive: ZippedDocument) -> set[str]:
+    """The members whose bytes are encrypted; of most books these are fonts."""
+    root = archive.xml("META-INF/encryption.xml")
+    found = () if root is None else root.iter("{*}CipherReference")
+    return {inside("", reference.get("URI", "")) for reference in found}
 
 
 def _stated(package: "_Element", kind: str) -> list[str]:

@@ -11,7 +11,7 @@ from kb.model.text import Canonical
 
 DOC: Final = "application/msword"
 PPT: Final = "application/vnd.ms-powerpoint"
-_OLE: Final = b"\xd0\xcf\x11\xe0"
+OLE: Final = b"\xd0\xcf\x11\xe0"
 _ZIP: Final = b"PK"
 _GAPS: Final = re.compile(r"\n{3,}")
 # What antiword writes in the place of a picture, and catppt where it finds no slide.
@@ -29,7 +29,7 @@ def read_ppt(data: bytes, name: str, charset: str | None = None) -> Canonical:
 
 
 def _text(data: bytes, name: str, mime: str) -> Canonical:
-    if data.startswith(_OLE):
+    if data.startswith(OLE):
         raise Unsupported(f"{mime} is read by a program that converts it first", source=name)
     lines = [line.rstrip() for line in clean_text(decode_text(data)[0]).split("\n")]
     text = _GAPS.sub("\n\n", "\n".join(line for line in lines if line.strip() not in _NO_WORDS))

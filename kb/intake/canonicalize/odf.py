@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 from kb.errors import Encrypted
 from kb.intake.canonicalize.archive import ZippedDocument, attribute, local
-from kb.intake.canonicalize.blocks import BLOCK_ROWS, finish, heading, table
+from kb.intake.canonicalize.blocks import finish, heading, table
 from kb.intake.canonicalize.dates import iso_date
+from kb.intake.canonicalize.sheets import COLUMNS_MAX, Row, Sheets
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:
@@ -36,22 +37,23 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
     body = root.find("{*}body/{*}*")
     kind = local(body) if body is not None else "text"
     blocks: list[str] = []
+    sheets = Sheets()
     number = 0
     for child in () if body is None else body:
         if local(child) == "page":
             number += 1
             blocks.append(f"# Slide {number}")
         elif local(child) == "table" and kind == "spreadsheet":
-            cells = table(_rows(child), block_rows=BLOCK_ROWS)
-            blocks += [heading(1, attribute(child, "name")), cells] if cells else []
+            sheets.add(attribute(child, "name"), _rows(child))
             continue
         blocks += _blocks([child])
     return finish(
-        blocks,
+        [*sheets.blocks, *blocks],
         name,
         MIME + kind,
         title=stated.get("title", ""),
         date=iso_date(stated.get("creation-date", "")),
+        sheet_rows=sheets.places,
         is_titled=kind == "text",
     )
 
@@ -69,29 +71,39 @@ def _blocks(elements: "Iterator[_Element] | list[_Element]", depth: int = -1) ->
                 if next(box.iterancestors("{*}p", "{*}h"), None) is element:
                     yield from _blocks(list(box), depth)
         elif kind == "table":
-            yield table(_rows(element))
+            yield table([cells for _, cells in _rows(element)])
         elif kind not in _SKIPPED:
             yield from _blocks(list(element), depth + (kind == "list"))
 
 
-def _rows(sheet: "_Element") -> list[list[str]]:
+def _rows(sheet: "_Element") -> list[Row]:
     """Rows of the table itself; repeats of what is empty are not made."""
-    rows: list[list[str]] = []
+    rows: list[Row] = []
+    number = 1
     for row in sheet.iter("{*}table-row"):
         if next(row.iterancestors("{*}table"), None) is not sheet:
             continue
         cells: list[str] = []
         for cell in row.iterchildren("{*}table-cell", "{*}covered-table-cell"):
-            repeats = attribute(cell, "number-columns-repeated")
-            times = int(repeats) if repeats.isdecimal() and len(repeats) < 8 else 1
             text = " ".join(_blocks(list(cell)))
-            # Repeats of repeats in nested tables would multiply without bound.
-            cells += [text] * (min(times, _REPEATS_MAX) if len(text) <= _REPEATED_CHARS_MAX else 1)
-        repeats = attribute(row, "number-rows-repeated")
-        times = int(repeats) if repeats.isdecimal() and len(repeats) < 8 else 1
+            times = _repeats(cell, "number-columns-repeated")
+            if text:
+                # Repeats of repeats in nested tables would multiply without bound.
+                times = min(times, _REPEATS_MAX) if len(text) <= _REPEATED_CHARS_MAX else 1
+            cells += [text] * min(times, COLUMNS_MAX - len(cells))
+        while cells and not cells[-1]:
+            cells.pop()
+        times = _repeats(row, "number-rows-repeated")
         is_short = sum(map(len, cells)) <= _REPEATED_CHARS_MAX
-        rows += [cells] * ((min(times, _REPEATS_MAX) if is_short else 1) if any(cells) else 0)
+        shown = (min(times, _REPEATS_MAX) if is_short else 1) if cells else 0
+        rows += [(number + further, cells) for further in range(shown)]
+        number += times
     return rows
+
+
+def _repeats(element: "_Element", name: str) -> int:
+    repeats = attribute(element, name)
+    return int(repeats) if repeats.isdecimal() and len(repeats) < 8 else 1
 
 
 def _inline(element: "_Element") -> Iterator[str]:

@@ -71,13 +71,14 @@ def _own(
     is_text: bool = False,
     keeps_raw: bool = True,
     function: str = "read",
+    version: int = 1,
     **mime_of: str,
 ) -> ParserPlugin:
     return ParserPlugin(
         mimes=tuple(dict.fromkeys(mime_of.values())),
         extensions=mime_of,
         read=f"{_ROOM}.{module}:{function}",
-        fingerprint=f"{module.rpartition('.')[2]}-1",
+        fingerprint=f"{module.rpartition('.')[2]}-{version}",
         is_text=is_text,
         keeps_raw=keeps_raw,
     )
@@ -118,12 +119,11 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         fingerprint="pdf-2",
     ),
     "docx": _own("docx", docx=_OOXML + "wordprocessingml.document"),
-    "xlsx": _own("xlsx", xlsx=_OOXML + "spreadsheetml.sheet"),
+    "xlsx": _own("xlsx", version=2, xlsx=_OOXML + "spreadsheetml.sheet"),
     "pptx": _own("pptx", pptx=_OOXML + "presentationml.presentation"),
-    "opendocument": _own(
-        "odf", odt=_ODF + "text", ods=_ODF + "spreadsheet", odp=_ODF + "presentation"
-    ),
-    "epub": _own("epub", epub="application/epub+zip"),
+    "opendocument": _own("odf", odt=_ODF + "text", odp=_ODF + "presentation"),
+    "opendocument sheets": _own("odf", version=2, ods=_ODF + "spreadsheet"),
+    "epub": _own("epub", version=2, epub="application/epub+zip"),
     "notebook": _own("ipynb", is_text=True, ipynb="application/x-ipynb+json"),
     "mail": ParserPlugin(
         mimes=("message/rfc822",),
@@ -133,7 +133,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
         is_text=True,
     ),
     "outlook mail": _own("msg", msg="application/vnd.ms-outlook"),
-    "old workbook": _own("xls", xls="application/vnd.ms-excel"),
+    "old workbook": _own("xls", version=2, xls="application/vnd.ms-excel"),
     "old document": _own("legacy", function="read_doc", doc="application/msword"),
     "old slides": _own("legacy", function="read_ppt", ppt="application/vnd.ms-powerpoint"),
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),

@@ -6,8 +6,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kb.errors import Encrypted, Unparsable
-from kb.intake.canonicalize.blocks import BLOCK_ROWS, finish, heading, table
-from kb.intake.canonicalize.xlsx import CELLS_MAX, COLUMNS_MAX
+from kb.intake.canonicalize.blocks import finish
+from kb.intake.canonicalize.sheets import COLUMNS_MAX, Row, Sheets
+from kb.intake.canonicalize.xlsx import CELLS_MAX
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:
@@ -32,32 +33,31 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # no
 
     try:
         book = CalamineWorkbook.from_filelike(io.BytesIO(data))
-        blocks: list[str] = []
+        sheets = Sheets()
         left = CELLS_MAX
         for title in book.sheet_names:
             rows = _rows(book.get_sheet_by_name(title), left)
-            left -= sum(map(len, rows))
+            left -= sum(len(cells) for _, cells in rows)
             if left <= 0:
                 raise Unparsable(f"it has more than {CELLS_MAX} cells; split it", source=name)
-            if cells := table(rows, block_rows=BLOCK_ROWS):
-                blocks += [heading(1, title), cells]
+            sheets.add(title, rows)
     except PasswordError:
         raise Encrypted("it needs a password; save it without one", source=name) from None
     except CalamineError:
         raise Unparsable("it is damaged; save it again as xlsx", source=name) from None
-    return finish(blocks, name, MIME, is_titled=False)
+    return finish(sheets.blocks, name, MIME, sheet_rows=sheets.places, is_titled=False)
 
 
-def _rows(sheet: "CalamineSheet", cells_max: int) -> list[list[str]]:
+def _rows(sheet: "CalamineSheet", cells_max: int) -> list[Row]:
     """The rows that have values, until there are too many."""
-    rows: list[list[str]] = []
+    rows: list[Row] = []
     count = 0
-    for row in sheet.iter_rows():
+    for number, row in enumerate(sheet.iter_rows(), start=1):
         cells = [_text(cell) for cell in islice(row, COLUMNS_MAX)]
         while cells and not cells[-1]:
             cells.pop()
         if cells:
-            rows.append(cells)
+            rows.append((number, cells))
             count += len(cells)
             if count > cells_max:
                 break

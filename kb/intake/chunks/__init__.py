@@ -11,12 +11,19 @@ from kb.intake.chunks.cut import (
     has_current_title,
     text_hash,
 )
-from kb.intake.chunks.write import is_usable, put_vectors, set_ledger, write_chunks
+from kb.intake.chunks.write import (
+    expect_writes,
+    is_usable,
+    put_vectors,
+    set_ledger,
+    write_chunks,
+)
 
 __all__ = [
     "ChunkedDoc",
     "PrecomputedChunks",
     "build_chunks",
+    "expect_writes",
     "has_current_title",
     "is_usable",
     "put_vectors",

@@ -1,5 +1,7 @@
 """Writes the chunks of a doc: rows, mentions, log entries, and jobs for missing vectors."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from kb.intake.chunks.cut import ChunkedDoc, PrecomputedChunks
@@ -9,7 +11,7 @@ from kb.model.text import Chunk
 from kb.store import chunks, embedders, log
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.meta import CHUNKER, get_word, next_number
+from kb.store.meta import CHUNKER, expect_number, get_word, last_number, next_number
 from kb.store.records import CHUNK_IDS, LEDGER
 from kb.store.store import Store
 
@@ -31,17 +33,38 @@ def put_vectors(txn: WriteTxn, ready: PrecomputedChunks, cut: ChunkedDoc) -> Non
             chunks.put_vector(txn, ready.model, digest, vector)
 
 
+def expect_writes(txn: WriteTxn, cuts: Sequence[ChunkedDoc], model: str) -> None:
+    """Say that these docs are written by `write_chunks` next, with vectors of this model."""
+    embedders.expect(txn)
+    expect_number(txn, "chunk")
+    expect_number(txn, "log")
+    txn.expect("chunk_ids", (ident.encode() for cut in cuts for ident in cut.ids))
+    for cut in cuts:
+        chunks.expect_of_source(txn, cut.doc.source_no)
+    txn.expect("ledger", (cut.doc.doc_id.encode() for cut in cuts))
+    mentions = (mention for cut in cuts for rows in cut.mentions for mention in rows)
+    chunks.expect_entities(txn, (mention.key for mention in mentions))
+    chunks.expect_vectors(txn, model, (digest for cut in cuts for digest in cut.text_hashes))
+    queue.expect_keys(txn, (queue.dedupe_key("embed", cut.doc.doc_id, model) for cut in cuts))
+
+
 def write_chunks(txn: WriteTxn, store: Store, cut: ChunkedDoc, model: str = "") -> None:
     """Store the chunks of a doc in place of its old ones; add jobs for missing vectors.
 
     `model` is the fingerprint of the embedder to use if the home has none yet.
     """
     txn.expect("chunk_ids", (ident.encode() for ident in cut.ids))
+    # A greater number names no chunk yet.
+    last_no = last_number(txn, "chunk")
     rows = [_row(txn, cut, ordinal) for ordinal in range(len(cut.chunks))]
-    chunks.expect(txn, (row.no for row in rows))
-    touched = [row.no for row in rows if _stored_text_hash(txn, row.no) != row.text_hash]
+    chunks.expect(txn, (row.no for row in rows if row.no <= last_no))
+    touched = [
+        row.no
+        for row in rows
+        if row.no > last_no or _stored_text_hash(txn, row.no) != row.text_hash
+    ]
     mentions = dict(zip((row.no for row in rows), cut.mentions, strict=True))
-    gone = chunks.replace_all(txn, cut.doc.source_no, rows, mentions)
+    gone = chunks.replace_all(txn, cut.doc.source_no, rows, mentions, last_no=last_no)
     log.append(txn, [*touched, *(chunk.no for chunk in gone)], words=True, vectors=True)
     # Of what is known by its name no vector is made.
     doc_id, hashes = cut.doc.doc_id, [row.text_hash for row in rows if not cut.doc.by_name]

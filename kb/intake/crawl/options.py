@@ -13,3 +13,7 @@ class TakeOptions(Struct, frozen=True, kw_only=True):
     """Nothing is written, neither docs nor what is known of pages."""
     revive: bool = True
     """Whether docs that a person removed come back."""
+    extensions: tuple[str, ...] = ()
+    """Of a repository: which of its files are taken; empty for every format that has a parser."""
+    takes_ignored: bool = False
+    """Of a repository: whether what its ignore files name is taken, too."""

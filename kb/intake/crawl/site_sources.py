@@ -1,20 +1,26 @@
-"""Sites and feeds as sources: registered, held while they are read, and followed from then on."""
+"""Sites, feeds and repositories as sources: registered, held while read, followed from then on."""
 
+import os
+import secrets
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from kb.errors import SourceError
 from kb.intake.canonicalize import Parser
 from kb.intake.crawl.book import PageBook
 from kb.intake.crawl.crawl import SiteCrawl
 from kb.intake.crawl.follow_feed import FeedRun, FeedTools
+from kb.intake.crawl.follow_repository import RepositoryRun, RepositoryTools
 from kb.intake.crawl.frontier import CrawlLimits
 from kb.intake.crawl.judge import CrawlTools
 from kb.intake.crawl.options import TakeOptions
 from kb.intake.crawl.scope import SiteScope
 from kb.intake.crawl.taker import PageTaker
+from kb.intake.git.fetch_commit import Check, FetchLimits
+from kb.intake.git.repository_address import parse_repository
 from kb.intake.ingest.changes import tombstone_missing
 from kb.intake.ingest.ingest import Ingestor
 from kb.intake.ingest.request import IngestOptions
@@ -23,6 +29,7 @@ from kb.intake.sync.folder import hold_back_reason
 from kb.intake.sync.origins import acquire, mark_synced, new_origin, register, release, renew
 from kb.intake.sync.report import AddReport, SiteReport, Tally
 from kb.intake.sync.url import url_lsid
+from kb.intake.sync.weburl import printable_url
 from kb.model.config import CrawlSettings
 from kb.model.failpoints import failpoint
 from kb.model.origin import Origin, OriginKind
@@ -35,8 +42,18 @@ _MARK: Final = "pass:"
 Progress = Callable[[int, int], None]
 
 
+class RepositoryAccess(Struct, frozen=True, kw_only=True):
+    """How the repositories of a home are reached."""
+
+    check: Check
+    tmp: Path
+    """Where unfinished files of the home lie."""
+    file_bytes_max: int
+    token_host: str
+
+
 class SiteSources:
-    """Reads the sites and feeds of one home."""
+    """Reads the sites, feeds and repositories of one home."""
 
     def __init__(
         self,
@@ -45,12 +62,14 @@ class SiteSources:
         parser: Parser,
         fetcher: Fetcher,
         settings: CrawlSettings,
+        repositories: RepositoryAccess,
     ) -> None:
         self._store = store
         self._ingestor = ingestor
         self._parser = parser
         self._fetcher = fetcher
         self._settings = settings
+        self._repositories = repositories
         self.running: Tally | None = None
         """What became so far of the pages of the source that is being read."""
 
@@ -80,6 +99,16 @@ class SiteSources:
             return _failed(url, error)
         return self._add("feed", location, None, options)
 
+    def add_repository(
+        self, source: str, options: TakeOptions, on_progress: Progress | None = None
+    ) -> AddReport:
+        """Register a repository and take its files; otherwise as `add_site`."""
+        try:
+            location = parse_repository(source).location
+        except SourceError as error:
+            return _failed(printable_url(source), error)
+        return self._add("repository", location, None, options, on_progress)
+
     def _add(
         self,
         kind: OriginKind,
@@ -90,7 +119,12 @@ class SiteSources:
     ) -> AddReport:
         now_ms = self._store.clock.now_ms()
         origin = new_origin(kind, location, options.ingest_options, now_ms)
-        origin = structs.replace(origin, site=site)
+        origin = structs.replace(
+            origin,
+            site=site,
+            extensions=options.extensions,
+            takes_ignored=options.takes_ignored,
+        )
         with self._store.read() as txn:
             before = SOURCES.get(txn, origin.origin_id.encode())
         if options.dry_run:
@@ -145,7 +179,7 @@ class SiteSources:
         """
         taker = self._taker(held, options)
         done = self._read(held, taker, None)
-        if held.kind != "site" or done.stopped is not None:
+        if held.kind == "feed" or done.stopped is not None:
             return done
         removed, reason = self._remove(PageBook(self._store, held), held, accept_deletions)
         return structs.replace(done, removed=removed, hold_back_reason=reason)
@@ -173,6 +207,8 @@ class SiteSources:
     def _read(self, origin: Origin, taker: PageTaker, on_progress: Progress | None) -> SiteReport:
         if origin.kind == "feed":
             return self._read_feed(origin, taker)
+        if origin.kind == "repository":
+            return self._read_repository(origin, taker, on_progress)
         pass_no = _last_pass(origin) + 1
         crawl = SiteCrawl(
             CrawlTools(
@@ -208,6 +244,32 @@ class SiteSources:
         cursor = FeedRun(tools, origin.location).run(origin.cursor)
         return SiteReport(report=taker.tally.report(), after=structs.replace(origin, cursor=cursor))
 
+    def _read_repository(
+        self, origin: Origin, taker: PageTaker, on_progress: Progress | None
+    ) -> SiteReport:
+        access = self._repositories
+        tools = RepositoryTools(
+            store=self._store,
+            taker=taker,
+            scratch=access.tmp / f"{os.getpid()}-{secrets.token_hex(8)}",
+            check=access.check,
+            limits=FetchLimits(
+                file_bytes_max=access.file_bytes_max,
+                bytes_max=self._settings.bytes_max,
+                seconds_max=self._settings.minutes_max * 60,
+                token_host=access.token_host,
+            ),
+            on_progress=on_progress or (lambda _done, _total: None),
+        )
+        run = RepositoryRun(tools, parse_repository(origin.location), origin)
+        # What is asked for anew may want other files than those of the commit that is known.
+        cursor = run.run("" if taker.options.revive else origin.cursor)
+        return SiteReport(
+            report=taker.tally.report(),
+            after=structs.replace(origin, cursor=cursor or origin.cursor),
+            stopped=run.stopped,
+        )
+
     def _limits(self, site: SiteOptions) -> CrawlLimits:
         settings = self._settings
         return CrawlLimits(
@@ -241,7 +303,8 @@ def _held_back(origin: Origin, vanished: int, known_count: int) -> str | None:
     """Why the docs of vanished pages are not removed without a confirmation."""
     if vanished and vanished == known_count:
         came = "1 doc" if known_count == 1 else f"{known_count:,} docs"
-        return f"{origin.location} has none of its pages, but {came} came from it; is it down?"
+        own, doubt = ("files", "right") if origin.kind == "repository" else ("pages", "down")
+        return f"{origin.location} has none of its {own}, but {came} came from it; is it {doubt}?"
     return hold_back_reason(origin.location, None, known_count - vanished, vanished, known_count)
 
 

@@ -72,8 +72,8 @@ class PageTaker:
         with self._store.read() as txn:
             return self.book.was_removed(txn, page)
 
-    def kept(self, page: SitePage) -> Doc | None:
-        """The doc of a page that needs no bytes as long as the page stays the same."""
+    def kept(self, page: SitePage, file: str | None = None) -> Doc | None:
+        """The doc of a page, or of this file, that needs no bytes while the source is the same."""
         with self._store.read() as txn:
             if self.book.doc(txn, page) is None:
                 return None
@@ -82,7 +82,7 @@ class PageTaker:
                 self.book.lsid(page.url),
                 page.raw_sha256,
                 self.options.ingest_options,
-                reads_as_before(),
+                reads_as_before(file),
             )
 
     def read(self, page: PageBytes) -> Canonical:

@@ -126,11 +126,12 @@ def _newest(txn: WriteTxn, doc_id: DocId) -> Doc | None:
     return docs.latest(txn, doc.source_no) if doc else None
 
 
-def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceStamp) -> Doc:
+def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceStamp | None) -> Doc:
     """Move a doc's source to another place: the doc and its chunks stay the same.
 
     `doc` is the doc after the move: its `source` names the new place, and its chunks follow a new
-    title or visibility. A new source may take the old place.
+    title or visibility. `seen` is what a file there was seen as. A new source may take the old
+    place.
     """
     before = docs.latest(txn, doc.source_no) or doc
     docs.release_place(txn, before)
@@ -139,7 +140,8 @@ def move_doc(txn: WriteTxn, store: Store, doc: Doc, place: Lsid, seen: SourceSta
     )
     docs.replace(txn, moved)
     LSIDS.put(txn, lsid_key(place), SourceRef(source_no=doc.source_no, lsid=place))
-    SEEN.put(txn, lsid_key(place), seen)
+    if seen is not None:
+        SEEN.put(txn, lsid_key(place), seen)
     if before.status == "tombstoned" or before.audience != moved.audience:
         log.append(txn, chunks.numbers_of(txn, doc.source_no), words=True, vectors=True)
     elif before.source != moved.source:

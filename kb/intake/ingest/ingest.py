@@ -203,6 +203,7 @@ class Ingestor:
             added_ms=current.added_ms if current else now_ms,
             updated_ms=now_ms,
             front_lines=canonical.front_lines,
+            sheet_rows=canonical.sheet_rows,
             tags_given=tags_given,
             title_given=ingest_options.title,
             charset=request.charset,

@@ -157,7 +157,7 @@ class Adder:
         """Add the members of a collection, under its names and options, and report the rest."""
         machine = self._store.machine
         left = [walked_item(entry, display_name(entry.path, machine)) for entry in passed]
-        names = [display_name(entry.path, machine) for entry in members]
+        names = [entry.name or display_name(entry.path, machine) for entry in members]
         named = [
             SourceItem(name, str(entry.path), is_explicit=False, member=entry)
             for name, entry in zip(names, members, strict=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn
 from msgspec import Struct
 
 from kb.errors import AuthFailed, Gone, Permanent, RateLimited, Refused, SourceError, Transient
+from kb.intake.git.repository_address import RepositoryAddress
 from kb.intake.sync.address import AllowList, Resolve, checked_addresses, system_resolve
 from kb.intake.sync.body import over_limit_error, read_body
 from kb.intake.sync.robots import ROBOTS_BYTES_MAX, Robots
@@ -161,6 +162,17 @@ class Fetcher:
         # An address that is refused is refused before its site is asked for anything.
         checked_addresses(at, self._allowed, self._resolve, call.deadline, call.source)
         return self._robots.rules(at, lambda robots: self._robots_txt(call, robots), call.source)
+
+    def check_repository(self, address: RepositoryAddress) -> tuple[str, ...]:
+        """The addresses of a repository's host, looked up once and all checked.
+
+        Raises Refused unless each is public or allowed, and Transient if there is none.
+        """
+        remote = address.remote
+        port = remote.port or (22 if remote.kind == "ssh" else 443)
+        host = WebUrl(scheme="https", host=remote.host.lower(), port=port, target="/")
+        deadline = Deadline(self._clock, self._settings.total_s)
+        return checked_addresses(host, self._allowed, self._resolve, deadline, address.location)
 
     def _get(self, call: _FetchCall) -> Fetched:
         at = parse_url(call.url)

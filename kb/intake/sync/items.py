@@ -31,6 +31,8 @@ class CollectionMember(Struct, frozen=True, kw_only=True):
     """A warning about it; it is ingested nevertheless."""
     ready: "PrecomputedChunks | None" = None
     """Its chunks, if they came with it."""
+    name: str = ""
+    """What people call it; empty for its path."""
 
 
 class SourceItem(Struct, frozen=True):

@@ -72,6 +72,8 @@ class AddReport(Struct, frozen=True, kw_only=True):
     """Of the mails that were read; those of unchanged mails are not looked at."""
     hold_back_reason: str | None = None
     """Why docs of vanished mails were not removed."""
+    transaction: str | None = None
+    """The token of a state of the home that has all of it; None where nothing was written."""
 
 
 class SiteReport(Struct, frozen=True, kw_only=True):

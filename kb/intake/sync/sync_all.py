@@ -44,6 +44,7 @@ from kb.model.ids import DocId
 from kb.model.origin import FOLDERS, SITES, Origin
 from kb.store.store import Store
 
+_IN_RECORDS: Final = ("entries", "notebook")
 _MINUTE_MS: Final = 60_000
 
 
@@ -167,7 +168,10 @@ class Syncer:
         with self._store.read() as txn:
             if self._options.only is not None:
                 return [resolve_origin(txn, self._options.only, self._store.machine)]
-            origins = origins_here(txn, self._store.machine)
+            # What other homes have in their folder is in records, and only commits change it.
+            left_out = _IN_RECORDS if self._store.is_shared else ()
+            here = origins_here(txn, self._store.machine)
+            origins = [origin for origin in here if origin.kind not in left_out]
         wait_ms = self._options.interval_min * _MINUTE_MS
         due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
         # Those not tried for longest come first, so that --max reaches all sources in turn.

@@ -5,7 +5,13 @@ from typing import Final
 
 from kb.errors import KbError, StaleToken
 from kb.intake.chunker import OVERLAP_TOKENS, TOKENS_MAX, chunk_many, code_blocks, parse_blocks
-from kb.intake.chunks import ChunkedDoc, build_chunks, set_ledger, write_chunks
+from kb.intake.chunks import (
+    ChunkedDoc,
+    build_chunks,
+    expect_writes,
+    set_ledger,
+    write_chunks,
+)
 from kb.intake.embed.protocol import Embedder
 from kb.model.code import is_code
 from kb.model.doc import Doc
@@ -20,6 +26,8 @@ from kb.store.store import Store
 
 # Each `##` section of an entry is a chunk of its own.
 ENTRY_SECTION_LEVEL: Final = 2
+# Of a file whose text comes along with those of others.
+_EXPECTED_BYTES_MAX: Final = 64 << 10
 
 
 class ChunkHandler:
@@ -51,9 +59,8 @@ class ChunkHandler:
         """
         loaded: list[tuple[Claim, Doc, str]] = []
         failures: list[tuple[Claim, str]] = []
-        for claim in claims:
+        for claim, doc in self._docs(claims):
             try:
-                doc = self._load(claim)
                 if doc is not None:
                     markdown = self._content.read(doc.md_path, doc.md_sha256).decode()
                     loaded.append((claim, doc, markdown))
@@ -62,6 +69,9 @@ class ChunkHandler:
         cuts = self._cut(loaded)
         failpoint("worker.after_chunk")
         with self._store.write() as txn:
+            queue.expect_claims(txn, claims)
+            docs.expect_latest(txn, (doc.source_no for _, doc, _ in loaded))
+            expect_writes(txn, list(cuts.values()), self._embedder().fingerprint)
             failed = {claim.job.job_id: reason for claim, reason in failures}
             for claim in claims:
                 self._commit_one(
@@ -70,12 +80,15 @@ class ChunkHandler:
             failpoint("worker.before_finish")
         failpoint("worker.after_finish")
 
-    def _load(self, claim: Claim) -> Doc | None:
-        """The doc to cut; None if a newer version has replaced it."""
+    def _docs(self, claims: list[Claim]) -> list[tuple[Claim, Doc | None]]:
+        """The doc of each claim that is to be cut; None if a newer version has replaced it."""
         with self._store.read() as txn:
-            doc = docs.get(txn, claim.job.doc_id)
-            newest = docs.latest(txn, doc.source_no) if doc else None
-        return doc if newest is not None and newest.doc_id == claim.job.doc_id else None
+            docs.expect_with_latest(txn, (claim.job.doc_id for claim in claims))
+            pairs = [(claim, docs.if_latest(txn, claim.job.doc_id)) for claim in claims]
+            due = [doc for _, doc in pairs if doc is not None]
+            small = [doc.md_path for doc in due if doc.raw_bytes <= _EXPECTED_BYTES_MAX]
+            self._content.expect(txn, small)
+        return pairs
 
     def _cut(self, loaded: list[tuple[Claim, Doc, str]]) -> dict[JobId, ChunkedDoc]:
         entries = [item for item in loaded if item[1].entry is not None]

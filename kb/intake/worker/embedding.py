@@ -48,6 +48,8 @@ class EmbedHandler:
         self._one_at_a_time = threading.Lock()
         self._in_hand: dict[int, int] = {}
         """By thread: the texts that are embedded, while their jobs are not done."""
+        self._uncommitted: dict[tuple[str, str], FloatVector] = {}
+        """By model and text hash: vectors that a thread has made and not stored yet."""
 
     @property
     def texts_in_hand(self) -> int:
@@ -75,7 +77,7 @@ class EmbedHandler:
         if embedder is None:
             self._finish_all(claims)
             return
-        chunks_of_job = {claim.job.job_id: self._chunks(claim) for claim in claims}
+        chunks_of_job = self._chunks(claims)
         held, surplus = _fitting(claims, chunks_of_job)
         if surplus:
             with self._store.write() as txn:
@@ -89,15 +91,20 @@ class EmbedHandler:
             self._embed(embedder, block, texts, held, chunks_of_job, finish=False)
         self._embed(embedder, blocks[-1] if blocks else [], texts, held, chunks_of_job, finish=True)
 
-    def _chunks(self, claim: Claim) -> list[tuple[Doc, Chunk]]:
+    def _chunks(self, claims: list[Claim]) -> dict[JobId, list[tuple[Doc, Chunk]]]:
+        """The chunks of each job's doc that are to have vectors."""
         with self._store.read() as txn:
-            doc = docs.get(txn, claim.job.doc_id)
-            newest = docs.latest(txn, doc.source_no) if doc else None
-            if newest is None:
-                return []
-            if newest.by_name:
-                return []
-            return [(newest, chunk) for chunk in chunks.of_source(txn, newest.source_no)]
+            docs.expect_with_latest(txn, (claim.job.doc_id for claim in claims))
+            found = [docs.get(txn, claim.job.doc_id) for claim in claims]
+            newest = [docs.latest(txn, doc.source_no) if doc else None for doc in found]
+            wanted = [None if doc is None or doc.by_name else doc for doc in newest]
+            chunks.expect_of_sources(txn, (doc.source_no for doc in wanted if doc is not None))
+            return {
+                claim.job.job_id: [(doc, row) for row in chunks.of_source(txn, doc.source_no)]
+                if doc is not None
+                else []
+                for claim, doc in zip(claims, wanted, strict=True)
+            }
 
     def _missing(self, model: str, doc_chunks: list[tuple[Doc, Chunk]]) -> dict[str, str]:
         """The texts without a vector, by their hash."""
@@ -123,27 +130,54 @@ class EmbedHandler:
         *,
         finish: bool,
     ) -> None:
+        model = embedder.fingerprint
         with self._one_at_a_time:
+            ready, block = self._made_meanwhile(model, block)
             try:
-                vectors = self._vectors(embedder, block, texts)
+                made = self._vectors(embedder, block, texts)
             except KbError as error:
                 self._fail_all(held, str(error))
                 return
-        stopped = len(vectors) < len(block)
+            self._uncommitted |= {(model, digest): vector for digest, vector in made.items()}
+        stopped = len(made) < len(block)
         failpoint("worker.after_embed")
-        with self._store.write() as txn:
-            self._commit(
-                txn,
-                embedder.fingerprint,
-                vectors,
-                held,
-                chunks_of_job,
-                finish=finish and not stopped,
-                release=finish and stopped,
-            )
-            self._report.add(txn, embedder.fingerprint, len(vectors))
-            failpoint("worker.before_finish")
+        try:
+            with self._store.write() as txn:
+                self._commit(
+                    txn,
+                    model,
+                    ready | made,
+                    held,
+                    chunks_of_job,
+                    finish=finish and not stopped,
+                    release=finish and stopped,
+                )
+                self._report.add(txn, model, len(made))
+                failpoint("worker.before_finish")
+        finally:
+            for digest in made:
+                self._uncommitted.pop((model, digest), None)
         failpoint("worker.after_finish")
+
+    def _made_meanwhile(
+        self, model: str, block: list[str]
+    ) -> "tuple[dict[str, FloatVector], list[str]]":
+        """The vectors that another thread is about to store, and the texts still to embed.
+
+        While this thread waited for its turn, others embedded texts that their docs have, too.
+        """
+        ready: dict[str, FloatVector] = {}
+        missing: list[str] = []
+        # Looked at before the store: what leaves it meanwhile has been stored.
+        uncommitted = dict(self._uncommitted)
+        with self._store.read() as txn:
+            for digest in block:
+                vector = uncommitted.get((model, digest))
+                if vector is not None:
+                    ready[digest] = vector
+                elif not chunks.has_vector(txn, model, digest):
+                    missing.append(digest)
+        return ready, missing
 
     def _vectors(
         self, embedder: Embedder, block: list[str], texts: dict[str, str]
@@ -176,6 +210,16 @@ class EmbedHandler:
 
         A job that another worker has taken meanwhile gets nothing.
         """
+        queue.expect_claims(txn, held)
+        queue.expect_keys(txn, (queue.dedupe_key("chunk", claim.job.doc_id) for claim in held))
+        docs.expect_with_latest(txn, (claim.job.doc_id for claim in held))
+        txn.expect("ledger", (claim.job.doc_id.encode() for claim in held))
+        rows = [row for of_job in chunks_of_job.values() for _, row in of_job]
+        chunks.expect_of_sources(txn, dict.fromkeys(row.source_no for row in rows))
+        chunks.expect_vectors(
+            txn, model, (row.text_hash for row in rows if row.text_hash not in vectors)
+        )
+        log.expect_end(txn, 0)
         live = [claim for claim in held if queue.is_held(txn, claim)]
         hashes = {chunk.text_hash for claim in live for _, chunk in chunks_of_job[claim.job.job_id]}
         new = hashes & vectors.keys()

@@ -275,7 +275,7 @@ class WorkerPool:
     def _work_once(self) -> bool:
         with self._claiming:
             claims = [] if self._stop.is_set() else self._claim()
-            if claims and claims[0].token > 1:
+            if claims and queue.is_suspect(claims[0].job):
                 # This job may have killed its worker before. No other thread takes a job meanwhile,
                 # so that no other job is killed with it again and again.
                 self._work(claims)

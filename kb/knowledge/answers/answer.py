@@ -35,6 +35,8 @@ class Source(Struct, frozen=True, kw_only=True):
     line: int | None
     """The 1-based line of its start; None if the source has no lines."""
     page: int | None
+    locator: str | None
+    """As of a hit: the cells of a workbook, or the slide."""
     doc_id: DocId
     chunk_id: ChunkId
     text: str | None = None
@@ -45,7 +47,7 @@ class Source(Struct, frozen=True, kw_only=True):
     @property
     def location(self) -> str:
         """Where it stands, as `location_of` names it."""
-        return location_of(self.source, self.line, self.page)
+        return location_of(self.source, self.line, self.page, self.locator)
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -136,6 +136,7 @@ def _source(n: int, hit: Hit, with_text: bool) -> Source:
         source=hit.source,
         line=hit.line,
         page=hit.page,
+        locator=hit.locator,
         doc_id=hit.doc_id,
         chunk_id=hit.chunk_id,
         text=hit.text if with_text else None,

@@ -5,6 +5,7 @@ from kb.knowledge.notebook.notes import JobReport, checked_text, hand_in, report
 from kb.knowledge.notebook.organize import ApplyChanges, Complete, NotebookChanges, Organizer
 from kb.knowledge.notebook.push import Pusher, PushReport, Sender, pushing
 from kb.knowledge.notebook.repository import Logged
+from kb.knowledge.notebook.sharing import SharedNotebook
 from kb.knowledge.notebook.tidy import TidyReport, look, tidy
 from kb.knowledge.notebook.undo import UndoResult, undo
 
@@ -18,6 +19,7 @@ __all__ = [
     "PushReport",
     "Pusher",
     "Sender",
+    "SharedNotebook",
     "TidyReport",
     "UndoResult",
     "checked_text",

@@ -4,7 +4,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from kb.errors import NotebookGone, NotebookUnfit
 from kb.knowledge.notebook.gitfiles import STAGING, make_git_folder
 from kb.knowledge.notebook.listing import SCAFFOLD
 from kb.knowledge.notebook.repository import Draft, Repository, commit_on_top
+from kb.knowledge.notebook.sharing import SharedNotebook
 from kb.model.origin import NOTEBOOK_INDEX
 from kb.store.content.lock import file_lock
 
@@ -28,27 +29,34 @@ _MESSAGE: Final = "Set up the notebook"
 
 @contextmanager
 def at_work(
-    root: Path, now_ms: int, wait_s: float, *, may_make: bool = True
+    root: Path,
+    now_ms: int,
+    wait_s: float,
+    *,
+    may_make: bool = True,
+    shared: SharedNotebook | None = None,
 ) -> Iterator[Repository]:
     """The notebook, for one kb process at a time; made if missing, its work tree up to date.
 
     With `may_make` a missing or empty folder becomes a repository. A repository gets the files that
     it lacks, in one commit. Raises NotebookUnfit for any other folder, and changes nothing in it;
     StoreBusy if another kb process, or a git that holds its lock, works in it for longer than
-    `wait_s`.
+    `wait_s`. Of a `shared` one only one machine at a time has it, and it follows that first.
     """
     if not may_make and not os.path.lexists(root / ".git"):
         raise NotebookGone(GONE, place=root)
     with whole(root):
         _make_folder(root)
-    with whole(root), file_lock(root, wait_s):
+    held = shared.held(wait_s) if shared is not None else nullcontext()
+    with whole(root), file_lock(root, wait_s), held:
         names = set(os.listdir(root))
         if ".git" not in names:
             _check_empty(root, names)
-            make_git_folder(root, _BRANCH)
-        repository = Repository(root)
+            make_git_folder(root, (shared.branch if shared else None) or _BRANCH)
+        repository = Repository(root, shared)
         try:
             repository.bring_level(wait_s)
+            repository.catch_up(wait_s)
             _bootstrap(repository, now_ms, wait_s)
             yield repository
         finally:

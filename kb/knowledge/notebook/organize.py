@@ -26,6 +26,7 @@ from kb.knowledge.notebook.owners import folder_of, is_foreign, is_of_others
 from kb.knowledge.notebook.paths import is_folder, note_path
 from kb.knowledge.notebook.repository import Draft, Logged, Repository, commit_on_top
 from kb.knowledge.notebook.rule import folder_for, summary_of
+from kb.knowledge.notebook.sharing import SharedNotebook
 from kb.knowledge.notebook.worktree import Change, OccupiedPaths
 from kb.model.doc import LOCAL_USER
 from kb.model.failpoints import failpoint
@@ -94,8 +95,9 @@ class Organizer:
         *,
         lock_wait_s: float = LOCK_WAIT_S,
         may_make: Callable[[], bool] = lambda: True,
+        shared: SharedNotebook | None = None,
     ) -> None:
-        """`may_make` says whether a missing notebook may be made."""
+        """`may_make` says whether a missing notebook may be made; `shared` is as in `at_work`."""
         self._store = store
         self._root = root
         self._take_in = take_in
@@ -103,6 +105,7 @@ class Organizer:
         self._complete = complete
         self._lock_wait_s = lock_wait_s
         self._may_make = may_make
+        self._shared = shared
         self._one_at_a_time = threading.Lock()
 
     def work(self, claims: list[Claim]) -> None:
@@ -195,7 +198,9 @@ class Organizer:
 
     def _opened(self) -> AbstractContextManager[Repository]:
         now_ms, may_make = self._store.clock.now_ms(), self._may_make()
-        return at_work(self._root, now_ms, self._lock_wait_s, may_make=may_make)
+        return at_work(
+            self._root, now_ms, self._lock_wait_s, may_make=may_make, shared=self._shared
+        )
 
     def _earlier(self, repository: Repository, batch: Sequence[_NoteTask]) -> dict[JobId, Logged]:
         """The commits of jobs that were claimed before, whose holder may have died later."""

@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -15,11 +14,19 @@ from typing import Final
 import msgspec
 
 from kb.errors import KbError, NotPushed, StoreBusy
+from kb.intake.git.child import end, kill
+from kb.intake.git.remote import BadRemote, may_have_token, parsed, shown
 from kb.knowledge.notebook.opening import whole
 from kb.knowledge.notebook.push_state import Target, after, is_due, push_to
-from kb.knowledge.notebook.remote import BadRemote, may_have_token, parsed, shown
 from kb.knowledge.notebook.repository import Repository
-from kb.knowledge.notebook.sending import Outcome, PushFailed, PushRejected, SendRequest
+from kb.knowledge.notebook.sending import (
+    TOKEN_NAME,
+    USER_NAME,
+    Outcome,
+    PushFailed,
+    PushRejected,
+    SendRequest,
+)
 from kb.model.children import module_argv, module_env
 from kb.model.failpoints import failpoint
 from kb.model.push import Push
@@ -39,7 +46,7 @@ _KEY: Final = b"origin"
 # None of git's own variables: they could name other commands, folders and settings.
 _ENV_KEPT: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "SSH_AUTH_SOCK"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "KB_NOTEBOOK_USER", "KB_NOTEBOOK_TOKEN"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", USER_NAME, TOKEN_NAME),
     *("KB_FAILPOINTS", "KB_FAILPOINTS_LOG"),
 )
 Send = Callable[[SendRequest], Outcome | None]
@@ -158,7 +165,7 @@ class Pusher:
             address, remote, problem = "origin", None, ""
             try:
                 address = repository.origin() or ""
-                remote = parsed(address) if address else None
+                remote = parsed(address, TOKEN_NAME) if address else None
             except BadRemote as error:
                 problem = str(error)
         if head.commit is None or not address:
@@ -206,7 +213,7 @@ class Sender:
         finally:
             with self._lock:
                 self._process = None
-            _end(process)
+            end(process)
         if self._is_over.is_set():
             return None
         try:
@@ -220,7 +227,7 @@ class Sender:
         with self._lock:
             self._is_over.set()
             if self._process is not None:
-                _kill(self._process)
+                kill(self._process)
 
 
 @contextmanager
@@ -251,7 +258,7 @@ def _keep_level(pusher: Pusher, stop: threading.Event) -> None:
 def _started(request: SendRequest) -> "subprocess.Popen[bytes]":
     env = module_env(_ENV_KEPT)
     if not may_have_token(request.remote, request.token_host):
-        env.pop("KB_NOTEBOOK_TOKEN", None)
+        env.pop(TOKEN_NAME, None)
     return subprocess.Popen(
         module_argv("kb.knowledge.notebook.sending"),
         env=env,
@@ -260,15 +267,3 @@ def _started(request: SendRequest) -> "subprocess.Popen[bytes]":
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the process with its children, such as ssh."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    if process.poll() is None:
-        _kill(process)
-    process.communicate()

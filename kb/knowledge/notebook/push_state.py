@@ -14,7 +14,7 @@ from typing import Final, assert_never
 
 from msgspec import Struct
 
-from kb.knowledge.notebook.remote import Remote
+from kb.intake.git.remote import Remote
 from kb.knowledge.notebook.sending import (
     Outcome,
     PushAccepted,

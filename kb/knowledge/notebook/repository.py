@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kb.errors import NotebookUnfit, StoreBusy
+from kb.intake.git.remote import BadRemote
 from kb.knowledge.notebook.gitfiles import GitFolder, fill, sync_folder
 from kb.knowledge.notebook.gitopen import opened
-from kb.knowledge.notebook.remote import BadRemote
 from kb.knowledge.notebook.tree import Snapshot, TreeEntry
 from kb.knowledge.notebook.worktree import Change, GitIndex, WorkTree, level, new_file
 from kb.model.failpoints import failpoint
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dulwich.object_store import BaseObjectStore
     from dulwich.objects import Commit, ObjectID, ShaFile
     from dulwich.pack import UnpackedObject
+
+    from kb.knowledge.notebook.sharing import SharedNotebook
 
 # How often a commit is made again because somebody else has moved the branch.
 _TRIES_MAX: Final = 5
@@ -121,12 +123,16 @@ class Draft:
 class Repository:
     """An open notebook. Write only to one that `at_work` returns."""
 
-    def __init__(self, root: Path) -> None:
-        """Raises NotebookUnfit if kb cannot work with the repository."""
+    def __init__(self, root: Path, shared: "SharedNotebook | None" = None) -> None:
+        """`shared` is the repository that it is a copy of.
+
+        Raises NotebookUnfit if kb cannot work with the repository.
+        """
         from dulwich.errors import NotGitRepository
         from dulwich.repo import UnsupportedExtension, UnsupportedVersion
 
         self.root = root
+        self.shared = shared
         self.tree = WorkTree(root)
         self.git = GitFolder(root / ".git")
         try:
@@ -249,23 +255,48 @@ class Repository:
         `wait_s`, NotebookUnfit in the middle of a merge.
         """
         assert draft.tip is not None
-        deadline = time.monotonic() + wait_s
         self.git.write_objects(draft.objects)
         failpoint("notebook.after_objects")
-        branch = draft.head.branch
+        return self._move(draft.head, draft.tip, wait_s, draft.objects)
+
+    def follow(self, tip: "ObjectID", wait_s: float) -> list[str]:
+        """Move the branch to a commit of another machine, then update the work tree.
+
+        Returns the paths that were left as they are. Raises StoreBusy and NotebookUnfit.
+        """
+        left = self._move(self.head(), tip, wait_s, None)
+        if left is None:
+            raise StoreBusy(place=self.root)
+        return left
+
+    def catch_up(self, wait_s: float) -> None:
+        """Follow the branch that machines share, if this is a copy of one."""
+        if self.shared is not None:
+            self.shared.fetch(self, wait_s)
+
+    def _move(
+        self, head: Head, tip: "ObjectID", wait_s: float, objects: "list[ShaFile] | None"
+    ) -> list[str] | None:
+        """As `publish`; of a notebook that machines share, new `objects` go to all of them."""
+        deadline = time.monotonic() + wait_s
+        branch = head.branch
         with self.git.locked("index", deadline) as index_lock:
             self.git.wait_until_free("HEAD", deadline)
             with self.git.locked(branch, deadline) as lock:
-                if not self._is_still(draft.head):
+                if not self._is_still(head):
                     return None
                 index = self._index()
-                self._write_intent(draft.head.commit, draft.tip)
+                changes = self._changes(head.commit, tip)
+                if self.shared is not None and objects is not None:
+                    if not self.shared.publish(self, head.commit, tip, objects, changes):
+                        return None
+                    failpoint("notebook.after_share")
+                self._write_intent(head.commit, tip)
                 failpoint("notebook.before_ref")
-                fill(lock, draft.tip + b"\n")
+                fill(lock, tip + b"\n")
                 os.rename(lock, self.git.path / branch)
                 sync_folder((self.git.path / branch).parent)
             failpoint("notebook.after_ref")
-            changes = self._changes(draft.head.commit, draft.tip)
             return self._bring(index, index_lock, changes)
 
     def bring_level(self, wait_s: float) -> None:
@@ -357,7 +388,9 @@ def commit_on_top(
     If somebody else moves the branch meanwhile, `build` is called again for the new one. Raises
     StoreBusy if that goes on.
     """
-    for _ in range(_TRIES_MAX):
+    for attempt in range(_TRIES_MAX):
+        if attempt:
+            repository.catch_up(wait_s)
         draft = repository.draft()
         build(draft)
         if draft.tip == draft.head.commit:

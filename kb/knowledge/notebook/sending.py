@@ -6,19 +6,16 @@ branch on the remote moves forward, or not at all.
 
 import os
 import re
-import resource
-import signal
 import sys
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec import Struct
 
 from kb.errors import NotebookUnfit
-from kb.knowledge.notebook.remote import Remote
+from kb.intake.git.child import TimeOver, plain, serve, within
+from kb.intake.git.remote import Remote
 from kb.knowledge.notebook.repository import Repository
 from kb.model.failpoints import failpoint
 
@@ -27,8 +24,10 @@ if TYPE_CHECKING:
     from dulwich.objects import ObjectID
     from dulwich.refs import Ref
 
-_DETAIL_CHARS_MAX: Final = 300
-_DATA_BYTES_MAX: Final = 2 << 30
+    from kb.intake.git.transport import RemoteNames
+
+USER_NAME: Final = "KB_NOTEBOOK_USER"
+TOKEN_NAME: Final = "KB_NOTEBOOK_TOKEN"  # noqa: S105  the name of a variable
 # Somebody else was quicker, or the remote is busy: another attempt may succeed.
 _PASSING: Final = re.compile(
     r"lock ref|fetch first|non-fast-forward|stale info|unable to set|failed to update",
@@ -83,40 +82,33 @@ class _RemoteAhead(Exception):
     """The remote's branch is not behind ours."""
 
 
-class _TimeOver(Exception):
-    """The time is over."""
-
-
 def attempt(request: SendRequest) -> Outcome:
     """Push once; ends within `seconds_max`, by a signal to this process, which must be alone."""
     from dulwich.errors import GitProtocolError, NotGitRepository, SendPackError
     from dulwich.file import FileLocked
     from urllib3.exceptions import HTTPError
 
-    from kb.knowledge.notebook.transport import RemoteUnusable
+    from kb.intake.git.transport import RemoteUnusable
 
-    signal.signal(signal.SIGALRM, _end)
-    signal.alarm(request.seconds_max)
     try:
-        return _attempt(request)
-    except _TimeOver:
+        with within(request.seconds_max):
+            return _attempt(request)
+    except TimeOver:
         return PushFailed(detail=f"it took longer than {request.seconds_max} s")
     except RemoteUnusable as error:
-        return PushRejected(detail=plain(str(error)))
+        return PushRejected(detail=plain(str(error), TOKEN_NAME))
     except NotGitRepository:
         return PushRejected(detail="there is no git repository")
     except FileLocked as error:
         lock = os.fsdecode(error.lockfilename)
-        return PushFailed(detail=plain(f"{lock} is held by git, or is stale"))
+        return PushFailed(detail=plain(f"{lock} is held by git, or is stale", TOKEN_NAME))
     except (GitProtocolError, HTTPError, NotebookUnfit, OSError, SendPackError) as error:
-        detail = plain(str(error)) or type(error).__name__
+        detail = plain(str(error), TOKEN_NAME) or type(error).__name__
         return PushRejected(detail=detail) if _LASTING.search(detail) else PushFailed(detail=detail)
-    finally:
-        signal.alarm(0)
 
 
 def _attempt(request: SendRequest) -> Outcome:
-    from kb.knowledge.notebook.transport import client_for
+    from kb.intake.git.transport import client_for
 
     root = Path(request.root)
     commit, branch = _wanted(request)
@@ -131,13 +123,24 @@ def _attempt(request: SendRequest) -> Outcome:
             failpoint("push.before_send")
             return {branch: commit}
 
-        client, path = client_for(request.remote, root, request.token_host)
+        client, path = client_for(request.remote, root, _names(), request.token_host)
         with closing(client):
             try:
                 result = client.send_pack(path, new_refs, repository.packed)
             except _RemoteAhead:
                 return RemoteAhead(commit=(remote_tips[0] or b"").decode("ascii"))
     return PushAccepted() if remote_tips == [commit] else _judged(request, result)
+
+
+def _names() -> "RemoteNames":
+    from kb.intake.git.transport import RemoteNames
+
+    return RemoteNames(
+        user=USER_NAME,
+        token=TOKEN_NAME,
+        token_host="notebook.token_host",  # noqa: S106  the name of a setting
+        if_moved="set it as origin's address",
+    )
 
 
 def _wanted(request: SendRequest) -> "tuple[ObjectID, Ref]":
@@ -155,35 +158,13 @@ def _judged(request: SendRequest, result: "SendPackResult") -> Outcome:
     error = statuses.get(name)
     if error is None:
         return PushAccepted()
-    detail = plain(error)
+    detail = plain(error, TOKEN_NAME)
     return PushFailed(detail=detail) if _PASSING.search(detail) else PushRejected(detail=detail)
-
-
-def plain(text: str) -> str:
-    """A remote's message for storage: one bounded line without logins in addresses."""
-    token = os.environ.get("KB_NOTEBOOK_TOKEN", "")
-    bare = text.replace(token, "***") if token else text
-    bare = re.sub(r"//[^/\s]*@", "//", " ".join(bare.split()))
-    return "".join(sign if sign.isprintable() else "?" for sign in bare)[:_DETAIL_CHARS_MAX]
-
-
-def _end(_: int, __: FrameType | None) -> None:
-    raise _TimeOver
 
 
 def main() -> int:
     """Answer one request; returns the exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answers = os.dup(1)
-    # The output of libraries and ssh is discarded.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_DATA, (_DATA_BYTES_MAX, _DATA_BYTES_MAX))
-    outcome = attempt(msgspec.json.decode(sys.stdin.buffer.read(), type=SendRequest))
-    with suppress(BrokenPipeError):
-        os.write(answers, msgspec.json.encode(outcome))
-    return 0
+    return serve(SendRequest, attempt)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from kb.knowledge.notebook.opening import at_work, whole
 from kb.knowledge.notebook.organize import LOCK_WAIT_S, ApplyChanges, NotebookChanges
 from kb.knowledge.notebook.repository import Draft, Repository, commit_on_top
 from kb.knowledge.notebook.rule import summary_of
+from kb.knowledge.notebook.sharing import SharedNotebook
 from kb.knowledge.notebook.survey import Duplicate, MayMerge, NotebookSurvey, NotebookSurveyor
 from kb.model.clock import Clock
 from kb.model.failpoints import failpoint
@@ -52,6 +53,8 @@ def tidy(
     take_in: ApplyChanges,
     may_merge: MayMerge,
     wait_s: float = LOCK_WAIT_S,
+    *,
+    shared: SharedNotebook | None = None,
 ) -> TidyReport:
     """Apply the fixes that need no judgement in one commit, and add the changes to the store.
 
@@ -63,7 +66,7 @@ def tidy(
         return TidyReport()
     steps: list[_TidySteps] = []
     commits: list[str] = []
-    with at_work(root, clock.now_ms(), wait_s) as repository:
+    with at_work(root, clock.now_ms(), wait_s, shared=shared) as repository:
 
         def build(draft: Draft) -> None:
             steps[:] = [_TidySteps(repository, draft, may_merge)]

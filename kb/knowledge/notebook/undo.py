@@ -11,6 +11,7 @@ from kb.knowledge.notebook.opening import at_work
 from kb.knowledge.notebook.organize import LOCK_WAIT_S, ApplyChanges, NotebookChanges, moves_in
 from kb.knowledge.notebook.repository import Draft, Logged, Repository, commit_on_top
 from kb.knowledge.notebook.rule import summary_of
+from kb.knowledge.notebook.sharing import SharedNotebook
 from kb.knowledge.notebook.worktree import Change
 from kb.model.clock import Clock
 from kb.model.failpoints import failpoint
@@ -28,7 +29,13 @@ class UndoResult(Struct, frozen=True, kw_only=True):
 
 
 def undo(
-    root: Path, ident: str, clock: Clock, take_in: ApplyChanges, wait_s: float = LOCK_WAIT_S
+    root: Path,
+    ident: str,
+    clock: Clock,
+    take_in: ApplyChanges,
+    wait_s: float = LOCK_WAIT_S,
+    *,
+    shared: SharedNotebook | None = None,
 ) -> UndoResult:
     """Revert the commit of a job: removes its note, moves notes back, and updates the list.
 
@@ -37,7 +44,7 @@ def undo(
     already, if a later commit or a person's edit has changed a file that it touched, or if
     something is in a place to which a file goes back.
     """
-    with at_work(root, clock.now_ms(), wait_s) as repository:
+    with at_work(root, clock.now_ms(), wait_s, shared=shared) as repository:
         logged = _commit_of(repository, ident)
         changes = repository.changes_of(logged.commit)
         made: list[str] = []

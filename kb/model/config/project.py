@@ -37,7 +37,9 @@ _HARMLESS: Final = frozenset(
 _HARMLESS_TOPIC_KEYS: Final = frozenset(
     ("enable", "title", "introduction", "description", "subjects", "disabled", "index")
 )
-_USER_ONLY: Final = frozenset(("pack.trusted_keys", "notebook.token_host", "embed.base_url"))
+_USER_ONLY: Final = frozenset(
+    ("pack.trusted_keys", "notebook.token_host", "fetch.git_token_host", "embed.base_url")
+)
 
 
 class ProjectFiles(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,9 @@ _PluginName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_
 _PluginNameOrNone = Annotated[
     str, Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?\Z", max_length=100)
 ]
+_TokenHost = Annotated[
+    str, Meta(pattern=r"\A(?:\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::[0-9]{1,5})?\Z", max_length=300)
+]
 _Language = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_]{1,40}(/[A-Za-z0-9_]{1,40})?\Z")]
 _Patterns = Annotated[tuple[_Pattern, ...], Meta(max_length=256)]
 
@@ -132,8 +135,9 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     fusion: Literal["spaced", "plain"] = "spaced"
     """`spaced` ranks from scores, or `plain` ranks; see ADR 5."""
-    rrf_k: _Positive = 60
-    """The constant of reciprocal rank fusion."""
+    rrf_k: _Positive = 200
+    """The constant of reciprocal rank fusion: the larger it is, the less a first rank in one index
+    counts beside good ranks in both."""
     lexical_weight: _Share = 0.5
     """Weight of the words; the rest is the weight of the meaning, of which less counts where the
     model does not know the language."""
@@ -201,6 +205,9 @@ class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     robots: bool = True
     """Whether kb respects robots.txt when it follows links; it does not ask for a page that you
     name."""
+    git_token_host: _TokenHost = ""
+    """The one host, as `HOST` or `HOST:PORT`, that may have `KB_GIT_TOKEN` for a repository; a
+    project cannot set it."""
 
 
 class CrawlSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -303,9 +310,7 @@ class NotebookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     name only one below its `.kb`."""
     push: bool = False
     """Whether kb pushes its branch to its `origin` after commits; a project cannot set it."""
-    token_host: Annotated[
-        str, Meta(pattern=r"\A(?:\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::[0-9]{1,5})?\Z", max_length=300)
-    ] = ""
+    token_host: _TokenHost = ""
     """The one host, as `HOST` or `HOST:PORT`, that may have `KB_NOTEBOOK_TOKEN`; a project cannot
     set it."""
 
@@ -326,6 +331,8 @@ class ServeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Largest body of a request."""
     header_bytes_max: Annotated[int, Meta(ge=1_024, le=1 << 20)] = 32 << 10
     """Largest head of a request; half of it for the address."""
+    processes: Annotated[int, Meta(ge=1, le=64)] = 1
+    """Processes that answer; each has the model and its indexes in memory."""
     concurrency_max: Annotated[int, Meta(ge=1, le=1_000)] = 32
     """Requests that the server works on at once; others get 503."""
     long_max: Annotated[int, Meta(ge=1, le=1_000)] = 8

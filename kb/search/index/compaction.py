@@ -141,8 +141,9 @@ def _publish(
     current = load_manifest(index.folder, index.audience)
     if current is None or current[1].generation != before.generation:
         return
-    if not log_follower.can_follow(store, draft.position):
-        return
+    with store.read() as txn:
+        if not log_follower.can_follow(txn, draft.position):
+            return
     os.rename(draft.path, generation_path(index.folder, generation))
     fsync_folder(index.folder)
     failpoint("lexical.before_switch")

@@ -98,6 +98,7 @@ class DenseIndex:
         self.name = "dense"
         self.folder = folder / folder_name(fingerprint)
         self.lock_path = self.folder / "lock"
+        self.level_at: log_follower.LevelMark | None = None
         self.fingerprint = fingerprint
         self.dim = dim
         self._mode = mode
@@ -108,13 +109,16 @@ class DenseIndex:
         self._graph_lock = Lock()
         self._is_damaged = False
 
-    def catch_up(self, store: Store, *, wait_s: float, rebuild: bool = False) -> CatchUpReport:
+    def catch_up(
+        self, store: Store, *, wait_s: float, rebuild: bool = False, commit: int | None = None
+    ) -> CatchUpReport:
         """Bring the index up to date with the store; the report says if and why it is behind.
 
         Waits `wait_s` for another process that does the same. Damaged, missing or foreign files
         and a truncated log lead to a rebuild, as does `rebuild`. Raises only the store's errors.
         """
-        report = log_follower.catch_up(self, store, wait_s, rebuild=rebuild or self._is_damaged)
+        rebuild = rebuild or self._is_damaged
+        report = log_follower.catch_up(self, store, wait_s, rebuild=rebuild, commit=commit)
         self._is_damaged = self._is_damaged and not report.rebuilt
         return report
 
@@ -254,6 +258,14 @@ class DenseIndex:
     def chunk_numbers(self, txn: ReadTxn) -> list[int]:
         """The numbers of all chunks; see FollowingIndex."""
         return list(chunks.all_numbers(txn))
+
+    @property
+    def watermark(self) -> int:
+        """The last log entry that the index holds, by its manifest; 0 without one. Opens none."""
+        loaded = load_manifest(self.folder, self.fingerprint, self.dim)
+        if self.in_memory and self._snapshot is not None:
+            return self._snapshot.position.watermark
+        return loaded[1].watermark if loaded else 0
 
     def refresh(self) -> LogPosition | None:
         """Map the files that the manifest names, unless they are mapped; see FollowingIndex."""

@@ -70,7 +70,7 @@ def folded(text: str) -> str:
     if "\u094d" in unified:
         for nasal in _NASALS:
             unified = unified.replace(nasal, "ं")
-    one_form = unified.translate(_forms())
+    one_form = _replaced(unified, _forms())
     for parts, whole in _REJOINED:
         one_form = one_form.replace(parts, whole)
     return one_form
@@ -78,28 +78,39 @@ def folded(text: str) -> str:
 
 def folded_in_place(text: str) -> str:
     """The text with each character of Han and kana in its one form, all at the same places."""
-    return text if text.isascii() else text.translate(_han_and_kana())
+    return text if text.isascii() else _replaced(text, _han_and_kana())
+
+
+def _replaced(text: str, forms: dict[str, str]) -> str:
+    """As `str.translate`, which looks each letter up: most texts have few letters with forms.
+
+    No form holds a letter that has another one, so the order makes no difference.
+    """
+    for letter in forms.keys() & set(text):
+        text = text.replace(letter, forms[letter])
+    return text
 
 
 @functools.cache
-def _forms() -> dict[int, str]:
-    forms = {ord(letter): form for letter, form in _ONE_FORM.items()}
+def _forms() -> dict[str, str]:
+    forms = dict(_ONE_FORM)
     for first, last in _MARK_RANGES:
-        forms.update(dict.fromkeys(range(first, last + 1), ""))
+        forms.update(dict.fromkeys(map(chr, range(first, last + 1)), ""))
     for zero in _DIGIT_ZEROS:
-        forms.update({zero + digit: str(digit) for digit in range(10)})
+        forms.update({chr(zero + digit): str(digit) for digit in range(10)})
     for letters in _GREEK:
         for code in letters:
             base = unicodedata.normalize("NFD", chr(code))[0]
             if base != chr(code):
-                forms[code] = base
+                forms[chr(code)] = base
     return forms | _han_and_kana()
 
 
 @functools.cache
-def _han_and_kana() -> dict[int, str]:
+def _han_and_kana() -> dict[str, str]:
     old, new = _HAN_FORMS.read_text(encoding="utf-8").splitlines()
-    forms = dict(zip(map(ord, old), new, strict=True))
+    forms = dict(zip(old, new, strict=True))
     # Who writes りんご also writes リンゴ.
-    forms.update({code: chr(code + 0x60) for code in (*range(0x3041, 0x3097), 0x309D, 0x309E)})
+    kana = (*range(0x3041, 0x3097), 0x309D, 0x309E)
+    forms.update({chr(code): chr(code + 0x60) for code in kana})
     return forms

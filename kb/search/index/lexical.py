@@ -85,18 +85,22 @@ class LexicalIndex:
         self.audience = audience
         self.folder = folder_of(folder, audience)
         self.lock_path = lock_path(self.folder)
+        self.level_at: log_follower.LevelMark | None = None
         self._snapshot: _LexicalSnapshot | None = None
         self._store: Store | None = None
         self._is_damaged = False
 
-    def catch_up(self, store: Store, *, wait_s: float, rebuild: bool = False) -> CatchUpReport:
+    def catch_up(
+        self, store: Store, *, wait_s: float, rebuild: bool = False, commit: int | None = None
+    ) -> CatchUpReport:
         """Bring the index up to date with the store; the report says if and why it is behind.
 
         Waits `wait_s` for another process that does the same. Damaged, missing or foreign files
         and a truncated log lead to a rebuild, as does `rebuild`. Raises only the store's errors.
         """
         self._store = store
-        report = log_follower.catch_up(self, store, wait_s, rebuild=rebuild or self._is_damaged)
+        rebuild = rebuild or self._is_damaged
+        report = log_follower.catch_up(self, store, wait_s, rebuild=rebuild, commit=commit)
         self._is_damaged = self._is_damaged and not report.rebuilt
         return report
 
@@ -275,6 +279,14 @@ class LexicalIndex:
                 # One unreadable record must not hide all others; `kb check` reports it.
                 continue
         return sorted(nos)
+
+    @property
+    def watermark(self) -> int:
+        """The last log entry that the index holds, by its manifest; 0 without one. Opens none."""
+        loaded = load_manifest(self.folder, self.audience)
+        if self.in_memory and self._snapshot is not None:
+            return self._snapshot.position.watermark
+        return loaded[1].watermark if loaded else 0
 
     def refresh(self) -> LogPosition | None:
         """Open the generation that the manifest names, unless it is open; see FollowingIndex."""

@@ -65,6 +65,7 @@ class LexicalIndexes:
         wait_s: float,
         audiences: Collection[Audience] | None = None,
         rebuild: bool = False,
+        commit: int | None = None,
     ) -> CatchUpReport:
         """Bring the indexes of these audiences up to date; None is all audiences that docs have.
 
@@ -74,7 +75,9 @@ class LexicalIndexes:
             parts = self.in_use(store)
         else:
             parts = [self.of(audience) for audience in audiences]
-        reports = [part.catch_up(store, wait_s=wait_s, rebuild=rebuild) for part in parts]
+        reports = [
+            part.catch_up(store, wait_s=wait_s, rebuild=rebuild, commit=commit) for part in parts
+        ]
         if any(report.rebuilt for report in reports) and manifest_path(self.folder).exists():
             # Left by an old version: one index of all docs.
             remove_index(self.folder)

@@ -16,13 +16,14 @@ from kb.model.text import Chunk
 from kb.search.index.files import CacheDamaged
 from kb.search.index.following import register
 from kb.store import chunks, log
-from kb.store.codec import u64
+from kb.store.codec import from_u64, u64
 from kb.store.content.lock import file_lock
 from kb.store.kv import ReadTxn
+from kb.store.records import LOG
 from kb.store.store import Store
 
 BATCH_CHUNKS: Final = 20_000
-_WINDOW_CHUNKS: Final = 1_000
+_WINDOW_CHUNKS: Final = 2_000
 
 
 class CatchUpReport(Struct, frozen=True, kw_only=True):
@@ -46,11 +47,20 @@ class LogPosition(Struct, frozen=True, kw_only=True):
     tail: str
 
 
+class LevelMark(Struct, frozen=True, kw_only=True):
+    """An index at this position had all that the log had at a commit, by its number."""
+
+    position: LogPosition
+    commit: int
+
+
 class FollowingIndex(Protocol):
     """An index that follows the log; the lexical and the dense index implement it."""
 
     name: str
     lock_path: Path
+    level_at: "LevelMark | None"
+    """Where it was last seen to be up to date."""
 
     @property
     def has_new_marks(self) -> bool:
@@ -92,15 +102,20 @@ class FollowingIndex(Protocol):
 
 
 def catch_up(
-    index: FollowingIndex, store: Store, wait_s: float, *, rebuild: bool = False
+    index: FollowingIndex,
+    store: Store,
+    wait_s: float,
+    *,
+    rebuild: bool = False,
+    commit: int | None = None,
 ) -> CatchUpReport:
-    """Bring an index up to date with the store.
+    """Bring an index up to date with the store, or with a `commit` that the caller has seen.
 
     Never raises for the index's own files: on an error the index stays as it was, or is built in
     memory where there was none, and `problem` says why.
     """
     position = index.refresh()
-    if not rebuild and position and is_up_to_date(store, position):
+    if not rebuild and position and _is_level(index, store, position, commit):
         if index.has_new_marks:
             _refresh_marks(index)
         register(store, index.lock_path.parent, position.watermark)
@@ -124,7 +139,22 @@ def catch_up(
         index.build_in_memory(store, nos, position)
     if position is not None and not index.in_memory:
         register(store, index.lock_path.parent, position.watermark)
+    if position is not None and problem is None:
+        return CatchUpReport(
+            watermark=position.watermark, applied=applied, rebuilt=rebuilt, behind=0, problem=None
+        )
     return _report(store, position, applied, rebuilt=rebuilt, problem=problem)
+
+
+def _is_level(
+    index: FollowingIndex, store: Store, position: LogPosition, commit: int | None
+) -> bool:
+    """Whether it is up to date; not asked again of a commit where it was."""
+    if commit is not None and index.level_at == LevelMark(position=position, commit=commit):
+        return True
+    level = _level_commit(store, position)
+    index.level_at = None if level is None else LevelMark(position=position, commit=level)
+    return level is not None
 
 
 def _make_folder(folder: Path) -> None:
@@ -160,27 +190,38 @@ def _report(
 def _catch_up_locked(index: FollowingIndex, store: Store, *, rebuild: bool) -> tuple[int, bool]:
     """Catch up under the lock; returns the chunks read, and whether the index was rebuilt."""
     position = None if rebuild else index.refresh()
-    if position is not None and can_follow(store, position):
+    if position is not None:
         try:
-            return apply_log(index, store, position), False
+            applied = apply_log(index, store, position)
         except CacheDamaged:
-            pass
+            applied = None
+        if applied is not None:
+            return applied, False
     nos, position = all_chunks(index, store)
     index.rebuild(store, nos, position)
-    return len(nos) + apply_log(index, store, position), True
+    return len(nos) + (apply_log(index, store, position) or 0), True
 
 
-def apply_log(index: FollowingIndex, store: Store, position: LogPosition) -> int:
-    """Apply the log entries after `position`, the index's own; returns the chunks read."""
+def apply_log(index: FollowingIndex, store: Store, position: LogPosition) -> int | None:
+    """Apply the log entries after `position`, the index's own; returns the chunks read.
+
+    None if it is another log, or does not have all of them any more.
+    """
     applied = 0
     while True:
         with store.read() as txn:
+            if not can_follow(txn, position):
+                return None
             nos, next_position = next_batch(txn, index, position)
+            is_end = next_position.watermark == log.last_seq(txn)
         if next_position == position:
             return applied
         index.apply(store, nos, next_position)
         applied += len(nos)
         position = next_position
+        # What took long may have been overtaken meanwhile.
+        if is_end and len(nos) <= _WINDOW_CHUNKS:
+            return applied
 
 
 def next_batch(
@@ -188,34 +229,47 @@ def next_batch(
 ) -> tuple[list[int], LogPosition]:
     """The chunks changed after `position`, ascending, in batches of at least BATCH_CHUNKS."""
     nos: set[int] = set()
-    reached = position.watermark
-    for seq, entry in log.since(txn, position.watermark):
+    reached = position
+    for key, stored in txn.scan("log", u64(position.watermark + 1)):
+        entry = LOG.decode(key, stored)
         if index.concerns(entry):
             nos.update(entry.nos)
-        reached = seq
+        reached = LogPosition(watermark=from_u64(key), tail=_tail(stored))
         if len(nos) >= BATCH_CHUNKS:
             break
-    if reached == position.watermark:
-        return [], position
-    return sorted(nos), _position_at(txn, reached)
+    return sorted(nos), reached
 
 
 def _position_at(txn: ReadTxn, seq: int) -> LogPosition:
     entry = txn.get("log", u64(seq)) if seq else None
-    return LogPosition(watermark=seq, tail=f"{zlib.crc32(entry):08x}" if entry else "")
+    return LogPosition(watermark=seq, tail=_tail(entry) if entry else "")
+
+
+def _tail(entry: bytes) -> str:
+    return f"{zlib.crc32(entry):08x}"
 
 
 def is_up_to_date(store: Store, position: LogPosition) -> bool:
     """Whether the log has no entry after `position`, and is the same log."""
+    return _level_commit(store, position) is not None
+
+
+def _level_commit(store: Store, position: LogPosition) -> int | None:
+    """The newest commit, if the log has no entry after `position`, and is the same log."""
     with store.read() as txn:
-        return position.watermark == log.last_seq(txn) and _is_same_log(txn, position)
+        log.expect_end(txn, position.watermark)
+        # Mostly nothing; where there is something, it is read next.
+        txn.expect_scan("log", u64(position.watermark + 1))
+        is_level = position.watermark == log.last_seq(txn) and _is_same_log(txn, position)
+        return txn.last_txn() if is_level else None
 
 
-def can_follow(store: Store, position: LogPosition) -> bool:
+def can_follow(txn: ReadTxn, position: LogPosition) -> bool:
     """Whether the log is the same and still holds all entries after `position`."""
-    with store.read() as txn:
-        first, last = log.first_seq(txn), log.last_seq(txn)
-        return first - 1 <= position.watermark <= last and _is_same_log(txn, position)
+    log.expect_end(txn, position.watermark)
+    log.expect_since(txn, position.watermark)
+    first, last = log.first_seq(txn), log.last_seq(txn)
+    return first - 1 <= position.watermark <= last and _is_same_log(txn, position)
 
 
 def _is_same_log(txn: ReadTxn, position: LogPosition) -> bool:
@@ -241,7 +295,7 @@ def read_windows(
     for start in range(0, len(numbers), _WINDOW_CHUNKS):
         window = numbers[start : start + _WINDOW_CHUNKS]
         with store.read() as txn:
-            chunks.expect(txn, window)
+            chunks.expect_active(txn, window)
             yield txn, [(no, _live_chunk(txn, no)) for no in window]
 
 

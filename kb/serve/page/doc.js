@@ -1,7 +1,7 @@
 // A document, opened at a passage, with what is like it.
 
 import { get, post } from "./api.js";
-import { announce, confirmed, elsewhere, failure, h, heading, outward, passagePlace, place, spaceName } from "./dom.js";
+import { announce, confirmed, elsewhere, failure, h, heading, outward, passagePlace, place, spaceName, viewOf } from "./dom.js";
 import { forgetFacets } from "./facets.js";
 import { rendered } from "./markdown.js";
 import { marked, offsets, shortPlace, spot } from "./text.js";
@@ -74,11 +74,11 @@ export function docView(main, wanted, page) {
     first.id = "passage";
     first.focus({ preventScroll: true });
     first.scrollIntoView({ block: "center" });
-    announce(`At the passage, ${spot({ page: passage.page, line }) ?? "in the text"}`);
+    announce(`At the passage, ${spot({ ...passage, line }) ?? "in the text"}`);
   }
 
   function head(doc, passage) {
-    const where = passage ? spot({ page: passage.page, line }) : null;
+    const where = passage ? spot({ ...passage, line }) : null;
     const facts = [spaceName(doc.space, doc.spaces), where, ...(passage?.heading ?? []).filter((part) => part !== doc.title), doc.kind, doc.date, { changed: "the source has changed since", gone: "the source is gone" }[doc.freshness]];
     const other = elsewhere(doc.space, doc.spaces);
     const remove = async () => {
@@ -94,7 +94,7 @@ export function docView(main, wanted, page) {
     };
     return h("div", {},
       heading(doc.title),
-      h("p", { class: "where" }, h("span", { class: "path", title: doc.source }, outward(doc.source, shortPlace(doc.source))), facts.filter(Boolean).map((fact) => h("span", {}, fact))),
+      h("p", { class: "where" }, h("span", { class: "path", title: doc.source }, outward(viewOf(doc.source), shortPlace(doc.source))), facts.filter(Boolean).map((fact) => h("span", {}, fact))),
       h("div", { class: "row" },
         doc.tags.map((tag) => h("a", { class: "chip", href: place(["search"], { tag }) }, `#${tag}`)),
         h("span", { class: "grow" }),

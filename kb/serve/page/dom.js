@@ -29,6 +29,13 @@ export function outward(address, ...children) {
   return h("a", { href, rel: "noopener noreferrer", target: "_blank" }, ...children);
 }
 
+/** The page that a known host has of a repository's file, or the source as it is. */
+export function viewOf(source) {
+  const [, host, path, ref, file] = /^git\+(?:https:\/\/|ssh:\/\/(?:[^@/]*@)?)([^/:@]+)(\/[^#]+?)(?:\.git)?(?:(?<!\/)@([^@#]+))?#(.+)$/.exec(source) ?? [];
+  const between = [[/^github\.com$/, "blob/"], [/^gitlab\./, "-/blob/"], [/^(?:codeberg\.org|gitea\..+|bitbucket\.org)$/, "src/"]].find(([known]) => known.test(host ?? ""));
+  return between ? `https://${host}${path}/${between[1]}${ref ?? "HEAD"}/${file}` : source;
+}
+
 /** The address as a browser reads it, or null where a link must not lead there. */
 export function safeAddress(address) {
   if (!/^(https?:\/\/|mailto:)/i.test(address)) return null;

@@ -1,4 +1,4 @@
-// What a search can be narrowed to: the spaces, kinds, tags, packs and places that there are.
+// What a search can be narrowed to: the spaces, kinds, tags, packs, places and versions that there are.
 
 import { get } from "./api.js";
 
@@ -7,7 +7,7 @@ const ROWS = 200;
 let kept = null;
 let keptMs = -Infinity;
 
-/** Spaces, the server's own first; kinds, tags, packs and places, each sorted; of docs the most common ones, counted. */
+/** Spaces, the server's own first; kinds, tags, packs, places and versions, each sorted; of docs the most common ones, counted. */
 export function facets() {
   const nowMs = performance.now();
   if (!kept || nowMs - keptMs > KEPT_MS) {
@@ -31,5 +31,6 @@ async function read() {
     tags: found.tags,
     packs: packs.packs.map((pack) => ({ value: pack.selector ?? pack.pack_id })),
     sources: found.sources,
+    versions: found.versions,
   };
 }

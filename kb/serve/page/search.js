@@ -11,7 +11,7 @@ const SHOWN_CHARS = 420;
 const WRAPPED_CHARS = 60;
 const K = 20;
 const K_MAX = 100;
-const LISTS = ["space", "tag", "kind", "pack", "source", "doc"];
+const LISTS = ["space", "tag", "kind", "pack", "source", "version", "doc"];
 const MODES = { hybrid: "words and meaning", lexical: "words alone", dense: "meaning alone" };
 const FRESHNESS = { changed: "changed since", gone: "source gone", unknown: "not checked", fresh: "up to date" };
 
@@ -80,11 +80,11 @@ export function searchView(main, wanted, page) {
   function drawFilters() {
     const focused = document.activeElement?.id;
     const drop = (name, value) => () => change({ [name]: state[name].filter((one) => one !== value) });
-    const label = { space: (value) => `${value} space`, doc: () => "this document", pack: (value) => `pack ${value}`, tag: (value) => `#${value}`, kind: (value) => value, source: (value) => value.split("/").pop() };
+    const label = { space: (value) => `${value} space`, doc: () => "this document", pack: (value) => `pack ${value}`, tag: (value) => `#${value}`, kind: (value) => value, source: (value) => value.split("/").pop(), version: (value) => `version ${value}` };
     const chips = LISTS.flatMap((name) => state[name].map((value) =>
       h("button", { type: "button", class: "chip on", "aria-label": `Remove the filter ${name} ${value}`, click: drop(name, value) }, label[name](value), h("span", { "aria-hidden": "true" }, " ×"))));
     filters.replaceChildren(
-      opener, choice("space", "Space", known?.spaces.length > 1 ? known.spaces.map((value) => ({ value })) : []), choice("kind", "Kind", known?.kinds), choice("tag", "Tag", known?.tags), choice("pack", "Pack", known?.packs), choice("source", "Source", known?.sources),
+      opener, choice("space", "Space", known?.spaces.length > 1 ? known.spaces.map((value) => ({ value })) : []), choice("kind", "Kind", known?.kinds), choice("tag", "Tag", known?.tags), choice("pack", "Pack", known?.packs), choice("source", "Source", known?.sources), choice("version", "Version", known?.versions),
       h("select", { id: "mode", "aria-label": "How to search", change: (event) => change({ mode: event.target.value }) },
         Object.entries(MODES).map(([value, text]) => h("option", { value, selected: value === state.mode }, text))),
       h("label", { class: "check", for: "explain" }, h("input", { id: "explain", type: "checkbox", checked: state.explain, change: (event) => change({ explain: event.target.checked }) }), "Explain"),
@@ -211,7 +211,7 @@ export function searchView(main, wanted, page) {
 }
 
 function row(hit, marks, spaces, state, change) {
-  const where = [spaceName(hit.source_space, spaces), spot(hit), ...hit.heading.filter((part) => part !== hit.title)].filter(Boolean);
+  const where = [spaceName(hit.source_space, spaces), hit.site_version, spot(hit), ...hit.heading.filter((part) => part !== hit.title)].filter(Boolean);
   const tags = hit.tags.map((tag) => h("button", { type: "button", class: "chip", "aria-label": `Only with the tag ${tag}`, click: () => change({ tag: [...new Set([...state.tag, tag])] }) }, `#${tag}`));
   return h("li", { class: "hit" },
     h("h2", {}, h("a", { href: passagePlace(hit, spaces), "data-entry": true }, hit.title), hit.weak ? h("span", { class: "badge", title: "It hardly fits the question" }, "weak") : null),

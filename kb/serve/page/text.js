@@ -103,7 +103,8 @@ export function shortPlace(source) {
 }
 
 /** Where in its source something stands, in words; null where nothing says. */
-export function spot({ page, line }) {
+export function spot({ page, line, locator }) {
+  if (locator) return locator;
   if (page) return `page ${page}`;
   return line ? `line ${line}` : null;
 }

@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -43,6 +43,10 @@ class ContentStore(Protocol):
 
     def replace(self, relative: str, data: bytes) -> None:
         """Write the right bytes where damaged ones are."""
+        ...
+
+    def expect(self, txn: ReadTxn, paths: Sequence[str]) -> None:
+        """Say that these paths are read next, each of few bytes."""
         ...
 
     def read(self, relative: str, sha256: str) -> bytes:
@@ -185,6 +189,9 @@ class ContentFiles:
         fsync_folder(folder.parent)
         fsync_folder(folder.parent.parent)
         self._made.add(folder)
+
+    def expect(self, txn: ReadTxn, paths: Sequence[str]) -> None:
+        """Nothing: a file costs no round trip."""
 
     def read(self, relative: str, sha256: str) -> bytes:
         """The bytes of a file. Raises StoreDamaged if it is missing or fails its checksum."""

@@ -130,8 +130,16 @@ class HomePaths(Struct, frozen=True):
 
     @property
     def backups(self) -> Path:
-        """Backups that are kept in the home itself."""
-        return self.root / "backups"
+        """Backups that are kept in the home itself; of one in a database, in the user's data.
+
+        The local folder of such a home is a cache, which a backup is not.
+        """
+        if self.database is None:
+            return self.root / "backups"
+        import platformdirs
+
+        data = Path(platformdirs.user_data_dir("kb", appauthor=False))
+        return data / "backups" / self.root.name
 
     @property
     def packs(self) -> Path:

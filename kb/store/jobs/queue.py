@@ -24,8 +24,8 @@ from kb.model.ids import DocId, JobId, job_id
 from kb.model.job import Claim, Job, JobKind, JobState
 from kb.store.codec import u64
 from kb.store.keys import text_key
-from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.meta import get_word, next_number, set_word
+from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
+from kb.store.meta import expect_number, expect_words, get_word, next_number, set_word
 from kb.store.records import JOBS, JOBS_DEDUPE, JOBS_FAILED, JOBS_READY, JOBS_RUNNING, JobRef
 
 Event = Literal["claim", "finish", "fail", "expire", "retry"]
@@ -120,33 +120,50 @@ def claim(
 ) -> list[Claim]:
     """Claim up to `limit` due jobs of one kind, most urgent first, each under a new token.
 
-    A job that was claimed before, and may kill its worker, is claimed alone; so is one for a file.
+    A job that may kill its worker is claimed alone; so is one for a file.
     """
+    expect_boot(txn)
     _reset_after_reboot(txn, clock)
     chosen: list[Job] = []
     # Choose first, then claim: a table must not be written during a scan.
-    for job in _due(txn, clock.lease_ms()):
-        if job.kind not in kinds or (chosen and job.kind != chosen[0].kind):
-            continue
-        if job.token and chosen:
+    for job in _due(txn, clock.lease_ms(), kinds, limit):
+        if chosen and job.kind != chosen[0].kind:
+            break
+        if chosen and is_suspect(job):
             continue
         chosen.append(job)
-        if job.token or job.kind in _ALONE or len(chosen) >= limit:
+        if is_suspect(job) or job.kind in _ALONE or len(chosen) >= limit:
             break
     txn.expect("jobs_ready", (_ready_key(job) for job in chosen))
-    for table in ("jobs_running", "jobs_failed"):
-        txn.expect(table, (job.job_id.encode() for job in chosen))
     return [_claim_one(txn, clock, job, lease_ms, holder) for job in chosen]
 
 
-def _due(txn: ReadTxn, now_ms: int) -> Iterator[Job]:
-    for priority in range(10):
-        start = bytes([priority])
-        stop = start + u64(now_ms + 1)
-        for job in _existing(txn, (ref.job_id for _, ref in JOBS_READY.scan(txn, start))):
-            if _ready_key(job) >= stop:
-                break
-            yield job
+def is_suspect(job: Job) -> bool:
+    """Whether a job may kill its worker: it failed before, or whoever held it did not end it."""
+    return job.last_error is not None
+
+
+def _due(txn: ReadTxn, now_ms: int, kinds: Iterable[JobKind], limit: int) -> Iterator[Job]:
+    """The first `limit` due jobs of each kind, the most urgent kind first."""
+    for pairs in txn.scan_many("jobs_ready", _ranges(kinds), limit):
+        # In the order of their keys, which begin with when they are due.
+        refs = [JOBS_READY.decode(key, stored) for key, stored in pairs if _is_due(key, now_ms)]
+        yield from _existing(txn, [ref.job_id for ref in refs])
+
+
+def _is_due(key: bytes, now_ms: int) -> bool:
+    return key[1:9] <= u64(now_ms)
+
+
+def _ranges(kinds: Iterable[JobKind]) -> list[tuple[bytes, bytes | None]]:
+    """Where the ready jobs of each kind lie, the most urgent kind first."""
+    starts = sorted(bytes([PRIORITY[kind]]) for kind in kinds)
+    return [(start, prefix_stop(start)) for start in starts]
+
+
+def expect_boot(txn: ReadTxn) -> None:
+    """Say that `claim` is asked next."""
+    expect_words(txn, "boot")
 
 
 def _claim_one(txn: WriteTxn, clock: Clock, job: Job, lease_ms: int, holder: str) -> Claim:
@@ -166,6 +183,21 @@ def renew(txn: WriteTxn, clock: Clock, claim: Claim) -> None:
     """Extend the lease of a claimed job. Raises StaleToken if the lease was lost."""
     job = _require_held(txn, claim)
     _put(txn, msgspec.structs.replace(job, deadline_ms=clock.lease_ms() + claim.lease_ms))
+
+
+def expect_claims(txn: ReadTxn, claims: Iterable[Claim]) -> None:
+    """Say that these jobs are renewed, finished or given back next."""
+    jobs = [claim.job for claim in claims]
+    ids = [job.job_id.encode() for job in jobs]
+    txn.expect("jobs", ids)
+    txn.expect("jobs_running", ids)
+    expect_keys(txn, (job.dedupe_key for job in jobs))
+    expect_number(txn, "job")
+
+
+def expect_keys(txn: ReadTxn, keys: Iterable[str]) -> None:
+    """Say that jobs are asked for, or added, by these dedupe keys next."""
+    txn.expect("jobs_dedupe", (text_key(key) for key in keys))
 
 
 def is_held(txn: ReadTxn, claim: Claim) -> bool:
@@ -299,6 +331,13 @@ def pending_of_kind(txn: ReadTxn, kind: JobKind, limit: int) -> int:
     return sum(1 for _, _ in zip(range(limit), pending(txn, kind), strict=False))
 
 
+def expect_pending(txn: ReadTxn, *kinds: JobKind) -> None:
+    """Say that the jobs of these kinds that are ready or running are read next."""
+    for kind in kinds:
+        JOBS_READY.expect_scan(txn, bytes([PRIORITY[kind]]))
+    JOBS_RUNNING.expect_scan(txn)
+
+
 def pending(txn: ReadTxn, kind: JobKind) -> Iterator[Job]:
     """The jobs of a kind that are ready or running."""
     start = bytes([PRIORITY[kind]])
@@ -313,8 +352,8 @@ def count_of_kind(txn: ReadTxn, kind: JobKind) -> int:
 
 def due_in_ms(txn: ReadTxn, clock: Clock, kinds: Iterable[JobKind] = _KINDS) -> int | None:
     """Milliseconds until the next ready job of these kinds is due; None if there is none."""
-    ranges = [(bytes([PRIORITY[kind]]), bytes([PRIORITY[kind] + 1])) for kind in kinds]
-    firsts = [pair for pairs in txn.scan_many("jobs_ready", ranges, 1) for pair in pairs]
+    expect_boot(txn)
+    firsts = [pair for pairs in txn.scan_many("jobs_ready", _ranges(kinds), 1) for pair in pairs]
     jobs = _existing(txn, [JOBS_READY.decode(key, stored).job_id for key, stored in firsts])
     return min((max(0, job.not_before_ms - clock.lease_ms()) for job in jobs), default=None)
 
@@ -370,9 +409,8 @@ def _put(txn: WriteTxn, job: Job) -> None:
 
 
 def _unlist(txn: WriteTxn, job: Job) -> None:
-    JOBS_READY.delete(txn, _ready_key(job))
-    JOBS_RUNNING.delete(txn, job.job_id.encode())
-    JOBS_FAILED.delete(txn, job.job_id.encode())
+    table, key = listing(job)
+    _LISTS[table].delete(txn, key)
 
 
 def _remove(txn: WriteTxn, job: Job) -> None:

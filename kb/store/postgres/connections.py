@@ -8,6 +8,8 @@ from typing import Final
 
 import psycopg
 from psycopg import Connection
+from psycopg.generators import fetch_many
+from psycopg.pq import TransactionStatus
 
 from kb.errors import StoreUnreachable
 from kb.store.content.database import DatabaseAddress
@@ -65,6 +67,7 @@ class Connections:
         try:
             while (kept := self._kept()) is not None:
                 try:
+                    _finish_rollback(kept)
                     begin(kept)
                     return kept
                 except psycopg.Error:
@@ -121,8 +124,8 @@ class Connections:
         return connection
 
     def give_back(self, connection: Connection) -> None:
-        """Give a connection back; one that is in a transaction or lost is closed instead."""
-        is_fit = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        """Give a connection back, and end its transaction; one that cannot be is closed instead."""
+        is_fit = _is_ending(connection)
         with self._lock:
             is_kept = is_fit and not self._closed and len(self._idle) < _IDLE_KEPT
             if is_kept:
@@ -138,3 +141,35 @@ class Connections:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+
+def roll_back(connection: Connection) -> None:
+    """End the transaction, and the connection if that cannot be done."""
+    if connection.closed or connection.info.transaction_status == TransactionStatus.IDLE:
+        return
+    try:
+        connection.execute(b"ROLLBACK")
+    except psycopg.Error:
+        connection.close()
+
+
+def _is_ending(connection: Connection) -> bool:
+    """Whether it is in no transaction, or has sent the end of one, whose answer nobody awaits."""
+    match connection.info.transaction_status:
+        case TransactionStatus.IDLE:
+            return True
+        case TransactionStatus.INTRANS | TransactionStatus.INERROR:
+            try:
+                connection.pgconn.send_query(b"ROLLBACK")
+                return connection.pgconn.flush() == 0
+            except psycopg.Error:
+                return False
+        case _:
+            return False
+
+
+def _finish_rollback(connection: Connection) -> None:
+    """Take the answer to the end of the last transaction, if nobody has yet."""
+    if connection.info.transaction_status == TransactionStatus.ACTIVE:
+        # Other threads run meanwhile, as they would not while libpq itself waits.
+        connection.wait(fetch_many(connection.pgconn))

@@ -28,6 +28,7 @@ TOKEN_BYTES: Final = 16
 COMMITS_KEPT: Final = 1_000
 """How many commits back a lost answer can be found out."""
 _TRIES_MAX: Final = 10
+_CLOCK_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
 _MAKE: Final = (
     "CREATE SCHEMA IF NOT EXISTS {schema}",
@@ -80,14 +81,14 @@ class Statements:
         self._schema = sql.Identifier(schema)
         self.begin_read = self._bytes(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-            " SELECT n, format FROM {schema}.counter; SELECT clock_timestamp()"
+            f" SELECT n, format, {_CLOCK_MS} FROM {{schema}}.counter"
         )
         # The clock is read by a statement of its own, after the wait for the lock. A writer that
         # says nothing for long keeps all others waiting, so it loses its lock.
         self.begin_write = self._bytes(
             "BEGIN ISOLATION LEVEL READ COMMITTED;"
             " SET LOCAL idle_in_transaction_session_timeout = '60s';"
-            " SELECT n, format FROM {schema}.counter FOR UPDATE; SELECT clock_timestamp()"
+            f" SELECT n, format FROM {{schema}}.counter FOR UPDATE; SELECT {_CLOCK_MS}"
         )
         self.newest = self._bytes("SELECT n FROM {schema}.counter")
         self.state = self._bytes("SELECT format, home FROM {schema}.counter")

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from datetime import datetime
 from typing import Final
 
 # Lease times in this store are the server's, so no boot of any machine ends them.
@@ -20,9 +19,9 @@ class ServerTime:
         self._monotonic_ms = monotonic_ms
         self._ahead_ms = time.time_ns() // 1_000_000 - monotonic_ms()
 
-    def take(self, moment: datetime) -> None:
+    def take(self, moment_ms: int) -> None:
         """Take over the time that the server has just said."""
-        self._ahead_ms = int(moment.timestamp() * 1000) - self._monotonic_ms()
+        self._ahead_ms = moment_ms - self._monotonic_ms()
 
     def ms(self) -> int:
         """Milliseconds since the epoch by the server's clock."""

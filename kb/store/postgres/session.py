@@ -1,7 +1,7 @@
 """One transaction's connection. If it is lost, the transaction goes on over another one.
 
-It may, as long as no commit came in between: then the new connection sees what the old one saw. A
-writer sends what it wrote once more. So a server can start again in the middle of a transaction.
+It may, as long as no commit came in between: then the new connection sees what the old one saw. What
+a writer writes is sent with its commit. So a server can start again in the middle of a transaction.
 """
 
 import os
@@ -13,7 +13,12 @@ from psycopg import Connection
 
 from kb.errors import StoreUnreachable
 from kb.model.failpoints import failpoint
-from kb.store.postgres.connections import READ_PATIENCE_S, WRITE_PATIENCE_S, Connections
+from kb.store.postgres.connections import (
+    READ_PATIENCE_S,
+    WRITE_PATIENCE_S,
+    Connections,
+    roll_back,
+)
 from kb.store.postgres.schema import COMMITS_KEPT, TOKEN_BYTES, Statements, check_format
 from kb.store.postgres.server_clock import ServerTime
 from kb.store.postgres.translate import is_lost, translated
@@ -73,10 +78,9 @@ class Session:
         return self._resumed(run)
 
     def end(self) -> None:
-        """Roll back what is not committed, and give the connection back."""
+        """Roll back what is not committed, and give the connection back; waits for no answer."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            _roll_back(connection)
             self._connections.give_back(connection)
 
     def _taken(self) -> Connection:
@@ -86,8 +90,8 @@ class Session:
             raise translated(error, self._connections.place) from error
 
     def _begin(self, connection: Connection) -> None:
-        number, format_, moment = _single_values(connection, self._begin_text)
-        self._time.take(moment)
+        number, format_, moment_ms = _single_values(connection, self._begin_text)
+        self._time.take(moment_ms)
         check_format(format_, self._connections.place)
         if self.number in (-1, number):
             self.number = number
@@ -96,7 +100,7 @@ class Session:
 
     def _check_overtaken(self, connection: Connection) -> None:
         """Raise StoreUnreachable, because a commit came in between."""
-        _roll_back(connection)
+        roll_back(connection)
         detail = "the connection was lost, and somebody else has written since"
         raise StoreUnreachable(detail, place=self._connections.place)
 
@@ -126,8 +130,7 @@ class WriteSession(Session):
     ) -> None:
         """As `Session`; waits for the current writer."""
         self.changes: Changes = {}
-        """All that was written; kept until the end, to be sent again if a connection is lost."""
-        self._unsent: Changes = {}
+        """All that is to be written; sent with the commit, and again if a connection is lost."""
         self._token = b""
         self._is_committed = False
         super().__init__(connections, statements, server_time)
@@ -139,23 +142,6 @@ class WriteSession(Session):
     @property
     def _patience_s(self) -> float:
         return WRITE_PATIENCE_S
-
-    def change(self, table: str, key: bytes, value: bytes | None) -> None:
-        """Write a value, or remove a key; it is sent later, with others."""
-        self.changes.setdefault(table, {})[key] = value
-        self._unsent.setdefault(table, {})[key] = value
-
-    def send(self, table: str) -> None:
-        """Send the changes of a table, which the next statement is to see."""
-        if self._unsent.get(table):
-            self._resumed(lambda connection: self._send(connection, (table,)))
-
-    def _send(self, connection: Connection, tables: Iterable[str]) -> None:
-        for table in tables:
-            for text, parameters in self._statements_of(table, self._unsent.get(table, {})):
-                connection.execute(text, parameters)
-        for table in tables:
-            self._unsent.pop(table, None)
 
     def _statements_of(
         self, table: str, changes: dict[bytes, bytes | None]
@@ -202,21 +188,14 @@ class WriteSession(Session):
     def _commit(self, connection: Connection) -> None:
         statements, number = self._statements, self.number + 1
         with connection.pipeline():
-            self._send(connection, list(self._unsent))
+            for table, changes in self.changes.items():
+                for text, parameters in self._statements_of(table, changes):
+                    connection.execute(text, parameters)
             connection.execute(statements.advance, (number,))
             connection.execute(statements.sign, (number, self._token))
             if number % COMMITS_KEPT == 0:
                 connection.execute(statements.forget, (number - COMMITS_KEPT,))
             connection.execute(b"COMMIT")
-
-    def _begin(self, connection: Connection) -> None:
-        super()._begin(connection)
-        if self._is_committed:
-            return
-        # What a lost connection had written is gone with it.
-        self._unsent = {table: dict(changes) for table, changes in self.changes.items()}
-        if not self._token:
-            self._send(connection, list(self._unsent))
 
     def _check_overtaken(self, connection: Connection) -> None:
         # Whoever holds the lock sees every commit, so also this one's if it was made.
@@ -225,7 +204,7 @@ class WriteSession(Session):
         ).fetchone()
         if self._token and row is not None and row[0] == self._token:
             self._is_committed = True
-            _roll_back(connection)
+            roll_back(connection)
             return
         super()._check_overtaken(connection)
 
@@ -241,16 +220,5 @@ def _single_values(connection: Connection, text: bytes) -> Row:
             if not cursor.nextset():
                 return tuple(values)
     except psycopg.Error:
-        _roll_back(connection)
+        roll_back(connection)
         raise
-
-
-def _roll_back(connection: Connection) -> None:
-    """End the transaction, and the connection if that cannot be done."""
-    idle = psycopg.pq.TransactionStatus.IDLE
-    if connection.closed or connection.info.transaction_status == idle:
-        return
-    try:
-        connection.execute(b"ROLLBACK")
-    except psycopg.Error:
-        connection.close()

@@ -18,8 +18,9 @@ from kb.store.store import Store
 from kb.store.survey import survey_store
 from kb.upkeep.backup import copying, manifest
 from kb.upkeep.backup.manifest import HOME, STORE_FILE, Backup, Flaw, Manifest, StoredFile
-from kb.upkeep.backup.staging import staged_folder
 from kb.upkeep.check import CheckCounts, CheckReport, check_without_caches
+from kb.upkeep.transfer import Target, holdings_of, transfer
+from kb.upkeep.transfer.staging import staged_folder
 
 _FLAWS_MAX: Final = 1_000
 _CANDIDATES_SHOWN: Final = 4
@@ -118,6 +119,25 @@ class BackupCatalog:
             report = _check_home(part)
         backup = manifest.summarize(folder, contents)
         return RestoreReport(backup=backup, home=str(target), flaws=tuple(_flaws(report)))
+
+    def restore_into(self, ident: str, target: Target, place: str) -> RestoreReport:
+        """Restore a backup into a home of another kind that is being filled, at `place`.
+
+        Every byte is compared with its checksum before the home counts. Raises as `restore`.
+        """
+        folder = self.find(ident)
+        contents = manifest.read(folder)
+        for flaw in _file_flaws(folder, contents):
+            raise BackupDamaged(flaw.problem, place=f"{folder.name}: {flaw.place}")
+        report = _check_home(folder / HOME)
+        paths = HomePaths(folder / HOME)
+        with (
+            Store.open(paths.store, create=False, read_only=True, locked=False) as store,
+            store.read() as txn,
+        ):
+            transfer(holdings_of(store, txn, paths), target)
+        backup = manifest.summarize(folder, contents)
+        return RestoreReport(backup=backup, home=place, flaws=tuple(_flaws(report)))
 
     def find(self, ident: str) -> Path:
         """The folder of a backup. Raises NoBackup, or AmbiguousId if several names match."""

@@ -1,59 +1,18 @@
-"""Copying the files of a home, hashed on the way, and listing those besides store and content."""
+"""Copying the files of a home, hashed on the way."""
 
 import hashlib
 import os
-import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
-
-from msgspec import Struct
 
 from kb.errors import Unreadable
-from kb.store.content.layout import HomePaths
 from kb.upkeep.backup.manifest import StoredFile
-
-_BLOCK_BYTES: Final = 1 << 20
-
-
-class ExtraFile(Struct, frozen=True):
-    """A file or symbolic link of a home that belongs neither to its content nor to its store."""
-
-    path: str
-    is_link: bool
-
-
-def extra_files(paths: HomePaths) -> Iterator[ExtraFile]:
-    """The settings and all other extra files of a home; links are listed, not followed.
-
-    The store, its content, the caches, temporary files, locks and backups are left out.
-    """
-    excluded = (paths.store, paths.index, paths.tmp, paths.backups, paths.socket.parent)
-    excluded_names = {path.name for path in excluded} | {"raw", "md"}
-    waiting = [""]
-    while waiting:
-        folder = waiting.pop()
-        try:
-            with os.scandir(paths.root / folder) as scan:
-                entries = list(scan)
-        except OSError:
-            # The copy then fails for this path, which reports it like any unreadable file.
-            yield ExtraFile(folder, is_link=False)
-            continue
-        for entry in entries:
-            path = f"{folder}{entry.name}"
-            if not folder and (path in excluded_names or path.endswith(".lock")):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(path + "/")
-            elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
-                yield ExtraFile(path, is_link=entry.is_symlink())
+from kb.upkeep.transfer.reading import open_regular, read_block
 
 
 def hash_file(root: Path, path: str) -> StoredFile:
     """Size and hash of a file. Raises Unreadable if it is missing or not a regular file."""
-    with _open_regular(root / path, path) as source:
+    with open_regular(root / path, path) as source:
         return _hash_blocks(source, path, lambda _: None)
 
 
@@ -63,7 +22,7 @@ def copy_file(root: Path, path: str, to: Path) -> StoredFile:
     Raises Unreadable, which names `path`, if it cannot be read; then no copy is left. Raises
     OSError if the copy cannot be written.
     """
-    with _open_regular(root / path, path) as source:
+    with open_regular(root / path, path) as source:
         target = _target_of(to, path)
         # Keep the owner's execute bit: a script stays a script.
         mode = 0o600 | os.fstat(source).st_mode & 0o100
@@ -123,30 +82,8 @@ def _write(descriptor: int, block: bytes) -> None:
 def _hash_blocks(source: int, path: str, sink: Callable[[bytes], None]) -> StoredFile:
     digest = hashlib.sha256()
     size_bytes = 0
-    while block := _read_block(source, path):
+    while block := read_block(source, path):
         digest.update(block)
         size_bytes += len(block)
         sink(block)
     return StoredFile(path=path, size_bytes=size_bytes, sha256=digest.hexdigest())
-
-
-@contextmanager
-def _open_regular(file: Path, path: str) -> Iterator[int]:
-    try:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(file, flags)
-    except OSError as error:
-        raise Unreadable(f"cannot be read ({error.strerror})", source=path) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unreadable("not a regular file", source=path)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _read_block(descriptor: int, path: str) -> bytes:
-    try:
-        return os.read(descriptor, _BLOCK_BYTES)
-    except OSError as error:
-        raise Unreadable(f"cannot be read ({error.strerror})", source=path) from error

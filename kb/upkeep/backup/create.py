@@ -17,10 +17,12 @@ from kb.store.content.layout import HomePaths
 from kb.store.content.lock import file_lock
 from kb.store.records import DOCS
 from kb.store.store import Store
-from kb.upkeep.backup import copying, manifest, staging
+from kb.upkeep.backup import copying, manifest
 from kb.upkeep.backup.catalog import BackupCatalog
 from kb.upkeep.backup.manifest import HOME, STORE_FILE, Backup, Manifest, StoredFile
 from kb.upkeep.check.lookup import find
+from kb.upkeep.transfer import FolderTarget, holdings_of, staging, transfer
+from kb.upkeep.transfer.reading import ExtraFile, extra_files, is_inside
 
 REASON_CHARS_MAX: Final = 1_000
 _WAIT_S: Final = 30.0
@@ -71,12 +73,8 @@ class Backups(BackupCatalog):
         backup, so it must not be called from within one. Raises UsageError, StoreBusy, StoreFull,
         ReadOnlyHome, StoreDamaged; then there is no backup.
         """
-        if self.paths.database is not None:
-            raise UsageError(
-                "kb does not back up a database; use pg_dump, or your server's backups"
-            )
         if not self.paths.has_store:
-            raise UsageError(f"there is no home at {self.paths.root} to back up")
+            raise UsageError(f"there is no home at {self.paths.shown} to back up")
         if len(reason) > REASON_CHARS_MAX:
             raise UsageError(f"a reason has at most {REASON_CHARS_MAX:,} characters")
         if keep is not None and (keep < 1 or to is not None):
@@ -116,12 +114,7 @@ class Backups(BackupCatalog):
 
     def _fill(self, folder: Path, reason: str, now_ms: int) -> Manifest:
         home = folder / HOME
-        store = (home / STORE_FILE).parent
-        store.mkdir(mode=0o700, parents=True)
-        self._store.copy_to(store)
-        failpoint("backup.after_copy")
-        copied = self._copy_content(home)
-        self._copy_extra_files(home, copied)
+        copied = self._copy_shared(home) if self._store.is_shared else self._copy_folder(home)
         files = [copying.hash_file(home, STORE_FILE), *copied.files]
         failpoint("backup.before_manifest")
         contents = Manifest(
@@ -135,6 +128,38 @@ class Backups(BackupCatalog):
         )
         manifest.write(folder, contents)
         return contents
+
+    def _copy_folder(self, home: Path) -> _CopiedContent:
+        store = (home / STORE_FILE).parent
+        store.mkdir(mode=0o700, parents=True)
+        self._store.copy_to(store)
+        failpoint("backup.after_copy")
+        copied = self._copy_content(home)
+        self._copy_extra_files(home, copied)
+        return copied
+
+    def _copy_shared(self, home: Path) -> _CopiedContent:
+        """Make a home in a folder of one in a database, and list its files but the store's."""
+        with self._store.read() as txn:
+            target = FolderTarget(home)
+            counts = transfer(holdings_of(self._store, txn, self.paths), target)
+        failpoint("backup.after_copy")
+        files: list[StoredFile] = []
+        for folder, _, names in os.walk(home):
+            for name in names:
+                path = (Path(folder) / name).relative_to(home).as_posix()
+                if path.startswith("store/"):
+                    continue
+                is_link = (home / path).is_symlink()
+                read = copying.read_link if is_link else copying.hash_file
+                files.append(read(home, path))
+        (home / STORE_FILE).with_name("lock.mdb").unlink(missing_ok=True)
+        return _CopiedContent(
+            docs=counts.docs,
+            passages=counts.passages,
+            files=files,
+            problems=list(counts.problems),
+        )
 
     def _copy_content(self, home: Path) -> _CopiedContent:
         """Copy every content file that the copied store names."""
@@ -161,7 +186,7 @@ class Backups(BackupCatalog):
         return _CopiedContent(docs=active, passages=passages, files=files, problems=problems)
 
     def _copy_content_file(self, path: str, sha256: str, home: Path) -> StoredFile:
-        if not manifest.is_inside(path):
+        if not is_inside(path):
             raise Unreadable("its path leads out of the home", source=path)
         size_bytes = copying.link_file(self.paths.root, path, home)
         if size_bytes is not None:
@@ -173,7 +198,7 @@ class Backups(BackupCatalog):
         return stored
 
     def _copy_extra_files(self, home: Path, copied: _CopiedContent) -> None:
-        for extra in copying.extra_files(self.paths):
+        for extra in extra_files(self.paths):
             try:
                 copied.files.append(self._copy_extra_file(extra, home))
             except Unreadable as error:
@@ -181,7 +206,7 @@ class Backups(BackupCatalog):
                 if os.path.lexists(self.paths.root / extra.path):
                     copied.problems.append(str(error))
 
-    def _copy_extra_file(self, extra: copying.ExtraFile, home: Path) -> StoredFile:
+    def _copy_extra_file(self, extra: ExtraFile, home: Path) -> StoredFile:
         if (readable := _as_utf8(extra.path)) != extra.path:
             raise Unreadable("its name is not UTF-8", source=readable)
         if not extra.is_link:

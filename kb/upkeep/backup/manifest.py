@@ -1,7 +1,7 @@
 """The manifest of a backup: it lists every file, carries its own hash, and is written last."""
 
 import os
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -9,6 +9,7 @@ from msgspec import Struct
 from kb.errors import BackupDamaged, NoBackup
 from kb.store.content.durable import write_temporary
 from kb.store.content.sealed_json import read_sealed_json, sealed_json
+from kb.upkeep.transfer.reading import is_inside
 
 HOME: Final = "home"
 """The folder in a backup that becomes the home."""
@@ -119,9 +120,3 @@ def read(folder: Path) -> Manifest:
                 f"its manifest names a path outside the backup: {path!r}", place=folder
             )
     return manifest
-
-
-def is_inside(path: str) -> bool:
-    """Whether a path stays below the folder that it is relative to."""
-    pure = PurePosixPath(path)
-    return bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts

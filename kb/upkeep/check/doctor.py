@@ -23,6 +23,7 @@ from kb.store import chunks, docs
 from kb.store.jobs import queue
 from kb.store.jobs.holder import is_gone
 from kb.store.kv import ReadTxn
+from kb.store.server_state import ServerState
 from kb.store.store import Store
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ _SAMPLED_MAX: Final = 200
 _UNREAD_SHARE: Final = 0.05
 # Fewer failed pushes than this are taken for a short network outage and not reported.
 _PUSHES_MIN: Final = 3
+_SERVER_MAJOR_MIN: Final = 15
+_CONNECTIONS_SHARE: Final = 0.8
+_ROUND_TRIP_MS_MAX: Final = 20
 # Network file systems, where memory maps and locks are not reliable.
 _NETWORK: Final = frozenset(
     (
@@ -96,6 +100,30 @@ def inspect_host(root: Path) -> HostEnvironment:
 def _soft_limit(which: int) -> int:
     soft = resource.getrlimit(which)[0]
     return -1 if soft == resource.RLIM_INFINITY else soft
+
+
+def server_advice(server: ServerState) -> Iterator[Advice]:
+    """Advice on the server that a home's store is on."""
+
+    def advice(problem: str, mend: str) -> Advice:
+        return Advice(place="server", problem=problem, mend=mend)
+
+    if server.major < _SERVER_MAJOR_MIN:
+        yield advice(f"it is PostgreSQL {server.version}", f"use {_SERVER_MAJOR_MIN} or later")
+    if server.is_replica:
+        yield advice("it is a replica, so nobody can write", "name the primary in the address")
+    elif not server.may_write:
+        yield advice("this user may only read", "grant INSERT, UPDATE and DELETE, if it is to add")
+    if server.synchronous_commit == "off" or not server.fsync:
+        setting = "synchronous_commit" if server.fsync else "fsync"
+        problem = f"{setting} is off, so a crash of the server loses what kb has acknowledged"
+        yield advice(problem, f"turn {setting} on")
+    if server.connections > server.connections_max * _CONNECTIONS_SHARE:
+        problem = f"{server.connections} of {server.connections_max} connections are in use"
+        yield advice(problem, "raise max_connections, or put a pooler in front")
+    if server.round_trip_ms > _ROUND_TRIP_MS_MAX:
+        problem = f"a round trip takes {server.round_trip_ms:.0f} ms, and a search makes several"
+        yield advice(problem, "run kb nearer to the database, or ask a `kb serve` that is there")
 
 
 def home_advice(host: HostEnvironment) -> Iterator[Advice]:

@@ -128,7 +128,7 @@ def _inspect(folder: Path) -> StoreInventory:
         )
 
 
-_SYNCED_KINDS: Final = ("folder", "url", "site", "feed", "notebook", "entries")
+_SYNCED_KINDS: Final = ("folder", "url", "site", "feed", "repository", "notebook", "entries")
 
 
 def _bounded(texts: list[str]) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
 """Removes orphaned content files: marked in one run, removed in a later one."""
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -150,17 +152,20 @@ def _mark_all(store: Store, orphans: list[_OrphanFile], now: CompactionTime) -> 
 
 
 def remove_temporary(paths: HomePaths, now_ms: int, grace_ms: int, *, dry_run: bool) -> SweepReport:
-    """Remove regular files in tmp/ that dead writers left."""
+    """Remove files and folders in tmp/ that dead writers left."""
     before_ms = now_ms - max(grace_ms, TEMPORARY_AGE_MIN_MS)
     removed, freed = 0, 0
     problems: list[str] = []
     for entry in entries_of(paths.tmp):
         try:
             status = entry.stat(follow_symlinks=False)
-            if not stat.S_ISREG(status.st_mode) or status.st_mtime_ns // 1_000_000 > before_ms:
+            is_folder = stat.S_ISDIR(status.st_mode)
+            if not (is_folder or stat.S_ISREG(status.st_mode)):
+                continue
+            if status.st_mtime_ns // 1_000_000 > before_ms:
                 continue
             if not dry_run:
-                os.unlink(paths.tmp / entry.name)
+                _unlink(paths.tmp / entry.name, is_folder=is_folder)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -169,3 +174,10 @@ def remove_temporary(paths: HomePaths, now_ms: int, grace_ms: int, *, dry_run: b
         removed += 1
         freed += status.st_size
     return SweepReport(removed=removed, bytes_freed=freed, problems=tuple(problems))
+
+
+def _unlink(path: Path, *, is_folder: bool) -> None:
+    if is_folder:
+        shutil.rmtree(path)
+    else:
+        path.unlink()

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from kb.errors import EmptySource, Unparsable
+from kb.errors import EmptySource, Encrypted, Unparsable
 from kb.intake.canonicalize import (
     CanonicalizeInput,
     canonicalize,
@@ -20,6 +20,7 @@ from kb.intake.canonicalize import (
 )
 from kb.intake.canonicalize.parsers import BUILT_IN, reader
 from kb.model.config.sections import EXTENSIONS
+from kb.model.sheet import cells_at
 
 R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
 
@@ -40,14 +41,16 @@ def rels(kind: str, target: str) -> str:
     )
 
 
+def workbook_parts(rows: str) -> dict[str, str]:
+    return {
+        "xl/workbook.xml": f'<w {R}><sheet name="Costs" r:id="r1"/></w>',
+        "xl/_rels/workbook.xml.rels": rels("worksheet", "sheets/s.xml"),
+        "xl/sheets/s.xml": f"<worksheet>{rows}</worksheet>",
+    }
+
+
 def workbook(rows: str) -> bytes:
-    return zipped(
-        {
-            "xl/workbook.xml": f'<w {R}><sheet name="Costs" r:id="r1"/></w>',
-            "xl/_rels/workbook.xml.rels": rels("worksheet", "sheets/s.xml"),
-            "xl/sheets/s.xml": f"<worksheet>{rows}</worksheet>",
-        }
-    )
+    return zipped(workbook_parts(rows))
 
 
 def test_a_sheet_is_a_table_below_its_name() -> None:
@@ -62,6 +65,76 @@ def test_a_sheet_is_a_table_below_its_name() -> None:
     assert found.markdown == (
         "# Costs\n\n| Item | Size | Cost |\n| --- | --- | --- |\n| Axe |  | 12.5 |\n"
     )
+
+
+def test_rows_know_where_they_stand_in_their_sheet() -> None:
+    """By the numbers of the file, over rows that are empty, in words that a sheet takes."""
+    cell = '<row r="{0}"><c r="B{0}" t="str"><v>{1}</v></c></row>'.format
+    rows = "".join(cell(number, word) for number, word in ((3, "a"), (4, "b"), (5, "c"), (90, "d")))
+    found = xlsx.read(workbook(rows), "a.xlsx")
+    lines = found.markdown.split("\n")
+    for number, word in ((3, "a"), (5, "c"), (90, "d")):
+        line = lines.index(f"| {word} |") + 1
+        assert cells_at(found.sheet_rows, line, line) == f"Costs!B{number}:B{number}"
+    assert cells_at(found.sheet_rows, 1, len(lines)) == "Costs!B3:B90"
+    assert cells_at(found.sheet_rows, 1, 2) is None
+
+
+def test_repeats_of_an_open_sheet_count_as_rows() -> None:
+    """What is empty makes no row and no column, and moves what comes after it."""
+    content = """<d><body><spreadsheet><table name="My Rent">
+        <table-row number-rows-repeated="1000"><table-cell number-columns-repeated="900"/>
+        </table-row>
+        <table-row><table-cell number-columns-repeated="100"/><table-cell><p>x</p></table-cell>
+        </table-row><table-row><table-cell/></table-row>
+        <table-row number-rows-repeated="2"><table-cell><p>y</p></table-cell></table-row>
+        </table></spreadsheet></body></d>"""
+    found = odf.read(zipped({"content.xml": content}), "a.ods")
+    assert found.markdown == "# My Rent\n\n|  | x |\n| --- | --- |\n| y |  |\n| y |  |\n"
+    assert cells_at(found.sheet_rows, 3, 3) == "'My Rent'!A1001:CW1001"
+    assert cells_at(found.sheet_rows, 5, 6) == "'My Rent'!A1003:CW1004"
+
+
+def test_what_stands_above_a_table_is_not_its_header() -> None:
+    """Rows of one cell are paragraphs, and have their places, too."""
+    words = (("A", "# Annual  report"), ("A", "all in €"), ("A", "plot"), ("B", "t"), ("C", "rent"))
+    cell = '<c r="{}{}" t="str"><v>{}</v></c>'.format
+    rows = ""
+    for row, low, high in ((1, 0, 1), (3, 1, 2), (4, 2, 5), (5, 2, 5)):
+        cells = "".join(cell(column, row, word) for column, word in words[low:high])
+        rows += f'<row r="{row}">{cells}</row>'
+    found = xlsx.read(workbook(rows), "a.xlsx")
+    assert found.markdown == (
+        "# Costs\n\n\\# Annual report\n\nall in €\n\n"
+        "| plot | t | rent |\n| --- | --- | --- |\n| plot | t | rent |\n"
+    )
+    at = [cells_at(found.sheet_rows, line, line) for line in (3, 5, 7, 8, 9)]
+    assert at == [f"Costs!A{row}:C{row}" if row else None for row in (1, 3, 4, 0, 5)]
+
+
+def test_shares_and_amounts_are_as_shown() -> None:
+    """A percentage and a currency are part of what a cell says; its digits stay as stored."""
+    forms = (
+        ("9", ""),
+        ("164", "0.0\\%"),
+        ("165", "0.0%"),
+        ("166", "#,##0.00 [$€-407];[RED]-#,##0.00 [$€-407]"),
+        ("167", "&quot;£&quot;#,##0"),
+        ("168", "[$CHF] 0.00"),
+        ("169", "0.00"),
+    )
+    codes = "".join(f'<numFmt numFmtId="{i}" formatCode="{code}"/>' for i, code in forms[1:])
+    styles = "".join(f'<xf numFmtId="{i}"/>' for i, _ in forms)
+    cells = "".join(f'<c s="{at}"><v>0.125</v></c>' for at in range(len(forms)))
+    parts = workbook_parts(f"<row>{cells}</row>")
+    parts["xl/styles.xml"] = f"<s><numFmts>{codes}</numFmts><cellXfs>{styles}</cellXfs></s>"
+    parts["xl/_rels/workbook.xml.rels"] = parts["xl/_rels/workbook.xml.rels"].replace(
+        "</Relationships>",
+        '<Relationship Id="r2" Type="x/styles" Target="styles.xml"/></Relationships>',
+    )
+    found = xlsx.read(zipped(parts), "a.xlsx")
+    shown = found.markdown.split("\n")[2]
+    assert shown == "| 12% | 0.125 | 12.5% | €0.125 | £0.125 | CHF 0.125 | 0.125 |"
 
 
 def test_a_million_empty_rows_are_nothing() -> None:
@@ -126,6 +199,21 @@ def test_a_book_is_read_by_its_spine() -> None:
     found = epub.read(data, "a.epub")
     assert (found.title, found.date) == ("Tale", "2020-01-02")
     assert found.markdown == "By Ann\n\n# One\n\nText\n\n# Two\n\nText\n"
+
+
+def test_a_locked_book_is_refused_by_name() -> None:
+    """A chapter whose bytes are encrypted is no text, whatever they look like; a locked font is."""
+    parts = {
+        "META-INF/container.xml": '<c><rootfile full-path="OEBPS/p.opf"/></c>',
+        "META-INF/encryption.xml": '<e><CipherReference URI="OEBPS/a%20b.xhtml"/></e>',
+        "OEBPS/p.opf": '<p><item id="c" href="a%20b.xhtml" media-type="application/xhtml+xml"/>'
+        '<itemref idref="c"/></p>',
+        "OEBPS/a b.xhtml": "\x8b\u0416\u2593 what no one wrote",
+    }
+    with pytest.raises(Encrypted, match=r"^a\.epub: its chapters are locked"):
+        epub.read(zipped(parts), "a.epub")
+    parts["META-INF/encryption.xml"] = '<e><CipherReference URI="OEBPS/font.otf"/></e>'
+    assert "what no one wrote" in epub.read(zipped(parts), "a.epub").markdown
 
 
 def test_a_mail_folds_what_it_quotes() -> None:

@@ -3,8 +3,11 @@
 import unicodedata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kb.search.index.analysis import highlight_spans, query_words, terms, terms_in
+from kb.search.index.fold import _forms, _han_and_kana, _replaced
 
 # Language, what is typed, a sentence that it must find.
 FINDS = [
@@ -95,3 +98,11 @@ def test_other_words_stay_apart(language: str, typed: str, sentence: str) -> Non
 def test_what_is_marked_is_the_text_as_it_stands(typed: str, text: str, marked: list[str]) -> None:
     """Highlights are cut from the text, whatever form of a letter was typed."""
     assert [text[a:b] for a, b in highlight_spans(text, terms(typed))] == marked
+
+
+@given(st.text() | st.text(st.sampled_from(sorted(_forms()))))
+def test_each_letter_is_folded_by_itself(text: str) -> None:
+    """No form has a letter with another form, so the letters may be replaced in any order."""
+    for forms in (_forms(), _han_and_kana()):
+        assert forms.keys().isdisjoint("".join(forms.values()))
+        assert _replaced(text, forms) == "".join(forms.get(letter, letter) for letter in text)

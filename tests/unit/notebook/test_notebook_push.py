@@ -85,7 +85,7 @@ def test_a_remote_that_has_moved_on(home: PushHome, tmp_path: Path) -> None:
         ("{}/book", "refused", "files checked out"),
         ("{}/other", "refused", "files checked out"),
         ("ext::sh -c 'touch {}/touched'", "refused", "helper programs"),
-        ("git://127.0.0.1/n", "refused", "does not push to such an address"),
+        ("git://127.0.0.1/n", "refused", "uses no such address for git"),
         ("https://ada:s3cret@example.org/n", "refused", "KB_NOTEBOOK_TOKEN"),
         ("http://127.0.0.1:1/n", "waiting", "cannot be reached"),
     ],

@@ -13,9 +13,9 @@ from notebooks import NOW_MS, WAIT_S, NoteHome, git, needs_git
 from push_home import PushHome
 
 from kb.errors import NotebookUnfit
+from kb.intake.git.transport import Login
 from kb.knowledge.notebook import log
 from kb.knowledge.notebook.opening import at_work
-from kb.knowledge.notebook.transport import Login
 
 READ = "/notes.git/info/refs?service=git-receive-pack"
 SEND = "/notes.git/git-receive-pack"

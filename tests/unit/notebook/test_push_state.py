@@ -2,8 +2,8 @@
 
 import pytest
 
+from kb.intake.git.remote import Remote
 from kb.knowledge.notebook.push_state import Target, after, is_due, wait_ms
-from kb.knowledge.notebook.remote import Remote
 from kb.knowledge.notebook.sending import (
     Outcome,
     PushAccepted,

@@ -148,7 +148,7 @@ def test_a_home_is_counted_checked_and_backed_up(app: App, tmp_path: Path) -> No
     made = backups.create_backup(app, backups.CreateBackupRequest(reason="test"))
     assert [backup.name for backup in backups.list_backups(home).backups] == [made.backup.name]
     assert backups.verify_backups(home).sound
-    restored = backups.restore_backup(home, made.backup.name, tmp_path / "restored")
+    restored = backups.restore_backup(home, made.backup.name, str(tmp_path / "restored"))
     assert (restored.is_own, restored.restored.backup.docs) == (True, 2)
 
 

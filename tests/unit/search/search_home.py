@@ -43,7 +43,7 @@ class SearchHome(SmallHome):
         """A searcher under the settings in force."""
         sources = SearchBackends(
             lexical=lambda: self.lexical,
-            dense=lambda: DenseBackend(embedder=embedder or self.embedder, index=self.dense),
+            dense=lambda _: DenseBackend(embedder=embedder or self.embedder, index=self.dense),
         )
         return kind(self.store, self.content, sources, self.settings, self.lock_wait_s)
 

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kb.search.diversify import diversify
-from kb.search.fuse import LegScores, fuse, ordinal_ranks, spaced_ranks
+from kb.search.fuse import LegScores, fuse, fuse_words, ordinal_ranks, spaced_ranks
 
 NAN = float("nan")
 
@@ -76,13 +78,61 @@ def test_plain_fusion_is_reciprocal_rank_fusion() -> None:
     np.testing.assert_allclose(fuse(legs, k=60, spaced=False), [expected, expected])
 
 
+def random_legs(seed: int) -> list[LegScores]:
+    rng = np.random.default_rng(seed)
+    words, meaning = rng.random((2, 50))
+    words[rng.random(50) < 0.3] = NAN
+    return [LegScores(scores=words, weight=0.3, floor=0.0), LegScores(scores=meaning, weight=0.7)]
+
+
+@pytest.mark.parametrize("k", [1, 60, 200, 5_000])
+def test_the_order_is_that_of_the_sum_of_reciprocal_ranks(k: int) -> None:
+    """Whatever `k` is, and equal sums have equal scores."""
+    for seed in range(20):
+        legs = random_legs(seed)
+        sums = sum(leg.weight / (k + spaced_ranks(leg)) for leg in legs)
+        fused = fuse(legs, k=k, spaced=True)
+        assert (
+            np.argsort(-fused, kind="stable").tolist() == np.argsort(-sums, kind="stable").tolist()
+        )  # type: ignore[arg-type, operator]
+        assert fused.max() <= 1.0 + 1e-12
+        assert fused.min() > 0.0
+
+
+@pytest.mark.parametrize("k", [1, 60, 200, 5_000])
+def test_a_factor_is_worth_as_many_ranks_whatever_k_is(k: int) -> None:
+    """What has the same rank in every leg has the same score under each k."""
+    scores = np.linspace(1.0, 0.0, 101)
+    leg = LegScores(scores=scores, weight=0.5, floor=0.0)
+    fused = fuse([leg, leg], k=k, spaced=True)
+    np.testing.assert_allclose(fused, 61 / (60 + spaced_ranks(leg)))
+    # With twice its score each of these has as many before it.
+    assert [int((fused > 2 * fused[place]).sum()) for place in (50, 80, 100)] == [0, 10, 20]
+
+
 def test_a_leg_gives_nothing_to_what_it_did_not_bring() -> None:
     """A candidate of one leg alone gets that leg's share."""
     legs = [
         LegScores(scores=np.array([1.0, NAN]), weight=0.3),
         LegScores(scores=np.array([NAN, 1.0]), weight=0.7),
     ]
-    np.testing.assert_allclose(fuse(legs, k=10, spaced=False), [0.3, 0.7])
+    np.testing.assert_allclose(fuse(legs, k=60, spaced=False), [0.3, 0.7])
+
+
+@given(
+    scores=st.lists(st.floats(0.0, 50.0), min_size=1, max_size=30),
+    weight=st.sampled_from([0.0, 0.3, 1.0]),
+    k=st.integers(1, 300),
+    spaced=st.booleans(),
+)
+def test_words_alone_are_fused_as_one_leg(
+    scores: list[float], weight: float, k: int, spaced: bool
+) -> None:
+    """What needs no numpy gives the same scores as what does."""
+    leg = LegScores(scores=np.array(scores), weight=weight, floor=0.0)
+    fused = fuse([leg], k=k, spaced=spaced, spacing_min=20)
+    alone = fuse_words(scores, weight, spaced=spaced, spacing_min=20)
+    np.testing.assert_allclose(alone, fused, rtol=1e-12)
 
 
 def rows(*kinds: int) -> np.ndarray:

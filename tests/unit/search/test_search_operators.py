@@ -3,7 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from search_home import SearchHome, titles
 
+from kb.model.doc import Scope
 from kb.model.search import NO_FILTERS, Filters
 from kb.search.operators import Needles, needles, split_filters
 
@@ -62,3 +64,26 @@ def test_no_query_is_an_error(query: str) -> None:
     found = needles(text)
     assert found.text or not query
     assert not needles(found.text).without or found.text == text
+
+
+def test_what_narrows_to_nothing_says_so(home: SearchHome) -> None:
+    """An operator that no doc meets is named; what the scope may not see is no doc."""
+    home.give("papers/tea.md", "# Green leaves\n\nTea is brewed.")
+    home.give("cellar/wine.md", "# Wine\n\nTea no, wine.", visibility="private", owner="ada")
+    guest = Scope(user="bob")
+    for query, warning in (
+        ("tea source:coffee", "no doc has coffee as its name or in its path"),
+        ("tea source:wine.md", "no doc has wine.md as its name or in its path"),
+        ("tea title:wine", "no doc has wine in its title"),
+    ):
+        result = home.search(query, scope=guest)
+        assert (result.hits, result.warnings) == ((), (warning,))
+    assert home.search("tea source:wine.md").warnings == ()
+
+
+@pytest.mark.parametrize("place", ["tea", "tea.md", "papers", "papers/tea", "PAPERS/", "/papers"])
+def test_a_source_is_named_by_a_part_of_its_path(home: SearchHome, place: str) -> None:
+    """By a folder or a file, with its ending or without."""
+    home.give("papers/tea.md", "# Green leaves\n\nTea is brewed.")
+    home.give("papers.d/teapot.md", "# Pot\n\nTea is brewed.")
+    assert titles(home.search(f"tea source:{place}")) == ["Green leaves"]

@@ -70,7 +70,7 @@ def asked(
 
     backends = SearchBackends(
         lexical=lambda: home.lexical,
-        dense=lambda: DenseBackend(embedder=home.embedder, index=home.dense),
+        dense=lambda _: DenseBackend(embedder=home.embedder, index=home.dense),
         rerank=RerankSettings(kind="fake", budget_ms=budget_ms, candidates=20),
         reranker=made,
     )
@@ -156,7 +156,7 @@ def test_nothing_set_up_is_one_clear_error(home: SearchHome) -> None:
         home.search("kettle", rerank=True)
     backends = SearchBackends(
         lexical=lambda: home.lexical,
-        dense=lambda: DenseBackend(embedder=home.embedder, index=home.dense),
+        dense=lambda _: DenseBackend(embedder=home.embedder, index=home.dense),
         rerank=RerankSettings(kind="onnx", model=str(home.root / "none")),
         reranker=make_reranker,
     )

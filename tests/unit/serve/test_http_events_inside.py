@@ -57,11 +57,11 @@ def test_changes_are_told_at_a_pace(app: App) -> None:
 
     async def waited() -> None:
         changes = Changes(app.store)
-        known = changes.last()
+        known = await changes.last()
         assert not await changes.after(known, 0.01)
         with app.store.write() as txn:
             set_word(txn, "x", "y")
-        assert changes.last() > known
+        assert await changes.last() > known
         began_s = time.monotonic()
         assert await asyncio.gather(*(changes.after(known, 30) for _ in range(50))) == [True] * 50
         assert 0.1 < time.monotonic() - began_s < 60

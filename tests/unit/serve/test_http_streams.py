@@ -12,6 +12,7 @@ from uvicorn.server import ServerState
 from kb.serve.http_metrics import Metrics
 from kb.serve.http_protocol import Deadlines, TimedProtocol
 from kb.serve.http_streams import Streams
+from kb.serve.shared import Places
 
 BEGIN: Final[dict[str, Any]] = {"type": "http.response.start", "status": 200, "headers": []}
 
@@ -137,7 +138,9 @@ def test_one_who_does_not_read_is_let_go() -> None:
 
         config = uvicorn.Config(app, log_config=None, lifespan="off", ws="none")
         config.load()
-        deadlines = Deadlines(head_s=5, unread_s=0.3, connections_max=1)
+        deadlines = Deadlines(
+            head_s=5, unread_s=0.3, connections_max=1, connections=Places().of("connections")
+        )
         server = await asyncio.get_running_loop().create_server(
             lambda: TimedProtocol(deadlines, config, ServerState(), {}), "127.0.0.1", 0
         )

@@ -385,3 +385,43 @@ def test_a_surprise_in_one_job_does_not_end_the_pool(
     pool.shutdown(wait_s=120)
     assert home.missing(home.embedder.fingerprint) == 0
     assert home.count("jobs") == 0
+
+
+class _Turns:
+    """A lock that says who waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.waiting = threading.Semaphore(0)
+
+    def __enter__(self) -> None:
+        self.waiting.release()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_threads_embed_the_text_of_two_docs_once(home: WorkHome) -> None:
+    """A text that two batches miss at the same moment is embedded by the first, for both."""
+    same = paragraphs(4)
+    found = [home.put(name, same) for name in ("a.md", "b.md")]
+    home.work("chunk")
+    handler = EmbedHandler(home.store, lambda: home.embedder, threading.Event())
+    turns = _Turns()
+    handler._one_at_a_time = turns  # type: ignore[assignment]
+    home.embedder.goes_on.clear()
+    threads = [
+        threading.Thread(target=handler.work, args=([claim],)) for claim in home.claims("embed")
+    ]
+    assert len(threads) == 2
+    for thread in threads:
+        thread.start()
+        assert turns.waiting.acquire(timeout=240)
+    home.embedder.goes_on.set()
+    for thread in threads:
+        thread.join()
+    assert len(home.embedder.texts) == len(set(home.embedder.texts)) > 1
+    assert [home.state(doc) for doc in found] == ["indexing_complete"] * 2
+    assert home.missing(home.embedder.fingerprint) == 0
+    assert not handler._uncommitted

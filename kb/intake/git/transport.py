@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from kb.knowledge.notebook.remote import Remote, host_of, may_have_token, shown
+from kb.intake.git.remote import Remote, host_of, may_have_token, shown
 
 if TYPE_CHECKING:
     from dulwich.client import GitClient
     from dulwich.repo import Repo
-    from urllib3 import BaseHTTPResponse, PoolManager
+    from urllib3 import BaseHTTPResponse, HTTPConnectionPool
     from urllib3.exceptions import HTTPError
 
 _CONNECT_S: Final = 15
@@ -43,21 +43,41 @@ _AGENT: Final = "git/kb"
 
 
 class RemoteUnusable(Exception):
-    """The remote cannot be pushed to as it is; `str()` says what to do."""
+    """The remote cannot be used as it is; `str()` says what to do."""
 
 
-def client_for(remote: Remote, root: Path, token_host: str) -> "tuple[GitClient, bytes]":
-    """The client for a remote, and the path that it pushes to. Nothing is connected yet.
+class RemoteNames(Struct, frozen=True, kw_only=True):
+    """Where the login for a remote comes from, and what a person does about an address."""
 
-    `token_host` is the one host that may have KB_NOTEBOOK_TOKEN.
+    user: str
+    """The environment variable of the user's name."""
+    token: str
+    """The environment variable of the token."""
+    token_host: str
+    """The setting that names the one host that may have the token."""
+    if_moved: str
+    """What to do with the address that a redirect names."""
+
+
+def client_for(
+    remote: Remote,
+    root: Path,
+    names: RemoteNames,
+    token_host: str,
+    addresses: tuple[str, ...] = (),
+) -> "tuple[GitClient, bytes]":
+    """The client for a remote, and the path of its repository. Nothing is connected yet.
+
+    `token_host` is the one host that may have the token. Over https it connects to one of
+    `addresses`; without any, to what the name stands for.
     """
     if remote.kind == "local":
         return _folder_client(), os.fsencode(root / remote.path)
     if remote.kind == "ssh":
         return _ssh_client(remote), os.fsencode(remote.path)
-    token = os.environ.get("KB_NOTEBOOK_TOKEN", "") if may_have_token(remote, token_host) else ""
-    user = os.environ.get("KB_NOTEBOOK_USER") or remote.user or _USER
-    return _http_client(remote, Login(user=user, token=token)), b""
+    token = os.environ.get(names.token, "") if may_have_token(remote, token_host) else ""
+    user = os.environ.get(names.user) or remote.user or _USER
+    return _http_client(remote, Login(user=user, token=token), names, addresses), b""
 
 
 def _folder_client() -> "GitClient":
@@ -163,16 +183,31 @@ class Login(Struct, frozen=True, kw_only=True):
         return f"Bearer {self.token}" if _BEARER.search(challenge) else None
 
 
-def _http_client(remote: Remote, login: Login) -> "GitClient":
+def _http_client(
+    remote: Remote, login: Login, names: RemoteNames, addresses: tuple[str, ...]
+) -> "GitClient":
+    from dulwich.client import Urllib3HttpGitClient
+
+    pools = [_pool(remote, address) for address in addresses or (remote.host,)]
+    one_host = _OneHost(pools, remote, login, names)
+    return Urllib3HttpGitClient(remote.path, pool_manager=cast("Any", one_host))
+
+
+def _pool(remote: Remote, address: str) -> "HTTPConnectionPool":
+    """Connections to an address of the remote's host; its certificate must be the host's."""
     import ssl
 
     import urllib3
-    from dulwich.client import Urllib3HttpGitClient
 
-    tls = ssl.create_default_context()
-    pool = urllib3.PoolManager(headers={"user-agent": _AGENT}, ssl_context=tls)
-    one_host = _OneHost(pool, remote, login)
-    return Urllib3HttpGitClient(remote.path, pool_manager=cast("Any", one_host))
+    if remote.path.startswith("http:"):
+        return urllib3.HTTPConnectionPool(address, remote.port or 80)
+    return urllib3.HTTPSConnectionPool(
+        address,
+        remote.port or 443,
+        ssl_context=ssl.create_default_context(),
+        server_hostname=remote.host,
+        assert_hostname=remote.host,
+    )
 
 
 class _OneHost:
@@ -181,16 +216,25 @@ class _OneHost:
     The login is sent once the host asks for it, and to no other host.
     """
 
-    def __init__(self, pool: "PoolManager", remote: Remote, login: Login) -> None:
-        self._pool = pool
+    def __init__(
+        self,
+        pools: "list[HTTPConnectionPool]",
+        remote: Remote,
+        login: Login,
+        names: RemoteNames,
+    ) -> None:
+        """`pools` are those of the host's addresses, of which the first that answers is used."""
+        self._pools = pools
         self._origin = urlsplit(remote.path)[:2]
+        self._host = host_of(remote)
         self._login = login
+        self._if_moved = names.if_moved
         self._how = (
-            f"set KB_NOTEBOOK_USER and KB_NOTEBOOK_TOKEN, and in your own settings "
-            f'notebook.token_host = "{host_of(remote)}"'
+            f"set {names.user} and {names.token}, and in your own settings "
+            f'{names.token_host} = "{self._host}"'
         )
         self._shown: str | None = None
-        self.headers = pool.headers
+        self.headers = {"user-agent": _AGENT}
 
     def request(self, method: str, url: str, **options: Any) -> "BaseHTTPResponse":
         """The response, a 200. Raises RemoteUnusable, or GitProtocolError for a passing trouble."""
@@ -208,9 +252,7 @@ class _OneHost:
         answer.close()
         if 300 <= answer.status < 400:
             location = shown(answer.headers.get("location", "nowhere"))
-            raise RemoteUnusable(
-                f"it redirects to {location}; if that is right, set it as origin's address"
-            )
+            raise RemoteUnusable(f"it redirects to {location}; if that is right, {self._if_moved}")
         if answer.status in (401, 403):
             raise RemoteUnusable(f"it needs a login ({answer.status}); {self._how}")
         if answer.status == 404:
@@ -234,15 +276,16 @@ class _OneHost:
         from dulwich.errors import GitProtocolError
 
         timeout = urllib3.Timeout(connect=_CONNECT_S, read=_READ_S)
-        headers = dict(options.get("headers", {}))
+        headers = {**self.headers, "Host": self._host, **options.get("headers", {})}
         if self._shown:
             headers["authorization"] = self._shown
         if isinstance(body := options.get("body"), bytes):
             headers["Content-Length"] = str(len(body))
+        target = url.removeprefix("://".join(self._origin)) or "/"
         try:
-            return self._pool.request(
+            return self._of_first(
                 method,
-                url,
+                target,
                 redirect=False,
                 retries=False,
                 timeout=timeout,
@@ -251,9 +294,22 @@ class _OneHost:
         except urllib3.exceptions.HTTPError as error:
             raise GitProtocolError(_trouble(error)) from error
 
+    def _of_first(self, method: str, target: str, **options: Any) -> "BaseHTTPResponse":
+        """The response of the first address that can be connected to; the others are dropped."""
+        from urllib3 import exceptions
+
+        while True:
+            try:
+                return self._pools[0].request(method, target, **options)
+            except (exceptions.NewConnectionError, exceptions.ConnectTimeoutError):
+                if len(self._pools) == 1:
+                    raise
+                self._pools.pop(0).close()
+
     def clear(self) -> None:
         """Close its connections."""
-        self._pool.clear()
+        for pool in self._pools:
+            pool.close()
 
 
 def _trouble(error: "HTTPError") -> str:

@@ -18,7 +18,7 @@ _SCHEMES: Final = "a path, file://, ssh://, https://, or http:// to this machine
 
 
 class BadRemote(Exception):
-    """An address that kb does not push to; `str()` says why."""
+    """An address that kb does not use; `str()` says why."""
 
 
 class Remote(Struct, frozen=True, kw_only=True):
@@ -38,14 +38,17 @@ def shown(address: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in bare)[:_CHARS_MAX]
 
 
-def parsed(address: str) -> Remote:
-    """An address as git writes it. Raises BadRemote."""
+def parsed(address: str, token_name: str) -> Remote:
+    """An address as git writes it. Raises BadRemote.
+
+    `token_name` is the variable that a password belongs in.
+    """
     if not address.strip() or len(address) > _CHARS_MAX or not address.isprintable():
         raise BadRemote("its address is empty, too long, or has control characters")
     if _HELPER.match(address):
         raise BadRemote("kb starts no helper programs (`name::…`)")
     if "://" in address:
-        return _of_url(address)
+        return _of_url(address, token_name)
     scp = _SCP.fullmatch(address)
     if scp is not None:
         host = scp["host"].removeprefix("[").removesuffix("]")
@@ -68,15 +71,14 @@ def may_have_token(remote: Remote, token_host: str) -> bool:
     return host_of(remote).casefold() == token_host.casefold().removesuffix(usual)
 
 
-def _of_url(address: str) -> Remote:
+def _of_url(address: str, token_name: str) -> Remote:
     try:
         url = urlsplit(address)
         port = url.port
     except ValueError as error:
         raise BadRemote("its address cannot be read") from error
     if url.password is not None:
-        detail = "its address has a password in it; put that in KB_NOTEBOOK_TOKEN instead"
-        raise BadRemote(detail)
+        raise BadRemote(f"its address has a password in it; put that in {token_name} instead")
     match url.scheme.lower():
         case "file" if url.netloc in ("", "localhost"):
             return Remote(kind="local", path=unquote(url.path))
@@ -85,7 +87,7 @@ def _of_url(address: str) -> Remote:
         case "https" | "http":
             return _http(url, port)
         case _:
-            raise BadRemote(f"kb does not push to such an address; use {_SCHEMES}")
+            raise BadRemote(f"kb uses no such address for git; use {_SCHEMES}")
 
 
 def _ssh(host: str, port: int | None, user: str | None, path: str) -> Remote:

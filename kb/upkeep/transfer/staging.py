@@ -25,7 +25,7 @@ def staged_folder(target: Path) -> Iterator[Path]:
     removes what is left. Raises UsageError if `target` exists and is not an empty folder, StoreBusy
     if another process is filling it, StoreFull, ReadOnlyHome, OSError.
     """
-    _check_empty(target)
+    check_empty_folder(target)
     part = _unfinished(target)
     with _translated_errors(target):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def staged_folder(target: Path) -> Iterator[Path]:
         fsync_folder(target.parent)
 
 
-def _check_empty(target: Path) -> None:
+def check_empty_folder(target: Path) -> None:
     """Raise UsageError unless `target` is missing or an empty folder."""
     try:
         is_filled = any(target.iterdir())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.knowledge.notebook.remote import BadRemote, Remote, parsed, shown
+from kb.intake.git.remote import BadRemote, Remote, parsed, shown
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from kb.knowledge.notebook.remote import BadRemote, Remote, parsed, shown
 )
 def test_addresses_that_are_pushed_to(address: str, remote: Remote) -> None:
     """As git writes them: paths, ssh in both forms, https, http to this machine."""
-    assert parsed(address) == remote
+    assert parsed(address, "KB_X_TOKEN") == remote
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_addresses_that_are_pushed_to(address: str, remote: Remote) -> None:
     [
         ("ext::sh -c touch%20/x", "helper programs"),
         ("fd::3", "helper programs"),
-        ("git://example.org/n", "does not push to such an address"),
-        ("ftp://example.org/n", "does not push to such an address"),
-        ("file://elsewhere/n", "does not push to such an address"),
+        ("git://example.org/n", "uses no such address for git"),
+        ("ftp://example.org/n", "uses no such address for git"),
+        ("file://elsewhere/n", "uses no such address for git"),
         ("http://example.org/n", "use https"),
         ("http://127.0.0.1.example.org/n", "use https"),
-        ("https://ada:secret@example.org/n", "KB_NOTEBOOK_TOKEN"),
+        ("https://ada:secret@example.org/n", "KB_X_TOKEN"),
         ("https://example.org/n?token=secret", "a query"),
         ("https://-x.example.org/n", "not a valid name"),
         ("https:///n", "not a valid name"),
@@ -69,7 +69,7 @@ def test_addresses_that_are_pushed_to(address: str, remote: Remote) -> None:
 def test_addresses_that_are_not(address: str, words: str) -> None:
     """Nothing that starts a program, begins like an option, or would send a login in the clear."""
     with pytest.raises(BadRemote, match=words):
-        parsed(address)
+        parsed(address, "KB_X_TOKEN")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+"""Where in its file does a chunk stand that has neither lines nor pages? Its cells, its slide."""
+
+import re
+from typing import Final
+
+from kb.model.doc import Doc
+from kb.model.sheet import cells_at
+from kb.model.text import Chunk
+
+_SLIDE_MIMES: Final = frozenset(
+    (
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "application/vnd.oasis.opendocument.presentation",
+        "application/vnd.ms-powerpoint",
+    )
+)
+_SLIDE: Final = re.compile(r"^# Slide (\d{1,6})(?=:|$)", re.MULTILINE)
+
+
+def locator_of(doc: Doc, first: Chunk, text: str) -> str | None:
+    """`Costs!A1:F40` of a workbook, `slide 3` or `slides 3 to 5` of a show; else None.
+
+    `text` begins with the chunk `first`, and may go on after it.
+    """
+    if doc.sheet_rows:
+        return cells_at(doc.sheet_rows, first.line, first.line + text.count("\n"))
+    if doc.mime not in _SLIDE_MIMES:
+        return None
+    headings = [f"# {part}" for part in first.heading[:1]]
+    numbers = _SLIDE.findall("\n".join((*headings, text)))
+    if not numbers:
+        return None
+    low, high = numbers[0], numbers[-1]
+    return f"slide {low}" if low == high else f"slides {low} to {high}"
