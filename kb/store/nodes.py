@@ -24,7 +24,7 @@ def follow(store: Store, cache: str, log_seq: int) -> bool:
 
     False where the store cannot be written: the log is cut without regard to such a node.
     """
-    if not store.node or store.read_only:
+    if not store.node:
         return False
     now_ms = store.clock.now_ms()
     row = Follower(node=store.node, cache=cache, log_seq=log_seq, seen_ms=now_ms)

@@ -26,10 +26,10 @@ def register(store: Store, folder: Path, log_seq: int) -> None:
             return
     except (OSError, UnicodeDecodeError):
         pass
-    if nodes.follow(store, os.fspath(folder), log_seq):
-        try:
-            stamp.write_text(store.home, "ascii")
-            os.utime(stamp, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
-        except OSError:
-            # It is registered; the next search does it once more.
-            return
+    nodes.follow(store, os.fspath(folder), log_seq)
+    # Whether or not this user may write: who may not asks again in an hour.
+    try:
+        stamp.write_text(store.home, "ascii")
+        os.utime(stamp, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
+    except OSError:
+        return

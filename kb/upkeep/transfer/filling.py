@@ -13,10 +13,11 @@ from kb.knowledge.notebook.repair import renew_index
 from kb.store import home_files
 from kb.store.codec import RecordTable
 from kb.store.content.layout import HomePaths
+from kb.store.content.machine import machine_name
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.lmdb_env import LmdbEnvironment
-from kb.store.meta import FORMAT_UNFINISHED, get_word, set_word
+from kb.store.meta import FORMAT_UNFINISHED, MACHINE, get_word, set_word
 from kb.store.records import CONTENT, HOME_FILE_PARTS, HOME_FILES, META, HomeFile
 from kb.store.store import Store
 from kb.store.stored_content import parts_of
@@ -216,6 +217,8 @@ class DatabaseTarget:
             self._remove_file(path)
         self._flush()
         with self._write() as txn:
+            # The files of a home that was in a folder are those of this machine.
+            set_word(txn, MACHINE, get_word(txn, MACHINE) or machine_name())
             set_word(txn, "format", format_)
 
     def _put(self, row: _Row) -> bool:
