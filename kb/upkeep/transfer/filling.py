@@ -17,7 +17,7 @@ from kb.store.content.machine import machine_name
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.lmdb_env import LmdbEnvironment
-from kb.store.meta import FORMAT_UNFINISHED, MACHINE, get_word, set_word
+from kb.store.meta import FORMAT_UNFINISHED, MACHINE, get_word, set_word, word_key
 from kb.store.records import CONTENT, HOME_FILE_PARTS, HOME_FILES, META, HomeFile
 from kb.store.store import Store
 from kb.store.stored_content import parts_of
@@ -108,7 +108,12 @@ class FolderTarget:
             os.fsync(descriptor)
 
     def finish(self, format_: str) -> None:  # noqa: ARG002  it is among the rows
-        """Make the links, and close the store."""
+        """Make the links, and close the store. What is of machines that share a home goes."""
+        with self._env.write() as txn:
+            txn.delete("meta", word_key(MACHINE))
+            for table in ("followers", "workers"):
+                for key in [key for key, _ in txn.scan(table)]:
+                    txn.delete(table, key)
         for link in self._links:
             target = self._paths.root / link.path
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
