@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from subprocess import PIPE, Popen
 
-
 # As the protocol has it: a query, its length, and its text.
 _ROLLBACK = b"Q" + (4 + 9).to_bytes(4, "big") + b"ROLLBACK\0"
 

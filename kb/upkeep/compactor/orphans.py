@@ -1,6 +1,5 @@
 """Removes orphaned content files: marked in one run, removed in a later one."""
 
-import os
 import shutil
 import stat
 from collections.abc import Iterator
