@@ -1,5 +1,7 @@
 """`kb stats`: count what there is."""
 
+import datetime as dt
+
 import click
 
 from kb.operations import stats
@@ -40,6 +42,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         rows.append(("pages without text", f"{counts.pages_without_text:,}"))
     if counts.push is not None:
         rows.append(("notebook", push_line(counts.push)))
+    rows += _at_work(counts)
     for name, value in rows:
         click.echo(f"{name:>18}  {clean(value)}")
     for letter in counts.dead_letters:
@@ -48,6 +51,19 @@ def command(ctx: click.Context, as_json: bool) -> None:
         )
     if counts.dead_letters:
         click.echo(f"{'':>18}  kb worker --retry-failed tries them again")
+
+
+def _at_work(counts: "stats.StatsResult") -> list[tuple[str, str]]:
+    """What the workers of machines that share a home do, and when it ends."""
+    rows: list[tuple[str, str]] = []
+    for node in counts.nodes:
+        done = f"{many(node.texts, 'text')}, {node.texts_per_s:,} a second"
+        rows.append(("at work", f"{node.node}: {many(node.workers, 'worker')}, {done}"))
+    if counts.texts_waiting:
+        left = counts.seconds_left
+        end = "" if left is None else f", about {dt.timedelta(seconds=left)} left"
+        rows.append(("without a vector", f"{many(counts.texts_waiting, 'passage')}{end}"))
+    return rows
 
 
 def _listed(numbers: dict[str, int]) -> str:

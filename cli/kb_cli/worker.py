@@ -8,7 +8,7 @@ import click
 
 from kb.errors import NotebookUnfit
 from kb.operations import jobs, notes
-from kb.operations.work import Workers
+from kb.operations.work import Workers, use_device
 from kb_cli.home import open_app
 from kb_cli.output import clean, many, warn
 from kb_cli.pushes import push_line
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 @click.command(name="worker")
 @click.option("--drain", is_flag=True, help="End when no job is ready.")
 @click.option("--retry-failed", is_flag=True, help="Try the jobs again that failed for good.")
+@click.option("--device", metavar="NAME", help="Embed on it: cpu, or a GPU such as cuda or cuda:1.")
 @click.pass_context
-def command(ctx: click.Context, drain: bool, retry_failed: bool) -> None:
+def command(ctx: click.Context, drain: bool, retry_failed: bool, device: str | None) -> None:
     """Work on jobs until stopped (Ctrl-C or SIGTERM), or until none is left."""
     app = open_app(ctx, create=True)
+    if device is not None:
+        use_device(app, device)
     if retry_failed:
         click.echo(f"{many(jobs.retry_failed(app), 'job')} will be tried again")
     workers = Workers(app, reads_files=True)

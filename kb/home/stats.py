@@ -1,5 +1,6 @@
 """How much is there? Docs, chunks, jobs and bytes of one open home, counted."""
 
+import math
 import os
 import stat
 from collections import Counter
@@ -12,9 +13,12 @@ from msgspec import Struct
 from kb.errors import NotebookUnfit
 from kb.home.app import App
 from kb.knowledge.notebook import PushReport
+from kb.model.node import WorkerRow
 from kb.model.source import is_picture
 from kb.store import docs
 from kb.store.jobs import queue
+from kb.store.kv import ReadTxn
+from kb.store.nodes import live_workers
 from kb.store.records import LEDGER
 
 _LETTERS_MAX: Final = 100
@@ -28,6 +32,17 @@ class DeadLetter(Struct, frozen=True, kw_only=True):
     doc_id: str
     attempts: int
     reason: str
+
+
+class NodeWork(Struct, frozen=True, kw_only=True):
+    """What the workers of one machine embed."""
+
+    node: str
+    workers: int
+    """How many processes."""
+    texts: int
+    """How many texts they have embedded since they last had nothing to do."""
+    texts_per_s: float
 
 
 class Stats(Struct, frozen=True, kw_only=True):
@@ -51,6 +66,12 @@ class Stats(Struct, frozen=True, kw_only=True):
     disk_bytes: int
     push: PushReport | None
     """How far the notebook's remote has come; None where nothing was pushed yet."""
+    nodes: list[NodeWork] = []
+    """The machines that worked in the last two minutes, where machines share the home."""
+    texts_waiting: int = 0
+    """How many passages are cut and have no vector yet; counted while such machines work."""
+    seconds_left: int | None = None
+    """How long that takes at their rate; None if nobody works, or docs are not yet cut."""
 
 
 def counted(app: App) -> Stats:
@@ -74,12 +95,19 @@ def counted(app: App) -> Stats:
             )
             for job, _ in zip(queue.failed(txn), range(_LETTERS_MAX), strict=False)
         ]
+        nodes = nodes_at_work(txn, app.store.clock.now_ms())
+        passages, vectors = txn.count("chunks"), txn.count("vectors")
+        waiting = max(0, passages - vectors) if nodes else 0
+        uncut = queue.count_of_kind(txn, "chunk") if nodes else 0
         return Stats(
+            nodes=nodes,
+            texts_waiting=waiting,
+            seconds_left=None if uncut else _seconds_left(nodes, waiting),
             home=app.paths.shown,
             docs=dict(statuses),
             ledger=dict(ledger),
-            passages=txn.count("chunks"),
-            vectors=txn.count("vectors"),
+            passages=passages,
+            vectors=vectors,
             entities=txn.count("entities"),
             jobs={"ready": counts.ready, "running": counts.running, "failed": counts.failed},
             to_reread=queue.count_of_kind(txn, "reread"),
@@ -91,6 +119,32 @@ def counted(app: App) -> Stats:
             disk_bytes=_disk_bytes(app.paths.root),
             push=_pushed(app),
         )
+
+
+def nodes_at_work(txn: ReadTxn, now_ms: int) -> list[NodeWork]:
+    """What workers do, by machine; what they embedded before they had nothing to do is past."""
+    rows_of: dict[str, list[WorkerRow]] = {}
+    for row in live_workers(txn, now_ms):
+        rows_of.setdefault(row.node, []).append(row)
+    return [
+        NodeWork(
+            node=node,
+            workers=len(rows),
+            texts=sum(row.texts for row in rows),
+            texts_per_s=round(sum(_rate(row) for row in rows), 1),
+        )
+        for node, rows in rows_of.items()
+    ]
+
+
+def _rate(row: WorkerRow) -> float:
+    spent_ms = row.seen_ms - row.since_ms
+    return row.texts * 1000 / spent_ms if spent_ms > 0 else 0.0
+
+
+def _seconds_left(nodes: list[NodeWork], waiting: int) -> int | None:
+    rate = sum(node.texts_per_s for node in nodes)
+    return math.ceil(waiting / rate) if rate else None
 
 
 def _pushed(app: App) -> PushReport | None:

@@ -71,7 +71,7 @@ def doc_of(place: str, by_source: Mapping[str, DocId]) -> DocId:
 
 
 def docs_by_source(txn: ReadTxn, scope: Scope, machine: str) -> Mapping[str, DocId]:
-    """The docs that a scope sees, by what they were read from; files of `machine` by their paths."""
+    """The docs that a scope sees, by what they were read from; `machine`'s files by their paths."""
     allowed = allowed_sources(txn, NO_FILTERS, scope)
     ids: dict[str, DocId] = {}
     for source, source_no in docs.facet_values(txn, "source"):

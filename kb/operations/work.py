@@ -36,6 +36,16 @@ class WorkLeft(Struct, frozen=True, kw_only=True):
     """All that the home has, those that wait among them."""
 
 
+def use_device(app: "App", device: str) -> None:
+    """Embed on a device, `cpu` or a GPU such as `cuda`, from now on in this process.
+
+    Raises UsageError where the runtime of the home's model has none of that name here.
+    """
+    from kb.intake.embed import device as devices
+
+    devices.use_device(device, app.models.in_use().settings.kind)
+
+
 class Workers:
     """Workers of one home, at work inside a `with` block.
 

@@ -49,6 +49,8 @@ TABLES: Final[tuple[str, ...]] = (
     "home_file_parts",
     "questions",
     "orphans",
+    "followers",
+    "workers",
     "log",
     "meta",
 )

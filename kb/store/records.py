@@ -8,6 +8,7 @@ from kb.model.doc import Doc, LedgerEntry, SourceStamp, VersionPointer
 from kb.model.embedder import EmbedderSet
 from kb.model.ids import ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
+from kb.model.node import Follower, WorkerRow
 from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
@@ -143,5 +144,9 @@ HOME_FILE_PARTS: Final = RecordTable("home_file_parts", ContentPart)
 # A hash of both -> a question and the source that answers it.
 QUESTIONS: Final = RecordTable("questions", AnsweredQuestion)
 ORPHANS: Final = RecordTable("orphans", Orphan)
+# Of homes that machines share: a hash of node and place -> a cache and how far it is.
+FOLLOWERS: Final = RecordTable("followers", Follower)
+# A hash of the process -> what its workers have done.
+WORKERS: Final = RecordTable("workers", WorkerRow)
 LOG: Final = RecordTable("log", LogEntry)
 META: Final = RecordTable("meta", StoredValue)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -168,8 +168,9 @@ class Store:
 
     def is_used_on(self, node: str) -> None:
         """Say which machine this is; the first one that writes to a home in a database made it."""
-        if not self._made_on and not self.read_only:
-            with self.write() as txn:
+        if not self._made_on:
+            # Who may only read made nothing.
+            with suppress(ReadOnlyHome), self.write() as txn:
                 self._made_on = get_word(txn, MACHINE) or node
                 set_word(txn, MACHINE, self._made_on)
         self.node = node

@@ -12,6 +12,8 @@ from kb.store.records import CONTENT, ContentPart
 from kb.store.store import Store
 
 _PART_BYTES: Final = 256 << 10
+_NUMBER_BYTES: Final = 4
+_RANGES: Final = 64
 
 
 class StoredContent:
@@ -65,6 +67,36 @@ class StoredContent:
             raise StoreDamaged("the content is not what was written", place=relative)
         return data
 
+    def all_paths(self, txn: ReadTxn) -> Iterator[str]:
+        """The paths of all content. Reads one part of each, a few dozen in a round trip."""
+        # Keys are hashes. Each range goes from one path to the next, past the parts in between.
+        step = 256 // _RANGES
+        ranges: list[tuple[bytes, bytes | None]] = [
+            (bytes([first]), bytes([first + step]) if first + step < 256 else None)
+            for first in range(0, 256, step)
+        ]
+        while ranges:
+            pages = txn.scan_many("content", ranges, 1)
+            rest: list[tuple[bytes, bytes | None]] = []
+            for (_, end), page in zip(ranges, pages, strict=True):
+                for key, stored in page:
+                    yield CONTENT.decode(key, stored).path
+                    rest.append((_key_after(key), end))
+            ranges = rest
+
+    def size_of(self, txn: ReadTxn, relative: str) -> int:
+        """How many bytes a path has; 0 if there are none."""
+        first = CONTENT.get(txn, _part_key(relative, 0))
+        return first.size_bytes if first else 0
+
+    def remove(self, txn: WriteTxn, relative: str) -> int | None:
+        """Remove all parts of a path; returns its size, None if it was not there."""
+        size_bytes = self.size_of(txn, relative)
+        keys = [key for key, _ in txn.scan("content", *_range(relative))]
+        for key in keys:
+            txn.delete("content", key)
+        return size_bytes if keys else None
+
 
 def _read(txn: ReadTxn, relative: str) -> bytes | None:
     parts = [part for _, part in CONTENT.scan(txn, lsid_key(relative))]
@@ -88,7 +120,12 @@ def parts_of(relative: str, data: bytes) -> Iterator[tuple[bytes, ContentPart]]:
 
 
 def _part_key(relative: str, number: int) -> bytes:
-    return lsid_key(relative) + number.to_bytes(4, "big")
+    return lsid_key(relative) + number.to_bytes(_NUMBER_BYTES, "big")
+
+
+def _key_after(key: bytes) -> bytes:
+    """The first key after all parts of the path that has this one."""
+    return key[:-_NUMBER_BYTES] + b"\xff" * _NUMBER_BYTES + b"\0"
 
 
 def _range(relative: str) -> tuple[bytes, bytes]:

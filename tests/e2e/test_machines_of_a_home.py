@@ -7,6 +7,11 @@ import pytest
 from nodes import Node
 from postgres_server import PostgresServer
 
+from kb.store import log
+from kb.store.content.database import database_address
+from kb.store.records import FOLLOWERS
+from kb.store.store import Store
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -136,3 +141,55 @@ def test_a_machine_keeps_its_name(ada: Node, bob: Node, folder: Path, tmp_path: 
     wrong = Node(tmp_path / "wrong", ada.home, KB_MACHINE="a/b")
     ran = wrong.run("ls")
     assert (ran.code, "KB_MACHINE" in ran.err) == (2, True)
+
+
+def test_compaction_waits_for_the_caches_of_others(ada: Node, bob: Node, folder: Path) -> None:
+    """The log is cut behind the slowest machine, whose caches then follow, and are not made anew."""
+    fill(folder, plan="# Plan\n\nWe plant oaks.\n")
+    assert ada.run("add", folder).code == 0
+    assert len(bob.hits("oaks")) == 1
+    for number in range(3):
+        fill(folder, plan=f"# Plan\n\nWe plant {number} elms.\n")
+        assert ada.run("add", folder).code == 0
+    compacted = ada.run("compact", "--json")
+    assert compacted.code == 0, compacted.err
+    with Store.open_database(database_address(ada.home), create=False) as store:
+        with store.read() as txn:
+            rows = [row for _, row in FOLLOWERS.scan(txn)]
+            first, last = log.first_seq(txn), log.last_seq(txn)
+    read = min(row.log_seq for row in rows if row.node == "bob")
+    assert first <= read + 1 <= last
+    assert len(bob.hits("elms")) == 1
+    checked = bob.run("check", "--json")
+    assert (checked.code, checked.json["sound"]) == (0, True), checked.out
+
+
+def test_compaction_frees_bytes_in_the_database(ada: Node, bob: Node, folder: Path) -> None:
+    """Bytes of removed docs go in the second run, on whatever machine; what is named stays."""
+    text = "# Plan\n\nWe plant oaks.\n"
+    fill(folder, plan=text, kept="# Kept\n\nBirches.\n")
+    assert ada.run("add", folder).code == 0
+    rows = rows_of(ada)
+    assert bob.run("rm", rows[f"{folder}/plan.md"], "--yes").code == 0
+    setting = ("--cfg", "compact.tombstone_days=0")
+    reports = [
+        node.run(*setting, "compact", "--grace-min", 0, "--json").json
+        for node in (ada, bob, ada, bob, ada)
+    ]
+    assert sum(report["files_removed"] for report in reports) == 2
+    assert sum(report["bytes_freed"] for report in reports) >= 2 * len(text)
+    assert "Birches" in bob.run("show", f"{folder}/kept.md").out
+    assert ada.run("check").code == 0
+
+
+def test_stats_say_who_works(ada: Node, bob: Node, folder: Path) -> None:
+    """Workers by machine, with what they embedded, whichever machine asks."""
+    fill(folder, **{f"plan{number}": f"# Plan {number}\n\nWe plant oaks.\n" for number in range(5)})
+    assert ada.run("add", folder, "--no-wait").code == 0
+    assert bob.run("worker", "--drain").code == 0
+    stats = ada.run("stats", "--json").json
+    (node,) = stats["nodes"]
+    assert (node["node"], node["workers"]) == ("bob", 1)
+    assert node["texts"] > 0
+    assert stats["seconds_left"] in (0, None)
+    assert "bob: 1 worker" in ada.run("stats").out

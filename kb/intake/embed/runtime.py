@@ -3,6 +3,8 @@
 import os
 from typing import TYPE_CHECKING
 
+from kb.intake.embed.device import device, provider_of
+
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
@@ -37,4 +39,6 @@ def session_of(graph: str | bytes, *, is_prepared: bool = True) -> "InferenceSes
     options.enable_mem_reuse = False
     options.enable_mem_pattern = False
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    chosen = device()
+    gpu = [provider_of(chosen)] if chosen not in ("", "cpu") else []
+    return onnxruntime.InferenceSession(graph, options, providers=[*gpu, "CPUExecutionProvider"])

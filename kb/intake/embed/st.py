@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kb.errors import EmbedError, ModelMissing, install_command
+from kb.intake.embed.device import device as chosen_device
 from kb.intake.embed.protocol import (
     ANY_SCRIPT,
     FloatMatrix,
@@ -59,7 +60,7 @@ class SentenceTransformersEmbedder:
         self._scripts = scripts
         self._batch = batch
         self._model: SentenceTransformer = load_model(
-            "SentenceTransformer", name_or_path, device=device
+            "SentenceTransformer", name_or_path, device=device or chosen_device() or None
         )
         self._tokenizer = _fast_tokenizer(self._model, name_or_path)
         self._dim = _dim(self._model, name_or_path)

@@ -15,6 +15,7 @@ from kb.model.text import Chunk, indexed_text
 from kb.store import chunks, docs, log
 from kb.store.jobs import queue
 from kb.store.kv import WriteTxn
+from kb.store.nodes import WorkerReport
 from kb.store.store import Store
 
 # The number of texts embedded between two commits: the work that a crash can lose.
@@ -43,6 +44,7 @@ class EmbedHandler:
         self._embedder = embedder
         self._stop = stop
         self._is_next = is_next
+        self._report = WorkerReport(store)
         self._one_at_a_time = threading.Lock()
         self._in_hand: dict[int, int] = {}
         """By thread: the texts that are embedded, while their jobs are not done."""
@@ -60,6 +62,7 @@ class EmbedHandler:
         A vector is committed together with the jobs that it completes. On shutdown the vectors made
         so far are stored, and the jobs go back to the queue.
         """
+        self._report.begin()
         try:
             self._work(claims)
         finally:
@@ -149,6 +152,7 @@ class EmbedHandler:
                     finish=finish and not stopped,
                     release=finish and stopped,
                 )
+                self._report.add(txn, model, len(made))
                 failpoint("worker.before_finish")
         finally:
             for digest in made:

@@ -14,6 +14,7 @@ from kb.model.doc import Doc
 from kb.model.job import LogEntry
 from kb.model.text import Chunk
 from kb.search.index.files import CacheDamaged
+from kb.search.index.following import register
 from kb.store import chunks, log
 from kb.store.codec import from_u64, u64
 from kb.store.content.lock import file_lock
@@ -117,6 +118,7 @@ def catch_up(
     if not rebuild and position and _is_level(index, store, position, commit):
         if index.has_new_marks:
             _refresh_marks(index)
+        register(store, index.lock_path.parent, position.watermark)
         return CatchUpReport(
             watermark=position.watermark, applied=0, rebuilt=False, behind=0, problem=None
         )
@@ -135,6 +137,8 @@ def catch_up(
     if stale and problem and not locked_out:
         nos, position = all_chunks(index, store)
         index.build_in_memory(store, nos, position)
+    if position is not None and not index.in_memory:
+        register(store, index.lock_path.parent, position.watermark)
     if position is not None and problem is None:
         return CatchUpReport(
             watermark=position.watermark, applied=applied, rebuilt=rebuilt, behind=0, problem=None

@@ -2,9 +2,10 @@
 
 import errno
 import os
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from kb.errors import ReadOnlyHome, StoreDamaged, StoreFull
 from kb.model.failpoints import failpoint
@@ -12,6 +13,8 @@ from kb.model.ids import sha256_hex
 from kb.store.content.durable import fsync_folder
 from kb.store.content.layout import HomePaths
 from kb.store.kv import ReadTxn, WriteTxn
+
+_CONTENT_FOLDERS: Final = ("raw", "md")
 
 
 class ContentStore(Protocol):
@@ -50,6 +53,32 @@ class ContentStore(Protocol):
         """The bytes of a path. Raises StoreDamaged if they are missing or fail their checksum."""
         ...
 
+    def all_paths(self, txn: ReadTxn) -> Iterator[str]:
+        """The paths of all that is kept, whether or not a record names it."""
+        ...
+
+    def size_of(self, txn: ReadTxn, relative: str) -> int:
+        """How many bytes a path has; 0 if there are none."""
+        ...
+
+    def remove(self, txn: WriteTxn, relative: str) -> int | None:
+        """Remove what no record names any more; returns its size, None if it was not there.
+
+        Raises OSError.
+        """
+        ...
+
+
+def entries_of(folder: Path) -> list["os.DirEntry[str]"]:
+    """What lies in a folder; nothing if it is a link or not there."""
+    try:
+        if folder.is_symlink():
+            return []
+        with os.scandir(folder) as scan:
+            return list(scan)
+    except FileNotFoundError:
+        return []
+
 
 class ContentFiles:
     """The content files of one home. It never overwrites a file that is whole."""
@@ -80,6 +109,32 @@ class ContentFiles:
         if length not in (None, len(data)):
             raise StoreDamaged("another file has this name", place=relative)
         return made
+
+    def all_paths(self, txn: ReadTxn) -> Iterator[str]:  # noqa: ARG002  files need no transaction
+        """Paths of the content files, as records name them; symbolic links are not followed."""
+        root = self.paths.root
+        for folder in _CONTENT_FOLDERS:
+            for inner in entries_of(root / folder):
+                if inner.is_dir(follow_symlinks=False):
+                    for file in entries_of(root / folder / inner.name):
+                        if file.is_file(follow_symlinks=False):
+                            yield f"{folder}/{inner.name}/{file.name}"
+
+    def size_of(self, txn: ReadTxn, relative: str) -> int:  # noqa: ARG002
+        """How many bytes a file has; 0 if it is not there."""
+        return _length_of(self.paths.root / relative) or 0
+
+    def remove(self, txn: WriteTxn, relative: str) -> int | None:  # noqa: ARG002
+        """Remove a regular file; returns its size, None if it was not there."""
+        path = self.paths.root / relative
+        try:
+            status = path.lstat()
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            path.unlink()
+        except FileNotFoundError:
+            return None
+        return status.st_size
 
     def stage(self, relative: str, data: bytes) -> None:
         """Write the file, if it is new."""

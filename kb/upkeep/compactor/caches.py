@@ -1,5 +1,6 @@
 """Bring the caches up to date, and drop the log entries that all of them have on disk."""
 
+from pathlib import Path
 from typing import Final
 
 from kb.model.failpoints import failpoint
@@ -8,6 +9,7 @@ from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.search.index.log_follower import CatchUpReport
 from kb.store import log
 from kb.store.kv import ReadTxn
+from kb.store.nodes import live_followers
 from kb.store.store import Store
 
 ENTRIES_PER_TXN: Final = 1_000
@@ -40,11 +42,20 @@ def _persisted(state: CatchUpReport, *, in_memory: bool) -> int:
     return 0 if state.problem or in_memory else max(state.watermark, 0)
 
 
-def truncate_log(store: Store, persisted: int) -> int:
-    """Drop the log entries before `persisted`; returns how many.
+def truncate_log(store: Store, persisted: int, own: Path) -> int:
+    """Drop the log entries before `persisted` that no cache of another node lacks.
 
-    The entry at `persisted` stays: by it a cache notices that the store was replaced by another.
+    Returns how many. The entry at `persisted` stays: by it a cache notices that the store was
+    replaced by another. The caches of this node lie in `own`; they are as far as `persisted`.
     """
+    if store.node:
+        with store.read() as txn:
+            others = [
+                follower.log_seq
+                for follower in live_followers(txn, store.clock.now_ms())
+                if follower.node != store.node or not Path(follower.cache).is_relative_to(own)
+            ]
+        persisted = min(persisted, *others) if others else persisted
     removed = 0
     while True:
         with store.read() as txn:

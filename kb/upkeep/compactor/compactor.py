@@ -13,6 +13,7 @@ from kb.store import docs
 from kb.store.content.files import ContentStore
 from kb.store.content.lock import file_lock
 from kb.store.meta import count_compaction
+from kb.store.nodes import alone
 from kb.store.store import Store
 from kb.upkeep.compactor import caches, models, orphans, packs, vectors, versions
 from kb.upkeep.compactor.grace import compaction_time
@@ -34,6 +35,7 @@ class Compactor:
         settings: CompactSettings,
     ) -> None:
         self._store = store
+        self._content = content
         self._paths = content.paths
         self._lexical = lexical
         self._dense = dense
@@ -51,7 +53,7 @@ class Compactor:
             return self._run(minutes * _MINUTE_MS, dry_run=True)
         try:
             # One run at a time, so that each run can tell its own marks from older ones.
-            with file_lock(self._paths.compact_lock, _WAIT_S):
+            with file_lock(self._paths.compact_lock, _WAIT_S), alone(self._store, "compact"):
                 return self._run(minutes * _MINUTE_MS, dry_run=False)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -67,7 +69,7 @@ class Compactor:
         removed_docs = (
             self._removed_docs(settled.removed, purged) if dry_run else frozenset[DocId]()
         )
-        swept = orphans.sweep(store, self._paths, now, grace_ms, removed_docs, dry_run=dry_run)
+        swept = orphans.sweep(store, self._content, now, grace_ms, removed_docs, dry_run=dry_run)
         unpacked = packs.remove_unreferenced(store, self._paths, dry_run=dry_run)
         models_kept = models.drop_previous(store, now, self._settings.model_days, dry_run=dry_run)
         unused = vectors.remove_unused(store, frozenset(purged), models_kept, dry_run=dry_run)
@@ -106,4 +108,4 @@ class Compactor:
         persisted, problems = caches.sync_caches(
             self._store, self._lexical(), self._dense(), _WAIT_S
         )
-        return caches.truncate_log(self._store, persisted), problems
+        return caches.truncate_log(self._store, persisted, self._paths.index), problems

@@ -1,6 +1,5 @@
 """Removes orphaned content files: marked in one run, removed in a later one."""
 
-import os
 import shutil
 import stat
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId
+from kb.store.content.files import ContentStore, entries_of
 from kb.store.content.layout import HomePaths
 from kb.store.keys import text_key
 from kb.store.kv import ReadTxn, WriteTxn
@@ -24,7 +24,6 @@ MARKS_PER_TXN: Final = 1_000
 UNLINKS_PER_TXN: Final = 200
 # A lower bound on the grace period: no write in progress is this old.
 TEMPORARY_AGE_MIN_MS: Final = 600_000
-_FOLDERS: Final = ("raw", "md")
 
 
 class _OrphanFile(Struct, frozen=True):
@@ -36,7 +35,7 @@ class _OrphanFile(Struct, frozen=True):
 
 def sweep(
     store: Store,
-    paths: HomePaths,
+    content: ContentStore,
     now: CompactionTime,
     grace_ms: int,
     removed_docs: frozenset[DocId],
@@ -50,15 +49,16 @@ def sweep(
     while this holds the write transaction. In a dry run `removed_docs` count as removed.
     """
     with store.read() as txn:
-        orphans = list(_orphan_files(txn, paths.root, removed_docs))
+        orphans = list(_orphan_files(txn, content, removed_docs))
     due = [s for s in orphans if s.mark and _is_due(now, s.mark, grace_ms)]
     # A mark from the future means that the clock was set back: the wait starts again.
     new = [s for s in orphans if s.mark is None or s.mark.marked_ms > now.ms]
     if dry_run:
-        sizes = (_size(paths.root / s.path) for s in due)
-        return SweepReport(marked=len(new), removed=len(due), bytes_freed=sum(sizes))
+        with store.read() as txn:
+            freed = sum(content.size_of(txn, s.path) for s in due)
+        return SweepReport(marked=len(new), removed=len(due), bytes_freed=freed)
     _drop_stale_marks(store, {text_key(s.path) for s in orphans})
-    removed, freed, problems = _remove_all(store, paths.root, due)
+    removed, freed, problems = _remove_all(store, content, due)
     return SweepReport(
         marked=_mark_all(store, new, now),
         removed=removed,
@@ -73,11 +73,11 @@ def _is_due(now: CompactionTime, mark: Orphan, grace_ms: int) -> bool:
 
 
 def _orphan_files(
-    txn: ReadTxn, root: Path, removed_docs: frozenset[DocId]
+    txn: ReadTxn, content: ContentStore, removed_docs: frozenset[DocId]
 ) -> Iterator[_OrphanFile]:
     # Records are read before files are listed: a file made in between is at worst marked once.
     referenced = _referenced(txn, removed_docs)
-    for path in _content_files(root):
+    for path in content.all_paths(txn):
         if path not in referenced:
             yield _OrphanFile(path, ORPHANS.get(txn, text_key(path)))
 
@@ -93,26 +93,6 @@ def _referenced(txn: ReadTxn, removed_docs: frozenset[DocId]) -> set[str]:
     return paths
 
 
-def _content_files(root: Path) -> Iterator[str]:
-    """Paths of the content files, as records name them; symbolic links are not followed."""
-    for folder in _FOLDERS:
-        for inner in _entries(root / folder):
-            if inner.is_dir(follow_symlinks=False):
-                for file in _entries(root / folder / inner.name):
-                    if file.is_file(follow_symlinks=False):
-                        yield f"{folder}/{inner.name}/{file.name}"
-
-
-def _entries(folder: Path) -> list["os.DirEntry[str]"]:
-    try:
-        if folder.is_symlink():
-            return []
-        with os.scandir(folder) as scan:
-            return list(scan)
-    except FileNotFoundError:
-        return []
-
-
 def _drop_stale_marks(store: Store, orphan_keys: set[bytes]) -> None:
     """Remove the marks of files that are in use again or no longer exist."""
     with store.read() as txn:
@@ -124,7 +104,9 @@ def _drop_stale_marks(store: Store, orphan_keys: set[bytes]) -> None:
                 ORPHANS.delete(txn, key)
 
 
-def _remove_all(store: Store, root: Path, due: list[_OrphanFile]) -> tuple[int, int, list[str]]:
+def _remove_all(
+    store: Store, content: ContentStore, due: list[_OrphanFile]
+) -> tuple[int, int, list[str]]:
     removed, freed = 0, 0
     problems: list[str] = []
     waiting = iter(due)
@@ -133,7 +115,7 @@ def _remove_all(store: Store, root: Path, due: list[_OrphanFile]) -> tuple[int, 
             failpoint("compact.before_delete")
             for orphan in page:
                 try:
-                    size_bytes = _remove(txn, root, orphan)
+                    size_bytes = _remove(txn, content, orphan)
                 except OSError as error:
                     problems.append(f"{orphan.path}: cannot be removed ({error.strerror})")
                     continue
@@ -144,21 +126,15 @@ def _remove_all(store: Store, root: Path, due: list[_OrphanFile]) -> tuple[int, 
     return removed, freed, problems
 
 
-def _remove(txn: WriteTxn, root: Path, orphan: _OrphanFile) -> int | None:
+def _remove(txn: WriteTxn, content: ContentStore, orphan: _OrphanFile) -> int | None:
     """Remove a file that still has its mark; returns its size, or None if it stays."""
     mark = ORPHANS.get(txn, text_key(orphan.path))
     if mark is None or mark != orphan.mark:
         return None
-    path = root / orphan.path
-    try:
-        status = path.lstat()
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        path.unlink()
-    except FileNotFoundError:
-        return None
-    ORPHANS.delete(txn, text_key(orphan.path))
-    return status.st_size
+    size_bytes = content.remove(txn, orphan.path)
+    if size_bytes is not None:
+        ORPHANS.delete(txn, text_key(orphan.path))
+    return size_bytes
 
 
 def _mark_all(store: Store, orphans: list[_OrphanFile], now: CompactionTime) -> int:
@@ -179,7 +155,7 @@ def remove_temporary(paths: HomePaths, now_ms: int, grace_ms: int, *, dry_run: b
     before_ms = now_ms - max(grace_ms, TEMPORARY_AGE_MIN_MS)
     removed, freed = 0, 0
     problems: list[str] = []
-    for entry in _entries(paths.tmp):
+    for entry in entries_of(paths.tmp):
         try:
             status = entry.stat(follow_symlinks=False)
             is_folder = stat.S_ISDIR(status.st_mode)
@@ -204,10 +180,3 @@ def _unlink(path: Path, *, is_folder: bool) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0

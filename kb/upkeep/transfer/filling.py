@@ -13,10 +13,11 @@ from kb.knowledge.notebook.repair import renew_index
 from kb.store import home_files
 from kb.store.codec import RecordTable
 from kb.store.content.layout import HomePaths
+from kb.store.content.machine import machine_name
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.lmdb_env import LmdbEnvironment
-from kb.store.meta import FORMAT_UNFINISHED, MACHINE, get_word, set_word
+from kb.store.meta import FORMAT_UNFINISHED, MACHINE, get_word, set_word, word_key
 from kb.store.records import CONTENT, HOME_FILE_PARTS, HOME_FILES, META, HomeFile
 from kb.store.store import Store
 from kb.store.stored_content import parts_of
@@ -112,7 +113,12 @@ class TransferFolder:
             os.fsync(descriptor)
 
     def finish(self, format_: str, made_on: str) -> None:  # noqa: ARG002  they are among the rows
-        """Make the links, and close the store."""
+        """Make the links, and close the store. What is of machines that share a home goes."""
+        with self._env.write() as txn:
+            txn.delete("meta", word_key(MACHINE))
+            for table in ("followers", "workers"):
+                for key in [key for key, _ in txn.scan(table)]:
+                    txn.delete(table, key)
         for link in self._links:
             target = self._paths.root / link.path
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
