@@ -1,7 +1,7 @@
 """Builds the decoders of kb's records before there are threads.
 
-msgspec builds what it knows of a record type at its first use. If two threads do so at once, one may
-read what the other has half built, and the process ends by a segmentation fault.
+msgspec builds what it knows of a record type at its first use. If two threads do so at once, one
+may read what the other has half built, and the process ends by a segmentation fault.
 """
 
 import contextlib
