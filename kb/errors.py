@@ -57,6 +57,8 @@ KbError                     1
 └── StaleToken              1   a job's lease was lost to someone else
 """
 
+# Long because it is one tree, read as a whole.
+
 from typing import ClassVar, Final
 
 DISTRIBUTION: Final = "kb-search"

@@ -1,5 +1,7 @@
 """A lexical index: BM25 over the docs of one audience, on tantivy."""
 
+# Long because it is one index, with what it opens.
+
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
