@@ -1,3 +1,4 @@
+# Long because it is one tree, read as a whole.
 """What can go wrong? One tree; every class carries its message template and its exit code.
 
 KbError                     1
@@ -56,8 +57,6 @@ KbError                     1
 ├── WrongProcess            1   an environment was carried across a fork
 └── StaleToken              1   a job's lease was lost to someone else
 """
-
-# Long because it is one tree, read as a whole.
 
 from typing import ClassVar, Final
 
