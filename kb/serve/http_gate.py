@@ -5,6 +5,8 @@ the role, the body, a place among those that are worked on. Whoever has no token
 the routes either.
 """
 
+# Long because every step of the one way in is here.
+
 import hmac
 import re
 import time

@@ -63,7 +63,9 @@ def command(name: str) -> click.Command:
 
 def options_of(found: click.Command) -> set[str]:
     with click.Context(found) as context:
-        params = [p for p in found.get_params(context) if isinstance(p, click.Option)]
+        options = [p for p in found.get_params(context) if isinstance(p, click.Option)]
+        # What a command says to itself is hidden.
+        params = [option for option in options if not option.hidden]
     return {option for param in params for option in (*param.opts, *param.secondary_opts)}
 
 
