@@ -13,7 +13,6 @@ from kb.knowledge.notebook.repair import renew_index
 from kb.store import home_files
 from kb.store.codec import RecordTable
 from kb.store.content.layout import HomePaths
-from kb.store.content.machine import machine_name
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.lmdb_env import LmdbEnvironment
