@@ -69,7 +69,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     nodes: list[NodeWork] = []
     """The machines that worked in the last two minutes, where machines share the home."""
     texts_waiting: int = 0
-    """How many passages are cut and have no vector yet; counted while such machines work."""
+    """How many chunks have no vector yet; counted while such machines work."""
     seconds_left: int | None = None
     """How long that takes at their rate; None if nobody works, or docs are not yet cut."""
 

@@ -1,5 +1,7 @@
 """Docs, their versions and their facets."""
 
+# Long because each change of a doc keeps its facets and its audience level with it.
+
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 

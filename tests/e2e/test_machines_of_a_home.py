@@ -144,7 +144,7 @@ def test_a_machine_keeps_its_name(ada: Node, bob: Node, folder: Path, tmp_path: 
 
 
 def test_compaction_waits_for_the_caches_of_others(ada: Node, bob: Node, folder: Path) -> None:
-    """The log is cut behind the slowest machine, whose caches then follow, and are not made anew."""
+    """The log is cut behind the slowest machine, whose caches then follow on."""
     fill(folder, plan="# Plan\n\nWe plant oaks.\n")
     assert ada.run("add", folder).code == 0
     assert len(bob.hits("oaks")) == 1
@@ -153,10 +153,10 @@ def test_compaction_waits_for_the_caches_of_others(ada: Node, bob: Node, folder:
         assert ada.run("add", folder).code == 0
     compacted = ada.run("compact", "--json")
     assert compacted.code == 0, compacted.err
-    with Store.open_database(database_address(ada.home), create=False) as store:
-        with store.read() as txn:
-            rows = [row for _, row in FOLLOWERS.scan(txn)]
-            first, last = log.first_seq(txn), log.last_seq(txn)
+    address = database_address(ada.home)
+    with Store.open_database(address, create=False) as store, store.read() as txn:
+        rows = [row for _, row in FOLLOWERS.scan(txn)]
+        first, last = log.first_seq(txn), log.last_seq(txn)
     read = min(row.log_seq for row in rows if row.node == "bob")
     assert first <= read + 1 <= last
     assert len(bob.hits("elms")) == 1

@@ -20,6 +20,7 @@ from kb.model.entry import EntryMeta
 from kb.model.ids import ChunkId, ChunkNo, DocId, JobId, Lsid, SourceNo
 from kb.model.job import Job, LogEntry
 from kb.model.mail import MailHead
+from kb.model.node import Follower, WorkerRow
 from kb.model.note import Note, NoteText
 from kb.model.origin import Origin
 from kb.model.pack import PackRecord
@@ -143,6 +144,7 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             origin_id="s0123456789abcdef",
             kind="url",
             location="https://example.org/a",
+            machine="bob-1a2b3c",
             extensions=("md",),
             tags=("a",),
             visibility="shared",
@@ -349,6 +351,21 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     "HOME_FILE_PARTS": (
         lsid_key("kb.toml") + bytes(4),
         ContentPart(data=b"[kb]\n\n", path="kb.toml"),
+    ),
+    "FOLLOWERS": (
+        lsid_key("bob:/caches/lexical"),
+        Follower(node="bob-1a2b3c", cache="/caches/lexical", log_seq=21, seen_ms=1_700_000_000_000),
+    ),
+    "WORKERS": (
+        lsid_key("boot/7/99"),
+        WorkerRow(
+            node="bob-1a2b3c",
+            holder="boot/7/99",
+            model="hashing",
+            since_ms=1_700_000_000_000,
+            seen_ms=1_700_000_000_001,
+            texts=12,
+        ),
     ),
     "ORPHANS": (b"raw/00/00.md", Orphan(marked_ms=1_700_000_000_000, marked_run=4)),
     "LOG": (u64(21), LogEntry(nos=(11, 12), words=True, vectors=False)),

@@ -255,7 +255,7 @@ def calls(tree: ast.Module) -> Iterator[tuple[int, str, ast.Call]]:
 
 
 def test_readers_and_files_never_delete() -> None:
-    """In canonicalize and content only a temporary file is ever removed."""
+    """In canonicalize and content only a temporary file is removed, and what a sweep names."""
     removing = {"unlink", "remove", "rmtree", "rmdir", "rename"}
     found = [
         f"{name}:{line}: {ast.unparse(call)}"
@@ -263,7 +263,8 @@ def test_readers_and_files_never_delete() -> None:
         for line, called, call in calls(tree)
         if called in removing and not ast.unparse(call.func).startswith("temporary.")
     ]
-    assert found == []
+    # `ContentFiles.remove`, which takes what the compactor has marked in an earlier run.
+    assert [place.partition(":")[0] for place in found] == ["kb/store/content/files.py"]
 
 
 def test_syncers_leave_docs_to_ingest() -> None:

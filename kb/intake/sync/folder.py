@@ -58,8 +58,7 @@ def diff_folder(
     Only docs whose names match the folder's extensions belong to it. Docs that were added by name,
     and docs of a registered folder inside it, are left alone.
     """
-    root = origin_folder(origin)
-    machine = store.machine
+    root, machine = origin_folder(origin), store.machine
     unavailable = unavailable_reason(root)
     with store.read() as txn:
         origins = origins_here(txn, machine)

@@ -1,5 +1,7 @@
 """The records of the settings, one for each section. Field names are the settings' keys."""
 
+# Long because it is a list of settings, which are data.
+
 from typing import Annotated, Final, Literal
 
 import msgspec

@@ -1,5 +1,7 @@
 """Jobs: claimed, done outside any transaction, committed with their result."""
 
+# Long because each test is another way in which work goes on or ends.
+
 import threading
 import time
 from collections.abc import Iterator, Sequence
