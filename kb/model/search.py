@@ -76,8 +76,7 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     site_versions: Annotated[
         _Words,
         Meta(
-            description="Only pages of one of these versions of a site, as its addresses name "
-            "them: v2, 3.11, latest; and files of a repository at such a ref.",
+            description="Only pages of these versions of their site: v2, 3.11, latest.",
             extra={
                 "parameter": "version",
                 "help": "Only pages of one of these versions of a site, as its addresses name "

@@ -102,6 +102,7 @@ ASK: Final = Operation(
         request=AskRequest,
         output=Answer,
         run=run,
+        untold=("site_versions",),
         bounds={
             **FILTER_BOUNDS,
             "question": Bounds(meta=Meta(max_length=8_192)),

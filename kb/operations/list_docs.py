@@ -237,6 +237,7 @@ LIST_DOCS: Final = Operation(
         request=ListDocsRequest,
         output=DocsPage,
         run=run,
+        untold=("site_versions",),
         bounds=_BOUNDS,
     ),
     addresses=(

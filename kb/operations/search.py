@@ -374,7 +374,7 @@ SEARCH: Final = Operation(
         output=SearchResult,
         run=_run_tool,
         bounds={**_BOUNDS, "k": TOOL_HITS},
-        untold=("rerank", "at_least"),
+        untold=("rerank", "at_least", "site_versions"),
     ),
     addresses=(
         Address(

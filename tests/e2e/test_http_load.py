@@ -92,7 +92,7 @@ def test_as_many_workers_as_are_asked_for(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     with serving(home, "--workers", "1") as few, serving(home, "--workers", "5") as more:
         until(lambda: threads(more) - threads(few) == 4)
-    assert home.run("serve", "--workers", "0").code == 2
+    assert home.run("serve", "--workers", "-1").code == 2
 
 
 def test_what_others_change_is_seen(tmp_path: Path) -> None:

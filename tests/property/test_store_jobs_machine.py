@@ -171,9 +171,11 @@ class StoreAndJobs(RuleBasedStateMachine):
             if job.kind in kinds and job.not_before_ms <= self.clock.lease_ms()
         ]
         due.sort(key=lambda job: (queue.PRIORITY[job.kind], job.not_before_ms, job.place))
-        if not due or due[0].token:
+        # A job that failed or lost its holder may end its worker: it is claimed alone.
+        if not due or due[0].error is not None:
             return due[:1]
-        return [job for job in due if job.kind == due[0].kind and not job.token][:limit]
+        first = [job for job in due if job.kind == due[0].kind][:limit]
+        return [job for job in first if job.error is None]
 
     def act(self, claim: Claim, call: Callable[[WriteTxn], object]) -> ModelJob | None:
         """Do it; None where the model says the claim is stale, and then the store must too."""
