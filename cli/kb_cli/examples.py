@@ -66,6 +66,7 @@ EXAMPLES: Final[dict[str, str]] = {
     "token link": "kb token link",
     "token rm": "kb token rm laptop",
     "compact": "kb compact",
+    "migrate": "kb migrate --from ~/notes-home --to postgresql://kb@db.example/knowledge/team",
     "backup create": "kb backup create",
     "backup list": "kb backup list",
     "backup verify": "kb backup verify",

@@ -22,8 +22,9 @@ class Readiness(Struct, frozen=True, kw_only=True):
 class CacheReadiness(Readiness, frozen=True, kw_only=True):
     """That the store is read and the workers work, and how far the caches have come."""
 
-    behind: int
-    """Entries of the store's log that the caches here lack; the next search takes them up."""
+    behind: int | None = None
+    """Entries of the store's log that the caches here lack; the next search takes them up. Told
+    to admins alone, since it counts what others write."""
 
 
 def health_routes() -> tuple[Route, ...]:
@@ -44,20 +45,20 @@ def health_routes() -> tuple[Route, ...]:
             role=None,
             summary="Whether the store is read and the workers work.",
             run=_ready,
-            outputs=(CacheReadiness,),
+            outputs=(CacheReadiness, Readiness),
             waits=False,
             reads_store=True,
         ),
     )
 
 
-def _ready(served: Served, _: Any, caller: Caller) -> Reply:  # noqa: ARG001  nobody is told more
+def _ready(served: Served, _: Any, caller: Caller) -> Reply:
     behind = served.app.behind()
     trouble = served.trouble()
     if trouble is not None:
         detail = _NOT_READY.format(_why(trouble))
         raise Refusal(503, "unavailable", detail, headers=(RETRY_AFTER,))
-    return json_of(CacheReadiness(behind=behind))
+    return json_of(CacheReadiness(behind=behind) if caller.role == "admin" else Readiness())
 
 
 def _why(trouble: KbError | OSError) -> str:

@@ -50,11 +50,12 @@ def serve(
 
     if child is not None:
         return _answered_as_child(child, answered)
+    if own is not None:
+        # It makes the folder in which `listening` says that a server of this user is here.
+        own.read_or_create()
     with listening(spaces.first, settings, own) as place:
         if settings.processes == 1:
             return answered(place, on_ready)
-        if own is not None:
-            own.read_or_create()
         # Each child opens them itself.
         spaces.close()
 

@@ -40,7 +40,7 @@ def test_every_question_finds_its_file_first(tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.returncode == 0
-    assert "$ kb add examples\n41 added of 41 scanned" in done.stdout
+    assert "$ kb add examples\n42 added, 2 skipped of 44 scanned" in done.stdout
     assert "35 of 35 found" in done.stdout
     assert not (tmp_path / "not-this").exists()
 

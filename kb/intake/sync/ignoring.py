@@ -135,7 +135,7 @@ def _rules_of(base: Path, file: Path, *, is_git: bool) -> list[Rules]:
     from pathspec import GitIgnoreSpec
 
     try:
-        spec = GitIgnoreSpec.from_lines(lines)
+        spec = GitIgnoreSpec.from_lines(map(_of_what_is_inside, lines))
     except ValueError as error:
         problem = f"has a line that is not gitignore syntax ({error})"
         raise BadIgnoreFile(file.name, problem) from error
@@ -161,3 +161,9 @@ def _exclude_file(top: Path) -> Path | None:
 
 def _is_virtual_environment(path: str) -> bool:
     return os.path.lexists(os.path.join(path, "pyvenv.cfg"))
+
+
+def _of_what_is_inside(line: str) -> str:
+    """A pattern such as `a/**` in a form that does not match the folder `a` itself."""
+    pattern = line.rstrip(" ")
+    return f"{pattern}/*" if pattern.endswith("/**") else line

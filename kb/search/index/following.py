@@ -12,12 +12,10 @@ _STAMP: Final = "registered"
 
 
 def register(store: Store, folder: Path, log_seq: int) -> None:
-    """Say how far the cache in `folder` has come, at most once an hour; elsewhere do nothing.
+    """Say how far the cache in `folder` has come, at most once an hour; for homes of nodes.
 
     When it last did so is kept beside the cache, so that most searches ask nobody.
     """
-    if not store.node:
-        return
     stamp = folder / _STAMP
     now_ms = store.clock.now_ms()
     try:

@@ -14,7 +14,6 @@ from kb.model.doc import Doc
 from kb.model.job import LogEntry
 from kb.model.text import Chunk
 from kb.search.index.files import CacheDamaged
-from kb.search.index.following import register
 from kb.store import chunks, log
 from kb.store.codec import from_u64, u64
 from kb.store.content.lock import file_lock
@@ -118,7 +117,7 @@ def catch_up(
     if not rebuild and position and _is_level(index, store, position, commit):
         if index.has_new_marks:
             _refresh_marks(index)
-        register(store, index.lock_path.parent, position.watermark)
+        _register(store, index.lock_path.parent, position.watermark)
         return CatchUpReport(
             watermark=position.watermark, applied=0, rebuilt=False, behind=0, problem=None
         )
@@ -138,7 +137,7 @@ def catch_up(
         nos, position = all_chunks(index, store)
         index.build_in_memory(store, nos, position)
     if position is not None and not index.in_memory:
-        register(store, index.lock_path.parent, position.watermark)
+        _register(store, index.lock_path.parent, position.watermark)
     if position is not None and problem is None:
         return CatchUpReport(
             watermark=position.watermark, applied=applied, rebuilt=rebuilt, behind=0, problem=None
@@ -305,3 +304,11 @@ def _live_chunk(txn: ReadTxn, no: int) -> tuple[Chunk, Doc] | None:
     except StoreDamaged:
         # One unreadable record must not hide all others; `kb check` reports it.
         return None
+
+
+def _register(store: Store, folder: Path, log_seq: int) -> None:
+    """Register the cache on a home that machines share."""
+    if store.node:
+        from kb.search.index.following import register
+
+        register(store, folder, log_seq)

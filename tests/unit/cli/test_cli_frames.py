@@ -20,14 +20,14 @@ def test_a_search_passes_few_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "boat.md").write_text("# Boat\n\nThe keel is made of oak.\n")
     assert home.run("add", tmp_path / "boat.md").code == 0
     stacks: list[list[tuple[str, str]]] = []
-    search = Searcher.search
+    search = Searcher._searched
 
     def watched(self: Searcher, *args: Any) -> Any:
         frames = inspect.stack()[1:]
         stacks.append([(frame.filename, frame.function) for frame in frames])
         return search(self, *args)
 
-    monkeypatch.setattr(Searcher, "search", watched)
+    monkeypatch.setattr(Searcher, "_searched", watched)
     args = [str(word) for word in home.argv("search", "oak", "--json")[1:]]
     assert CliRunner().invoke(kb, args, obj={}).exit_code == 0
     (stack,) = stacks
