@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-_PLAIN_NAME: Final = re.compile(r"\w+")
+_PLAIN_NAME: Final = r"\w+"
 _NAMED_MAX: Final = 3
 
 
@@ -46,4 +46,4 @@ def cells_at(rows: Iterable[SheetRows], first_line: int, last_line: int) -> str 
 
 def _quoted(sheet: str) -> str:
     """A name as formulas write it: in quotes unless it is one word."""
-    return sheet if _PLAIN_NAME.fullmatch(sheet) else "'" + sheet.replace("'", "''") + "'"
+    return sheet if re.fullmatch(_PLAIN_NAME, sheet) else "'" + sheet.replace("'", "''") + "'"

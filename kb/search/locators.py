@@ -27,7 +27,7 @@ def locator_of(doc: Doc, first: Chunk, text: str) -> str | None:
     if doc.mime not in _SLIDE_MIMES:
         return None
     headings = [f"# {part}" for part in first.heading[:1]]
-    numbers = _SLIDE.findall("\n".join((*headings, text)))
+    numbers = re.findall(_SLIDE, "\n".join((*headings, text)))
     if not numbers:
         return None
     low, high = numbers[0], numbers[-1]
