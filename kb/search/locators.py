@@ -14,7 +14,7 @@ _SLIDE_MIMES: Final = frozenset(
         "application/vnd.ms-powerpoint",
     )
 )
-_SLIDE: Final = re.compile(r"^# Slide (\d{1,6})(?=:|$)", re.MULTILINE)
+_SLIDE: Final = r"(?m)^# Slide (\d{1,6})(?=:|$)"
 
 
 def locator_of(doc: Doc, first: Chunk, text: str) -> str | None:
