@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import Home
+from commands import Home, surroundings
 
 NOTES = {
     "lease.md": "# Lease\n\nOne cat may live in the flat.",
@@ -108,6 +108,8 @@ def test_another_model_is_compared_and_not_taken(home: Home, tmp_path: Path) -> 
     found = home.run("search", "brolly", "--mode", "dense", "--json").json["hits"]
     assert found[0]["source"].endswith("rain.md")
     assert home.run("check").code == 0
-    missing = home.run("eval", file, "--model", "no-such-model")
+    # Where sentence-transformers is installed, it would look for the name on its hub for a minute.
+    offline = surroundings(HF_HUB_OFFLINE="1")
+    missing = home.run("eval", file, "--model", "no-such-model", env=offline)
     assert missing.code != 0
     assert "no-such-model" in missing.err
