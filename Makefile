@@ -11,6 +11,8 @@ MULTILINGUAL ?=
 MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
+# Tests start kb a thousand times; without bytecode on disk each start compiles it anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html histories-postgres bench-postgres
 
