@@ -28,6 +28,7 @@ from kb.knowledge.notebook.sending import (
     SendRequest,
 )
 from kb.model.children import module_argv, module_env
+from kb.model.decoding import decode_json
 from kb.model.failpoints import failpoint
 from kb.model.push import Push
 from kb.store.content.lock import file_lock
@@ -217,7 +218,7 @@ class Sender:
         if self._is_over.is_set():
             return None
         try:
-            outcome: Outcome = msgspec.json.decode(output, type=Outcome)
+            outcome: Outcome = decode_json(output, Outcome)
             return outcome
         except msgspec.DecodeError:
             return PushFailed(detail=detail)
