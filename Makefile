@@ -14,7 +14,7 @@ MULTILINGUAL_STAMP := $(VENV)/.multilingual
 # Tests start kb a thousand times; without bytecode on disk each start compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches test-access test-pages test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html histories-postgres bench-postgres
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches test-access test-pages test-properties test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html histories-postgres bench-postgres
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -25,6 +25,7 @@ help:
 	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make test-access  longer histories of docs that others may not see, in a folder and a database"
 	@echo "make test-pages   pages of 20 random homes, joined"
+	@echo "make test-properties  1,000 examples of what must hold of any"
 	@echo "make test-bombs   every format's bombs"
 	@echo "make histories   STEPS=30,000 steps of what people do, against a dictionary"
 	@echo "make histories-postgres STEPS=20000  the same on a home in a database"
@@ -103,6 +104,9 @@ test-access: $(STAMP)
 test-pages: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/property/test_pages_join.py
 
+test-properties: $(STAMP)
+	KB_EXAMPLES=1000 $(BIN)/python -m pytest --timeout 3600 $(shell grep -rl "import.*given\|EXAMPLES = settings" tests --include="test_*.py")
+
 test-bombs: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/fault/test_format_bombs.py
 
@@ -114,7 +118,7 @@ histories: $(STAMP)
 histories-postgres: $(STAMP)
 	KB_HISTORY_STEPS=$(STEPS) $(BIN)/python -m pytest -m slow tests/property/test_histories_machine.py -k postgres
 
-campaigns: test-crash test-caches test-access test-pages test-bombs histories histories-postgres fuzz-http
+campaigns: test-crash test-caches test-access test-pages test-properties test-bombs histories histories-postgres fuzz-http
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
