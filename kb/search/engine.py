@@ -254,7 +254,9 @@ class Searcher:
             candidates, vector = self._candidates(query, post_filter, candidate_filter)
             if post_filter is None and candidate_filter.rejects_any(candidates.nos):
                 continue
-            ranked = ordering.order(candidates, vector, query.boosted, candidate_filter, called)
+            ranked = ordering.order(
+                candidates, vector, query.boosted, candidate_filter, called, query.text
+            )
             if ranked is not None:
                 query.warnings.extend(reranking.warnings if reranking else ())
                 dense = query.dense if vector is not None else None
