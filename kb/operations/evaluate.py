@@ -260,13 +260,12 @@ def _measured(
         request = SearchRequest(
             query=question.query, k=_CHUNKS, mode=variant.mode, rerank=variant.rerank
         )
-        result = searcher.search(request, OPERATOR)
-        hits = result.hits
+        docs, warnings = searcher.docs(request, OPERATOR)
         milliseconds.append((time.perf_counter() - started) * 1000)
-        ranked = list(dict.fromkeys(str(hit.doc_id) for hit in hits))[:RECALL_DEPTH]
+        ranked = [str(doc.doc_id) for doc in docs[:RECALL_DEPTH]]
         found.append(scores(ranked, question.grades))
         places.append(place_of_first(ranked, question.grades))
-        for warning in result.warnings:
+        for warning in warnings:
             if is_of_reranking(warning):
                 not_reranked[warning] = not_reranked.get(warning, 0) + 1
     problems += [f"{variant.name}: {line} ({n} times)" for line, n in not_reranked.items()]
