@@ -194,12 +194,13 @@ def phrases(query: str) -> list[list[str]]:
 def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
     """Which of the analysed terms a text contains.
 
-    For speed only words that start like one of the terms are analysed.
+    For speed only words that start like one of the terms are analysed, and the dictionary of Han
+    words, which takes longer to load than a search, is loaded for terms of Han alone.
     """
     if not terms:
         return terms
     starts = {word[:_START_CHARS] for word in terms}
-    normal = normalize(text)
+    normal = normalize(text, han_words=any(map(is_han, terms)))
     others: list[str] = []
     if not normal.isascii():
         pieces = set(normal.split())
