@@ -104,7 +104,7 @@ def test_terms_in_a_text_are_those_of_its_analysis(text: str, query: str) -> Non
 
 
 def test_terms_of_letters_need_no_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text in Han is looked through for terms of letters without loading the dictionary of Han."""
+    """A text in Han is searched for terms of letters without the dictionary of Han."""
     cut: list[str] = []
     monkeypatch.setattr(analysis, "_han_words", lambda run: cut.append(run) or [run])
     assert terms_in("绿茶 green tea 茶壶", frozenset({"tea", "pot"})) == {"tea"}
