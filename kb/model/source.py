@@ -16,12 +16,15 @@ _HOLDS_PARTS: Final = r"(?i:\.(?:mbox|eml)|/mbox)\Z"
 _PART: Final = r"(?is)(.*?(?:\.(?:mbox|eml)|/mbox))#(.*)"
 _REPOSITORY: Final = "git+"
 _MACHINE: Final = r"[a-z0-9][a-z0-9.-]*"
+_PLAIN_PATH: Final = r"[A-Za-z0-9_.~/-]*"
 _ESCAPED: Final = r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]"
 
 
 def ending_of(name: str) -> str:
     """The ending of a file's name in lower case, without its dot; of a path, too."""
-    return os.path.splitext(name)[1].lower().lstrip(".")
+    stem, _, ending = name[name.rfind("/") + 1 :].rpartition(".")
+    # A dot that a name begins with begins no ending.
+    return ending.lower() if stem.strip(".") else ""
 
 
 def file_lsid(path: str | Path, machine: str = "") -> Lsid:
@@ -29,7 +32,11 @@ def file_lsid(path: str | Path, machine: str = "") -> Lsid:
 
     On a home that machines share, the URI names the machine that has the file.
     """
-    return Lsid(f"file://{machine}{urllib.parse.quote(os.fsencode(path))}")
+    name = os.fspath(path)
+    # Most names have nothing to quote, and it is called for every file of a folder.
+    if re.fullmatch(_PLAIN_PATH, name) is None:
+        name = urllib.parse.quote(os.fsencode(name))
+    return Lsid(f"file://{machine}{name}")
 
 
 def path_of(lsid: Lsid, machine: str = "") -> Path | None:

@@ -5,9 +5,7 @@ left out of the hits, and newer rows are in other segments.
 """
 
 import errno
-import importlib.util
 import os
-import secrets
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -44,6 +42,8 @@ class GraphEntry(Struct, frozen=True, kw_only=True):
 
 def is_available() -> bool:
     """Whether hnswlib is installed; docs/how-to/install.md says where it is not."""
+    import importlib.util
+
     return importlib.util.find_spec("hnswlib") is not None
 
 
@@ -62,6 +62,8 @@ def build(folder: Path, segment: "Segment") -> GraphEntry:
     for low in range(0, rows, _BLOCK_ROWS):
         block = segment.vectors[low : low + _BLOCK_ROWS]
         index.add_items(block, np.arange(low, low + len(block)), num_threads=1)
+    import secrets
+
     path = folder / f"hnsw-{secrets.token_hex(8)}.bin"
     index.save_index(str(path))
     fsync_file(path)
