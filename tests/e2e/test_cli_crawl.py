@@ -148,3 +148,17 @@ def test_pages_of_a_site_are_linked(rig: Rig, docs_site: DocSite) -> None:
         rows = rig.call("ls", option, ids[url(path)], "--json").json["docs"]
         assert sorted(row["source"] for row in rows) == [url(one) for one in wanted]
     assert "links to" in rig.call("show", ids[url("/one/")]).out
+
+
+def test_a_page_that_comes_back(rig: Rig, docs_site: DocSite) -> None:
+    """Is a doc again, though the page that links to it has not changed."""
+    added(rig, "--crawl", docs_site.url("/"))
+    path = "/chapter-0/page-3.html"
+    page = docs_site.pages.pop(path)
+    ident = rig.docs()["page-3.html"]["doc_id"]
+    for removed in (", 1 removed", ""):
+        synced = rig.call("sync-all", "--interval-min", 0)
+        assert synced.out.endswith(f"synced, 11 unchanged{removed}\n")
+    docs_site.pages[path] = page
+    assert "1 resurrected" in rig.call("sync-all", "--interval-min", 0).out
+    assert rig.docs()["page-3.html"]["doc_id"] == ident

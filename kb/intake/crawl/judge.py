@@ -223,6 +223,6 @@ class PageJudge:
         if self._state(page) == "taken":
             self.taken -= 1
         self._book.put(structs.replace(page, state=state, reason=reason, leads_to=leads_to))
-        if page.doc == "own" and state == "gone":
+        if page.doc != "none" and state == "gone":
             return
         self._tally.left(page.url, "failed" if is_failure else "skipped", reason)
