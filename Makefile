@@ -21,11 +21,11 @@ help:
 	@echo "make demo        add examples/, search them, show what is found"
 	@echo "make test        every test but the long campaigns"
 	@echo "make test-crash  kills, at every step and at random moments"
+	@echo "make test-bombs  small files that would be huge, endless or deep, which take seconds each to refuse"
 	@echo "make test-postgres  300 kills on a home in a database, and 20 of its server"
 	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make test-access  longer histories of docs that others may not see, in a folder and a database"
 	@echo "make test-pages   pages of 20 random homes, joined"
-	@echo "make test-bombs   every format's bombs"
 	@echo "make histories   STEPS=30,000 steps of what people do, against a dictionary"
 	@echo "make histories-postgres STEPS=20000  the same on a home in a database"
 	@echo "make check       format, lint, types, import contracts, documentation"
@@ -90,6 +90,9 @@ test: $(STAMP)
 test-crash: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash
 
+test-bombs: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/fault
+
 test-postgres: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash/test_postgres_kills.py
 
@@ -101,9 +104,6 @@ test-access: $(STAMP)
 
 test-pages: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/property/test_pages_join.py
-
-test-bombs: $(STAMP)
-	$(BIN)/python -m pytest -m slow tests/fault/test_format_bombs.py
 
 STEPS ?= 30000
 
