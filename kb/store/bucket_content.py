@@ -93,9 +93,9 @@ class BucketContent(StoredContent):
                 return None
             removals = last_number(txn, _REMOVALS)
         name = new_object(relative)
-        failpoint("content.before_put")
+        failpoint("bucket.before_put")
         self._bucket_at(place).put(name, data)
-        failpoint("content.after_put")
+        failpoint("bucket.after_put")
         return _Upload(name=name, place=place, removals=removals)
 
     def keep(self, txn: WriteTxn, relative: str, data: bytes) -> bool:
@@ -186,6 +186,7 @@ class BucketContent(StoredContent):
         if objects:
             with self._store.read() as txn:
                 place = place_of(txn)
+            failpoint("bucket.before_delete")
             self._bucket_at(place).delete(objects)
 
     def _bucket_at(self, place: BucketPlace) -> "Bucket":
@@ -202,12 +203,20 @@ def _is_there(txn: ReadTxn, upload: _Upload) -> bool:
     return upload.place == place_of(txn) and upload.removals == last_number(txn, _REMOVALS)
 
 
+def try_bucket(place: BucketPlace) -> None:
+    """Write an object and remove it. Raises as `Bucket`, and UsageError without its library."""
+    from kb.store.bucket.bucket import Bucket
+
+    bucket = Bucket(place)
+    bucket.put(_PROBE, b"kb")
+    bucket.delete([_PROBE])
+
+
 def use_bucket(store: Store, place: BucketPlace) -> None:
     """Have a home keep large originals in a place from now on; without a URL, in its records.
 
-    What is there stays where it is. So the server is asked whether all objects that the home names
-    are in the new place, and whether objects can be written and removed there. Raises UsageError,
-    StoreUnreachable, StoreDenied.
+    What is there stays where it is. So all objects that the home names must be in the new place
+    already. Raises UsageError if they are not, and as `try_bucket`.
     """
     with store.read() as txn:
         before = place_of(txn)
@@ -217,18 +226,16 @@ def use_bucket(store: Store, place: BucketPlace) -> None:
     if place.url:
         from kb.store.bucket.bucket import Bucket
 
-        bucket = Bucket(place)
-        bucket.put(_PROBE, b"kb")
-        bucket.delete([_PROBE])
-        present = {name for name, _ in bucket.names()}
+        try_bucket(place)
+        present = {name for name, _ in Bucket(place).names()}
     with store.write() as txn:
         # Whoever uploads meanwhile notices in the transaction that the place is another.
         wanted = (head.object for head in heads(txn)) if before.folder else ()
         missing = sum(1 for name in wanted if name and name not in present)
         if missing:
+            advice = f"copy {before.prefix}/ there before" if place.url else "`kb migrate` the home"
             raise UsageError(
-                f"{missing:,} originals of this home are in {before.url} and not in "
-                f"{place.url or 'the database'}; copy all of its folder {folder} there before, or "
-                "`kb migrate` the home"
+                f"{missing:,} originals of this home are in {before.url}, and not in "
+                f"{place.url or 'the database'}; {advice}"
             )
         put_place(txn, place)

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
 
 from kb import __version__
 from kb.errors import (
@@ -49,17 +50,13 @@ class Bucket:
 
     def put(self, name: str, data: bytes) -> None:
         """Write an object durably; a reader sees all of it or nothing."""
-        import obstore
-
-        with self._translated():
+        with self._translated() as obstore:
             # Of an upload in parts that is cut short the parts would stay, and no list shows them.
             obstore.put(self._store(len(data)), self._key(name), data, use_multipart=False)
 
     def get(self, name: str, size_bytes: int) -> bytes | None:
         """The bytes of an object; None if it is not there, or has another size."""
-        import obstore
-
-        with self._translated():
+        with self._translated() as obstore:
             try:
                 result = obstore.get(self._store(size_bytes), self._key(name))
             except FileNotFoundError as error:
@@ -70,20 +67,15 @@ class Bucket:
 
     def names(self) -> Iterator[tuple[str, int]]:
         """Every object of the home, with its size in bytes."""
-        import obstore
-
-        with self._translated():
+        with self._translated() as obstore:
             for page in obstore.list(self._store(0), self.place.prefix, chunk_size=1_000):
                 for row in page:
                     yield row["path"].removeprefix(f"{self.place.prefix}/"), row["size"]
 
     def delete(self, names: Sequence[str]) -> None:
         """Remove objects; those that are not there count as removed."""
-        import obstore
-
-        with self._translated():
-            if names:
-                obstore.delete(self._store(0), [self._key(name) for name in names])
+        with self._translated() as obstore:
+            obstore.delete(self._store(0), [self._key(name) for name in names])
 
     def _key(self, name: str) -> str:
         return f"{self.place.prefix}/{name}"
@@ -96,20 +88,22 @@ class Bucket:
         return self._stores[minutes]
 
     def _connected(self, timeout_s: int) -> "S3Store":
-        try:
-            from obstore.store import S3Store
-        except ModuleNotFoundError as error:
-            raise UsageError(f"a bucket needs more: {install_command('s3')}") from error
+        from obstore.store import S3Store
+
         place = self.place
         if not has_role(self._env):
+            # Said here, because what fails in a call back is not told apart.
             find_key(self._env, place.url)
         # All that decides where bytes go is said, so that no variable of the environment does.
+        also: dict[str, Any] = {"aws_endpoint_url_s3": place.server, "aws_s3_express": False}
         return S3Store(
             place.bucket,
             endpoint=place.server,
             region=place.signing_region,
             virtual_hosted_style_request=False,
             skip_signature=False,
+            unsigned_payload=False,
+            **also,
             credential_provider=None if has_role(self._env) else self._credential,
             client_options={
                 "allow_http": place.server.startswith("http://"),
@@ -134,12 +128,15 @@ class Bucket:
         }
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        from obstore.exceptions import BaseError
-
-        failure: KbError
+    def _translated(self) -> Iterator[ModuleType]:
+        """The library, whose errors become those of kb."""
         try:
-            yield
+            import obstore
+            from obstore.exceptions import BaseError
+        except ModuleNotFoundError as error:
+            raise UsageError(f"a bucket needs more: {install_command('s3')}") from error
+        try:
+            yield obstore
             return
         except (BaseError, OSError, ValueError) as error:
             failure = error_of(str(error), self.place.url)
