@@ -124,7 +124,7 @@ def counted(app: App) -> Stats:
             store_bytes=app.store.size_bytes(),
             disk_bytes=_disk_bytes(app.paths.root),
             push=_pushed(app),
-            no_graph=_no_graph(app, passages),
+            no_graph=_no_graph(app, txn.count("chunks")),
         )
 
 

@@ -198,7 +198,10 @@ class Sender:
         self._is_over = threading.Event()
 
     def __call__(self, request: SendRequest) -> Outcome | None:
-        """One attempt; None if it was called off before it answered. Raises OSError if no process can be started."""
+        """One attempt; None if it was called off before it answered.
+
+        Raises OSError if no process can be started.
+        """
         with self._lock:
             if self._is_over.is_set():
                 return None

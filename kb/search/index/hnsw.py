@@ -6,7 +6,6 @@ left out of the hits, and newer rows are in other segments.
 
 import errno
 import os
-import secrets
 import sys
 from pathlib import Path
 from threading import Lock
