@@ -15,7 +15,7 @@ _ENDING_CHARS_MAX = 10
 _HOLDS_PARTS: Final = r"(?i:\.(?:mbox|eml)|/mbox)\Z"
 _PART: Final = r"(?is)(.*?(?:\.(?:mbox|eml)|/mbox))#(.*)"
 _REPOSITORY: Final = "git+"
-_MACHINE: Final = r"[a-z0-9][a-z0-9.-]*"
+_MACHINE: Final = r"(?:[A-Za-z0-9_.~%-]+@)?[a-z0-9][a-z0-9.-]*"
 _ESCAPED: Final = r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]"
 
 
@@ -49,6 +49,14 @@ def name_of(lsid: Lsid, machine: str = "") -> str | None:
     quoted = lsid[len(start) - 1 :].partition("#")[0]
     # Most names have nothing to unquote.
     return os.fsdecode(urllib.parse.unquote_to_bytes(quoted)) if "%" in quoted else quoted
+
+
+def files_of(user: str, machine: str) -> str:
+    """What stands for a machine in the places of files that one of several users there added.
+
+    So each user of a home that machines share has docs of their own, also of one file.
+    """
+    return f"{_quoted(user)}@{machine}"
 
 
 def machine_of(lsid: Lsid) -> str:
