@@ -78,7 +78,8 @@ def leave(
 def close(store: Store, ident: str, may_close: Callable[[Signal], bool] = lambda _: True) -> Signal:
     """Close a signal, by its id or a unique start of it; one that is closed stays as it is.
 
-    One that the caller may not close is as one that is not there. The newest thousand closed ones are kept. Raises NoSignal, AmbiguousId, ReadOnlyHome.
+    One that the caller may not close is as one that is not there. The newest thousand closed ones
+    are kept. Raises NoSignal, AmbiguousId, ReadOnlyHome.
     """
     with store.write() as txn:
         signal = _resolved(txn, ident, may_close)
