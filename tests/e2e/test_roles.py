@@ -1,4 +1,5 @@
 """A home in a database that several roles use: each has docs of its own, and its owner sees all."""
+# Long because every way to ask is here, with the same roles.
 
 import json
 import os
@@ -92,16 +93,22 @@ def test_a_role_has_docs_of_its_own(owner: Node, alice: Node, bob: Node) -> None
     ]
     # One text of two roles is two docs.
     assert add(bob, "Mine") != ids(alice)["Mine"]
+    quiet = owner.folder.parent / "quiet" / "walrus.md"
+    assert bob.run("add", quiet).code == 0
+    assert [row["source"] for row in rows(bob, "--source", quiet)] == [
+        f"Bob%20%2F%20Co@den:{quiet}",
+    ]
+    assert bob.run("show", quiet, "--json").json["doc"]["owner"] == "Bob / Co"
     assert alice.run("check").code == bob.run("check").code == 0
 
 
 def test_what_is_hidden_is_not_there_to_change(owner: Node, alice: Node, bob: Node) -> None:
     """A command that names another's private doc says what it says of an id that never was."""
     mine, ours = add(alice, "Mine"), add(alice, "Ours", "--visibility", "shared")
-    nowhere = "d" + "0123456789abcdef" * 2
-    nowhere = nowhere[: len(mine)]
+    nowhere = ("d" + "0123456789abcdef" * 2)[: len(mine)]
     commands = (
         ("rm", "ID", "--yes"),
+        ("rm", "SHORT", "--yes"),
         ("visibility", "ID", "public"),
         ("export", "ID"),
         ("show", "ID"),
@@ -112,11 +119,15 @@ def test_what_is_hidden_is_not_there_to_change(owner: Node, alice: Node, bob: No
     )
     for command in commands:
         answers: list[Ran] = []
-        for ident in (mine, nowhere, mine[:8], nowhere[:8]):
-            answer = bob.run(*(ident if word == "ID" else word for word in command))
-            err = answer.err.replace(ident, "ID")
-            answers.append(Ran(code=answer.code, out=answer.out.replace(ident, "ID"), err=err))
-        assert answers[0] == answers[1] == answers[2] == answers[3], command
+        for ident in (mine, nowhere):
+            words = {"ID": ident, "SHORT": ident[:8]}
+            answer = bob.run(*(words.get(word, word) for word in command))
+            out, err = (
+                said.replace(ident, "ID").replace(ident[:8], "ID")
+                for said in (answer.out, answer.err)
+            )
+            answers.append(Ran(code=answer.code, out=out, err=err))
+        assert answers[0] == answers[1], command
         assert answers[0].code == 4, command
     # What is seen, and somebody else's, is said to be so.
     for command in (("rm", ours, "--yes"), ("visibility", ours, "private")):
@@ -153,6 +164,11 @@ def test_a_folder_of_two_roles_on_one_machine(owner: Node, alice: Node, tmp_path
     assert f"alice@desk:{folder}/oak.md" not in places
     assert [hit["freshness"] for hit in alice.hits("under the ivy")[:1]] == ["fresh"]
     assert "ivy" in alice.run("show", folder / "ivy.md").out
+    # What it is called for others is a name for it, too.
+    named = f"alice@desk:{folder}/ivy.md"
+    assert "under the ivy" in owner.run("show", named).out
+    assert [row["source"] for row in rows(owner, "--source", named)] == [named]
+    assert owner.run("open", named, "--print").code == 4
     # Sources are each one's own, too.
     locations = [row["location"] for row in alice.run("sources", "--json").json["sources"]]
     assert locations == [str(folder)]
