@@ -54,6 +54,7 @@ KbError                     1
 │   ├── StoreUnreachable    1   the database of a home cannot be reached; try again
 │   └── StoreBehind         1   a transaction that was asked for is not here yet; try again
 ├── StoreDenied             1   the database of a home does not let this user in
+│   └── BucketRefused       1   the bucket of a home will not take the request
 ├── OwnerOnly               1   only the role that owns a home in a database may do it
 ├── ReadOnlyHome            1   the home cannot be written
 ├── HomeClosed              1   a program uses a home that it has closed
@@ -401,6 +402,12 @@ class StoreDenied(KbError):
     """The database of a home does not let this user in; trying again changes nothing."""
 
     template = "{place}: {detail}; kb gives the password that libpq finds (PGPASSWORD, ~/.pgpass)"
+
+
+class BucketRefused(StoreDenied):
+    """The bucket of a home will not take the request: its name, the key, the region, the clock."""
+
+    template = "{place}: {detail}"
 
 
 class OwnerOnly(KbError):

@@ -82,9 +82,9 @@ def _content_of(paths: HomePaths, store: Store) -> ContentStore:
     """Where the bytes of docs lie: in the folder of the home, or with a store that is shared."""
     if paths.database is None:
         return ContentFiles(paths)
-    from kb.store.stored_content import StoredContent
+    from kb.store.bucket_content import BucketContent
 
-    return StoredContent(store, paths)
+    return BucketContent(store, paths)
 
 
 class App:

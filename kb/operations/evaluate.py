@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kb.errors import KbError, UsageError
 from kb.model.config import RerankSettings, SearchSettings, Settings
+from kb.model.decoding import convert, decode_json
 from kb.model.doc import Scope
 from kb.model.search import SearchMode, SearchRequest
 from kb.search.evaluation import RECALL_DEPTH, Scores, mean, place_of_first, scores
@@ -95,7 +96,7 @@ def questions_of(lines: Iterable[str]) -> Iterator[Question | str]:
             yield f"more than {QUESTIONS_MAX:,} lines; the others are left out"
             return
         try:
-            yield msgspec.json.decode(line, type=Question)
+            yield decode_json(line, Question)
         except (msgspec.DecodeError, UnicodeEncodeError) as error:
             yield f'line {number} is not {{"query": "...", "docs": ["..."]}}: {error}'
 
@@ -161,9 +162,9 @@ def _with_values(plain: Variant, text: str) -> Variant:
         return msgspec.structs.replace(
             plain,
             name=text,
-            settings=msgspec.convert(search, SearchSettings),
-            reranker=msgspec.convert(reranker, RerankSettings),
-            rerank=msgspec.convert(wanted["rerank"], bool | None),
+            settings=convert(search, SearchSettings),
+            reranker=convert(reranker, RerankSettings),
+            rerank=convert(wanted["rerank"], bool | None),
         )
     except msgspec.ValidationError as error:
         raise UsageError(f"{text}: {error}") from error
@@ -264,13 +265,12 @@ def _measured(
         request = SearchRequest(
             query=question.query, k=_CHUNKS, mode=variant.mode, rerank=variant.rerank
         )
-        result = searcher.search(request, scope)
-        hits = result.hits
+        docs, warnings = searcher.docs(request, scope)
         milliseconds.append((time.perf_counter() - started) * 1000)
-        ranked = list(dict.fromkeys(str(hit.doc_id) for hit in hits))[:RECALL_DEPTH]
+        ranked = [str(doc.doc_id) for doc in docs[:RECALL_DEPTH]]
         found.append(scores(ranked, question.grades))
         places.append(place_of_first(ranked, question.grades))
-        for warning in result.warnings:
+        for warning in warnings:
             if is_of_reranking(warning):
                 not_reranked[warning] = not_reranked.get(warning, 0) + 1
     problems += [f"{variant.name}: {line} ({n} times)" for line, n in not_reranked.items()]

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import UsageError
+from kb.model.decoding import convert, decode_json
 from kb.model.doc import Scope
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Operation(Struct, frozen=True, kw_only=True):
         """A result from JSON. Raises ValueError for what is none of this operation's."""
         for kind in self.results:
             with contextlib.suppress(msgspec.ValidationError):
-                return msgspec.json.decode(answer, type=kind)
+                return decode_json(answer, kind)
         raise ValueError("not a result of this operation")
 
 
@@ -228,7 +229,7 @@ def request_from(
     `shown` is what the caller calls a field, by its name and the `extra` of its Metas.
     """
     try:
-        return msgspec.convert(values, request)
+        return convert(values, request)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$.")
         name = re.split(r"[^a-z_]", path)[0]

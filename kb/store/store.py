@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -74,8 +74,7 @@ class Store:
         self._made_on = ""
         self.node = ""
         """This machine's name, on a home in a database."""
-        self.exclusive: Callable[[str, float], AbstractContextManager[None]] | None = None
-        """Holds a lock of that name on all machines that share the home; waits so many seconds."""
+        self._lock: Callable[[str, float], AbstractContextManager[None]] | None = None
 
     @classmethod
     def open(
@@ -140,7 +139,7 @@ class Store:
             raise UsageError(detail) from error
         env = PostgresEnvironment(address, create=create)
         store = cls(env, clock or env.clock, read_only=not create, place=address.shown)
-        store.home, store.server_state, store.exclusive = env.home, env.server_state, env.exclusive
+        store.home, store.server_state, store._lock = env.home, env.server_state, env.exclusive
         try:
             store.caller = _caller_of(env.role)
             if not fills:
@@ -211,6 +210,13 @@ class Store:
             if time.monotonic() > deadline:
                 raise StoreBehind(place=self._place)
             time.sleep(_LOOK_S)
+
+    def exclusive(self, name: str, wait_s: float) -> AbstractContextManager[None]:
+        """Hold the lock of that name on all machines that share the home; in a folder do nothing.
+
+        It ends with its holder. Raises StoreBusy after `wait_s` seconds.
+        """
+        return self._lock(name, wait_s) if self._lock else nullcontext()
 
     def tell_of_jobs(self, wake: Callable[[], None]) -> Callable[[], None] | None:
         """As `Environment.tell_of_jobs`."""

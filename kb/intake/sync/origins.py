@@ -9,12 +9,12 @@ import msgspec
 
 from kb.errors import AmbiguousId, NotFound, SourceError
 from kb.intake.ingest.request import IngestOptions
-from kb.intake.sync.walk import normalize_extensions
+from kb.intake.sync.walk import is_taken, normalize_extensions
 from kb.model.doc import LOCAL_USER, Scope, audience_of
 from kb.model.failpoints import failpoint
 from kb.model.ids import ID_PREFIX_MIN, Lsid
 from kb.model.origin import FOLDERS, NOTEBOOK_INDEX, OF_A_MACHINE, Origin, OriginKind, origin_id
-from kb.model.source import display_name, ending_of, on_machine, path_of
+from kb.model.source import display_name, on_machine, path_of
 from kb.store.jobs.holder import holder_name, is_gone
 from kb.store.keys import site_prefix
 from kb.store.kv import ReadTxn, WriteTxn
@@ -55,8 +55,7 @@ def covers(origin: Origin, path: Path) -> bool:
         return False
     if any(part.startswith(".") for part in path.relative_to(folder).parts):
         return False
-    extensions = normalize_extensions(origin.extensions)
-    return "*" in extensions or ending_of(path.name) in extensions
+    return is_taken(str(path), normalize_extensions(origin.extensions))
 
 
 def inner_folders(origins: Iterable[Origin], root: Path) -> list[Origin]:

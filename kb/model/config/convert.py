@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kb.model.config.sections import FILLED_IN, TOPIC_KEYS, Settings, TopicSettings
+from kb.model.decoding import convert
 
 _T = TypeVar("_T")
 _KeyPath = tuple[str, ...]
@@ -47,7 +48,7 @@ def to_settings(table: dict[str, Any]) -> Settings:
 
 def _convert(table: Any, kind: type[_T], above: _KeyPath = ()) -> _T:
     try:
-        return msgspec.convert(table, kind, strict=True)
+        return convert(table, kind, strict=True)
     except msgspec.ValidationError as error:
         detail, _, below = str(error).partition(" - at `$")
         unknown = re.search(r"unknown field `([^`]*)`", detail)

@@ -24,12 +24,22 @@ from kb.model.config.project import (
     escaping_path,
     restricted_values,
 )
-from kb.model.config.sections import KbSettings, Settings, TopicAuthor, TopicSettings
+from kb.model.config.sections import (
+    HOME_SECTIONS,
+    KbSettings,
+    Settings,
+    TopicAuthor,
+    TopicSettings,
+)
 
 _KeyPath = tuple[str, ...]
 _Place = Callable[[_KeyPath], str]
 PROGRAM: Final = "kb.open"
 """Where an error says that a program's settings are wrong."""
+HOME_SETTING: Final = (
+    "content: a home in a database has these settings itself, for all its machines; write them "
+    "there with `kb --home postgresql://... config set`"
+)
 _ASSIGNMENT: Final = r"(?s)([A-Za-z0-9_.-]+?)(\+?=)(.*)"
 
 
@@ -59,9 +69,9 @@ def load(
 class SettingPlace(Struct, frozen=True, kw_only=True):
     """Where a setting is set."""
 
-    layer: Literal["file", "environment", "option"]
+    layer: Literal["file", "environment", "option", "home"]
     place: str
-    """FILE:LINE, or the name of the variable or the option."""
+    """FILE:LINE, the name of the variable or the option, or the address of the home."""
 
 
 class TracedSettings(Struct, frozen=True, kw_only=True):
@@ -246,6 +256,9 @@ class _Layers:
         author: TopicAuthor,
         find_place: Callable[[_KeyPath], SettingPlace] | None = None,
     ) -> None:
+        for section in HOME_SECTIONS:
+            if section in table:
+                raise ConfigError(HOME_SETTING, place=place((section,)))
         self._tables.append((table, find_place or (lambda path: _in_file(place, path))))
         for name, topic in topics_in(table).items():
             if name not in self._topics:

@@ -177,8 +177,9 @@ class PostgresEnvironment:
         self._check_usable()
         key = f"kb:{self._schema}:{name}"
         with self._lent() as connection:
-            # In a transaction, because a pooler keeps a connection for no longer.
-            connection.execute("BEGIN")
+            # In a transaction, because a pooler keeps a connection for no longer. However long its
+            # holder works, it asks nothing by this connection meanwhile.
+            connection.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
             try:
                 deadline = time.monotonic() + wait_s
                 while connection.execute(_TRY_LOCK, (key,)).fetchone() != (True,):

@@ -15,10 +15,12 @@ from kb.intake.embed.multilingual import offer
 from kb.intake.embed.scripts import can_read, scripts_of
 from kb.intake.sync.origins import is_seen, list_origins, shown_location
 from kb.knowledge.notebook import PushReport
+from kb.model.config.sections import IndexSettings
 from kb.model.doc import Doc
 from kb.model.job import Job
 from kb.model.origin import Origin
 from kb.model.source import is_picture
+from kb.search.index import hnsw
 from kb.store import chunks, docs
 from kb.store.jobs import queue
 from kb.store.jobs.holder import is_gone
@@ -197,6 +199,14 @@ def scripts_advice(model: "Callable[[], DenseBackend]", sample: Iterable[str]) -
         " looked at; they are found by words alone"
     )
     yield Advice(place="model", problem=problem, mend=offer())
+
+
+def graph_advice(store: Store, settings: IndexSettings) -> Iterator[Advice]:
+    """Advice where the library of the approximate index is wanted and not installed."""
+    with store.read() as txn:
+        problem = hnsw.lack(settings, txn.count("chunks"))
+    if problem is not None:
+        yield Advice(place="index", problem=problem, mend=hnsw.how_to_get())
 
 
 def sampled_texts(store: Store) -> list[str]:
