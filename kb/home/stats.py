@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kb.errors import NotebookUnfit
 from kb.home.app import App
@@ -126,6 +126,12 @@ def counted(app: App) -> Stats:
             push=_pushed(app),
             no_graph=_no_graph(app, txn.count("chunks")),
         )
+
+
+def without_names(stats: Stats) -> Stats:
+    """The counts, without what names docs, and where notes are pushed to."""
+    letters = [structs.replace(letter, doc_id="", reason="") for letter in stats.dead_letters]
+    return structs.replace(stats, push=None, dead_letters=letters)
 
 
 def nodes_at_work(txn: ReadTxn, now_ms: int) -> list[NodeWork]:

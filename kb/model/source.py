@@ -18,7 +18,7 @@ _MAILDIR: Final = r".*/(?:cur|new)/\d{6,}[._][^/]+"
 _HOLDS_PARTS: Final = rf"(?i:{_HOLDER})\Z"
 _PART: Final = rf"(?is)(.*?{_HOLDER})#(.*)"
 _REPOSITORY: Final = "git+"
-_MACHINE: Final = r"[a-z0-9][a-z0-9.-]*"
+_MACHINE: Final = r"(?:[A-Za-z0-9_.~%-]+@)?[a-z0-9][a-z0-9.-]*"
 _PLAIN_PATH: Final = r"[A-Za-z0-9_.~/-]*"
 _ESCAPED: Final = r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]"
 
@@ -64,6 +64,14 @@ def name_of(lsid: Lsid, machine: str = "") -> str | None:
     quoted = lsid[len(start) - 1 :].partition("#")[0]
     # Most names have nothing to unquote.
     return os.fsdecode(urllib.parse.unquote_to_bytes(quoted)) if "%" in quoted else quoted
+
+
+def files_of(user: str, machine: str) -> str:
+    """What stands for a machine in the places of files that one of several users there added.
+
+    So each user of a home that machines share has docs of their own, also of one file.
+    """
+    return f"{_quoted(user)}@{machine}"
 
 
 def machine_of(lsid: Lsid) -> str:
