@@ -21,12 +21,12 @@ help:
 	@echo "make demo        add examples/, search them, show what is found"
 	@echo "make test        every test but the long campaigns"
 	@echo "make test-crash  kills, at every step and at random moments"
+	@echo "make test-bombs  small files that would be huge, endless or deep, which take seconds each to refuse"
 	@echo "make test-postgres  300 kills on a home in a database, and 20 of its server"
 	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make test-access  longer histories of docs that others may not see, in a folder and a database"
 	@echo "make test-pages   pages of 20 random homes, joined"
 	@echo "make test-properties  1,000 examples of what must hold of any"
-	@echo "make test-bombs   every format's bombs"
 	@echo "make histories   STEPS=30,000 steps of what people do, against a dictionary"
 	@echo "make histories-postgres STEPS=20000  the same on a home in a database"
 	@echo "make campaigns   all of these and make fuzz-http, one after the other; hours"
@@ -92,6 +92,9 @@ test: $(STAMP)
 test-crash: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash
 
+test-bombs: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/fault
+
 test-postgres: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash/test_postgres_kills.py
 
@@ -106,9 +109,6 @@ test-pages: $(STAMP)
 
 test-properties: $(STAMP)
 	KB_EXAMPLES=1000 $(BIN)/python -m pytest --timeout 3600 $(shell grep -rl "import.*given\|EXAMPLES = settings" tests --include="test_*.py")
-
-test-bombs: $(STAMP)
-	$(BIN)/python -m pytest -m slow tests/fault/test_format_bombs.py
 
 STEPS ?= 30000
 

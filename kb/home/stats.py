@@ -9,13 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kb.errors import NotebookUnfit
 from kb.home.app import App
 from kb.knowledge.notebook import PushReport
 from kb.model.node import WorkerRow
 from kb.model.source import is_picture
+from kb.search.index import hnsw
 from kb.store import chunks, docs
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
@@ -75,6 +76,8 @@ class Stats(Struct, frozen=True, kw_only=True):
     """How many texts are still to be embedded; counted while such machines work."""
     seconds_left: int | None = None
     """How long that takes at their rate; None if nobody works, or docs are not yet cut."""
+    no_graph: str | None = None
+    """What is lost without the extra `hnsw`, and how to get it; None where nothing is lost."""
 
 
 def counted(app: App) -> Stats:
@@ -121,7 +124,14 @@ def counted(app: App) -> Stats:
             store_bytes=app.store.size_bytes(),
             disk_bytes=_disk_bytes(app.paths.root),
             push=_pushed(app),
+            no_graph=_no_graph(app, txn.count("chunks")),
         )
+
+
+def without_names(stats: Stats) -> Stats:
+    """The counts, without what names docs, and where notes are pushed to."""
+    letters = [structs.replace(letter, doc_id="", reason="") for letter in stats.dead_letters]
+    return structs.replace(stats, push=None, dead_letters=letters)
 
 
 def nodes_at_work(txn: ReadTxn, now_ms: int) -> list[NodeWork]:
@@ -169,6 +179,11 @@ def _rate(row: WorkerRow) -> float:
 def _seconds_left(nodes: list[NodeWork], waiting: int) -> int | None:
     rate = sum(node.texts_per_s for node in nodes)
     return math.ceil(waiting / rate) if rate else None
+
+
+def _no_graph(app: App, passages: int) -> str | None:
+    lack = hnsw.lack(app.settings.index, passages)
+    return f"{lack}: {hnsw.how_to_get()}" if lack else None
 
 
 def _pushed(app: App) -> PushReport | None:

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from kb.errors import UsageError
 from kb.model.decoding import convert, decode_json
-from kb.model.doc import OPERATOR, Scope
+from kb.model.doc import Scope
 
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _R = TypeVar("_R", bound=Struct)
 Run = Callable[["Spaces", Any, Scope], Any]
 _BY_AGENTS: Final = "ByAgents"
-LOCAL: Final = OPERATOR
-"""Who asks at the machine."""
 _BOUNDS: Final = ("gt", "ge", "lt", "le", "pattern", "min_length", "max_length")
 
 

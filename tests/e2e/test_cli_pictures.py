@@ -47,6 +47,26 @@ def test_pictures_come_after_notes(tmp_path: Path) -> None:
     assert (stats["passages"], stats["vectors"]) == (24, 2)
 
 
+def test_a_name_comes_before_what_does_not_fit(tmp_path: Path) -> None:
+    """All words of the query are in the name of the picture, and no note is about them."""
+    home, folder = Home(tmp_path / "home"), tmp_path / "in"
+    folder.mkdir()
+    for number, subject in enumerate(("rivers", "engines", "bread", "taxes", "owls", "chess")):
+        (folder / f"{number}.md").write_text(f"# On {subject}\n\nThis is all about {subject}.\n")
+    for number in range(9):
+        (folder / f"harvest {number}.png").write_bytes(pictures.png(size=(200, 90 + number)))
+    (folder / "wedding venue.png").write_bytes(pictures.png(size=(300, 90)))
+    (folder / "Harvest.md").write_text("# Harvest\n\nThe harvest of apples is late.\n")
+    home.run("add", folder)
+    home.run("worker", "--drain")
+    for query in ("wedding venue", "venue"):
+        found = home.run("search", query, "--json").json
+        assert Path(found["hits"][0]["source"]).name == "wedding venue.png"
+        assert not found["hits"][0]["weak"]
+    hits = home.run("search", "harvest", "--json").json["hits"]
+    assert Path(hits[0]["source"]).name == "Harvest.md"
+
+
 def test_no_copy_is_kept_and_all_copes(tmp_path: Path) -> None:
     """`check`, `export`, `backup` and `compact` do without, and the file is read where it lies."""
     home, folder = Home(tmp_path / "home"), vault(tmp_path / "in")

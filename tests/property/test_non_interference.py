@@ -31,7 +31,9 @@ from kb.search.entities import list_entities
 from kb.search.index.dense import DenseIndex
 from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import chunks, docs
-from kb.store.content.database import DatabaseAddress
+from kb.store.content.database import DatabaseAddress, database_address
+from kb.store.store import Store
+from kb.store.stored_content import StoredContent
 
 NOBODY, BOB, ALICE = Scope(user=None), Scope(user="bob"), Scope(user="alice")
 MODES: tuple[SearchMode, ...] = ("hybrid", "lexical", "dense")
@@ -80,10 +82,31 @@ class Home(SmallHome):
         super().__init__(root, address)
         self.random = random.Random(seed)
         self.names = 0
+        self.reading = self.store
+        """What is read by; another connection where that is a role's."""
         self.open_caches()
-        self.kit = Spaces(
-            [OpenHome(store=self.store, content=self.content, searcher=lambda: self.searcher)]
+
+    @property
+    def kit(self) -> Spaces:
+        """The home as tools ask it."""
+        content = StoredContent(self.reading, self.paths) if self.reading.home else self.content
+        home = OpenHome(
+            store=self.reading,
+            content=content,
+            searcher=lambda: self.searcher,
+            caller=self.reading.caller,
         )
+        return Spaces([home])
+
+    def read_as_role(self, address: DatabaseAddress) -> Scope:
+        """Read as the role of an address from now on; who that is."""
+        self.reading = Store.open_database(address, self.clock, create=False)
+        self.open_caches()
+        return self.kit.caller
+
+    def close(self) -> None:
+        super().close()
+        self.reading.close()
 
     def open_caches(self, *, anew: bool = False) -> None:
         self.lexical.close()
@@ -96,7 +119,7 @@ class Home(SmallHome):
         folder = self.paths.index / "dense"
         self.dense = DenseIndex(folder, model.fingerprint, model.dim, mode="hnsw")
         self.searcher = Searcher(
-            self.store,
+            self.reading,
             self.content,
             SearchBackends(
                 lexical=lambda: self.lexical,
@@ -239,10 +262,10 @@ class Reader:
         found = [said(lambda r=request: search(r, self._scope)) for request in asked]
         for ident in self._idents:
             found.append(said(lambda i=ident: self._home.searcher.similar(i, 5, self._scope)))
-            with self._home.store.read() as txn:
+            with self._home.reading.read() as txn:
                 found.append(said(lambda i=ident, t=txn: docs.resolve(t, i, self._scope)))
         for prefix in PREFIXES:
-            with self._home.store.read() as txn:
+            with self._home.reading.read() as txn:
                 entities = list_entities(txn, prefix, self._scope, 50)
                 found.append(msgspec.json.encode(entities))
         return found
@@ -366,8 +389,12 @@ def test_what_is_hidden_changes_no_byte(
 def test_what_is_hidden_changes_no_byte_on_postgres(
     open_home: Callable[..., Home], postgres: PostgresServer
 ) -> None:
-    """As in a folder, in a home in a database."""
-    check_nothing_changes(open_home(2, postgres.new_address()), BOB, 1)
+    """As in a folder, in a home in a database, which a user reads as the role of their name."""
+    address = postgres.new_address()
+    home = open_home(2, address)
+    named = postgres.home_as("bob", address.shown, rights="read")
+    assert home.read_as_role(database_address(named)) == BOB
+    check_nothing_changes(home, BOB, 1)
 
 
 @pytest.mark.slow

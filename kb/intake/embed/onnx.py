@@ -148,6 +148,8 @@ class OnnxEmbedder:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each whole text."""
+        if row := self._short_row(texts):
+            return [len(row[0]) - len(self._short_row([""])[0])]
         return [len(encoding) for encoding in self._encoded(texts)]
 
     def token_spans(self, text: str) -> list[Span]:
@@ -201,7 +203,7 @@ class OnnxEmbedder:
 
     def _short_row(self, texts: Sequence[str]) -> list[list[int]]:
         """The row of one short text, where its tokens are found without the whole tokenizer."""
-        if self._tokenizer is not None or len(texts) > 1 or len(texts[0]) > _SHORT_CHARS_MAX:
+        if self._tokenizer is not None or len(texts) != 1 or len(texts[0]) > _SHORT_CHARS_MAX:
             return []
         with self._tokenizer_lock:
             if self._pieces is None:

@@ -45,7 +45,7 @@ from kb.store.store import Store
 
 if TYPE_CHECKING:
     import numpy as np
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from nacl.signing import SigningKey
     from numpy.typing import NDArray
 
 _NAME_CHARS_MAX: Final = 60
@@ -102,7 +102,7 @@ def export(
     request: ArchiveSelection,
     target: Path,
     *,
-    key: "Ed25519PrivateKey | None" = None,
+    key: "SigningKey | None" = None,
     force: bool = False,
 ) -> Exported:
     """Write an archive, whole or not at all; the same docs give the same bytes.

@@ -32,7 +32,7 @@ from kb.model.text import ChunkDraft
 
 if TYPE_CHECKING:
     import numpy as np
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from nacl.signing import SigningKey
     from numpy.typing import NDArray
 
 ARCHIVE_BYTES_MAX: Final = 1 << 30
@@ -135,7 +135,7 @@ def members_of(
     docs: dict[str, bytes],
     cuts: Iterable[PortableDocChunks],
     vectors: "NDArray[np.float32]",
-    key: "Ed25519PrivateKey | None",
+    key: "SigningKey | None",
 ) -> Iterator[TarMember]:
     """The archive's members in order; sets the content hash in the manifest."""
     lines = b"".join(msgspec.json.encode(cut) + b"\n" for cut in cuts)
@@ -145,7 +145,7 @@ def members_of(
     data = msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"
     seal = Seal(manifest=sha256_hex(data))
     if key is not None:
-        signature = key.sign(_SIGNED_FOR + seal.manifest.encode())
+        signature = key.sign(_SIGNED_FOR + seal.manifest.encode()).signature
         seal = msgspec.structs.replace(seal, key=public_of(key), signature=_text_of(signature))
     yield from (TarMember(MANIFEST_JSON, data), *rest, TarMember(SEAL, msgspec.json.encode(seal)))
 

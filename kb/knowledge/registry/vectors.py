@@ -8,10 +8,10 @@ from msgspec import Meta, Struct
 
 from kb.errors import EmbedError, Unparsable
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize
-from kb.intake.chunker import chunk_many
+from kb.intake.chunker.chunking import chunk_many
+from kb.intake.chunker.rules import ENTRY_SECTION_LEVEL
 from kb.intake.chunks import PrecomputedChunks, text_hash
 from kb.intake.embed.protocol import Embedder, checked
-from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL
 from kb.knowledge.entries import Entry
 from kb.knowledge.packs.portable import PortableChunk, PortableDocChunks, chunks_of
 from kb.knowledge.registry.index import VectorSet

@@ -71,7 +71,10 @@ class PostgresEnvironment:
         self._release = weakref.finalize(self, _release, self._connections, self._pid)
         try:
             with self._lent() as connection:
-                self.home = self._prepared(connection, address.schema, create=create).home
+                state = self._prepared(connection, address.schema, create=create)
+            self.home = state.home
+            self.role = "" if state.is_owner else state.role
+            """The role of the connections; empty where it owns the home."""
         except BaseException:
             self.close()
             raise
