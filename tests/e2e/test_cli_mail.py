@@ -1,4 +1,5 @@
 """Mailboxes and mails, by the real command: each mail is a doc, counted, kept and removed."""
+# Long because every form in which mail comes has its sample here.
 
 import io
 import mailbox
