@@ -1,10 +1,18 @@
 """The chunk job: a doc's markdown becomes chunks that can be found by words."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from kb.errors import KbError, StaleToken
-from kb.intake.chunker import OVERLAP_TOKENS, TOKENS_MAX, chunk_many, code_blocks, parse_blocks
+from kb.intake.chunker import (
+    OVERLAP_TOKENS,
+    TOKENS_MAX,
+    BlocksOf,
+    chunk_many,
+    code_blocks,
+    parse_blocks,
+)
 from kb.intake.chunks import (
     ChunkedDoc,
     build_chunks,
@@ -121,7 +129,7 @@ class ChunkHandler:
             tokens_max=tokens_max,
             overlap_tokens=overlap_tokens,
             section_level=section_level,
-            blocks_of=[code_blocks if is_code(doc.mime) else parse_blocks for _, doc, _ in loaded],
+            blocks_of=[_blocks_of(doc) for _, doc, _ in loaded],
         )
         return {
             claim.job.job_id: build_chunks(doc, markdown, cut)
@@ -153,3 +161,7 @@ class ChunkHandler:
             queue.enqueue(txn, self._store.clock, "chunk", newest.doc_id, key=key)
             return
         write_chunks(txn, self._store, cut, model)
+
+
+def _blocks_of(doc: Doc) -> BlocksOf:
+    return partial(code_blocks, definitions=doc.definitions) if is_code(doc.mime) else parse_blocks
