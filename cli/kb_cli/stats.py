@@ -71,7 +71,7 @@ def _at_work(counts: "stats.StatsResult") -> list[tuple[str, str]]:
     if counts.texts_waiting:
         left = counts.seconds_left
         end = "" if left is None else f", about {dt.timedelta(seconds=left)} left"
-        rows.append(("without a vector", f"{many(counts.texts_waiting, 'passage')}{end}"))
+        rows.append(("to be embedded", f"{many(counts.texts_waiting, 'text')}{end}"))
     return rows
 
 

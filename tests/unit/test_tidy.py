@@ -27,6 +27,7 @@ EMPTY_NAMES = frozenset(("utils", "util", "helpers", "helper", "common", "base",
 OWNERS = {
     "lmdb": "kb/store",
     "psycopg": "kb/store/postgres",
+    "obstore": "kb/store/bucket",
     "tantivy": "kb/search/index",
     "hnswlib": "kb/search/index",
     "rjieba": "kb/search/index",

@@ -30,6 +30,7 @@ from kb.knowledge.packs.portable import (
     members_of,
 )
 from kb.knowledge.packs.tar import is_plain, packed
+from kb.model.decoding import decode_json
 from kb.model.doc import Doc
 from kb.model.embedder import EmbedderSpec
 from kb.model.ids import DocId, sha256_hex
@@ -129,7 +130,7 @@ def export(
             key,
         )
     )
-    sealed = msgspec.json.decode(members[0].data, type=PortableManifest)
+    sealed = decode_json(members[0].data, PortableManifest)
     size = _write(target, packed(members), force=force)
     return Exported(
         pack_id=request.pack_id,

@@ -5,9 +5,7 @@ left out of the hits, and newer rows are in other segments.
 """
 
 import errno
-import importlib.util
 import os
-import secrets
 import sys
 from pathlib import Path
 from threading import Lock
@@ -49,6 +47,8 @@ class GraphEntry(Struct, frozen=True, kw_only=True):
 
 def is_available() -> bool:
     """Whether hnswlib is installed, which the extra `hnsw` brings."""
+    import importlib.util
+
     return importlib.util.find_spec("hnswlib") is not None
 
 
@@ -89,6 +89,8 @@ def build(folder: Path, segment: "Segment") -> GraphEntry:
     for low in range(0, rows, _BLOCK_ROWS):
         block = segment.vectors[low : low + _BLOCK_ROWS]
         index.add_items(block, np.arange(low, low + len(block)), num_threads=1)
+    import secrets
+
     path = folder / f"hnsw-{secrets.token_hex(8)}.bin"
     index.save_index(str(path))
     fsync_file(path)

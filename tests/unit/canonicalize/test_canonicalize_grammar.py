@@ -11,7 +11,7 @@ from kb.intake.canonicalize import CanonicalizeInput, Parser
 from kb.intake.canonicalize.grammar import definitions, read
 from kb.intake.canonicalize.grammars import GRAMMARS, installed_mimes
 from kb.intake.canonicalize.parsers import BUILT_IN, BY_GRAMMAR, parser_table, table_of
-from kb.intake.chunker import code_blocks
+from kb.intake.chunker.definitions import code_blocks
 from kb.model.code import CODE_MIMES, code_mime
 
 
