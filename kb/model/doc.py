@@ -30,6 +30,11 @@ class Scope(Struct, frozen=True, kw_only=True):
     operator: bool = False
     """True for the person at the machine, who holds the files anyway."""
 
+    @property
+    def own_name(self) -> str | None:
+        """Whose docs are that it adds; None for the operator's, which are the local user's."""
+        return None if self.operator else self.user
+
     def reads(self, audience: Audience) -> bool:
         """Whether this scope sees the docs of an audience: what `Doc.visible_to` says of each."""
         if self.operator or audience == _PUBLIC:

@@ -18,13 +18,16 @@ _MAILDIR: Final = r".*/(?:cur|new)/\d{6,}[._][^/]+"
 _HOLDS_PARTS: Final = rf"(?i:{_HOLDER})\Z"
 _PART: Final = rf"(?is)(.*?{_HOLDER})#(.*)"
 _REPOSITORY: Final = "git+"
-_MACHINE: Final = r"[a-z0-9][a-z0-9.-]*"
+_MACHINE: Final = r"(?:[A-Za-z0-9_.~%-]+@)?[a-z0-9][a-z0-9.-]*"
+_PLAIN_PATH: Final = r"[A-Za-z0-9_.~/-]*"
 _ESCAPED: Final = r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]"
 
 
 def ending_of(name: str) -> str:
     """The ending of a file's name in lower case, without its dot; of a path, too."""
-    return os.path.splitext(name)[1].lower().lstrip(".")
+    stem, _, ending = name[name.rfind("/") + 1 :].rpartition(".")
+    # A dot that a name begins with begins no ending.
+    return ending.lower() if stem.strip(".") else ""
 
 
 def is_named_in_maildir(path: str) -> bool:
@@ -37,7 +40,11 @@ def file_lsid(path: str | Path, machine: str = "") -> Lsid:
 
     On a home that machines share, the URI names the machine that has the file.
     """
-    return Lsid(f"file://{machine}{urllib.parse.quote(os.fsencode(path))}")
+    name = os.fspath(path)
+    # Most names have nothing to quote, and it is called for every file of a folder.
+    if re.fullmatch(_PLAIN_PATH, name) is None:
+        name = urllib.parse.quote(os.fsencode(name))
+    return Lsid(f"file://{machine}{name}")
 
 
 def path_of(lsid: Lsid, machine: str = "") -> Path | None:
@@ -57,6 +64,14 @@ def name_of(lsid: Lsid, machine: str = "") -> str | None:
     quoted = lsid[len(start) - 1 :].partition("#")[0]
     # Most names have nothing to unquote.
     return os.fsdecode(urllib.parse.unquote_to_bytes(quoted)) if "%" in quoted else quoted
+
+
+def files_of(user: str, machine: str) -> str:
+    """What stands for a machine in the places of files that one of several users there added.
+
+    So each user of a home that machines share has docs of their own, also of one file.
+    """
+    return f"{_quoted(user)}@{machine}"
 
 
 def machine_of(lsid: Lsid) -> str:

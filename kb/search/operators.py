@@ -10,6 +10,7 @@ from typing import Final, cast, get_args
 import msgspec
 from msgspec import Struct
 
+from kb.model.decoding import convert
 from kb.model.doc import Kind
 from kb.model.search import Date, Filters
 
@@ -123,7 +124,7 @@ def _is_valid(field: str, value: str) -> bool:
         return value.startswith(("/", "~")) or "://" in value
     if field in ("since", "until"):
         try:
-            msgspec.convert(value, Date)
+            convert(value, Date)
         except msgspec.ValidationError:
             return False
     return bool(value)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from kb.errors import PluginFailed
 from kb.model.code import CODE_MIMES
+from kb.model.decoding import convert
 from kb.model.doc import Doc
 from kb.model.entry_points import InstalledPlugin, failed, installed, load, target_of
 from kb.model.ids import sha256_hex
@@ -261,7 +262,7 @@ def checked(plugin: InstalledPlugin, value: object) -> ParserPlugin:
     if not isinstance(value, ParserPlugin):
         raise failed(plugin, f"is a {type(value).__name__}, not a kb.plugins.ParserPlugin")
     try:
-        parser = msgspec.convert(msgspec.to_builtins(value), ParserPlugin)
+        parser = convert(msgspec.to_builtins(value), ParserPlugin)
     except (msgspec.ValidationError, TypeError) as error:
         raise failed(plugin, f"has a wrong field: {error}") from error
     if not parser.mimes or not parser.fingerprint or ":" not in parser.read:

@@ -96,7 +96,10 @@ class _Folder(Struct, frozen=True):
 def _listing(folder: Path, outer: Ignoring) -> "Iterator[WalkedFile | SkippedFile | _Folder]":
     try:
         with os.scandir(folder) as entries:
-            listed = sorted(entries, key=lambda entry: os.fsencode(entry.name))
+            listed = list(entries)
+        # In the order of their bytes, which is that of ASCII letters.
+        is_ascii = all(entry.name.isascii() for entry in listed)
+        listed.sort(key=lambda entry: entry.name if is_ascii else os.fsencode(entry.name))
         ignoring = ignoring_in(folder, [entry.name for entry in listed], outer)
     except OSError as error:
         yield SkippedFile(folder, f"the folder cannot be listed ({error.strerror})", failed=True)

@@ -212,6 +212,27 @@ class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     project cannot set it."""
 
 
+class ContentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a home in a database keeps large originals.
+
+    The home has these settings itself, so that all its machines agree: `kb config set` writes them
+    there, and no file or option can. Keys are not settings.
+    """
+
+    bucket: Annotated[str, Meta(max_length=500)] = ""
+    """`s3://NAME/PREFIX`; empty for the database."""
+    endpoint: Annotated[
+        str, Meta(pattern=r"\A(https?://[A-Za-z0-9._:\[\]-]+/?)?\Z", max_length=300)
+    ] = ""
+    """Where the bucket's server is, such as `https://minio.example:9000`; empty for AWS."""
+    region: Annotated[str, Meta(pattern=r"\A[a-z0-9-]{0,60}\Z")] = ""
+    """The bucket's region; empty is `us-east-1`."""
+
+
+HOME_SECTIONS: Final = ("content",)
+"""Sections whose settings a home in a database has itself."""
+
+
 class CrawlSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The limits of a crawl of a site."""
 
@@ -394,6 +415,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     index: IndexSettings = IndexSettings()
     fetch: FetchSettings = FetchSettings()
     crawl: CrawlSettings = CrawlSettings()
+    content: ContentSettings = ContentSettings()
     compact: CompactSettings = CompactSettings()
     llm: LlmSettings = LlmSettings()
     pack: PackSettings = PackSettings()
