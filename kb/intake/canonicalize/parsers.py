@@ -141,7 +141,7 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
     "mailbox": _own("mbox", version=2, is_text=True, mbox="application/mbox"),
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
-    "calendar": _own("ics", is_text=True, ics="text/calendar"),
+    "calendar": _own("ics", version=2, is_text=True, ics="text/calendar"),
     "json": _own("structured", is_text=True, function="read_json", json="application/json"),
     "json lines": _own(
         "structured",
