@@ -49,7 +49,10 @@ _CAMEL: Final = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})"
 _CAMEL_WORD: Final = (
     r"(?<![^\W_])[A-Za-z0-9]{1,58}?(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2})[A-Za-z0-9]{0,58}(?![^\W_])"
 )
-_SYMBOL: Final = r"(?=[A-Za-z_$]*(?:_|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z]\d|\(\)$))[A-Za-z_$][\w$]{0,200}(?:\(\))?"
+_SYMBOL: Final = (
+    r"(?=[A-Za-z_$]*(?:_|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z]\d|\(\)$))"
+    r"[A-Za-z_$][\w$]{0,200}(?:\(\))?"
+)
 # Without it no word is in camel case. Most texts have none, and it takes a tenth of the time.
 _HAS_CAMEL: Final = r"[A-Z](?:(?<=[a-z].)|[A-Z][a-z]{2})"
 _NAME_CHARS_MAX: Final = 200
