@@ -12,7 +12,7 @@ MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html histories-postgres bench-postgres
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-writes bench-embedding bench-dense bench-html histories-postgres bench-postgres
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
@@ -41,6 +41,7 @@ help:
 	@echo "make bench-definitions  how many definitions of the source code in DATA, folders, are headings, beside ctags"
 	@echo "make bench-charsets how much legacy text is decoded exactly, of the folders in DATA"
 	@echo "make bench-growth how costs grow from 10,000 over 100,000 to a million passages; an hour"
+	@echo "make bench-writes  how many bytes a home writes for each passage"
 	@echo "make bench-embedding  how many tokens the model reads, of how many that it must"
 	@echo "make bench-dense  the exact scan against HNSW, up to a million vectors; half an hour"
 	@echo "make bench-start a cold search beside that of BEFORE, a revision"
@@ -162,6 +163,9 @@ bench-start: $(STAMP)
 
 bench-growth: $(STAMP)
 	$(BIN)/python tests/bench/bench_growth.py --data $(DATA)
+
+bench-writes: $(STAMP)
+	$(BIN)/python tests/bench/bench_writes.py
 
 bench-dense: $(STAMP)
 	$(BIN)/python tests/bench/bench_dense_crossover.py
