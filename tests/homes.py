@@ -18,12 +18,13 @@ from kb.model.job import JobKind
 from kb.search.index.dense import DenseIndex
 from kb.search.index.lexical_indexes import LexicalIndexes
 from kb.store import docs
+from kb.store.bucket.place import BucketPlace
+from kb.store.bucket_content import BucketContent, use_bucket
 from kb.store.content.database import DatabaseAddress
 from kb.store.content.files import ContentFiles, ContentStore
 from kb.store.content.layout import HomePaths
 from kb.store.jobs import queue
 from kb.store.store import Store
-from kb.store.stored_content import StoredContent
 from kb.upkeep.check import CheckReport, HomeChecker
 from kb.upkeep.compactor import Compactor, CompactReport
 
@@ -35,8 +36,13 @@ DAY_MIN = 24 * 60
 class SmallHome:
     """One home and everything that works on it, in this process."""
 
-    def __init__(self, root: Path, address: DatabaseAddress | None = None) -> None:
-        """In a folder, with its store at `address` if that is given."""
+    def __init__(
+        self,
+        root: Path,
+        address: DatabaseAddress | None = None,
+        bucket: BucketPlace | None = None,
+    ) -> None:
+        """In a folder, with its store at `address` and large originals in `bucket` if given."""
         self.root = root
         self.clock = FakeClock()
         self.paths = HomePaths(root)
@@ -47,7 +53,9 @@ class SmallHome:
             self.content = ContentFiles(self.paths)
         else:
             self.store = Store.open_database(address, self.clock)
-            self.content = StoredContent(self.store, self.paths)
+            self.content = BucketContent(self.store, self.paths)
+        if bucket is not None:
+            use_bucket(self.store, bucket)
         self.ingestor = Ingestor(self.store, self.content)
         self.embedder = HashingEmbedder(64)
         self.lexical = LexicalIndexes(self.paths.index / "lexical")

@@ -34,6 +34,12 @@ class Node:
         hits: list[dict[str, Any]] = self.run("search", query, "--json").json["hits"]
         return hits
 
+    def id_of(self, name: str) -> str:
+        """The id of the doc of a file."""
+        rows = self.run("ls", "--json", "--limit", "0").json["docs"]
+        (ident,) = [row["doc_id"] for row in rows if Path(row["source"]).name == name]
+        return str(ident)
+
     @property
     def local(self) -> Path:
         """The local folder of its only home."""

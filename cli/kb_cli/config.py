@@ -120,7 +120,7 @@ def _print_result(result: SetResult) -> None:
         warn(warning)
     click.echo(_line(result.setting))
     place = result.setting.place or ""
-    if result.is_set and not place.startswith(f"{result.file}:"):
+    if result.is_set and place != result.file and not place.startswith(f"{result.file}:"):
         warn(f"{result.file} sets it, and {place or 'nothing'} counts instead")
 
 

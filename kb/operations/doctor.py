@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kb.errors import ConfigError, HeldBack, NotebookUnfit, StoreBusy
+from kb.errors import ConfigError, HeldBack, KbError, NotebookUnfit, StoreBusy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,8 @@ def refused(error: ConfigError | HeldBack) -> DoctorReport:
 def run(app: "App") -> DoctorReport:
     """Look at all that surrounds the store of a home; `kb.operations.check` looks at the store.
 
-    Nothing is written. What cannot be looked at is a finding, too.
+    Nothing is written but a probe in the home's bucket, which is removed. What cannot be looked at
+    is a finding, too.
     """
     from kb.upkeep.check.doctor import server_advice
     from kb.upkeep.check.plugins import plugin_reports
@@ -52,6 +53,7 @@ def run(app: "App") -> DoctorReport:
     server = app.store.server_state() if app.store.server_state else None
     findings = (
         *(server_advice(server) if server else ()),
+        *(_of_bucket(app) if server else ()),
         *_findings(app),
         *_of_names(plugins, app.settings),
         *_of_plugins(plugins),
@@ -61,6 +63,7 @@ def run(app: "App") -> DoctorReport:
 
 def _findings(app: "App") -> "Iterator[Advice]":
     from kb.upkeep.check.doctor import (
+        graph_advice,
         home_advice,
         inspect_host,
         model_advice,
@@ -74,6 +77,7 @@ def _findings(app: "App") -> "Iterator[Advice]":
     if app.is_made:
         yield from home_advice(inspect_host(app.paths.root))
         yield from scripts_advice(app.models.active, sampled_texts(app.store))
+        yield from graph_advice(app.store, app.settings.index)
         yield from store_advice(app.store)
         yield from _of_notebook(app)
 
@@ -113,6 +117,21 @@ def _of_notebook(app: "App") -> "Iterator[Advice]":
             yield from push_advice(app.notebook.push_report())
     except (NotebookUnfit, StoreBusy) as error:
         yield Advice(place="notebook", problem=str(error), mend="repair it, or name another folder")
+
+
+def _of_bucket(app: "App") -> "Iterator[Advice]":
+    from kb.store.bucket.place import place_of
+    from kb.store.bucket_content import try_bucket
+    from kb.upkeep.check.doctor import Advice
+
+    with app.store.read() as txn:
+        place = place_of(txn)
+    if place.url:
+        try:
+            try_bucket(place)
+        except KbError as error:
+            mend = "searches need it not; what adds, checks or moves large originals does"
+            yield Advice(place="bucket", problem=str(error), mend=mend)
 
 
 def _nested(home: "Path") -> "Iterator[Advice]":

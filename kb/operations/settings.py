@@ -13,12 +13,14 @@ from msgspec import Struct
 from kb.errors import ConfigError, UsageError
 from kb.model.config import (
     HOME_CONFIGS,
+    HOME_SECTIONS,
     SETTINGS_BYTES_MAX,
     ProjectFiles,
     SettingPlace,
     Settings,
     user_config,
 )
+from kb.store.content.layout import HomePaths
 
 Level = Literal["user", "home"]
 LEVELS: Final[tuple[Level, ...]] = ("user", "home")
@@ -55,9 +57,10 @@ class SettingRow(Struct, frozen=True, kw_only=True):
     key: str
     value: Any
     """None for a secret, which is never shown."""
-    layer: Literal["default", "file", "environment", "option"]
+    layer: Literal["default", "file", "environment", "option", "home"]
     place: str | None
-    """FILE:LINE, or the variable or option; None for a default."""
+    """FILE:LINE, the variable or option, or the address of a home that has it itself; None for a
+    default."""
     secret: bool
 
 
@@ -103,9 +106,16 @@ def list_settings(layers: SettingsLayers, env: Mapping[str, str]) -> SettingsRep
     warnings: list[str] = []
     traced = load_traced(**_load_arguments(layers), env=env, warn=warnings.append)
     places = {**traced.places, **_from_surroundings(layers, env)}
+    settings = traced.settings
+    if (address := HomePaths(layers.home).database) is not None:
+        from kb.home.shared_settings import settings_in
+
+        settings, set_there = settings_in(address, settings, warnings.append)
+        home = SettingPlace(layer="home", place=address.shown)
+        places |= dict.fromkeys(set_there, home)
     return SettingsReport(
         files=tuple(_file(layers, path) for path in layers.files),
-        settings=tuple(_rows(traced.settings, places, layers, env)),
+        settings=tuple(_rows(settings, places, layers, env)),
         warnings=tuple(warnings),
     )
 
@@ -148,8 +158,9 @@ def set_value(
 ) -> SetResult:
     """Write a setting into the user's file or the home's, whose comments and order stay.
 
-    The text that results is checked together with all other layers before it is written. Raises
-    ConfigError, and UsageError for a secret.
+    The text that results is checked together with all other layers before it is written. Settings
+    that a home in a database has itself go there. Raises ConfigError, UsageError for a secret, and
+    what the database and the bucket raise.
     """
     from kb.model.config.load import check_setting, parse_value, unknown_setting
 
@@ -168,6 +179,8 @@ def set_value(
         if isinstance(value, str) or not _is_allowed(key, raw):
             raise
         value = raw
+    if _is_of_home(key):
+        return _changed_in_home(layers, env, key, value)
     return _changed(layers, env, level, key, value)
 
 
@@ -175,6 +188,8 @@ def unset_value(
     layers: SettingsLayers, env: Mapping[str, str], level: Level, key: str
 ) -> SetResult:
     """Take a setting out of the user's file or the home's. Raises ConfigError, UsageError."""
+    if _is_of_home(key):
+        return _changed_in_home(layers, env, key, "")
     return _changed(layers, env, level, key, None)
 
 
@@ -279,6 +294,25 @@ def _changed(
     return SetResult(
         file=str(file), is_set=value is not None, setting=row, warnings=report.warnings
     )
+
+
+def _is_of_home(key: str) -> bool:
+    return key.partition(".")[0] in HOME_SECTIONS and key in setting_names()
+
+
+def _changed_in_home(
+    layers: SettingsLayers, env: Mapping[str, str], key: str, value: str
+) -> SetResult:
+    """Write a setting into the database of the home; empty takes it out."""
+    from kb.home.shared_settings import put_setting
+
+    address = HomePaths(layers.home).database
+    if address is None:
+        raise UsageError(f"{key} is for homes in a database; this one keeps content in its folder")
+    put_setting(address, key.partition(".")[2], value)
+    report = list_settings(layers, env)
+    row = next(row for row in report.settings if row.key == key)
+    return SetResult(file=address.shown, is_set=bool(value), setting=row, warnings=report.warnings)
 
 
 def _is_allowed(key: str, value: Any) -> bool:

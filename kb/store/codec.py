@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from kb.errors import StoreDamaged
+from kb.model.decoding import msgpack_decoder
 from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class RecordTable(Generic[T]):
     def __init__(self, table: str, record_type: type[T]) -> None:
         self.name = table
         self._encoder = msgspec.msgpack.Encoder()
-        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(record_type)
+        self._decoder: msgspec.msgpack.Decoder[T] = msgpack_decoder(record_type)
 
     def get(self, txn: ReadTxn, key: bytes) -> T | None:
         """The record, or None. Raises StoreDamaged."""

@@ -78,6 +78,8 @@ class ContentPart(Struct, frozen=True, kw_only=True):
     """Of the first part: the path that the doc names, or that of the file."""
     size_bytes: int = 0
     """Of the first part: the bytes of all parts."""
+    object: str = ""
+    """Of the first part: the object of the home's bucket that has the bytes; then no part does."""
 
 
 class HomeFile(Struct, frozen=True, kw_only=True):

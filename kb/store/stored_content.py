@@ -5,6 +5,7 @@ from typing import Final
 
 from kb.errors import StoreDamaged
 from kb.model.ids import sha256_hex
+from kb.store.content.files import RemovedContent
 from kb.store.content.layout import HomePaths
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
@@ -38,7 +39,7 @@ class StoredContent:
 
     def keep(self, txn: WriteTxn, relative: str, data: bytes) -> bool:
         """Write the bytes, unless they are there. Raises StoreDamaged for others of that name."""
-        first = CONTENT.get(txn, _part_key(relative, 0))
+        first = CONTENT.get(txn, head_key(relative))
         if first is None:
             _write(txn, relative, data)
         elif (first.path, first.size_bytes) != (relative, len(data)):
@@ -48,8 +49,7 @@ class StoredContent:
     def replace(self, relative: str, data: bytes) -> None:
         """Write the bytes over damaged ones."""
         with self._store.write() as txn:
-            for key in [key for key, _ in txn.scan("content", *_range(relative))]:
-                txn.delete("content", key)
+            self.remove(txn, relative)
             _write(txn, relative, data)
 
     def expect(self, txn: ReadTxn, paths: Sequence[str]) -> None:
@@ -60,47 +60,61 @@ class StoredContent:
     def read(self, relative: str, sha256: str) -> bytes:
         """The bytes of a path. Raises StoreDamaged if they are missing or fail their checksum."""
         with self._store.read() as txn:
-            data = _read(txn, relative)
-        if data is None:
-            raise StoreDamaged("its content is missing", place=relative)
-        if sha256_hex(data) != sha256:
-            raise StoreDamaged("the content is not what was written", place=relative)
-        return data
+            parts = parts_at(txn, relative)
+        data = b"".join(part.data for part in parts) if parts else None
+        return whole(relative, data, sha256)
 
     def all_paths(self, txn: ReadTxn) -> Iterator[str]:
-        """The paths of all content. Reads one part of each, a few dozen in a round trip."""
-        # Keys are hashes. Each range goes from one path to the next, past the parts in between.
-        step = 256 // _RANGES
-        ranges: list[tuple[bytes, bytes | None]] = [
-            (bytes([first]), bytes([first + step]) if first + step < 256 else None)
-            for first in range(0, 256, step)
-        ]
-        while ranges:
-            pages = txn.scan_many("content", ranges, 1)
-            rest: list[tuple[bytes, bytes | None]] = []
-            for (_, end), page in zip(ranges, pages, strict=True):
-                for key, stored in page:
-                    yield CONTENT.decode(key, stored).path
-                    rest.append((_key_after(key), end))
-            ranges = rest
+        """The paths of all content."""
+        return (head.path for head in heads(txn))
 
     def size_of(self, txn: ReadTxn, relative: str) -> int:
         """How many bytes a path has; 0 if there are none."""
-        first = CONTENT.get(txn, _part_key(relative, 0))
+        first = CONTENT.get(txn, head_key(relative))
         return first.size_bytes if first else 0
 
-    def remove(self, txn: WriteTxn, relative: str) -> int | None:
-        """Remove all parts of a path; returns its size, None if it was not there."""
+    def remove(self, txn: WriteTxn, relative: str) -> RemovedContent | None:
+        """Remove all parts of a path; returns what was removed, None if it was not there."""
         size_bytes = self.size_of(txn, relative)
         keys = [key for key, _ in txn.scan("content", *_range(relative))]
         for key in keys:
             txn.delete("content", key)
-        return size_bytes if keys else None
+        return RemovedContent(size_bytes=size_bytes) if keys else None
+
+    def discard(self, objects: Sequence[str]) -> None:
+        """Nothing: the transaction has removed the bytes."""
 
 
-def _read(txn: ReadTxn, relative: str) -> bytes | None:
-    parts = [part for _, part in CONTENT.scan(txn, lsid_key(relative))]
-    return b"".join(part.data for part in parts) if parts else None
+def heads(txn: ReadTxn) -> Iterator[ContentPart]:
+    """The first part of every content. Reads a few dozen in a round trip."""
+    # Keys are hashes. Each range goes from one path to the next, past the parts in between.
+    step = 256 // _RANGES
+    ranges: list[tuple[bytes, bytes | None]] = [
+        (bytes([first]), bytes([first + step]) if first + step < 256 else None)
+        for first in range(0, 256, step)
+    ]
+    while ranges:
+        pages = txn.scan_many("content", ranges, 1)
+        rest: list[tuple[bytes, bytes | None]] = []
+        for (_, end), page in zip(ranges, pages, strict=True):
+            for key, stored in page:
+                yield CONTENT.decode(key, stored)
+                rest.append((_key_after(key), end))
+        ranges = rest
+
+
+def parts_at(txn: ReadTxn, relative: str) -> list[ContentPart]:
+    """The records of a path, in their order."""
+    return [part for _, part in CONTENT.scan(txn, lsid_key(relative))]
+
+
+def whole(relative: str, data: bytes | None, sha256: str) -> bytes:
+    """The bytes, if they are what was written. Raises StoreDamaged."""
+    if data is None:
+        raise StoreDamaged("its content is missing", place=relative)
+    if sha256_hex(data) != sha256:
+        raise StoreDamaged("the content is not what was written", place=relative)
+    return data
 
 
 def _write(txn: WriteTxn, relative: str, data: bytes) -> None:
@@ -119,6 +133,11 @@ def parts_of(relative: str, data: bytes) -> Iterator[tuple[bytes, ContentPart]]:
         yield _part_key(relative, number), part
 
 
+def head_key(relative: str) -> bytes:
+    """The key of the first part of a path."""
+    return _part_key(relative, 0)
+
+
 def _part_key(relative: str, number: int) -> bytes:
     return lsid_key(relative) + number.to_bytes(_NUMBER_BYTES, "big")
 
@@ -129,4 +148,4 @@ def _key_after(key: bytes) -> bytes:
 
 
 def _range(relative: str) -> tuple[bytes, bytes]:
-    return _part_key(relative, 0), _part_key(relative, (1 << 32) - 1)
+    return head_key(relative), _part_key(relative, (1 << 32) - 1)

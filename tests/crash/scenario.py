@@ -10,7 +10,10 @@ from msgspec import Struct
 from kb.model import failpoints
 
 # Points that only other commands reach; each of these rooms has a campaign of its own.
-ELSEWHERE: Final = ("sync.", "backup.", "packs.", "notebook.", "push.", "registry.", "share.")
+ELSEWHERE: Final = (
+    *("sync.", "backup.", "packs.", "notebook.", "push.", "registry.", "share."),
+    "bucket.",
+)
 POINTS: Final = [name for name in failpoints.NAMES if not name.startswith(ELSEWHERE)]
 # file -> the word that only this version of it holds
 FIRST: Final = {

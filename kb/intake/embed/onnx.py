@@ -24,6 +24,7 @@ from kb.intake.embed.protocol import (
     without_surrogates,
 )
 from kb.intake.embed.runtime import cores, session_of
+from kb.model.decoding import decode_json
 from kb.model.embedder import EmbedderChoice
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ class OnnxEmbedder:
 
 def _read_card(model_dir: Path) -> _Card:
     try:
-        card = msgspec.json.decode((model_dir / _CARD).read_bytes(), type=_Card)
+        card = decode_json((model_dir / _CARD).read_bytes(), _Card)
         for name in (_GRAPH, _TOKENIZER):
             if not card.files.get(name) or not (model_dir / name).is_file():
                 raise ModelMissing(f"the model at {model_dir} has no {name}; {_REMEDY}")

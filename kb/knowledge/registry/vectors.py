@@ -15,6 +15,7 @@ from kb.intake.embed.protocol import Embedder, checked
 from kb.knowledge.entries import Entry
 from kb.knowledge.packs.portable import PortableChunk, PortableDocChunks, chunks_of
 from kb.knowledge.registry.index import VectorSet
+from kb.model.decoding import decode_json
 from kb.model.ids import sha256_hex
 from kb.model.text import ChunkDraft, indexed_text
 
@@ -137,7 +138,7 @@ def read_vectors(
 
     header_line, _, rows = data.partition(b"\n")
     try:
-        header = msgspec.json.decode(header_line, type=_VectorsHeader)
+        header = decode_json(header_line, _VectorsHeader)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Unparsable(f"its vectors cannot be read: {error}", source=source) from error
     is_for_entry = header.schema_version == _SCHEMA and header.zettel_id == entry.meta.zettel_id

@@ -5,8 +5,10 @@ from kb.model.config.places import HOME_CONFIGS, user_config
 from kb.model.config.project import BYTES_MAX as SETTINGS_BYTES_MAX
 from kb.model.config.project import ProjectFiles
 from kb.model.config.sections import (
+    HOME_SECTIONS,
     ClientSettings,
     CompactSettings,
+    ContentSettings,
     CrawlSettings,
     EmbedSettings,
     FetchSettings,
@@ -23,9 +25,11 @@ from kb.model.config.sections import (
 
 __all__ = [
     "HOME_CONFIGS",
+    "HOME_SECTIONS",
     "SETTINGS_BYTES_MAX",
     "ClientSettings",
     "CompactSettings",
+    "ContentSettings",
     "CrawlSettings",
     "EmbedSettings",
     "FetchSettings",

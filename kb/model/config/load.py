@@ -59,9 +59,9 @@ def load(
 class SettingPlace(Struct, frozen=True, kw_only=True):
     """Where a setting is set."""
 
-    layer: Literal["file", "environment", "option"]
+    layer: Literal["file", "environment", "option", "home"]
     place: str
-    """FILE:LINE, or the name of the variable or the option."""
+    """FILE:LINE, the name of the variable or the option, or the address of the home."""
 
 
 class TracedSettings(Struct, frozen=True, kw_only=True):
@@ -286,7 +286,7 @@ def parse_value(raw: str) -> Any:
 
 def check_setting(key: str, value: Any) -> None:
     """Raise ConfigError if a setting is unknown, or its value is not valid."""
-    _validate(_nested(key.split("."), value), lambda _: "kb config set")
+    _validate(_nested(key.split("."), value), lambda _: "kb config set", of_home=True)
 
 
 def unknown_setting(key: str) -> ConfigError:
@@ -324,9 +324,9 @@ def _parse_file(file: Path, data: bytes) -> tuple[dict[str, Any], _Place]:
     return table, place
 
 
-def _validate(table: dict[str, Any], place: _Place) -> None:
+def _validate(table: dict[str, Any], place: _Place, *, of_home: bool = False) -> None:
     try:
-        to_settings(table)
+        to_settings(table, of_home=of_home)
     except InvalidSettings as error:
         # Values may still contradict each other: a later layer may change one.
         if error.is_final:

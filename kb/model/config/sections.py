@@ -30,7 +30,7 @@ LLM_PROVIDERS: Final = ("none", "ollama", "anthropic", "openai")
 EXTENSIONS: Final = (
     *("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd"),
     *("txt", "text", "htm", "html", "shtml", "xhtml", "xht", "pdf"),
-    *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "csv", "tsv"),
+    *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "emlx", "csv", "tsv"),
     *("xls", "msg", "doc", "ppt"),
     *("mbox", "rtf", "json", "jsonl", "ndjson", "yaml", "yml", "toml", "srt", "vtt", "ics"),
     *("png", "jpg", "jpeg", "gif", "webp", "tif", "tiff", "bmp", "heic", "heif", "avif"),
@@ -210,6 +210,27 @@ class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     git_token_host: _TokenHost = ""
     """The one host, as `HOST` or `HOST:PORT`, that may have `KB_GIT_TOKEN` for a repository; a
     project cannot set it."""
+
+
+class ContentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a home in a database keeps large originals.
+
+    The home has these settings itself, so that all its machines agree: `kb config set` writes them
+    there, and no file or option can. Keys are not settings.
+    """
+
+    bucket: Annotated[str, Meta(max_length=500)] = ""
+    """`s3://NAME/PREFIX`; empty for the database."""
+    endpoint: Annotated[
+        str, Meta(pattern=r"\A(https?://[A-Za-z0-9._:\[\]-]+/?)?\Z", max_length=300)
+    ] = ""
+    """Where the bucket's server is, such as `https://minio.example:9000`; empty for AWS."""
+    region: Annotated[str, Meta(pattern=r"\A[a-z0-9-]{0,60}\Z")] = ""
+    """The bucket's region; empty is `us-east-1`."""
+
+
+HOME_SECTIONS: Final = ("content",)
+"""Sections whose settings a home in a database has itself."""
 
 
 class CrawlSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -394,6 +415,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     index: IndexSettings = IndexSettings()
     fetch: FetchSettings = FetchSettings()
     crawl: CrawlSettings = CrawlSettings()
+    content: ContentSettings = ContentSettings()
     compact: CompactSettings = CompactSettings()
     llm: LlmSettings = LlmSettings()
     pack: PackSettings = PackSettings()

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from kb.errors import ReadOnlyHome, StoreDamaged, StoreFull
 from kb.model.failpoints import failpoint
 from kb.model.ids import sha256_hex
@@ -15,6 +17,14 @@ from kb.store.content.layout import HomePaths
 from kb.store.kv import ReadTxn, WriteTxn
 
 _CONTENT_FOLDERS: Final = ("raw", "md")
+
+
+class RemovedContent(Struct, frozen=True, kw_only=True):
+    """What a transaction has removed."""
+
+    size_bytes: int
+    object: str = ""
+    """What is left outside the store, to be discarded once the transaction is committed."""
 
 
 class ContentStore(Protocol):
@@ -61,10 +71,17 @@ class ContentStore(Protocol):
         """How many bytes a path has; 0 if there are none."""
         ...
 
-    def remove(self, txn: WriteTxn, relative: str) -> int | None:
-        """Remove what no record names any more; returns its size, None if it was not there.
+    def remove(self, txn: WriteTxn, relative: str) -> RemovedContent | None:
+        """Remove what no record names any more; None if it was not there, or is in use again.
 
         Raises OSError.
+        """
+        ...
+
+    def discard(self, objects: Sequence[str]) -> None:
+        """Remove what committed removals have left.
+
+        What is left if it fails is listed by `all_paths`. Raises StoreUnreachable, StoreDenied.
         """
         ...
 
@@ -124,8 +141,8 @@ class ContentFiles:
         """How many bytes a file has; 0 if it is not there."""
         return _length_of(self.paths.root / relative) or 0
 
-    def remove(self, txn: WriteTxn, relative: str) -> int | None:  # noqa: ARG002
-        """Remove a regular file; returns its size, None if it was not there."""
+    def remove(self, txn: WriteTxn, relative: str) -> RemovedContent | None:  # noqa: ARG002
+        """Remove a regular file; None if it was not there."""
         path = self.paths.root / relative
         try:
             status = path.lstat()
@@ -134,7 +151,10 @@ class ContentFiles:
             path.unlink()
         except FileNotFoundError:
             return None
-        return status.st_size
+        return RemovedContent(size_bytes=status.st_size)
+
+    def discard(self, objects: Sequence[str]) -> None:
+        """Nothing: the files are removed."""
 
     def stage(self, relative: str, data: bytes) -> None:
         """Write the file, if it is new."""

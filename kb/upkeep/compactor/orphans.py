@@ -9,9 +9,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from kb.errors import StoreDenied, StoreUnreachable
 from kb.model.failpoints import failpoint
 from kb.model.ids import DocId
-from kb.store.content.files import ContentStore, entries_of
+from kb.store.content.files import ContentStore, RemovedContent, entries_of
 from kb.store.content.layout import HomePaths
 from kb.store.keys import text_key
 from kb.store.kv import ReadTxn, WriteTxn
@@ -107,34 +108,42 @@ def _drop_stale_marks(store: Store, orphan_keys: set[bytes]) -> None:
 def _remove_all(
     store: Store, content: ContentStore, due: list[_OrphanFile]
 ) -> tuple[int, int, list[str]]:
-    removed, freed = 0, 0
+    removed: list[RemovedContent] = []
     problems: list[str] = []
     waiting = iter(due)
     while page := list(islice(waiting, UNLINKS_PER_TXN)):
         with store.write() as txn:
             failpoint("compact.before_delete")
-            for orphan in page:
-                try:
-                    size_bytes = _remove(txn, content, orphan)
-                except OSError as error:
-                    problems.append(f"{orphan.path}: cannot be removed ({error.strerror})")
-                    continue
-                removed += size_bytes is not None
-                freed += size_bytes or 0
+            in_page = _remove_page(txn, content, page, problems)
             # A crash here leaves marks without files, which the next run removes.
             failpoint("compact.after_delete")
-    return removed, freed, problems
+        removed += in_page
+        try:
+            content.discard([item.object for item in in_page if item.object])
+        except (StoreUnreachable, StoreDenied) as error:
+            # It is listed from now on, and marked anew.
+            problems.append(str(error))
+    return len(removed), sum(item.size_bytes for item in removed), problems
 
 
-def _remove(txn: WriteTxn, content: ContentStore, orphan: _OrphanFile) -> int | None:
-    """Remove a file that still has its mark; returns its size, or None if it stays."""
-    mark = ORPHANS.get(txn, text_key(orphan.path))
-    if mark is None or mark != orphan.mark:
-        return None
-    size_bytes = content.remove(txn, orphan.path)
-    if size_bytes is not None:
-        ORPHANS.delete(txn, text_key(orphan.path))
-    return size_bytes
+def _remove_page(
+    txn: WriteTxn, content: ContentStore, page: list[_OrphanFile], problems: list[str]
+) -> list[RemovedContent]:
+    """Remove the files of a page that still have their marks."""
+    removed: list[RemovedContent] = []
+    for orphan in page:
+        mark = ORPHANS.get(txn, text_key(orphan.path))
+        if mark is None or mark != orphan.mark:
+            continue
+        try:
+            item = content.remove(txn, orphan.path)
+        except OSError as error:
+            problems.append(f"{orphan.path}: cannot be removed ({error.strerror})")
+            continue
+        if item is not None:
+            ORPHANS.delete(txn, text_key(orphan.path))
+            removed.append(item)
+    return removed
 
 
 def _mark_all(store: Store, orphans: list[_OrphanFile], now: CompactionTime) -> int:

@@ -11,13 +11,16 @@ from msgspec import Struct
 from kb.errors import StoreBusy, StoreDamaged, UsageError
 from kb.knowledge.notebook.repair import renew_index
 from kb.store import home_files
+from kb.store.bucket.bucket import Bucket
+from kb.store.bucket.place import BUCKET_WORD, place_of
+from kb.store.bucket_content import head_of, is_large, new_object
 from kb.store.codec import RecordTable
 from kb.store.content.layout import HomePaths
 from kb.store.keys import lsid_key
 from kb.store.kv import ReadTxn, WriteTxn
 from kb.store.lmdb_env import LmdbEnvironment
 from kb.store.meta import FORMAT_UNFINISHED, MACHINE, get_word, set_word, word_key
-from kb.store.records import CONTENT, HOME_FILE_PARTS, HOME_FILES, META, HomeFile
+from kb.store.records import CONTENT, HOME_FILE_PARTS, HOME_FILES, META, ContentPart, HomeFile
 from kb.store.store import Store
 from kb.store.stored_content import parts_of
 from kb.upkeep.transfer.holdings import TABLES_OF_RECORDS, ContentBytes
@@ -30,8 +33,9 @@ _BATCH_BYTES: Final = 4 << 20
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FORMAT_ROW: Final = (META.name, b"word:format")
 _MACHINE_ROW: Final = (META.name, b"word:machine")
-# What `finish` writes.
-_LAST_ROWS: Final = (_FORMAT_ROW, _MACHINE_ROW)
+_BUCKET_ROW: Final = (META.name, word_key(BUCKET_WORD))
+# What `finish` writes, and what each home has for itself.
+_OWN_ROWS: Final = (_FORMAT_ROW, _MACHINE_ROW, _BUCKET_ROW)
 Pair = tuple[bytes, bytes]
 
 
@@ -67,7 +71,7 @@ class TransferFolder:
 
     def __init__(self, folder: Path, *, is_backup: bool = False) -> None:
         """A backup remembers which machine has the files of a home that machines share."""
-        self._left_out = () if is_backup else (_MACHINE_ROW,)
+        self._left_out = (_BUCKET_ROW,) if is_backup else (_BUCKET_ROW, _MACHINE_ROW)
         self._paths = HomePaths(folder)
         self._paths.make()
         self._env = LmdbEnvironment(self._paths.store)
@@ -132,6 +136,8 @@ class TransferFolder:
 class TransferDatabase:
     """A home in a database. Until it is finished nobody can open it; a second try goes on.
 
+    If it has a bucket, large originals go there, as whoever adds to it puts them there.
+
     Nobody else may write to it meanwhile: each commit is checked to follow the one before.
     """
 
@@ -146,8 +152,10 @@ class TransferDatabase:
             check_empty(txn, place)
             self.goes_on = get_word(txn, "format") == FORMAT_UNFINISHED
             set_word(txn, "format", FORMAT_UNFINISHED)
+            bucket = place_of(txn)
             # Whoever was filling it before notices this commit, and ends.
             self._number = txn.last_txn()
+        self._bucket = Bucket(bucket) if bucket.url else None
         self._files: dict[str, HomeFile] = {}
         if self.goes_on:
             with store.read() as view:
@@ -156,7 +164,7 @@ class TransferDatabase:
     def put_rows(self, table: str, rows: Iterable[Pair]) -> Iterator[int]:
         """Write the rows that are missing or differ, and remove all others."""
         done = 0
-        wanted = (pair for pair in rows if (table, pair[0]) not in _LAST_ROWS)
+        wanted = (pair for pair in rows if (table, pair[0]) not in _OWN_ROWS)
         for row in self._differing(table, wanted) if self.goes_on else _all_rows(table, wanted):
             done += 1
             if row is not None and self._put(row):
@@ -168,7 +176,7 @@ class TransferDatabase:
     def _differing(self, table: str, rows: Iterator[Pair]) -> Iterator[_RowChange | None]:
         """What makes the table hold these rows, which are in key order; None for a row it has."""
         with self._store.read() as view:
-            there = (pair for pair in view.scan(table) if (table, pair[0]) not in _LAST_ROWS)
+            there = (pair for pair in view.scan(table) if (table, pair[0]) not in _OWN_ROWS)
             present = next(there, None)
             for key, value in rows:
                 while present is not None and present[0] < key:
@@ -195,12 +203,19 @@ class TransferDatabase:
                 part = CONTENT.decode(key, first)
                 if (part.path, part.size_bytes) == (content.path, len(content.data)):
                     continue
-            for part_key, part in parts_of(content.path, content.data):
+            for part_key, part in self._parts_of(content):
                 self._put(_row_of(CONTENT, part_key, part))
             written += len(content.data)
         # What a path has is looked up in the store, so it has to be there.
         self._flush()
         return written
+
+    def _parts_of(self, content: ContentBytes) -> Iterator[tuple[bytes, ContentPart]]:
+        if self._bucket is None or not is_large(content.path, len(content.data)):
+            return parts_of(content.path, content.data)
+        name = new_object(content.path)
+        self._bucket.put(name, content.data)
+        return iter([head_of(content.path, len(content.data), name)])
 
     def put_file(self, file: HomeFile, pieces: Iterable[bytes]) -> None:
         """Write the records of a file."""

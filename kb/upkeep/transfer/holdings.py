@@ -11,6 +11,8 @@ from msgspec import Struct
 from kb.errors import SourceError, StoreDamaged, Unreadable
 from kb.model.ids import sha256_hex
 from kb.store import home_files
+from kb.store.bucket.bucket import Bucket
+from kb.store.bucket.place import place_of
 from kb.store.content.inside import read_inside
 from kb.store.content.layout import HomePaths
 from kb.store.keys import lsid_key
@@ -135,7 +137,9 @@ class DatabaseHoldings(_RecordedHoldings):
     """What a home in a database holds."""
 
     def contents(self, amiss: Callable[[str], None]) -> Iterator[list[ContentBytes]]:
-        """Read the content records, a batch in a round trip."""
+        """Read the content records, a batch in a round trip, and the objects that they name."""
+        place = place_of(self.txn)
+        bucket = Bucket(place) if place.url else None
         for batch in self._wanted(amiss):
             prefixes = [lsid_key(wanted.path) for wanted in batch]
             ranges = [(prefix, prefix_stop(prefix)) for prefix in prefixes]
@@ -150,7 +154,11 @@ class DatabaseHoldings(_RecordedHoldings):
                 if not parts:
                     amiss(f"{wanted.path}: its content is missing")
                     continue
-                contents += _whole(wanted, b"".join(part.data for part in parts), amiss)
+                data = b"".join(part.data for part in parts)
+                if parts[0].object:
+                    size_bytes = parts[0].size_bytes
+                    data = (bucket and bucket.get(parts[0].object, size_bytes)) or b""
+                contents += _whole(wanted, data, amiss)
             yield contents
 
     def files(
