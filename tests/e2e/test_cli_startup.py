@@ -172,7 +172,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    ("mode", "modules_max", "patterns_max"), [("lexical", 140, 18), ("hybrid", 151, 18)]
+    ("mode", "modules_max", "patterns_max"), [("lexical", 140, 19), ("hybrid", 150, 19)]
 )
 def test_a_cold_search_stays_small(
     home: Home, mode: str, modules_max: int, patterns_max: int
