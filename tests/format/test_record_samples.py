@@ -342,11 +342,19 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
     ),
     "CONTENT": (
         lsid_key("raw/00/00.md") + bytes(4),
-        ContentPart(data=b"# \xe6\xb1\xa4\n", path="raw/00/00.md", size_bytes=6),
+        ContentPart(
+            data=b"# \xe6\xb1\xa4\n", path="raw/00/00.md", size_bytes=6, object="md/file/a.md.00"
+        ),
     ),
     "HOME_FILES": (
         lsid_key("kb.toml"),
-        HomeFile(path="kb.toml", size_bytes=6, sha256="ab" * 32, executable=True),
+        HomeFile(
+            path="kb.toml",
+            size_bytes=6,
+            object="md/file/a.md.00",
+            sha256="ab" * 32,
+            executable=True,
+        ),
     ),
     "HOME_FILE_PARTS": (
         lsid_key("kb.toml") + bytes(4),
@@ -415,6 +423,7 @@ LATER: Final = (
     ("SOURCES", "site", None),
     ("EMBEDDERS", "switched_run", 0),
     ("ORPHANS", "marked_run", 0),
+    ("CONTENT", "object", ""),
 )
 
 
