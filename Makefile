@@ -11,18 +11,24 @@ MULTILINGUAL ?=
 MULTILINGUAL_DIR := packages/multilingual
 MULTILINGUAL_STAMP := $(VENV)/.multilingual
 .DEFAULT_GOAL := help
+# Tests start kb a thousand times; without bytecode on disk each start compiles it anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html histories-postgres bench-postgres
+.PHONY: help setup setup-st multilingual demo test test-crash test-postgres test-caches test-access test-pages test-bombs campaigns histories check fix bench bench-sync bench-registry bench-crawl bench-serve bench-processes bench-stale bench-sizes bench-client bench-start bench-growth bench-pdf bench-names bench-definitions bench-formats bench-charsets compare-answers calibrate fuzz-http screenshots reference docs clean eval bench-embedding bench-dense bench-html histories-postgres bench-postgres
 
 help:
 	@echo "make setup       .venv/ with kb and what its tests need"
 	@echo "make demo        add examples/, search them, show what is found"
 	@echo "make test        every test but the long campaigns"
 	@echo "make test-crash  kills, at every step and at random moments"
+	@echo "make test-bombs  small files that would be huge, endless or deep, which take seconds each to refuse"
 	@echo "make test-postgres  300 kills on a home in a database, and 20 of its server"
 	@echo "make test-caches  500 random histories, against caches made anew"
+	@echo "make test-access  longer histories of docs that others may not see, in a folder and a database"
+	@echo "make test-pages   pages of 20 random homes, joined"
 	@echo "make histories   STEPS=30,000 steps of what people do, against a dictionary"
 	@echo "make histories-postgres STEPS=20000  the same on a home in a database"
+	@echo "make campaigns   all of these and make fuzz-http, one after the other; hours"
 	@echo "make check       format, lint, types, import contracts, documentation"
 	@echo "make fix         mend what format and lint can mend"
 	@echo "make bench       speed and memory, as ratios"
@@ -85,11 +91,20 @@ test: $(STAMP)
 test-crash: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash
 
+test-bombs: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/fault
+
 test-postgres: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/crash/test_postgres_kills.py
 
 test-caches: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/property/test_cache_histories.py
+
+test-access: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/property/test_non_interference.py
+
+test-pages: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/property/test_pages_join.py
 
 STEPS ?= 30000
 
@@ -98,6 +113,8 @@ histories: $(STAMP)
 
 histories-postgres: $(STAMP)
 	KB_HISTORY_STEPS=$(STEPS) $(BIN)/python -m pytest -m slow tests/property/test_histories_machine.py -k postgres
+
+campaigns: test-crash test-caches test-access test-pages test-bombs histories histories-postgres fuzz-http
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

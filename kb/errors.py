@@ -7,6 +7,7 @@ KbError                     1
 │   └── AmbiguousId         2   a short id names several things
 ├── ItemsFailed             3   finished, but some items failed
 ├── NotFound                4   no such doc, chunk or path
+│   ├── NotYours            4   it belongs to somebody else
 │   ├── NothingToLearn      4   no such topic, or nothing of it matches
 │   ├── NoNote              4   the notebook has no such file
 │   ├── NoJob               4   no job has this id
@@ -54,6 +55,7 @@ KbError                     1
 │   └── StoreBehind         1   a transaction that was asked for is not here yet; try again
 ├── StoreDenied             1   the database of a home does not let this user in
 │   └── BucketRefused       1   the bucket of a home will not take the request
+├── OwnerOnly               1   only the role that owns a home in a database may do it
 ├── ReadOnlyHome            1   the home cannot be written
 ├── HomeClosed              1   a program uses a home that it has closed
 ├── WrongProcess            1   an environment was carried across a fork
@@ -116,6 +118,12 @@ class NotFound(KbError):
 
     template = "nothing here has the id {id}; `kb ls` lists the docs"
     exit_code = 4
+
+
+class NotYours(NotFound):
+    """The caller sees it, and only somebody else may change it."""
+
+    template = "{id} belongs to somebody else; only they and the home's owner may change it"
 
 
 class NothingToLearn(NotFound):
@@ -400,6 +408,15 @@ class BucketRefused(StoreDenied):
     """The bucket of a home will not take the request: its name, the key, the region, the clock."""
 
     template = "{place}: {detail}"
+
+
+class OwnerOnly(KbError):
+    """Only the role that owns a home in a database may do it, or who is a member of that role."""
+
+    template = (
+        "{what} is for the owner of the home, and the role {role} is not it; "
+        "the owner makes it a member: GRANT the owner's role TO it"
+    )
 
 
 class ReadOnlyHome(KbError):

@@ -120,9 +120,9 @@ def measure(app: App, folder: Path, mode: SearchMode, *, typos: bool) -> dict[st
             text = with_typo(query["text"], random) if typos else query["text"]
             started = time.perf_counter()
             request = SearchRequest(query=text, k=PASSAGES, mode=mode)
-            hits = app.searcher.search(request, OPERATOR).hits
+            docs, _ = app.searcher.docs(request, OPERATOR)
             seconds.append(time.perf_counter() - started)
-            ranked = list(dict.fromkeys(hit.source for hit in hits))
+            ranked = [doc.source for doc in docs]
             wanted = grades[str(query["_id"])]
             rows.append(scores(ranked, wanted))
             recalls.append(len(wanted.keys() & set(ranked[:DEPTH])) / min(DEPTH, len(wanted)))
@@ -144,6 +144,18 @@ def run(folder: Path, home: Path, overrides: list[str], *, typos: bool) -> dict[
         return {mode: measure(app, folder, mode, typos=typos) for mode in MODES}
 
 
+def show(name: str, modes: dict[str, Any]) -> None:
+    """Print what one set gave."""
+    for mode, row in modes.items():
+        print(
+            f"{name:24} {mode:8} nDCG@10 {row['ndcg_at_10']:.4f}  recall@10 "
+            f"{row['recall_at_10']:.4f}  recall@100 "
+            f"{row['recall_at_100']:.4f}  MRR@10 {row['mrr_at_10']:.4f}  "
+            f"p50 {row['query_ms_p50']:.1f} ms",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Parse the call, measure each set, print."""
     parser = argparse.ArgumentParser(
@@ -161,18 +173,11 @@ def main() -> None:
             sys.exit(f"{folder}: no corpus.jsonl there")
         with tempfile.TemporaryDirectory() as temporary:
             home = (said.home or Path(temporary)) / folder.resolve().name
-            results[folder.resolve().name] = run(folder, home, said.cfg, typos=said.typos)
+            modes = results[folder.resolve().name] = run(folder, home, said.cfg, typos=said.typos)
+        if not said.as_json:
+            show(folder.resolve().name, modes)
     if said.as_json:
         print(json.dumps(results, indent=2))
-        return
-    for name, modes in results.items():
-        for mode, row in modes.items():
-            print(
-                f"{name:24} {mode:8} nDCG@10 {row['ndcg_at_10']:.4f}  recall@10 "
-                f"{row['recall_at_10']:.4f}  recall@100 "
-                f"{row['recall_at_100']:.4f}  MRR@10 {row['mrr_at_10']:.4f}  "
-                f"p50 {row['query_ms_p50']:.1f} ms"
-            )
 
 
 if __name__ == "__main__":

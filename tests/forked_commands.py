@@ -29,7 +29,7 @@ _AT_START: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_", "OPENBLAS", "OMP")
 _LIBRARIES: Final = (
     *("click", "lmdb", "msgspec", "numpy", "tantivy", "yaml", "platformdirs", "tomllib"),
     *("concurrent.futures", "chardet", "Stemmer", "snowballstemmer", "tokenizers"),
-    *("cryptography.hazmat.primitives.asymmetric.ed25519", "httpx2", "h11", "anyio"),
+    *("nacl.signing", "httpx2", "h11", "anyio"),
     *("uvicorn", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on", "starlette.routing"),
     *("uvicorn.loops.asyncio", "mcp", "dulwich.repo", "dulwich.porcelain", "watchfiles"),
 )

@@ -18,7 +18,7 @@ from kb.knowledge.packs.portable import (
 from kb.knowledge.packs.tar import TarMember, packed
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from nacl.signing import SigningKey
 
 DIM: Final = 4
 TEXTS: Final = {
@@ -72,7 +72,7 @@ def vectors() -> "np.ndarray[Any, np.dtype[np.float32]]":
     return np.eye(3, DIM, dtype=np.float32)
 
 
-def members(key: "Ed25519PrivateKey | None" = None, **said: Any) -> list[TarMember]:
+def members(key: "SigningKey | None" = None, **said: Any) -> list[TarMember]:
     """The members of an archive, each part as it should be unless `said` has another."""
     parts: dict[str, Any] = {
         "manifest": manifest(),
@@ -84,7 +84,7 @@ def members(key: "Ed25519PrivateKey | None" = None, **said: Any) -> list[TarMemb
     return list(members_of(key=key, **parts))
 
 
-def archive(key: "Ed25519PrivateKey | None" = None, **said: Any) -> bytes:
+def archive(key: "SigningKey | None" = None, **said: Any) -> bytes:
     """The bytes of one."""
     return joined(members(key, **said))
 

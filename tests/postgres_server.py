@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,6 +146,25 @@ class PostgresServer:
     def home_by_port(self, name: str, user: str = "kb") -> str:
         """The address of a home by the port, where a password is asked."""
         return f"postgresql://{user}@127.0.0.1:{self.port}/postgres/{name}"
+
+    def home_as(self, role: str, home: str, rights: str = "all") -> str:
+        """The address by which a role uses a home of this server; the role is made if it is new.
+
+        Its rights are "all" that writing takes, or only to "read".
+        """
+        schema = database_address(home).schema
+        granted = "SELECT" if rights == "read" else "SELECT, INSERT, UPDATE, DELETE"
+        name = sql.Identifier(role)
+        with psycopg.connect(self.dsn(), autocommit=True) as connection:
+            with contextlib.suppress(psycopg.errors.DuplicateObject):
+                connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(name))
+            for text in (
+                "GRANT USAGE ON SCHEMA {schema} TO {role}",
+                f"GRANT {granted} ON ALL TABLES IN SCHEMA {{schema}} TO {{role}}",
+            ):
+                statement = sql.SQL(text).format(schema=sql.Identifier(schema), role=name)
+                connection.execute(statement)
+        return self.home(schema, urllib.parse.quote(role, safe=""))
 
     def new_address(self) -> DatabaseAddress:
         """As `home`, parsed."""

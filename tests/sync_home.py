@@ -18,7 +18,7 @@ from kb.intake.sync.sync_all import SyncOptions
 from kb.intake.worker.chunking import ChunkHandler
 from kb.intake.worker.embedding import EmbedHandler
 from kb.model.config import EmbedSettings, FetchSettings, Settings
-from kb.model.doc import Doc
+from kb.model.doc import OPERATOR, Doc
 from kb.model.origin import Origin
 from kb.model.search import Freshness
 from kb.search.freshness import freshness_of
@@ -104,7 +104,7 @@ class SyncHome:
 
     def origin(self, place: object) -> Origin:
         with self.app.store.read() as txn:
-            return resolve_origin(txn, str(place))
+            return resolve_origin(txn, str(place), OPERATOR)
 
     def docs(self, *, status: str = "active") -> dict[str, Doc]:
         """Newest docs of a status, by the place they are at."""

@@ -69,10 +69,8 @@ def answer(
         from kb.client.remote import run_remote
 
         return run_remote(client, operation, request), False
-    from kb.operations.operation import LOCAL
-
     spaces = open_spaces(ctx)
-    return operation.run(spaces, request, LOCAL, **options), len(spaces.homes) > 1
+    return operation.run(spaces, request, spaces.caller, **options), len(spaces.homes) > 1
 
 
 def asker(ctx: click.Context, operation: "Operation") -> Callable[[Any], Any]:
@@ -82,10 +80,8 @@ def asker(ctx: click.Context, operation: "Operation") -> Callable[[Any], Any]:
         from kb.client.remote import run_remote
 
         return functools.partial(run_remote, client, operation)
-    from kb.operations.operation import LOCAL
-
     spaces = open_spaces(ctx)
-    return lambda request: operation.run(spaces, request, LOCAL)
+    return lambda request: operation.run(spaces, request, spaces.caller)
 
 
 def _by_socket(ctx: click.Context, operation: "Operation", request: Struct) -> Any:

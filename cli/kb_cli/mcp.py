@@ -45,8 +45,8 @@ def command(ctx: click.Context, write: bool, user: str | None) -> None:
     from kb.serve.stdio import StdioServer
 
     check_installed()
-    scope = scope_of(user)
     spaces = open_spaces(ctx, create=True, leads=write)
+    scope = scope_of(spaces, user)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     executor = CallExecutor()

@@ -96,7 +96,8 @@ def get(ctx: click.Context, path: str) -> None:
 
         data = note(client, path)
     else:
-        data = notes.read_note(open_to_read(ctx), path)
+        app = open_to_read(ctx)
+        data = notes.read_note(app, path, app.caller)
     if sys.stdout.isatty():
         from kb_cli.learn import print_text
 
@@ -126,7 +127,8 @@ def show_log(ctx: click.Context, limit: int) -> None:
         commits = commits_of(client, limit)
     else:
         app = open_to_read(ctx)
-        commits, pushed = notes.list_commits(app, limit), notes.push_report(app)
+        commits = notes.list_commits(app, limit, app.caller)
+        pushed = notes.push_report(app) if app.caller.operator else None
     for commit in commits:
         when = dt.datetime.fromtimestamp(commit.committed_s).astimezone().isoformat(" ", "minutes")
         short = click.style(commit.commit[:10], fg="cyan")

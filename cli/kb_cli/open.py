@@ -7,7 +7,6 @@ import click
 import msgspec
 
 from kb.operations import source_place
-from kb.operations.operation import LOCAL
 from kb.operations.show import ShowRequest
 from kb_cli.editor import command_for, run_program
 from kb_cli.filters import id_or_path
@@ -26,7 +25,8 @@ def command(ctx: click.Context, ident: str, only_print: bool) -> None:
     is VISUAL, else EDITOR. Without one, and for what is no text, the program that your desktop has.
     """
     named, line = id_or_path(ident)
-    place = source_place.run(open_spaces(ctx), ShowRequest(id=named), LOCAL)
+    spaces = open_spaces(ctx)
+    place = source_place.run(spaces, ShowRequest(id=named), spaces.caller)
     if line is not None and place.line is None:
         place = msgspec.structs.replace(place, line=line)
     for warning in place.warnings:

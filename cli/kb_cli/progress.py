@@ -1,13 +1,10 @@
 """Bars with rate and time to go, on standard error, where that is a terminal."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self
 
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
-from rich.text import Text
-
+from kb_cli.bars import Bar, BarDisplay
 from kb_cli.pace import Pace, time_left
 
 if TYPE_CHECKING:
@@ -19,34 +16,14 @@ _LOOK_SHARE: Final = 0.05
 _BY_WORDS: Final = "a search by words finds what is in already; by meaning, once it is embedded"
 
 
-class _Bars(Progress):
-    """The bars, and a line below them."""
-
-    line = ""
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        """The bars, and the line where there is one."""
-        yield self.make_tasks_table(self.tasks)
-        if self.line:
-            yield Text(self.line, style="dim", no_wrap=True, overflow="ellipsis")
-
-
 class AddProgress:
     """Files read, passages embedded, and when that ends."""
 
     def __init__(self, *, reads: bool = True) -> None:
         """Without `reads` nothing is read, and only the work of workers is shown."""
-        self._bars = _Bars(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[count]}"),
-            TextColumn("{task.fields[rate]}"),
-            TextColumn("{task.fields[left]}"),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._files = self._task("reading", visible=reads)
-        self._work = self._task("indexing", visible=False)
+        self._files = Bar(name="reading", visible=reads)
+        self._work = Bar(name="indexing", visible=False)
+        self._display = BarDisplay([self._files, self._work])
         self._look: Callable[[], WorkLeft] | None = None
         self._next_look_s = 0.0
         self._file_pace = Pace()
@@ -54,9 +31,6 @@ class AddProgress:
         self._is_growing = False
         self._total = self._done = 0
         self._embedded_before = 0
-
-    def _task(self, name: str, *, visible: bool) -> TaskID:
-        return self._bars.add_task(name, total=None, visible=visible, count="", rate="", left="")
 
     def follow(self, look: "Callable[[], WorkLeft]") -> None:
         """Show the work of workers, too; `look` says what is left."""
@@ -86,12 +60,14 @@ class AddProgress:
         ended_s = time.monotonic()
         self._next_look_s = ended_s + max(_LOOK_EVERY_S, (ended_s - began_s) / _LOOK_SHARE)
         if left.chunks or self._total:
-            self._bars.update(self._work, description="embedding")
+            self._work.name = "embedding"
             self._total = max(self._total, left.chunks_kept - self._embedded_before)
             self._tell(left.chunks, "passage", is_growing=is_reading or not left.is_cut)
-            self._bars.line = _BY_WORDS
+            self._display.note = _BY_WORDS
         elif left.jobs and not is_reading:
-            self._bars.update(self._work, visible=True, count=f"{left.jobs:,} to do")
+            self._work.visible = True
+            self._work.count = f"{left.jobs:,} to do"
+        self._display.draw()
 
     def _tell(self, left: int, noun: str, *, is_growing: bool) -> None:
         self._total = max(self._total, self._done + left)
@@ -102,12 +78,12 @@ class AddProgress:
         self._is_growing = is_growing
         self._pace.note(time.monotonic(), self._done)
         left_s = None if is_growing else self._pace.left_s(left)
+        self._work.left = time_left(left_s) if left_s else ""
         self._show(self._work, self._done, self._total, noun, self._pace, is_growing=is_growing)
-        self._bars.update(self._work, left=time_left(left_s) if left_s else "")
 
     def _show(
         self,
-        task: TaskID,
+        bar: Bar,
         done: int,
         total: int,
         noun: str,
@@ -118,21 +94,18 @@ class AddProgress:
         more = "+" if is_growing else ""
         plural = "" if total == 1 and not more else "s"
         rate = pace.rate()
-        self._bars.update(
-            task,
-            completed=done,
-            total=total,
-            visible=True,
-            count=f"{done:,} of {total:,}{more} {noun}{plural}",
-            rate=f"{rate:,.0f}/s" if rate else "",
-        )
+        bar.done, bar.total, bar.visible = done, total, True
+        bar.count = f"{done:,} of {total:,}{more} {noun}{plural}"
+        bar.rate = f"{rate:,.0f}/s" if rate else ""
+        self._display.draw()
 
     def __enter__(self) -> Self:
-        self._bars.start()
+        self._display.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if kind is None:
             self._next_look_s = 0.0
             self._look_now(is_reading=False)
-        self._bars.stop()
+            self._display.draw(now=True)
+        self._display.__exit__(kind, *error)

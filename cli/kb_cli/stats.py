@@ -34,14 +34,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         ("model", counts.model),
         ("on disk", size(counts.disk_bytes)),
     ]
-    if counts.to_reread:
-        rows.append(("to read again", f"{many(counts.to_reread, 'doc')}, by kb worker"))
-    if counts.to_recognize:
-        rows.append(("waiting for OCR", f"{many(counts.to_recognize, 'doc')}, by kb worker"))
-    if counts.pages_without_text:
-        rows.append(("pages without text", f"{counts.pages_without_text:,}"))
-    if counts.push is not None:
-        rows.append(("notebook", push_line(counts.push)))
+    rows += _notable(counts)
     rows += _at_work(counts)
     for name, value in rows:
         click.echo(f"{name:>18}  {clean(value)}")
@@ -53,6 +46,22 @@ def command(ctx: click.Context, as_json: bool) -> None:
         click.echo(f"{'':>18}  kb worker --retry-failed tries them again")
 
 
+def _notable(counts: "stats.StatsResult") -> list[tuple[str, str]]:
+    """What only some homes have: docs that wait, what is missing, a remote."""
+    rows: list[tuple[str, str]] = []
+    if counts.to_reread:
+        rows.append(("to read again", f"{many(counts.to_reread, 'doc')}, by kb worker"))
+    if counts.to_recognize:
+        rows.append(("waiting for OCR", f"{many(counts.to_recognize, 'doc')}, by kb worker"))
+    if counts.pages_without_text:
+        rows.append(("pages without text", f"{counts.pages_without_text:,}"))
+    if counts.no_graph is not None:
+        rows.append(("search by meaning", counts.no_graph))
+    if counts.push is not None:
+        rows.append(("notebook", push_line(counts.push)))
+    return rows
+
+
 def _at_work(counts: "stats.StatsResult") -> list[tuple[str, str]]:
     """What the workers of machines that share a home do, and when it ends."""
     rows: list[tuple[str, str]] = []
@@ -62,7 +71,7 @@ def _at_work(counts: "stats.StatsResult") -> list[tuple[str, str]]:
     if counts.texts_waiting:
         left = counts.seconds_left
         end = "" if left is None else f", about {dt.timedelta(seconds=left)} left"
-        rows.append(("without a vector", f"{many(counts.texts_waiting, 'passage')}{end}"))
+        rows.append(("to be embedded", f"{many(counts.texts_waiting, 'text')}{end}"))
     return rows
 
 

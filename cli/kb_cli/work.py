@@ -1,6 +1,7 @@
 """Waiting for what was taken in to be found: the workers, their bar, and Ctrl-C."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -31,11 +32,11 @@ def drain(workers: "Workers", progress: "AddProgress | None") -> None:
 
 @contextlib.contextmanager
 def progress_bar(*, reads: bool = True) -> "Iterator[AddProgress | None]":
-    """Bars on standard error where that is a terminal; None elsewhere.
+    """Bars on standard error where that is a terminal that can erase lines; None elsewhere.
 
     Without `reads` nothing is read, and only the work of workers is shown.
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
     from kb_cli.progress import AddProgress

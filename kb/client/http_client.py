@@ -16,6 +16,7 @@ from kb import __version__
 from kb.client.problems import ServerError, error_of
 from kb.errors import UsageError
 from kb.intake.model_server.alarm import Alarm
+from kb.model.decoding import decode_json
 
 T = TypeVar("T")
 
@@ -153,7 +154,7 @@ class ServerClient:
     def _decoded(self, answer: ServerReply, kind: type[T]) -> T:
         if answer.media == JSON:
             with suppress(ValueError, RecursionError):
-                return msgspec.json.decode(answer.data, type=kind)
+                return decode_json(answer.data, kind)
         raise self.unreadable()
 
     def unreadable(self) -> ServerError:

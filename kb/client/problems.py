@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from kb.errors import HeldBack, KbError, NotFound, StoreDamaged, UsageError
+from kb.model.decoding import decode_json
 
 _DETAIL_CHARS_MAX: Final = 500
 
@@ -64,7 +64,7 @@ class _Problem(Struct, frozen=True, kw_only=True):
 def error_of(status: int, data: bytes, url: str) -> KbError:
     """The error that a problem document tells of; ServerError where it is none."""
     try:
-        problem = msgspec.json.decode(data, type=_Problem)
+        problem = decode_json(data, _Problem)
     except (ValueError, RecursionError):
         detail = f"it answered {status}, but not as kb does; is it a kb server?"
         return ServerError(detail, place=url)

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from kb.client.http_client import ServerClient
 from kb.client.notebook import job as job_of
 from kb.client.problems import ServerError
 from kb.knowledge.notebook import JobReport
+from kb.model.decoding import decode_json
 from kb.model.ids import DocId, JobId
 from kb.model.standing import STANDINGS_MAX, Standing, StandingsRequest
 
@@ -57,7 +57,7 @@ def _told(client: ServerClient, group: tuple[DocId, ...], tell: Callable[[int], 
     with contextlib.suppress(ServerError, ValueError):
         for name, data in events(client, [("doc", ident) for ident in group]):
             if name == "doc":
-                event = msgspec.json.decode(data, type=_DocEvent)
+                event = decode_json(data, _DocEvent)
                 if event.state != "pending":
                     waiting.discard(event.doc_id)
                     tell(len(waiting))

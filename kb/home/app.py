@@ -14,7 +14,7 @@ import msgspec
 
 from kb.model.clock import Clock, SystemClock
 from kb.model.config import RerankSettings, SearchSettings, Settings
-from kb.model.doc import OPERATOR, Scope
+from kb.model.doc import LOCAL_USER, Scope
 from kb.store import docs
 from kb.store.content.files import ContentFiles, ContentStore
 from kb.store.content.layout import PROJECT_FOLDER, HomePaths
@@ -59,16 +59,18 @@ T = TypeVar("T")
 _SCOPES_MAX: Final = 64
 
 
-def topics_of(home: Path, settings: Settings, scope: Scope) -> "tuple[Topic, ...]":
+def topics_of(
+    home: Path, settings: Settings, scope: Scope, *, owner: str = LOCAL_USER
+) -> "tuple[Topic, ...]":
     """What a scope can learn in a home, its folder named from the project's root if it has one.
 
-    Raises ConfigError for a topic whose folder is not there.
+    `owner` is whose settings they are. Raises ConfigError for a topic whose folder is not there.
     """
     if not settings.kb.topic:
         return ()
     from kb.knowledge.topics import resolved
 
-    return resolved(settings.kb, topics_root(home), scope)
+    return resolved(settings.kb, topics_root(home), scope, owner=owner)
 
 
 def topics_root(home: Path) -> Path:
@@ -136,6 +138,11 @@ class App:
             paths.make()
         store = Store.open(paths.store, clock, create=create, read_only=read_only)
         return cls(paths, store, settings, shared)
+
+    @property
+    def caller(self) -> Scope:
+        """Who asks here, unless a server has let another user in."""
+        return self.store.caller
 
     @property
     def is_made(self) -> bool:
@@ -238,7 +245,8 @@ class App:
     @functools.cached_property
     def _topics(self) -> "Callable[[Scope], tuple[Topic, ...]]":
         # Found once: a folder that goes later costs its own topic, and no other.
-        find = functools.partial(topics_of, self.paths.root, self.settings)
+        owner = self.caller.own_name or LOCAL_USER
+        find = functools.partial(topics_of, self.paths.root, self.settings, owner=owner)
         return functools.lru_cache(_SCOPES_MAX)(find)
 
     def opened(self, name: "SpaceName | None" = None) -> "OpenHome":
@@ -250,6 +258,7 @@ class App:
             store=self.store,
             content=self.content,
             searcher=lambda: self._locked(lambda: self.searcher),
+            caller=self.caller,
             topics=self.topics,
             answer_resources=self._answer_resources,
         )
@@ -258,11 +267,17 @@ class App:
         from kb.knowledge.answers import AnswerResources
         from kb.knowledge.topics import knowledge_section
 
+        def knowledge(scope: Scope) -> str:
+            # Only who made the settings has their topics in the prompt.
+            if scope != self.caller:
+                return ""
+            return knowledge_section(self.topics(scope), with_tool=False).text
+
         has_model = self.settings.llm.provider != "none"
         return AnswerResources(
             provider=(lambda: self.llm) if has_model else None,
             embedder=lambda: self.embedder,
-            knowledge=lambda: knowledge_section(self.topics(OPERATOR), with_tool=False).text,
+            knowledge=knowledge,
         )
 
     @functools.cached_property
@@ -301,8 +316,15 @@ class App:
             file_bytes_max=self.settings.ingest.file_bytes_max,
             token_host=self.settings.fetch.git_token_host,
         )
-        settings = self.settings.crawl
-        return SiteSources(self.store, self.ingestor, parser, self.fetcher, settings, access)
+        return SiteSources(
+            self.store,
+            self.ingestor,
+            parser,
+            self.fetcher,
+            self.settings.crawl,
+            access,
+            self._ocr(),
+        )
 
     def _ocr(self) -> "Ocr":
         if self.settings.ingest.ocr == "off":

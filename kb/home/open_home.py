@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kb.model.doc import Scope
+from kb.model.doc import OPERATOR, Scope
 from kb.model.search import SpaceName
 from kb.store.content.files import ContentStore
 from kb.store.store import Store
@@ -31,6 +31,8 @@ class OpenHome(Struct, frozen=True, kw_only=True):
     content: ContentStore
     searcher: "Callable[[], Searcher]"
     """Opened when a question first needs it: a list of docs needs none."""
+    caller: Scope = OPERATOR
+    """Who asks here, unless a server has let another user in."""
     topics: "Callable[[Scope], tuple[Topic, ...]]" = lambda _: ()
     """What a scope can learn here. Raises ConfigError where a topic's folder is gone."""
     answer_resources: "Callable[[], AnswerResources]" = _no_resources

@@ -1,5 +1,6 @@
 """How much is there? Docs, chunks, jobs and bytes of one open home, counted."""
 
+import itertools
 import math
 import os
 import stat
@@ -8,20 +9,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kb.errors import NotebookUnfit
 from kb.home.app import App
 from kb.knowledge.notebook import PushReport
 from kb.model.node import WorkerRow
 from kb.model.source import is_picture
-from kb.store import docs
+from kb.search.index import hnsw
+from kb.store import chunks, docs
 from kb.store.jobs import queue
 from kb.store.kv import ReadTxn
 from kb.store.nodes import live_workers
 from kb.store.records import LEDGER
 
 _LETTERS_MAX: Final = 100
+_WAITING_DOCS_MAX: Final = 5_000
+_DOCS_AT_ONCE: Final = 500
 
 
 class DeadLetter(Struct, frozen=True, kw_only=True):
@@ -69,9 +73,11 @@ class Stats(Struct, frozen=True, kw_only=True):
     nodes: list[NodeWork] = []
     """The machines that worked in the last two minutes, where machines share the home."""
     texts_waiting: int = 0
-    """How many chunks have no vector yet; counted while such machines work."""
+    """How many texts are still to be embedded; counted while such machines work."""
     seconds_left: int | None = None
     """How long that takes at their rate; None if nobody works, or docs are not yet cut."""
+    no_graph: str | None = None
+    """What is lost without the extra `hnsw`, and how to get it; None where nothing is lost."""
 
 
 def counted(app: App) -> Stats:
@@ -96,8 +102,8 @@ def counted(app: App) -> Stats:
             for job, _ in zip(queue.failed(txn), range(_LETTERS_MAX), strict=False)
         ]
         nodes = nodes_at_work(txn, app.store.clock.now_ms())
-        passages, vectors = txn.count("chunks"), txn.count("vectors")
-        waiting = max(0, passages - vectors) if nodes else 0
+        model = app.models.in_use().active.fingerprint
+        waiting = texts_to_embed(txn, model) if nodes else 0
         uncut = queue.count_of_kind(txn, "chunk") if nodes else 0
         return Stats(
             nodes=nodes,
@@ -106,19 +112,26 @@ def counted(app: App) -> Stats:
             home=app.paths.shown,
             docs=dict(statuses),
             ledger=dict(ledger),
-            passages=passages,
-            vectors=vectors,
+            passages=txn.count("chunks"),
+            vectors=txn.count("vectors"),
             entities=txn.count("entities"),
             jobs={"ready": counts.ready, "running": counts.running, "failed": counts.failed},
             to_reread=queue.count_of_kind(txn, "reread"),
             to_recognize=queue.count_of_kind(txn, "ocr"),
             dead_letters=letters,
-            model=app.models.in_use().active.fingerprint,
+            model=model,
             pages_without_text=without_text,
             store_bytes=app.store.size_bytes(),
             disk_bytes=_disk_bytes(app.paths.root),
             push=_pushed(app),
+            no_graph=_no_graph(app, txn.count("chunks")),
         )
+
+
+def without_names(stats: Stats) -> Stats:
+    """The counts, without what names docs, and where notes are pushed to."""
+    letters = [structs.replace(letter, doc_id="", reason="") for letter in stats.dead_letters]
+    return structs.replace(stats, push=None, dead_letters=letters)
 
 
 def nodes_at_work(txn: ReadTxn, now_ms: int) -> list[NodeWork]:
@@ -137,6 +150,27 @@ def nodes_at_work(txn: ReadTxn, now_ms: int) -> list[NodeWork]:
     ]
 
 
+def texts_to_embed(txn: ReadTxn, model: str) -> int:
+    """How many texts the docs that wait for vectors of a model still lack, equal ones counted once.
+
+    Looks at 5,000 of those docs; the others are taken to be like them.
+    """
+    jobs = list(itertools.islice(queue.pending(txn, "embed"), _WAITING_DOCS_MAX))
+    lacking: set[str] = set()
+    for first in range(0, len(jobs), _DOCS_AT_ONCE):
+        ids = [job.doc_id for job in jobs[first : first + _DOCS_AT_ONCE]]
+        docs.expect_with_latest(txn, ids)
+        found = [doc for ident in ids if (doc := docs.if_latest(txn, ident)) and not doc.by_name]
+        chunks.expect_of_sources(txn, (doc.source_no for doc in found))
+        texts = {row.text_hash for doc in found for row in chunks.of_source(txn, doc.source_no)}
+        texts -= lacking
+        chunks.expect_vectors(txn, model, texts)
+        lacking |= {text for text in texts if not chunks.has_vector(txn, model, text)}
+    if len(jobs) < _WAITING_DOCS_MAX:
+        return len(lacking)
+    return len(lacking) * queue.count_of_kind(txn, "embed") // len(jobs)
+
+
 def _rate(row: WorkerRow) -> float:
     spent_ms = row.seen_ms - row.since_ms
     return row.texts * 1000 / spent_ms if spent_ms > 0 else 0.0
@@ -145,6 +179,11 @@ def _rate(row: WorkerRow) -> float:
 def _seconds_left(nodes: list[NodeWork], waiting: int) -> int | None:
     rate = sum(node.texts_per_s for node in nodes)
     return math.ceil(waiting / rate) if rate else None
+
+
+def _no_graph(app: App, passages: int) -> str | None:
+    lack = hnsw.lack(app.settings.index, passages)
+    return f"{lack}: {hnsw.how_to_get()}" if lack else None
 
 
 def _pushed(app: App) -> PushReport | None:

@@ -30,6 +30,11 @@ class Scope(Struct, frozen=True, kw_only=True):
     operator: bool = False
     """True for the person at the machine, who holds the files anyway."""
 
+    @property
+    def own_name(self) -> str | None:
+        """Whose docs are that it adds; None for the operator's, which are the local user's."""
+        return None if self.operator else self.user
+
     def reads(self, audience: Audience) -> bool:
         """Whether this scope sees the docs of an audience: what `Doc.visible_to` says of each."""
         if self.operator or audience == _PUBLIC:
@@ -135,8 +140,9 @@ class Doc(Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     """Other names that the source gives itself."""
     links: tuple[str, ...] = ()
-    """Where it links to: `wiki:NAME`, `path:PATH` from its own folder, `mail:MESSAGE-ID`, or
-    `part:` for the doc that it is a part of; see kb/store/links.py."""
+    """Where it links to: `wiki:NAME`, `path:PATH` from its own folder, `mail:MESSAGE-ID`,
+    `url:ADDRESS` of a page of the same site, or `part:` for the doc that it is a part of; see
+    kb/store/links.py."""
     created: str | None = None
     """When the source was created, as it says itself; ISO 8601, as is `modified`."""
     modified: str | None = None

@@ -12,16 +12,27 @@ from kb.model.ids import Lsid
 STDIN_NAME = "-"
 _ENDING_CHARS_MAX = 10
 # A file with docs in it; what stands behind its `#` names one of them.
-_HOLDS_PARTS: Final = r"(?i:\.(?:mbox|eml)|/mbox)\Z"
-_PART: Final = r"(?is)(.*?(?:\.(?:mbox|eml)|/mbox))#(.*)"
+_HOLDER: Final = r"(?:\.(?:mbox|emlx?|msg)|/mbox|/(?:cur|new)/\d{6,}[._][^/#]+)"
+# A mail in a folder of mails, one file each: named after the second it came in, without an ending.
+_MAILDIR: Final = r".*/(?:cur|new)/\d{6,}[._][^/]+"
+_HOLDS_PARTS: Final = rf"(?i:{_HOLDER})\Z"
+_PART: Final = rf"(?is)(.*?{_HOLDER})#(.*)"
 _REPOSITORY: Final = "git+"
-_MACHINE: Final = r"[a-z0-9][a-z0-9.-]*"
+_MACHINE: Final = r"(?:[A-Za-z0-9_.~%-]+@)?[a-z0-9][a-z0-9.-]*"
+_PLAIN_PATH: Final = r"[A-Za-z0-9_.~/-]*"
 _ESCAPED: Final = r"[\x00-\x20%/\x7f-\xa0\u2028\u2029\ud800-\udfff]"
 
 
 def ending_of(name: str) -> str:
     """The ending of a file's name in lower case, without its dot; of a path, too."""
-    return os.path.splitext(name)[1].lower().lstrip(".")
+    stem, _, ending = name[name.rfind("/") + 1 :].rpartition(".")
+    # A dot that a name begins with begins no ending.
+    return ending.lower() if stem.strip(".") else ""
+
+
+def is_named_in_maildir(path: str) -> bool:
+    """Whether a file's path is that of a mail in a Maildir."""
+    return ("/cur/" in path or "/new/" in path) and re.fullmatch(_MAILDIR, path) is not None
 
 
 def file_lsid(path: str | Path, machine: str = "") -> Lsid:
@@ -29,7 +40,11 @@ def file_lsid(path: str | Path, machine: str = "") -> Lsid:
 
     On a home that machines share, the URI names the machine that has the file.
     """
-    return Lsid(f"file://{machine}{urllib.parse.quote(os.fsencode(path))}")
+    name = os.fspath(path)
+    # Most names have nothing to quote, and it is called for every file of a folder.
+    if re.fullmatch(_PLAIN_PATH, name) is None:
+        name = urllib.parse.quote(os.fsencode(name))
+    return Lsid(f"file://{machine}{name}")
 
 
 def path_of(lsid: Lsid, machine: str = "") -> Path | None:
@@ -49,6 +64,14 @@ def name_of(lsid: Lsid, machine: str = "") -> str | None:
     quoted = lsid[len(start) - 1 :].partition("#")[0]
     # Most names have nothing to unquote.
     return os.fsdecode(urllib.parse.unquote_to_bytes(quoted)) if "%" in quoted else quoted
+
+
+def files_of(user: str, machine: str) -> str:
+    """What stands for a machine in the places of files that one of several users there added.
+
+    So each user of a home that machines share has docs of their own, also of one file.
+    """
+    return f"{_quoted(user)}@{machine}"
 
 
 def machine_of(lsid: Lsid) -> str:

@@ -137,7 +137,7 @@ def adder(app: "App", request: AddRequest) -> Iterator[SourceAdder]:
         recursive=True,
         extensions=request.extensions or settings.folder_extensions,
         takes_ignored=request.no_ignore,
-        ingest_options=ingest_options_of(request),
+        ingest_options=ingest_options_of(request, app.caller.own_name),
         dry_run=request.dry_run,
         accept_deletions=request.accept_deletions,
         file_bytes_max=settings.file_bytes_max,
@@ -187,11 +187,16 @@ def with_failed_jobs(app: "App", report: AddResult) -> AddResult:
     return with_failed(report, reasons)
 
 
-def ingest_options_of(request: AddRequest) -> "IngestOptions":
-    """What the request says of its sources, for whoever takes them in."""
+def ingest_options_of(request: AddRequest, owner: str | None = None) -> "IngestOptions":
+    """What the request says of its sources, for whoever takes them in as `owner`'s.
+
+    Without an owner the docs are those of the local user, or of whom a server knows by their token.
+    """
     from kb.intake.ingest.request import IngestOptions
 
-    return IngestOptions(title=request.title, tags=request.tags, visibility=request.visibility)
+    return IngestOptions(
+        title=request.title, tags=request.tags, visibility=request.visibility, owner=owner
+    )
 
 
 def naming_of(

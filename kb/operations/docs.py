@@ -80,7 +80,7 @@ def run(spaces: "Spaces", request: DocsRequest, scope: Scope) -> Docs:
     from kb.operations.near_filters import filter_hints
 
     if request.status != "active" and not scope.operator:
-        raise UsageError("only the person at the machine may list older versions and removed docs")
+        raise UsageError("only the owner of the home may list older versions and removed docs")
     failed = list(spaces.failed)
     finds = doc_named if request.status == "active" else doc_of_any_state
     located = locate_filters(spaces.homes, request.filters, scope, failed, finds)

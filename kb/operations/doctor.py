@@ -63,6 +63,7 @@ def run(app: "App") -> DoctorReport:
 
 def _findings(app: "App") -> "Iterator[Advice]":
     from kb.upkeep.check.doctor import (
+        graph_advice,
         home_advice,
         inspect_host,
         model_advice,
@@ -76,6 +77,7 @@ def _findings(app: "App") -> "Iterator[Advice]":
     if app.is_made:
         yield from home_advice(inspect_host(app.paths.root))
         yield from scripts_advice(app.models.active, sampled_texts(app.store))
+        yield from graph_advice(app.store, app.settings.index)
         yield from store_advice(app.store)
         yield from _of_notebook(app)
 

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from kb.errors import NotYours
 from kb.home.open_home import OpenHome
 from kb.model.doc import Doc, Scope
 from kb.model.source import entry_lsid
+from kb.search.resolve import resolve_doc
 from kb.store import docs
 from kb.store.kv import ReadTxn
 
@@ -44,7 +46,8 @@ class Entries(Struct, frozen=True, kw_only=True):
 def listed_entries(home: OpenHome, *, entry_type: str | None, dangling: bool) -> Entries:
     """The entries of a type, or all; with `dangling` those with references that lead nowhere."""
     with home.store.read() as txn:
-        rows = [_listed(txn, doc) for doc in _active(txn, "kind", "entry")]
+        seen = (doc for doc in _active(txn, "kind", "entry") if doc.visible_to(home.caller))
+        rows = [_listed(txn, doc, home.caller) for doc in seen]
     selected = [
         row
         for row in rows
@@ -53,12 +56,34 @@ def listed_entries(home: OpenHome, *, entry_type: str | None, dangling: bool) ->
     return Entries(entries=tuple(sorted(selected, key=lambda row: row.zettel_id)))
 
 
-def doc_named(txn: ReadTxn, ident: str) -> Doc:
+def doc_named(txn: ReadTxn, ident: str, scope: Scope) -> Doc:
     """What an entry's whole id names, or else the id of a doc, whole or short.
 
-    Raises NotFound or AmbiguousId.
+    For an operator also an older version or a removed doc, for others the newest version of a doc
+    that they see. Raises NotFound or AmbiguousId.
     """
-    return entry_doc(txn, ident) or docs.require(txn, docs.resolve_doc(txn, ident))
+    entry = entry_doc(txn, ident)
+    if entry is not None and entry.visible_to(scope):
+        return entry
+    if scope.operator:
+        return docs.require(txn, docs.resolve_doc(txn, ident, scope))
+    return resolve_doc(txn, ident, scope)
+
+
+def own_doc(txn: ReadTxn, ident: str, scope: Scope) -> Doc:
+    """As `doc_named`, of a doc that is the scope's to change; an operator's are all.
+
+    Raises NotYours for one that the scope sees and that belongs to somebody else.
+    """
+    doc = doc_named(txn, ident, scope)
+    if not is_own(doc, scope):
+        raise NotYours(id=ident)
+    return doc
+
+
+def is_own(doc: Doc, scope: Scope) -> bool:
+    """Whether a doc is the scope's to change."""
+    return scope.operator or doc.owner == scope.user
 
 
 def entry_doc(txn: ReadTxn, zettel_id: str) -> Doc | None:
@@ -103,7 +128,7 @@ def _reference(txn: ReadTxn, zettel_id: str, scope: Scope) -> Reference:
     return Reference(zettel_id=zettel_id, doc_id=doc.doc_id, title=doc.title)
 
 
-def _listed(txn: ReadTxn, doc: Doc) -> ListedEntry:
+def _listed(txn: ReadTxn, doc: Doc, scope: Scope) -> ListedEntry:
     assert doc.entry is not None
     meta = doc.entry
     return ListedEntry(
@@ -115,7 +140,7 @@ def _listed(txn: ReadTxn, doc: Doc) -> ListedEntry:
         tags=doc.tags,
         references=meta.references,
         dangling=tuple(
-            reference for reference in meta.references if entry_doc(txn, reference) is None
+            target for target in meta.references if _reference(txn, target, scope).doc_id is None
         ),
         doc_id=doc.doc_id,
         source=doc.source,

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from kb.errors import KbError, UsageError
 from kb.model.config import RerankSettings, SearchSettings, Settings
-from kb.model.doc import OPERATOR
+from kb.model.decoding import convert, decode_json
+from kb.model.doc import Scope
 from kb.model.search import SearchMode, SearchRequest
 from kb.search.evaluation import RECALL_DEPTH, Scores, mean, place_of_first, scores
 
@@ -95,7 +96,7 @@ def questions_of(lines: Iterable[str]) -> Iterator[Question | str]:
             yield f"more than {QUESTIONS_MAX:,} lines; the others are left out"
             return
         try:
-            yield msgspec.json.decode(line, type=Question)
+            yield decode_json(line, Question)
         except (msgspec.DecodeError, UnicodeEncodeError) as error:
             yield f'line {number} is not {{"query": "...", "docs": ["..."]}}: {error}'
 
@@ -108,7 +109,7 @@ def gathered(app: "App") -> list[Question]:
     with app.store.read() as txn:
         for question in sorted(questions.kept(txn), key=lambda one: (one.query, one.place)):
             doc = docs.latest_of(txn, question.place)
-            if doc is not None and doc.status == "active":
+            if doc is not None and doc.status == "active" and doc.visible_to(app.caller):
                 named = doc.source if doc.kind == "file" else doc.doc_id
                 sources.setdefault(question.query, []).append(named)
     return [Question(query=query, docs=named) for query, named in sources.items()]
@@ -161,9 +162,9 @@ def _with_values(plain: Variant, text: str) -> Variant:
         return msgspec.structs.replace(
             plain,
             name=text,
-            settings=msgspec.convert(search, SearchSettings),
-            reranker=msgspec.convert(reranker, RerankSettings),
-            rerank=msgspec.convert(wanted["rerank"], bool | None),
+            settings=convert(search, SearchSettings),
+            reranker=convert(reranker, RerankSettings),
+            rerank=convert(wanted["rerank"], bool | None),
         )
     except msgspec.ValidationError as error:
         raise UsageError(f"{text}: {error}") from error
@@ -188,7 +189,7 @@ def run(
     changed: list[ChangedQuestion] = []
     for variant in variants:
         with _searcher(app, variant) as searcher:
-            found, milliseconds, at = _measured(searcher, asked, variant, problems)
+            found, milliseconds, at = _measured(searcher, asked, variant, problems, app.caller)
         first, places = first or found, places or at
         pairs = [(now.ndcg_at_10, then.ndcg_at_10) for now, then in zip(found, first, strict=True)]
         rows.append(
@@ -226,7 +227,7 @@ def _asked(
         found: dict[str, int] = {}
         for name, grade in grades.items():
             try:
-                found[id_named([home], place_from_here(name), OPERATOR)] = grade
+                found[id_named([home], place_from_here(name), app.caller)] = grade
             except KbError as error:
                 problems.append(f"{question.query}: {error}")
         found = {ident: grade for ident, grade in found.items() if grade > 0}
@@ -247,7 +248,11 @@ def _searcher(app: "App", variant: Variant) -> "Iterator[Searcher]":
 
 
 def _measured(
-    searcher: "Searcher", asked: Sequence[_Asked], variant: Variant, problems: list[str]
+    searcher: "Searcher",
+    asked: Sequence[_Asked],
+    variant: Variant,
+    problems: list[str],
+    scope: Scope,
 ) -> tuple[list[Scores], list[float], list[int | None]]:
     found: list[Scores] = []
     milliseconds: list[float] = []
@@ -260,13 +265,12 @@ def _measured(
         request = SearchRequest(
             query=question.query, k=_CHUNKS, mode=variant.mode, rerank=variant.rerank
         )
-        result = searcher.search(request, OPERATOR)
-        hits = result.hits
+        docs, warnings = searcher.docs(request, scope)
         milliseconds.append((time.perf_counter() - started) * 1000)
-        ranked = list(dict.fromkeys(str(hit.doc_id) for hit in hits))[:RECALL_DEPTH]
+        ranked = [str(doc.doc_id) for doc in docs[:RECALL_DEPTH]]
         found.append(scores(ranked, question.grades))
         places.append(place_of_first(ranked, question.grades))
-        for warning in result.warnings:
+        for warning in warnings:
             if is_of_reranking(warning):
                 not_reranked[warning] = not_reranked.get(warning, 0) + 1
     problems += [f"{variant.name}: {line} ({n} times)" for line, n in not_reranked.items()]

@@ -9,7 +9,7 @@ from kb.errors import NotFound
 
 if TYPE_CHECKING:
     from kb.home.app import App
-    from kb.model.doc import Doc
+    from kb.model.doc import Doc, Scope
     from kb.store.kv import ReadTxn
 
 
@@ -34,7 +34,7 @@ def run(app: "App", request: ExportRequest) -> ExportResult:
     from kb.store.content.originals import read_original
 
     with app.store.read() as txn:
-        doc = _doc(txn, request.ident, app.store.machine)
+        doc = _doc(txn, request.ident, app.caller, app.store.machine)
     if request.raw:
         data, suffix = read_original(app.content, doc), Path(doc.raw_path or doc.source).suffix
     else:
@@ -42,13 +42,12 @@ def run(app: "App", request: ExportRequest) -> ExportResult:
     return ExportResult(data=data, file_name=f"{slug(doc.title)}{suffix}")
 
 
-def _doc(txn: "ReadTxn", ident: str, machine: str) -> "Doc":
+def _doc(txn: "ReadTxn", ident: str, scope: "Scope", machine: str) -> "Doc":
     from kb.operations.entries import doc_named
 
     try:
-        return doc_named(txn, ident)
+        return doc_named(txn, ident, scope)
     except NotFound:
-        from kb.model.doc import OPERATOR
         from kb.operations.doc_at import doc_of, docs_by_source
 
-        return doc_named(txn, doc_of(ident, docs_by_source(txn, OPERATOR, machine)))
+        return doc_named(txn, doc_of(ident, docs_by_source(txn, scope, machine)), scope)

@@ -74,12 +74,12 @@ def doc_named(ident: str, scope: Scope) -> Finds:
     return finds
 
 
-def doc_of_any_state(ident: str, scope: Scope) -> Finds:  # noqa: ARG001  for an operator
-    """Finds the doc that an id names, also an older version or a removed one."""
+def doc_of_any_state(ident: str, scope: Scope) -> Finds:
+    """Finds the doc that an id names; for an operator also an older version or a removed one."""
 
     def finds(home: OpenHome) -> str:
         with home.store.read() as txn:
-            return entries.doc_named(txn, ident).doc_id
+            return entries.doc_named(txn, ident, scope).doc_id
 
     return finds
 

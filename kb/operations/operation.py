@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import UsageError
-from kb.model.doc import OPERATOR, Scope
+from kb.model.decoding import convert, decode_json
+from kb.model.doc import Scope
 
 if TYPE_CHECKING:
     from kb.home.spaces.spaces import Spaces
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _R = TypeVar("_R", bound=Struct)
 Run = Callable[["Spaces", Any, Scope], Any]
 _BY_AGENTS: Final = "ByAgents"
-LOCAL: Final = OPERATOR
-"""Who asks at the machine."""
 _BOUNDS: Final = ("gt", "ge", "lt", "le", "pattern", "min_length", "max_length")
 
 
@@ -125,7 +124,7 @@ class Operation(Struct, frozen=True, kw_only=True):
         """A result from JSON. Raises ValueError for what is none of this operation's."""
         for kind in self.results:
             with contextlib.suppress(msgspec.ValidationError):
-                return msgspec.json.decode(answer, type=kind)
+                return decode_json(answer, kind)
         raise ValueError("not a result of this operation")
 
 
@@ -230,7 +229,7 @@ def request_from(
     `shown` is what the caller calls a field, by its name and the `extra` of its Metas.
     """
     try:
-        return msgspec.convert(values, request)
+        return convert(values, request)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$.")
         name = re.split(r"[^a-z_]", path)[0]

@@ -6,7 +6,8 @@ import msgspec
 
 from kb.intake.sync.report import SourceLine, SyncReport
 from kb.model import doc
-from kb.operations.pack_registered import PackDescription, describe
+from kb.operations.pack_registered import REGISTER, PackDescription, describe
+from kb.operations.scopes import require_owner
 
 if TYPE_CHECKING:
     from kb.home.app import App
@@ -50,8 +51,9 @@ def register(
 
     Raises UsageError where another pack has its id, Refused where its signer is not the one that
     the id is known by, HeldBack where its version is lower than the registered one and `downgrade`
-    does not allow that; StoreBusy, StoreFull.
+    does not allow that; StoreBusy, StoreFull, OwnerOnly.
     """
+    require_owner(app, REGISTER)
     return app.packs.place(pack, visibility=visibility, downgrade=downgrade)
 
 

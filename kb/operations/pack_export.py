@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import UsageError
-from kb.model.doc import OPERATOR, Doc
+from kb.model.doc import Doc, Scope
 from kb.model.ids import DocId
 from kb.model.source import display_name
 
@@ -131,9 +131,9 @@ def _chosen(app: "App", request: ExportPackRequest) -> _Chosen:
         if request.tag:
             rows = [docs.latest(txn, number) for number in docs.with_facet(txn, "tag", request.tag)]
         else:
-            named = (doc_named(txn, ident) for ident in idents)
+            named = (doc_named(txn, ident, app.caller) for ident in idents)
             rows = [docs.latest(txn, doc.source_no) for doc in named]
-    return _Chosen(docs=_active(rows))
+    return _Chosen(docs=_active(rows, app.caller))
 
 
 def _found(app: "App", query: str) -> tuple[str, ...]:
@@ -143,17 +143,17 @@ def _found(app: "App", query: str) -> tuple[str, ...]:
 
     alone = Spaces([app.opened()])
     request = SearchRequest(query=query, k=QUERY_HITS)
-    return tuple(hit.doc_id for hit in search.run(alone, request, OPERATOR).hits)
+    return tuple(hit.doc_id for hit in search.run(alone, request, app.caller).hits)
 
 
 def _of_pack(app: "App", txn: "ReadTxn", name: str) -> _Chosen:
     from kb.knowledge.packs import register
     from kb.store import docs
 
-    record = register.resolve(txn, name, OPERATOR)
+    record = register.resolve(txn, name, app.caller)
     pack = register.open_registered(record, app.paths.root)
     numbers = docs.with_facet(txn, "pack", record.pack_id)
-    active = _active(docs.latest(txn, number) for number in numbers)
+    active = _active((docs.latest(txn, number) for number in numbers), app.caller)
     described = {
         doc.doc_id: about
         for doc in active
@@ -162,7 +162,7 @@ def _of_pack(app: "App", txn: "ReadTxn", name: str) -> _Chosen:
     return _Chosen(docs=active, pack_id=record.pack_id, described=described)
 
 
-def _active(rows: Iterable[Doc | None]) -> list[Doc]:
-    """The active docs among the rows, each once."""
-    by_id = {doc.doc_id: doc for doc in rows if doc is not None and doc.status == "active"}
-    return list(by_id.values())
+def _active(rows: Iterable[Doc | None], scope: Scope) -> list[Doc]:
+    """The active docs among the rows that a scope sees, each once."""
+    seen = (doc for doc in rows if doc is not None and doc.visible_to(scope))
+    return list({doc.doc_id: doc for doc in seen if doc.status == "active"}.values())

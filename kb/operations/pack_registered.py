@@ -1,12 +1,12 @@
 """Packs on the register of an open home: listed, opened, described, taken off."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from kb.model.doc import OPERATOR
 from kb.model.pack import PackForm, PackRecord
+from kb.operations.scopes import require_owner
 
 if TYPE_CHECKING:
     from kb.home.app import App
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from kb.knowledge.packs.load import Pack
 
     OpenPack = Pack
+
+
+REGISTER: Final = "the register of packs, which has one of each name,"
 
 
 class PackList(Struct, frozen=True, kw_only=True):
@@ -48,11 +51,11 @@ class RemovePackResult(Struct, frozen=True, kw_only=True):
 
 
 def list_packs(app: "App") -> PackList:
-    """The packs that are registered, for the person at the machine."""
+    """The packs that are registered, as far as the caller sees them."""
     from kb.knowledge.packs import register
 
     with app.store.read() as txn:
-        return PackList(packs=register.listed(txn, OPERATOR))
+        return PackList(packs=register.listed(txn, app.caller))
 
 
 def open_pack(spaces: "Spaces", name: str) -> "tuple[OpenPack, tuple[str, ...]]":
@@ -66,7 +69,7 @@ def open_pack(spaces: "Spaces", name: str) -> "tuple[OpenPack, tuple[str, ...]]"
     from kb.operations.pack import registered_pack
 
     try:
-        return registered_pack(spaces, name, OPERATOR)
+        return registered_pack(spaces, name, spaces.caller)
     except UnknownPack:
         if not is_place(name):
             raise
@@ -98,13 +101,14 @@ def remove_pack(app: "App", name: str) -> RemovePackResult:
     """Take a pack off the register, and its docs out; the files of a folder stay.
 
     Those that were unpacked from an archive go with a later compaction. Raises UnknownPack,
-    SharedSelector, ReadOnlyHome.
+    SharedSelector, ReadOnlyHome, OwnerOnly.
     """
     from kb.intake.sync.origins import UnknownSource
     from kb.intake.sync.sync_all import SyncOptions
     from kb.knowledge.packs import register
     from kb.model.origin import origin_id
 
+    require_owner(app, REGISTER)
     record = register.unregister(app.store, name)
     options = SyncOptions(only=origin_id("pack", record.pack_id))
     with app.parser() as parser:

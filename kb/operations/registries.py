@@ -3,13 +3,14 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from kb.errors import UsageError
 from kb.model.registry import RegistryRecord
 from kb.model.source import display_name
+from kb.operations.scopes import require_owner
 
 if TYPE_CHECKING:
     from kb.home.app import App
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     """What became of a registry."""
     PublishProblems = tuple[PublishProblem, ...]
     """What keeps files from being published."""
+
+
+_REGISTRIES: Final = "what the home pulls entries from"
 
 
 class RegistryList(Struct, frozen=True, kw_only=True):
@@ -98,10 +102,11 @@ def add_registry(app: "App", name: str, location: str, trust: str | None) -> Reg
     """Know a registry by a name; `trust` is the key that must have signed its index.
 
     Of two registries with one entry the one that was added first gives it. Raises UsageError for a
-    name, a location or a key that cannot be one, or that is taken; ReadOnlyHome.
+    name, a location or a key that cannot be one, or that is taken; ReadOnlyHome, OwnerOnly.
     """
     from kb.knowledge.registry import register
 
+    require_owner(app, _REGISTRIES)
     return register.add(app.store, name, location, trust)
 
 
@@ -117,6 +122,7 @@ def remove_registry(app: "App", name: str) -> RemoveRegistryResult:
     """Know a registry no longer; what was pulled from it stays. Raises UnknownRegistry."""
     from kb.knowledge.registry import register
 
+    require_owner(app, _REGISTRIES)
     record, entries = register.remove(app.store, name)
     app.registries.forget(record.name)
     return RemoveRegistryResult(removed=record.name, entries=entries)

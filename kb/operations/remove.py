@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class NoSuchTag(NotFound):
     """No doc has this tag."""
 
-    template = "no doc has the tag {id}; `kb ls` lists the docs"
+    template = "there is no doc to remove with the tag {id}; `kb ls` lists the docs"
 
 
 class RemovableDoc(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,8 @@ def chosen(
 ) -> tuple[RemovableDoc, ...]:
     """The docs that ids, whole or short, or the ids of entries name, or else all with a tag.
 
-    Raises NotFound, also for a doc that is removed already, AmbiguousId, and NoSuchTag.
+    Only what is the caller's to remove. Raises NotFound, also for a doc that is removed already or
+    that the caller does not see, NotYours, AmbiguousId, and NoSuchTag.
     """
     rows = _named(app, idents) if tag is None else _tagged(app, tag)
     return tuple(
@@ -59,10 +60,10 @@ def run(app: "App", docs: tuple[RemovableDoc, ...]) -> RemoveResult:
 
 
 def _named(app: "App", idents: tuple[str, ...]) -> list[Doc]:
-    from kb.operations.entries import doc_named
+    from kb.operations.entries import own_doc
 
     with app.store.read() as txn:
-        docs_named = [doc_named(txn, ident) for ident in idents]
+        docs_named = [own_doc(txn, ident, app.caller) for ident in idents]
     for doc in docs_named:
         if doc.status == "tombstoned":
             raise NotFound(id=doc.doc_id)
@@ -70,11 +71,12 @@ def _named(app: "App", idents: tuple[str, ...]) -> list[Doc]:
 
 
 def _tagged(app: "App", tag: str) -> list[Doc]:
+    from kb.operations.entries import is_own
     from kb.store import docs
 
     with app.store.read() as txn:
-        numbers = docs.with_facet(txn, "tag", tag)
-        docs_tagged = [doc for number in numbers if (doc := docs.latest(txn, number)) is not None]
+        tagged = (docs.latest(txn, number) for number in docs.with_facet(txn, "tag", tag))
+        docs_tagged = [doc for doc in tagged if doc is not None and is_own(doc, app.caller)]
     if not docs_tagged:
         raise NoSuchTag(id=tag)
     return docs_tagged

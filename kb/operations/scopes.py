@@ -1,8 +1,32 @@
 """Who asks: the person at the machine, or a user by name."""
 
-from kb.model.doc import OPERATOR, Scope
+from typing import TYPE_CHECKING
+
+from kb.errors import OwnerOnly
+from kb.model.doc import Scope
+
+if TYPE_CHECKING:
+    from kb.home.app import App
+    from kb.home.spaces.spaces import Spaces
 
 
-def scope_of(user: str | None = None) -> Scope:
-    """The scope of a user; without a name that of the person at the machine."""
-    return OPERATOR if user is None else Scope(user=user)
+def scope_of(spaces: "Spaces", user: str | None = None) -> Scope:
+    """The scope of a user; without a name that of who opened the homes.
+
+    Raises OwnerOnly where they may ask as nobody but themselves.
+    """
+    caller = spaces.caller
+    if user is None or user == caller.own_name:
+        return caller
+    _check(caller, "asking as another user")
+    return Scope(user=user)
+
+
+def require_owner(app: "App", what: str) -> None:
+    """Raise OwnerOnly where the home is in a database, and the caller does not own it."""
+    _check(app.caller, what)
+
+
+def _check(caller: Scope, what: str) -> None:
+    if not caller.operator:
+        raise OwnerOnly(what=what, role=caller.user)

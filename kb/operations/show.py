@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kb.errors import NotFound
+from kb.model.decoding import convert
 from kb.model.doc import Doc, Scope
 from kb.model.ids import SourceNo
 from kb.model.search import SpaceName
@@ -193,7 +194,7 @@ def _in_place(txn: ReadTxn, chunk: Chunk, doc: Doc, scope: Scope) -> PassageInPl
 
 
 def _passage(chunk: Chunk) -> Passage:
-    return msgspec.convert(chunk, Passage, from_attributes=True)
+    return convert(chunk, Passage, from_attributes=True)
 
 
 SHOW: Final = Operation(

@@ -8,6 +8,7 @@ from kb.model.signal import Signal
 
 if TYPE_CHECKING:
     from kb.home.app import App
+    from kb.model.doc import Scope
 
 AgentSignal = Signal
 
@@ -19,11 +20,12 @@ class SignalList(Struct, frozen=True, kw_only=True):
 
 
 def list_signals(app: "App", *, with_closed: bool = False) -> SignalList:
-    """The open signals, or all."""
+    """The open signals, or all; who does not own the home sees those that were left for them."""
     from kb.knowledge.guide import signals
 
     with app.store.read() as txn:
-        return SignalList(signals=signals.listed(txn, with_done=with_closed))
+        rows = signals.listed(txn, with_done=with_closed)
+    return SignalList(signals=[row for row in rows if _is_own(row, app.caller)])
 
 
 def close_signal(app: "App", ident: str) -> AgentSignal:
@@ -33,4 +35,10 @@ def close_signal(app: "App", ident: str) -> AgentSignal:
     """
     from kb.knowledge.guide import signals
 
-    return signals.close(app.store, ident)
+    caller = app.caller
+    return signals.close(app.store, ident, lambda signal: _is_own(signal, caller))
+
+
+def _is_own(signal: AgentSignal, caller: "Scope") -> bool:
+    """Whether an agent that asked as the caller has left it; an operator's are all."""
+    return caller.operator or signal.user == caller.user

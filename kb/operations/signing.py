@@ -8,9 +8,9 @@ from msgspec import Struct
 from kb.model.source import display_name
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from nacl import signing
 
-    SigningKey = Ed25519PrivateKey
+    SigningKey = signing.SigningKey
 
 
 class NewKey(Struct, frozen=True, kw_only=True):

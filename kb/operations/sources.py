@@ -19,21 +19,21 @@ def place_of(source: CurrentSource) -> str:
 
 
 class SourceList(Struct, frozen=True, kw_only=True):
-    """Every source that is kept current."""
+    """Every source that is kept current, as far as the caller sees what it brings."""
 
     sources: list[CurrentSource]
 
 
 def list_sources(app: "App") -> SourceList:
     """The sources, in the order of kind and place."""
-    from kb.intake.sync.origins import list_origins
+    from kb.intake.sync.origins import is_seen, list_origins
 
     with app.store.read() as txn:
-        return SourceList(sources=list_origins(txn))
+        return SourceList(sources=[o for o in list_origins(txn) if is_seen(o, app.caller)])
 
 
 def remove_source(app: "App", ident: str) -> CurrentSource:
-    """Leave a source alone from now on, by its id or place; its docs stay.
+    """Leave a source of the caller alone from now on, by its id or place; its docs stay.
 
     Raises UnknownSource, AmbiguousId, ReadOnlyHome.
     """

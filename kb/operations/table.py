@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import KbError
+from kb.model.decoding import decode_json
 from kb.model.doc import Scope
 from kb.operations import (
     ask,
@@ -178,7 +179,7 @@ def _decoded(tool: Tool, arguments: Mapping[str, object] | bytes) -> Struct:
         text = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
         if len(text) > _ARGUMENTS_BYTES_MAX:
             return failed("invalid_input", f"the arguments are over {_ARGUMENTS_BYTES_MAX} bytes")
-        return msgspec.json.decode(text, type=tool.input)
+        return decode_json(text, tool.input)
     except msgspec.ValidationError as error:
         return failed("invalid_input", f"{error}{_known_fields(tool, text, str(error))}")
     except (msgspec.MsgspecError, UnicodeError, TypeError, RecursionError):

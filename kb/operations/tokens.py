@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kb.model.doc import LOCAL_USER
 from kb.model.token import ROLES, Role
+from kb.operations.scopes import require_owner
 
 if TYPE_CHECKING:
     from kb.home.app import App
@@ -15,6 +16,7 @@ TokenRole = Role
 TOKEN_ROLES: Final = ROLES
 """Each may do what the ones before it may."""
 USER_DEFAULT: Final = LOCAL_USER
+_TOKENS: Final = "who may ask a server"
 
 
 class AddTokenRequest(Struct, frozen=True, kw_only=True):
@@ -51,12 +53,13 @@ def add_token(app: "App", request: AddTokenRequest) -> str:
     """Make a token, and return its secret, which cannot be had again.
 
     Raises UsageError for a name that is taken or cannot be one, for a user that cannot be one, and
-    where there are too many already.
+    where there are too many already; OwnerOnly, as all that works with tokens.
     """
     import secrets
 
     from kb.store import tokens
 
+    require_owner(app, _TOKENS)
     return tokens.add(app.store, request.name, request.user, request.role, secrets.token_bytes)
 
 
@@ -64,6 +67,7 @@ def list_tokens(app: "App") -> TokenList:
     """The tokens that there are, without their secrets."""
     from kb.store import tokens
 
+    require_owner(app, _TOKENS)
     with app.store.read() as txn:
         rows = tokens.list_tokens(txn)
     return TokenList(
@@ -78,6 +82,7 @@ def remove_token(app: "App", name: str) -> str:
     """Take a token away, from the next request on; its name. Raises UnknownToken."""
     from kb.store import tokens
 
+    require_owner(app, _TOKENS)
     return tokens.remove(app.store, name).name
 
 

@@ -34,14 +34,14 @@ class SetVisibilityResult(Struct, frozen=True, kw_only=True):
 def run(app: "App", request: SetVisibilityRequest) -> SetVisibilityResult:
     """Say who may see a doc; searches follow at once.
 
-    Raises NotFound, AmbiguousId, UsageError for a doc of a topic, whose settings say it, and
-    ReadOnlyHome.
+    Raises NotFound, also for a doc that the caller does not see, NotYours, AmbiguousId, UsageError
+    for a doc of a topic, whose settings say it, and ReadOnlyHome.
     """
     from kb.intake.ingest.changes import set_visibility
-    from kb.operations.entries import doc_named
+    from kb.operations.entries import own_doc
 
     with app.store.read() as txn:
-        doc_id = doc_named(txn, request.ident).doc_id
+        doc_id = own_doc(txn, request.ident, app.caller).doc_id
     changed = set_visibility(app.store, doc_id, request.visibility)
     if changed is None:
         raise NotFound(id=request.ident)

@@ -143,10 +143,10 @@ class _Watch:
 
 def _folders(app: "App") -> list[Origin]:
     """Registered folders that are there."""
-    from kb.intake.sync.origins import origins_here
+    from kb.intake.sync.origins import is_own, origins_here
 
     with app.store.read() as txn:
-        origins = origins_here(txn, app.store.machine)
+        origins = [o for o in origins_here(txn, app.store.machine) if is_own(o, app.caller)]
     return [
         origin
         for origin in origins

@@ -283,7 +283,14 @@ class _Ranking:
         self, candidates: Candidates | WordCandidates, legs: _GatheredLegs
     ) -> list[ScoredChunk] | None:
         ordering = Ordering(self._parts[0].legs.settings, self._pager.depth, self._reranking)
-        return ordering.order(candidates, legs.vector, self._boosted, self._admission, self._called)
+        return ordering.order(
+            candidates,
+            legs.vector,
+            self._boosted,
+            self._admission,
+            self._called,
+            self._parts[0].query.text,
+        )
 
     def _gathered(self, filtered: frozenset[int]) -> _GatheredLegs:
         """What each home finds, the hits of the homes in `filtered` checked one by one."""

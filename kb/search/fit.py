@@ -154,16 +154,12 @@ def term_coverage(weights: Mapping[str, float], text: str) -> float:
     if total <= 0:
         return 0.0
     present = terms_in(text, frozenset(weights))
-    one_form = folded(text)
-    return (
-        math.fsum(
-            weight
-            for term, weight in weights.items()
-            # The dictionary may split Han in a chunk otherwise than in a query.
-            if term in present or (is_han(term) and term in one_form)
-        )
-        / total
-    )
+    # The dictionary may split Han in a chunk otherwise than in a query.
+    han = {term for term in weights if term not in present and is_han(term)}
+    if han:
+        one_form = folded(text)
+        present |= {term for term in han if term in one_form}
+    return math.fsum(weight for term, weight in weights.items() if term in present) / total
 
 
 def apply_fit(rows: Iterable[ScoredChunk], context: FitContext, rule: FitRule) -> list[ScoredChunk]:

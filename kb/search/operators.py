@@ -10,6 +10,7 @@ from typing import Final, cast, get_args
 import msgspec
 from msgspec import Struct
 
+from kb.model.decoding import convert
 from kb.model.doc import Kind
 from kb.model.search import Date, Filters
 
@@ -17,7 +18,8 @@ _OPERATORS_MAX: Final = 32
 _WORD: Final = r'[^\s"]{1,400}'
 _QUOTED: Final = r'"(?P<quoted>[^"]{1,400})"'
 _FILTER: Final = (
-    rf"(?<!\S)(?P<field>tag|source|kind|version|since|until):(?:{_QUOTED}|(?P<word>{_WORD}))(?!\S)"
+    r"(?<!\S)(?P<field>tag|source|kind|version|since|until|from|to):"
+    rf"(?:{_QUOTED}|(?P<word>{_WORD}))(?!\S)"
 )
 # Behind a closing quote the mark that ends a sentence may stand.
 _NEEDLE: Final = (
@@ -49,7 +51,7 @@ class Needles(Struct, frozen=True, kw_only=True):
 
 
 def split_filters(query: str, filters: Filters) -> tuple[str, Filters]:
-    """A query without its `tag:`, `source:`, `kind:`, `version:`, dates, and these as filters.
+    """A query without its filters (`tag:`, `kind:`, dates, people and so on), and these.
 
     They narrow `filters`. A kind or a date that is none is text, and a source that is named in part
     stays. Where nothing else stands in a query all of it is also its text.
@@ -122,7 +124,7 @@ def _is_valid(field: str, value: str) -> bool:
         return value.startswith(("/", "~")) or "://" in value
     if field in ("since", "until"):
         try:
-            msgspec.convert(value, Date)
+            convert(value, Date)
         except msgspec.ValidationError:
             return False
     return bool(value)
@@ -138,6 +140,8 @@ def _narrowed(filters: Filters, found: Mapping[str, Sequence[str]]) -> Filters:
         kinds=filters.kinds or kinds,
         site_versions=filters.site_versions or tuple(found.get("version", ())),
         sources=filters.sources or tuple(found.get("source", ())),
+        sender=filters.sender or next(iter(found.get("from", ())), None),
+        recipient=filters.recipient or next(iter(found.get("to", ())), None),
         since=max(starts, default=None),
         until=min(ends, default=None),
     )

@@ -40,6 +40,15 @@ class _Scored(Struct, frozen=True, kw_only=True):
     """Their positions, by descending score."""
 
 
+class Unjudged(Struct, frozen=True, kw_only=True):
+    """The candidates that a leg cannot judge."""
+
+    foreign: "NDArray[np.bool_]"
+    """By words, for they are in another language; shape (n,)."""
+    named: "NDArray[np.intp]"
+    """By meaning; positions of those with the whole query in their names, best first."""
+
+
 def _rows(scored: _Scored, positions: list[int], chunks: RankedChunks) -> list[ScoredChunk] | None:
     """The candidates at these positions; None where one of them may not appear."""
     candidates = scored.candidates
@@ -85,12 +94,14 @@ class Ordering:
         boosted: Sequence[EntityMatches],
         candidate_filter: RankedChunks,
         called: frozenset[int] = frozenset(),
+        query: str = "",
     ) -> list[ScoredChunk] | None:
         """The hits, best first: by descending rank score, then by chunk id.
 
         The hits of a smaller k are the first of those of a larger one. Bare titles come last.
         `called` are the first chunks of docs that go by the query as their name.
         `vector` is the query's, shape (dim,), of length 1; without it there is no feedback.
+        `query` is its text; names of pictures that have all of its words count.
 
         None where one of the best may not appear: an index is behind the store, so the caller must
         gather the candidates again through the filter.
@@ -103,7 +114,7 @@ class Ordering:
         if isinstance(candidates, WordCandidates):
             scored = self._scored_words(candidates, boosts)
         else:
-            fused = self._fused_scores(candidates, vector, candidate_filter)
+            fused = self._fused_scores(candidates, vector, candidate_filter, query)
             if fused is None:
                 return None
             scored = _scored(candidates, fused, boosts)
@@ -148,17 +159,25 @@ class Ordering:
         candidates: Candidates,
         vector: "NDArray[np.float32] | None",
         candidate_filter: RankedChunks,
+        query: str,
     ) -> "NDArray[np.float64] | None":
         """The fused scores; None as in `order`."""
         import numpy as np
 
         foreign = self._foreign(candidates, candidate_filter)
-        if foreign is None:
+        named: NDArray[np.intp] | None = np.array([], dtype=np.intp)
+        mute = np.flatnonzero(np.isnan(candidates.dense))
+        if 0 < len(mute) < len(candidates.nos):
+            from kb.search.named import named_places
+
+            named = named_places(candidates, mute, candidate_filter, query)
+        if foreign is None or named is None:
             return None
-        fused = self._fused(candidates, candidates.dense, foreign)
+        unjudged = Unjudged(foreign=foreign, named=named)
+        fused = self._fused(candidates, candidates.dense, unjudged)
         if vector is None or np.isnan(candidates.lexical).all():
             return fused
-        return self._with_feedback(candidates, vector, fused, foreign)
+        return self._with_feedback(candidates, vector, fused, unjudged)
 
     def _foreign(
         self, candidates: Candidates, candidate_filter: RankedChunks
@@ -189,7 +208,7 @@ class Ordering:
         self,
         candidates: Candidates,
         dense: "NDArray[np.float64]",
-        foreign: "NDArray[np.bool_]",
+        unjudged: Unjudged,
     ) -> "NDArray[np.float64]":
         import numpy as np
 
@@ -207,11 +226,17 @@ class Ordering:
                     weight=weight,
                     floor=0.0,
                     top_min=top_min,
-                    silent=foreign,
+                    silent=unjudged.foreign,
                 )
             )
         if not np.isnan(dense).all():
-            legs.append(LegScores(scores=dense, weight=meaning))
+            # What has no vector yet, or never has one, meaning cannot judge.
+            mute = np.isnan(dense)
+            if len(unjudged.named):
+                from kb.search.named import with_names
+
+                dense = with_names(dense, unjudged.named)
+            legs.append(LegScores(scores=dense, weight=meaning, silent=mute))
         spaced = self._settings.fusion == "spaced"
         return fuse(
             legs, k=self._settings.rrf_k, spaced=spaced, spacing_min=self._settings.candidates
@@ -222,7 +247,7 @@ class Ordering:
         candidates: Candidates,
         vector: "NDArray[np.float32]",
         fused: "NDArray[np.float64]",
-        foreign: "NDArray[np.bool_]",
+        unjudged: Unjudged,
     ) -> "NDArray[np.float64]":
         """Fuse again, with the query vector moved a little towards the best chunks so far.
 
@@ -244,7 +269,7 @@ class Ordering:
             return fused
         moved = (1.0 - weight) * vector + weight * (mean / length)
         moved = (moved / np.linalg.norm(moved)).astype(np.float32)
-        return self._fused(candidates, masked_cosines(candidates.vectors, present, moved), foreign)
+        return self._fused(candidates, masked_cosines(candidates.vectors, present, moved), unjudged)
 
     def _boost(
         self, no: ChunkNo, boosted: Sequence[EntityMatches], called: frozenset[int]

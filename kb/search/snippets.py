@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from kb.model.search import Snippet
-from kb.search.index.analysis import highlight_spans, terms_in
+from kb.search.index.analysis import first_highlight, terms_in
 
 _CHARS_MAX: Final = 300
 # More sentences than these are not looked at.
@@ -124,8 +124,7 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _around(text: str, start: int, end: int, terms: frozenset[str]) -> tuple[int, int]:
     """The part of a long sentence around its first term, begun and ended between words."""
-    spans = highlight_spans(text[start:end], terms)
-    first = start + spans[0][0] if spans else start
+    first = start + (first_highlight(text[start:end], terms) or 0)
     begin = max(start, min(first - _CHARS_MAX // 4, end - _CHARS_MAX))
     if begin > start:
         space = text.find(" ", begin, first)

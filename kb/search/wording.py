@@ -109,5 +109,6 @@ def _edits(word: str, other: str, most: int) -> int:
 
 def _words(texts: Sequence[str], letters: int, more: int) -> list[str]:
     """The words of the texts with `letters` letters, or up to `more` more, as they are spelled."""
-    found = re.compile(rf"(?<![^\W\d_])[^\W\d_]{{{letters},{letters + more}}}(?![^\W\d_])")
+    # The letters of `rev12` are no word.
+    found = re.compile(rf"(?<![^\W_])[^\W\d_]{{{letters},{letters + more}}}(?![^\W_])")
     return [word for text in texts for word in spelled_words(" ".join(found.findall(text)))]

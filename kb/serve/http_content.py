@@ -2,25 +2,23 @@
 
 from typing import Annotated, Final, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
-from kb.errors import NoJob, NoNote
-from kb.knowledge.notebook import JobReport, read_note, report
-from kb.model.doc import LOCAL_USER, Scope, audience_of
-from kb.model.ids import DocId, JobId
+from kb.errors import NoJob
+from kb.knowledge.notebook import JobReport, report
+from kb.model.doc import Scope
+from kb.model.ids import JobId
 from kb.model.note import NoteStatus
-from kb.model.origin import NOTEBOOK_INDEX
 from kb.model.token import role_allows
 from kb.operations import ask
+from kb.operations.jobs import is_own_note, shown_job
+from kb.operations.notes import read_note
 from kb.serve.http_reply import Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served, has_model
 from kb.serve.writing import owner_of
-from kb.store import docs
 
 _PATH_CHARS_MAX: Final = 4_096
 _SOURCES: Final = 5
-_NOT_PLACED: Final = "the note could not be placed; ask the operator to look at the job"
 
 
 class ContentInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -177,29 +175,8 @@ def _content(served: Served, request: ContentQuery, caller: Caller) -> Reply:
 
 def _note(served: Served, path: str, scope: Scope) -> Content:
     """A note that the scope sees. Raises NoNote for any other path, hidden or not there."""
-    if not is_seen_at(served, path, scope):
-        raise NoNote(id=path)
-    served.app.notebook.level_with_others()
-    data = read_note(served.app.notebook.root, path)
+    data = read_note(served.app, path, scope)
     return Content(path=path, content=data.decode("utf-8", "replace"))
-
-
-def is_seen_at(served: Served, path: str, scope: Scope) -> bool:
-    """Whether a scope sees what stands at a path: its doc says so, whatever the way to it."""
-    if scope.operator:
-        return True
-    if path == NOTEBOOK_INDEX:
-        # It lists every note, whoever sees it.
-        return scope.reads(audience_of("private", LOCAL_USER))
-    if (
-        path.startswith("/")
-        or "\0" in path
-        or any(part in ("", ".", "..") for part in path.split("/"))
-    ):
-        return False
-    with served.app.store.read() as txn:
-        doc = docs.latest_of(txn, served.app.notebook.place_of(path))
-    return doc is not None and doc.status == "active" and doc.visible_to(scope)
 
 
 def _job(served: Served, request: JobQuery, caller: Caller) -> Reply:
@@ -224,36 +201,9 @@ def job_report(served: Served, ident: str, caller: Caller) -> JobReport:
     """As `job_status`, with all that is kept of it."""
     with served.app.store.read() as txn:
         job = report(txn, ident)
-    if not _is_own(job, caller.scope) and not role_allows(caller.role, "admin"):
+    if not is_own_note(job, caller.scope) and not role_allows(caller.role, "admin"):
         raise NoJob(id=ident)
-    return shown_job(served, job, caller.scope)
-
-
-def _is_own(job: JobReport, scope: Scope) -> bool:
-    return job.kind == "organize" and scope.user == (job.owner or LOCAL_USER)
-
-
-def shown_job(served: Served, job: JobReport, scope: Scope) -> JobReport:
-    """A job as far as a scope may know: of what it does not see, no more than that it is there."""
-    if scope.operator:
-        return job
-    is_seen = job.path is None or is_seen_at(served, job.path, scope)
-    is_about = _is_own(job, scope) or _is_seen_doc(served, job.subject, scope)
-    return msgspec.structs.replace(
-        job,
-        subject=job.subject if is_about else "",
-        path=job.path if is_seen else None,
-        commit=job.commit if is_seen else None,
-        # Causes may quote anything.
-        reason=_NOT_PLACED if job.reason is not None and job.status == "failed" else None,
-    )
-
-
-def _is_seen_doc(served: Served, ident: str, scope: Scope) -> bool:
-    with served.app.store.read() as txn:
-        doc = docs.get(txn, DocId(ident))
-        newest = docs.latest(txn, doc.source_no) if doc else None
-    return newest is not None and newest.visible_to(scope)
+    return shown_job(served.app, job, caller.scope)
 
 
 def named_in(served: Served, source: str) -> str:

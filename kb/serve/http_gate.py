@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from kb.errors import KbError, StoreBusy, UsageError
 from kb.model.config import ServeSettings
-from kb.model.doc import OPERATOR, Scope
-from kb.model.token import role_allows
+from kb.model.doc import Scope
+from kb.model.token import Role, role_allows
 from kb.serve.access_log import AccessEntry, AccessLog
 from kb.serve.executor import CallExecutors
 from kb.serve.http_body import Bodies, check_length
@@ -324,9 +324,8 @@ class Gate:
         with self._served.app.store.read() as txn:
             all_tokens = tokens.list_tokens(txn)
         is_open = self._options.own_token is None and not all_tokens and self._options.is_loopback
-        if request.is_own or is_open or self._is_operator(request):
-            request.user = OPERATOR.user
-            return Caller(scope=OPERATOR, role="admin", holds=self._holds(request, OPERATOR))
+        if request.is_own or is_open or self._is_own(request):
+            return self._own_caller(request)
         scheme, _, secret = request.header("authorization").partition(" ")
         token = (
             tokens.find_by_secret(all_tokens, secret.strip())
@@ -341,8 +340,15 @@ class Gate:
         scope = Scope(user=token.user)
         return Caller(scope=scope, role=token.role, holds=self._holds(request, scope))
 
-    def _is_operator(self, request: _Request) -> bool:
-        """Whether the operator's token is shown, or the cookie of a page that they opened."""
+    def _own_caller(self, request: _Request) -> Caller:
+        """Who started the server: the operator, or of a home in a database their role's user."""
+        scope = self._served.app.caller
+        request.user = scope.user
+        role: Role = "admin" if scope.operator else "writer"
+        return Caller(scope=scope, role=role, holds=self._holds(request, scope))
+
+    def _is_own(self, request: _Request) -> bool:
+        """Whether the own token is shown, or the cookie of a page that its holder opened."""
         own = self._options.own_token
         if own is None:
             return False

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import KbError
+from kb.model.decoding import decode_json
 from kb.model.token import role_allows
 from kb.operations.operation import Tool
 from kb.operations.table import HELP, LEARN, TOOLS
@@ -70,7 +71,7 @@ class _Called(Struct):
 def _called(message: Message) -> _Called:
     """What a message asks for, as far as it can be told before it is read closely."""
     try:
-        return msgspec.json.decode(message.body, type=_Called)
+        return decode_json(message.body, _Called)
     except msgspec.DecodeError:
         return _Called()
 

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kb.model.decoding import decode_json
 from kb.serve.shared import SharedFile
 
 _BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
@@ -110,7 +111,7 @@ class Metrics:
 def _read(file: SharedFile) -> Counts:
     with file.locked():
         data = file.read()
-    return msgspec.json.decode(data, type=Counts) if data else Counts()
+    return decode_json(data, Counts) if data else Counts()
 
 
 def _lines(each: Sequence[Counts]) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from kb.home.opening import search_fingerprint
 from kb.home.spaces.homes import SpaceAsked
-from kb.model.config.fingerprint import search_fingerprint
 from kb.model.search import SpaceName
 from kb.operations import list_docs
 from kb.operations.failure import Failed

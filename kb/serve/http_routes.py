@@ -12,6 +12,7 @@ from kb.errors import KbError
 from kb.home.app import App
 from kb.home.spaces.homes import SpaceAsked
 from kb.home.spaces.spaces import Spaces
+from kb.model.decoding import convert, decode_json
 from kb.model.doc import Scope
 from kb.model.token import Role, role_allows
 from kb.operations.failure import Failed, failed, failed_by
@@ -230,7 +231,7 @@ def _from_query(
         else:
             parameters[field] = values[0]
     try:
-        return msgspec.convert(parameters, record, strict=False)
+        return convert(parameters, record, strict=False)
     except msgspec.ValidationError as error:
         wrong = refusal_of(failed("invalid_input", str(error)))
         names = {field: name for name, field in fields.items()}
@@ -247,7 +248,7 @@ def _from_body(record: type[Struct] | None, body: bytes) -> object:
     if record is None:
         return body
     try:
-        return msgspec.json.decode(body, type=record)
+        return decode_json(body, record)
     except msgspec.ValidationError as error:
         raise refusal_of(failed("invalid_input", str(error))) from error
 

@@ -18,7 +18,6 @@ from kb.errors import KbError, install_command
 from kb.home.spaces.spaces import Spaces
 from kb.model.config import ServeSettings
 from kb.serve.access_log import AccessLog, LogFormat
-from kb.serve.decoders import build_decoders
 from kb.serve.executor import CallExecutor, CallExecutors
 from kb.serve.http_changes import Changes
 from kb.serve.http_content import content_routes
@@ -102,7 +101,6 @@ def answer(
     once. `stream` gets a line for each request. Without an `own` token nobody on this machine
     needs one until the home has tokens. Call `check_installed` first.
     """
-    build_decoders()
     secret = own.read_or_create() if own is not None else None
     options = GateOptions(
         settings=settings,

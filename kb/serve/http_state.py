@@ -2,23 +2,24 @@
 
 from typing import Annotated, Any, Final
 
-import msgspec
 from msgspec import Meta, Struct, structs
 
 from kb.errors import NotFound
-from kb.home.stats import Stats, counted
-from kb.intake.sync.origins import list_origins
+from kb.home.stats import Stats, counted, without_names
+from kb.intake.sync.origins import is_seen, list_origins
 from kb.knowledge.notebook import JobReport, reports
 from kb.knowledge.notebook.repository import Logged
-from kb.model.doc import LOCAL_USER, Scope, audience_of
+from kb.model.doc import Scope
 from kb.model.ids import DocId
 from kb.model.note import NoteStatus
 from kb.model.origin import Origin
 from kb.model.standing import Standing, StandingsRequest
 from kb.model.token import Role
 from kb.operations.events import queue_state
+from kb.operations.jobs import shown_job
+from kb.operations.notes import list_commits
 from kb.search.resolve import resolve_doc
-from kb.serve.http_content import JobQuery, is_seen_at, job_report, shown_job
+from kb.serve.http_content import JobQuery, job_report
 from kb.serve.http_reply import Reply, json_of
 from kb.serve.http_routes import Caller, Route, Served
 from kb.store.jobs import queue
@@ -146,20 +147,14 @@ def state_routes() -> tuple[Route, ...]:
 
 def _sources(served: Served, request: ListInput, caller: Caller) -> Reply:
     with served.app.store.read() as txn:
-        origins_seen = [origin for origin in list_origins(txn) if _is_seen(origin, caller.scope)]
+        origins_seen = [origin for origin in list_origins(txn) if is_seen(origin, caller.scope)]
     return json_of(Sources(sources=tuple(origins_seen[: request.limit]), total=len(origins_seen)))
-
-
-def _is_seen(origin: Origin, scope: Scope) -> bool:
-    """Whether a scope sees what a source brings, as it was asked for."""
-    shown = origin.visibility or "private"
-    return scope.reads(audience_of(shown, origin.owner or LOCAL_USER))
 
 
 def _jobs(served: Served, request: JobsInput, caller: Caller) -> Reply:
     with served.app.store.read() as txn:
         jobs = reports(txn, request.limit, request.state)
-    return json_of(Jobs(jobs=tuple(shown_job(served, job, caller.scope) for job in jobs)))
+    return json_of(Jobs(jobs=tuple(shown_job(served.app, job, caller.scope) for job in jobs)))
 
 
 def _job(served: Served, request: JobQuery, caller: Caller) -> Reply:
@@ -189,25 +184,14 @@ def _standing(txn: ReadTxn, ident: DocId, scope: Scope) -> Standing:
 
 
 def _log(served: Served, request: LogRequest, caller: Caller) -> Reply:
-    rows = served.app.notebook.commits(request.limit)
-    shown = tuple(_shown_commit(served, row, caller.scope) for row in rows)
-    return json_of(shown)
-
-
-def _shown_commit(served: Served, row: Logged, scope: Scope) -> Logged:
-    """A commit as far as a scope may know: paths and titles stand in what a person writes, too."""
-    if scope.operator or (row.path and is_seen_at(served, row.path, scope)):
-        return row
-    subject = f"{row.verb}({row.job_id})" if row.verb else ""
-    return msgspec.structs.replace(row, subject=subject, path="")
+    return json_of(tuple(list_commits(served.app, request.limit, caller.scope)))
 
 
 def _stats(served: Served, _: Any, caller: Caller) -> Reply:
     stats = counted(served.app)
     if not caller.scope.operator:
         # Where the home lies, and what it is pushed to, is for whoever is there.
-        letters = [structs.replace(letter, doc_id="", reason="") for letter in stats.dead_letters]
-        stats = structs.replace(stats, home="", push=None, dead_letters=letters)
+        stats = structs.replace(without_names(stats), home="")
     return json_of(stats)
 
 

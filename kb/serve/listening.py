@@ -7,12 +7,12 @@ import socket
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from kb.errors import UsageError
 from kb.home.app import App
 from kb.model.config import ServeSettings
+from kb.model.decoding import decode_json
 from kb.serve.http_metrics import MetricsFiles
 from kb.serve.local_socket import own_socket
 from kb.serve.shared import Places, SharedFile, unnamed_file
@@ -165,7 +165,7 @@ class SharedParts:
 
 def inherited_listening(parent: socket.socket) -> Listening:
     """What the parent at the other end of a socket says that this child was given."""
-    told = msgspec.json.decode(parent.recv(_MESSAGE_BYTES_MAX), type=Inherited)
+    told = decode_json(parent.recv(_MESSAGE_BYTES_MAX), Inherited)
     files = tuple(SharedFile(descriptor) for descriptor in told.metrics)
     return Listening(
         public=_InheritedSocket(fileno=told.public),

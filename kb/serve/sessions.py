@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kb.model.decoding import decode_json
 from kb.serve.shared import SharedFile
 
 _SECRET_BYTES: Final = 32
@@ -71,7 +72,7 @@ class Sessions:
 
     def _read(self) -> _Secrets:
         data = self._file.read()
-        return msgspec.json.decode(data, type=_Secrets) if data else _Secrets()
+        return decode_json(data, _Secrets) if data else _Secrets()
 
     def _write(self, kept: _Secrets) -> None:
         self._file.replace(msgspec.json.encode(kept))

@@ -13,25 +13,30 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from kb.errors import StoreDamaged
+from kb.model.decoding import msgpack_decoder
 from kb.store.kv import ReadTxn, WriteTxn, prefix_stop
 
 T = TypeVar("T")
 
 RECORD_VERSION: Final = 1
 _HEAD: Final = struct.Struct(">BI")
+_HEAD_BYTES: Final = _HEAD.size
+_pack_head = _HEAD.pack
 
 
 def seal(table: str, key: bytes, body: bytes) -> bytes:
     """Encode `body` as it is stored under `key`."""
-    return _HEAD.pack(RECORD_VERSION, _crc(table, key, body)) + body
+    return _pack_head(RECORD_VERSION, _crc(table, key, body)) + body
 
 
 def unseal(table: str, key: bytes, stored: bytes) -> bytes:
     """Decode the body. Raises StoreDamaged if it is not what was written under this key."""
-    body = stored[_HEAD.size :]
-    if stored[: _HEAD.size] == _HEAD.pack(RECORD_VERSION, _crc(table, key, body)):
+    body = stored[_HEAD_BYTES:]
+    # Written out, for it is done for every record that is read.
+    checksum = zlib.crc32(body, zlib.crc32(key, _crc_of_table(table)))
+    if stored[:_HEAD_BYTES] == _pack_head(RECORD_VERSION, checksum):
         return body
-    if len(stored) < _HEAD.size:
+    if len(stored) < _HEAD_BYTES:
         detail = "the record is cut short"
     elif stored[0] != RECORD_VERSION:
         detail = f"record version {stored[0]} is not one this program reads"
@@ -65,7 +70,7 @@ class RecordTable(Generic[T]):
     def __init__(self, table: str, record_type: type[T]) -> None:
         self.name = table
         self._encoder = msgspec.msgpack.Encoder()
-        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(record_type)
+        self._decoder: msgspec.msgpack.Decoder[T] = msgpack_decoder(record_type)
 
     def get(self, txn: ReadTxn, key: bytes) -> T | None:
         """The record, or None. Raises StoreDamaged."""
@@ -106,9 +111,8 @@ class RecordTable(Generic[T]):
 
     def decode(self, key: bytes, stored: bytes) -> T:
         """Decode the value stored under `key`. Raises StoreDamaged."""
-        body = unseal(self.name, key, stored)
         try:
-            return self._decoder.decode(body)
+            return self._decoder.decode(unseal(self.name, key, stored))
         except msgspec.DecodeError as error:
             place = f"{self.name}/{key.hex()[:16]}"
             raise StoreDamaged(f"not the expected record ({error})", place=place) from error

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kb.errors import AmbiguousId, NotFound, StoreDamaged
-from kb.model.doc import OPERATOR, Audience, Doc, Scope, VersionPointer, is_tag_within
+from kb.model.doc import Audience, Doc, Scope, VersionPointer, is_tag_within
 from kb.model.ids import ID_PREFIX_MIN, ChunkId, DocId, Lsid, SourceNo
 from kb.model.mail import is_person
 from kb.model.search import Filters
@@ -361,7 +361,7 @@ def _drop_facets(txn: WriteTxn, doc: Doc) -> None:
         txn.delete("facets", key)
 
 
-def resolve(txn: ReadTxn, short: str, scope: Scope = OPERATOR) -> DocId | ChunkId:
+def resolve(txn: ReadTxn, short: str, scope: Scope) -> DocId | ChunkId:
     """The one doc or chunk id that starts with `short`, among those the scope may see.
 
     Raises NotFound if there is none, and AmbiguousId if there are several, or if `short` has fewer
@@ -401,8 +401,11 @@ def _may_know(txn: ReadTxn, ident: str, scope: Scope) -> bool:
     return newest is not None and newest.status == "active" and newest.visible_to(scope)
 
 
-def resolve_doc(txn: ReadTxn, short: str, scope: Scope = OPERATOR) -> DocId:
-    """The one doc id that starts with `short`. Raises NotFound or AmbiguousId."""
+def resolve_doc(txn: ReadTxn, short: str, scope: Scope) -> DocId:
+    """The one doc id that starts with `short`, among those the scope may see.
+
+    Raises NotFound or AmbiguousId.
+    """
     if not short.startswith("d"):
         raise NotFound(id=short)
     return DocId(resolve(txn, short, scope))

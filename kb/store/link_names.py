@@ -12,6 +12,7 @@ from kb.model.source import (
     is_repository,
     machine_of,
     names_of,
+    owned_lsid,
     repository_source,
     whole_of,
 )
@@ -20,6 +21,7 @@ WIKI: Final = "wiki:"
 PATH: Final = "path:"
 MAIL: Final = "mail:"
 PART: Final = "part:"
+URL: Final = "url:"
 ENDINGS: Final = (".md", ".markdown")
 
 
@@ -38,7 +40,7 @@ def link_keys(doc: Doc, link: str) -> set[str]:
     """What a link may mean: the place of its target, with or without an ending, and a name."""
     if link.startswith(MAIL):
         return {link}
-    if link.startswith(PART):
+    if link.startswith((PART, URL)):
         return {place} if (place := place_of_link(doc, link)) else set()
     keys = {name_key(posixpath.basename(path_of_link(link)))}
     if place := place_of_link(doc, link):
@@ -73,16 +75,20 @@ def path_of_link(link: str) -> str:
 
 
 def place_of_link(doc: Doc, link: str) -> str:
-    """The lsid that a path from a doc's own folder names, or that of what the doc is a part of.
+    """The lsid that a path from a doc's own folder or page names, or that of what it is a part of.
 
     Empty for names, and for other docs.
     """
     if link.startswith(PART):
         return whole_of(doc.place) or ""
+    if link.startswith(URL):
+        return owned_lsid(doc.owner, link)
     if not link.startswith(PATH):
         return ""
     if is_repository(doc.source):
         return _in_repository(doc, link.removeprefix(PATH))
+    if doc.kind == "url":
+        return _on_site(doc, link.removeprefix(PATH))
     if not doc.place.startswith("file://"):
         return ""
     machine = machine_of(doc.place)
@@ -90,6 +96,12 @@ def place_of_link(doc: Doc, link: str) -> str:
     folder = os.fsdecode(urllib.parse.unquote_to_bytes(place))
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(folder), link.removeprefix(PATH)))
     return file_lsid(joined, machine)
+
+
+def _on_site(doc: Doc, path: str) -> str:
+    """The lsid of the page that a path on a markdown page leads to."""
+    quoted = urllib.parse.quote(path, safe="/:!$&'()*+,;=@~", errors="replace")
+    return owned_lsid(doc.owner, URL + urllib.parse.urljoin(doc.source, quoted))
 
 
 def _in_repository(doc: Doc, path: str) -> str:

@@ -12,15 +12,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from kb.model.doc import Doc, Scope
+from kb.model.doc import LOCAL_USER, Doc, Scope
 from kb.model.ids import Lsid, SourceNo
-from kb.model.source import file_of
+from kb.model.source import file_of, owned_lsid
 from kb.store import docs
+from kb.store.keys import site_page_key, site_prefix
 from kb.store.kv import ReadTxn
 from kb.store.link_names import (
     ENDINGS,
     MAIL,
     PART,
+    URL,
     folded,
     folded_names,
     link_keys,
@@ -29,9 +31,12 @@ from kb.store.link_names import (
     place_of_link,
     without_ending,
 )
+from kb.store.records import SITE_PAGES, SOURCES
 
 _NAMESAKES_MAX: Final = 200
 _REFERRERS_MAX: Final = 2_000
+_LEADS_MAX: Final = 3
+"""Over so many addresses a page may be reached."""
 
 
 class DocLink(Struct, frozen=True, kw_only=True):
@@ -47,7 +52,8 @@ def links_of(txn: ReadTxn, doc: Doc, scope: Scope) -> list[DocLink]:
     for link in doc.links:
         written = link.partition(":")[2]
         target = target_of(txn, doc, link, scope)
-        if target is None and link == PART:
+        if target is None and link.startswith((PART, URL)):
+            # Most pages of a site are not here, and nobody looks for them as for a lost note.
             continue
         found.setdefault(target.doc_id if target else written, DocLink(target=written, doc=target))
     return list(found.values())
@@ -63,6 +69,8 @@ def backlinks_of(txn: ReadTxn, doc: Doc, scope: Scope) -> list[Doc]:
     keys = {without_ending(doc.place), doc.place, *map(name_key, folded_names(doc))}
     if doc.mail is not None and doc.mail.message_id:
         keys.add(MAIL + doc.mail.message_id)
+    if doc.kind == "url":
+        keys.update(_other_addresses(txn, doc))
     numbers: set[SourceNo] = set()
     for key in sorted(keys):
         numbers.update(docs.with_facet(txn, "link", key))
@@ -87,6 +95,8 @@ def target_of(txn: ReadTxn, doc: Doc, link: str, scope: Scope) -> Doc | None:
             target = docs.latest_of(txn, Lsid(place + ending))
             if target is not None and target.status == "active" and target.visible_to(scope):
                 return target
+    if link.startswith(URL):
+        return _by_other_address(txn, doc, link.removeprefix(URL), scope)
     if link.startswith(PART):
         return None
     written = path_of_link(link)
@@ -99,6 +109,48 @@ def target_of(txn: ReadTxn, doc: Doc, link: str, scope: Scope) -> Doc | None:
         if target is not None and target.visible_to(scope) and _ends_with(target, written)
     ]
     return min(namesakes, key=lambda target: _distance(doc, target, name), default=None)
+
+
+def _by_other_address(txn: ReadTxn, doc: Doc, url: str, scope: Scope) -> Doc | None:
+    """The doc of the page that an address of a site leads to."""
+    for origin in _sites(txn, doc):
+        address = url
+        for _ in range(_LEADS_MAX):
+            page = SITE_PAGES.get(txn, site_page_key(origin, address))
+            if page is None or not page.leads_to:
+                break
+            address = page.leads_to
+            target = docs.latest_of(txn, owned_lsid(doc.owner, URL + address))
+            if target is not None and target.status == "active" and target.visible_to(scope):
+                return target
+    return None
+
+
+def _other_addresses(txn: ReadTxn, doc: Doc) -> set[Lsid]:
+    """The places of the addresses that lead to a page; reads what is known of its site."""
+    found: set[Lsid] = set()
+    for origin in _sites(txn, doc):
+        if SITE_PAGES.get(txn, site_page_key(origin, doc.source)) is None:
+            continue
+        leads = {
+            page.url: page.leads_to
+            for _, page in SITE_PAGES.scan(txn, site_prefix(origin))
+            if page.leads_to
+        }
+        wanted = {doc.source}
+        for _ in range(_LEADS_MAX):
+            wanted |= {url for url, target in leads.items() if target in wanted}
+        found |= {owned_lsid(doc.owner, URL + url) for url in wanted - {doc.source}}
+    return found
+
+
+def _sites(txn: ReadTxn, doc: Doc) -> list[str]:
+    """The ids of the sites of a doc's owner."""
+    return [
+        origin.origin_id
+        for _, origin in SOURCES.scan(txn)
+        if origin.kind == "site" and (origin.owner or LOCAL_USER) == doc.owner
+    ]
 
 
 def _mail(txn: ReadTxn, doc: Doc, message_id: str, scope: Scope) -> Doc | None:

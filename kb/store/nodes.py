@@ -1,22 +1,20 @@
 """The rows that nodes keep of themselves in a home that machines share."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final
 
-from kb.errors import KbError, StoreBusy
+from kb.errors import KbError
 from kb.model.ids import sha256_hex
 from kb.model.node import FOLLOWER_TTL_MS, WORKER_TTL_MS, Follower, WorkerRow
-from kb.store.jobs.holder import holder_name, is_gone
+from kb.store.jobs.holder import holder_name
 from kb.store.kv import ReadTxn, WriteTxn
-from kb.store.meta import get_word, set_word
 from kb.store.records import FOLLOWERS, WORKERS
 from kb.store.store import Store
 
 WORKER_EVERY_MS: Final = 5_000
 """A worker writes its row with a commit, but not more often than this."""
 _KEY_HEX: Final = 32
-_ALONE_MS: Final = 3_600_000
 
 
 def follow(store: Store, cache: str, log_seq: int) -> bool:
@@ -50,30 +48,6 @@ def live_workers(txn: ReadTxn, now_ms: int) -> list[WorkerRow]:
     """The processes that embedded something lately, by node."""
     rows = (row for _, row in WORKERS.scan(txn) if abs(now_ms - row.seen_ms) <= WORKER_TTL_MS)
     return sorted(rows, key=lambda row: (row.node, row.since_ms, row.holder))
-
-
-@contextmanager
-def alone(store: Store, work: str) -> Iterator[None]:
-    """Let no other node do this work meanwhile. Raises StoreBusy if one does.
-
-    The mark of a node that died ends after an hour.
-    """
-    if not store.node:
-        yield
-        return
-    with store.write() as txn:
-        holder, _, until_ms = get_word(txn, f"alone:{work}").rpartition(" ")
-        now_ms = store.clock.now_ms()
-        is_held = until_ms.isdecimal() and now_ms < int(until_ms) <= now_ms + _ALONE_MS
-        if is_held and holder != holder_name() and not is_gone(holder):
-            raise StoreBusy(place=f"{work} on another machine")
-        set_word(txn, f"alone:{work}", f"{holder_name()} {now_ms + _ALONE_MS}")
-    try:
-        yield
-    finally:
-        with store.write() as txn:
-            if get_word(txn, f"alone:{work}").startswith(f"{holder_name()} "):
-                set_word(txn, f"alone:{work}", "")
 
 
 class WorkerReport:

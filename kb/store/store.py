@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -17,6 +17,8 @@ from kb.errors import (
     install_command,
 )
 from kb.model.clock import Clock, SystemClock
+from kb.model.doc import LOCAL_USER, OPERATOR, Scope
+from kb.model.source import files_of
 from kb.store.content.layout import is_store
 from kb.store.kv import Environment, ReadTxn, WriteTxn
 from kb.store.meta import (
@@ -63,14 +65,16 @@ class Store:
         """The id of a home in a database."""
         self.server_state: Callable[[], ServerState] | None = None
         """How it stands with the server of a home in a database."""
+        self.caller = OPERATOR
+        """Who opened it: the operator, or of a home in a database the user whose role connects."""
         self.machine = ""
         """This machine in the places of files: empty for a home in a folder, and on the machine
-        that made a home in a database, whose docs so have the ids that they have in a folder."""
+        that made a home in a database, whose docs so have the ids that they have in a folder. For
+        another caller than the operator it names them, too: `alice@bob`."""
         self._made_on = ""
         self.node = ""
         """This machine's name, on a home in a database."""
-        self.exclusive: Callable[[str, float], AbstractContextManager[None]] | None = None
-        """Holds a lock of that name on all machines that share the home; waits so many seconds."""
+        self._lock: Callable[[str, float], AbstractContextManager[None]] | None = None
 
     @classmethod
     def open(
@@ -123,7 +127,8 @@ class Store:
 
         Only who `fills` it opens one that is still being copied there; a new one gets no format.
         Raises NotFound if there is none and `create` is false, StoreUnreachable, StoreDenied,
-        StoreTooNew, StoreDamaged, ReadOnlyHome, and UsageError where the driver is not installed.
+        StoreTooNew, StoreDamaged, ReadOnlyHome, and UsageError where the driver is not installed,
+        or the role of the connection can be no user.
         """
         try:
             from kb.store.postgres.postgres_env import PostgresEnvironment
@@ -134,8 +139,9 @@ class Store:
             raise UsageError(detail) from error
         env = PostgresEnvironment(address, create=create)
         store = cls(env, clock or env.clock, read_only=not create, place=address.shown)
-        store.home, store.server_state, store.exclusive = env.home, env.server_state, env.exclusive
+        store.home, store.server_state, store._lock = env.home, env.server_state, env.exclusive
         try:
+            store.caller = _caller_of(env.role)
             if not fills:
                 store._check_format()
         except BaseException:
@@ -174,7 +180,8 @@ class Store:
                 self._made_on = get_word(txn, MACHINE) or node
                 set_word(txn, MACHINE, self._made_on)
         self.node = node
-        self.machine = "" if node == self._made_on else node
+        own = self.caller.own_name
+        self.machine = files_of(own, node) if own else "" if node == self._made_on else node
 
     def read(self) -> AbstractContextManager[ReadTxn]:
         """A read transaction: a consistent snapshot."""
@@ -204,6 +211,13 @@ class Store:
                 raise StoreBehind(place=self._place)
             time.sleep(_LOOK_S)
 
+    def exclusive(self, name: str, wait_s: float) -> AbstractContextManager[None]:
+        """Hold the lock of that name on all machines that share the home; in a folder do nothing.
+
+        It ends with its holder. Raises StoreBusy after `wait_s` seconds.
+        """
+        return self._lock(name, wait_s) if self._lock else nullcontext()
+
     def tell_of_jobs(self, wake: Callable[[], None]) -> Callable[[], None] | None:
         """As `Environment.tell_of_jobs`."""
         return self._env.tell_of_jobs(wake)
@@ -225,3 +239,13 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _caller_of(role: str) -> Scope:
+    """Who a role of a database is to a home there; the empty one owns it. Raises UsageError."""
+    if role == LOCAL_USER:
+        raise UsageError(
+            f"the role {role} can be no user of a home, because the owner's docs are called so; "
+            "connect as another one"
+        )
+    return Scope(user=role) if role else OPERATOR

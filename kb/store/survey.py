@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from kb.errors import StoreDamaged, StoreFull
 from kb.model.children import module_argv, module_env
+from kb.model.decoding import msgpack_decoder
 
 WALL_S_MAX: Final = 1_800.0
 _SUMMARY_PROBLEMS_MAX: Final = 3
@@ -143,8 +144,8 @@ def survey_store(
     except OSError as error:
         raise SurveyUnavailable(f"cannot be looked at ({error.strerror})", place=folder) from error
     try:
-        answer: StoreSurvey | StoreProblem = msgspec.msgpack.decode(
-            child.stdout, type=StoreSurvey | StoreProblem
+        answer: StoreSurvey | StoreProblem = msgpack_decoder(StoreSurvey | StoreProblem).decode(
+            child.stdout
         )
     except msgspec.DecodeError:
         return _failed_survey(

@@ -186,11 +186,12 @@ def measured(name: str, passages: int) -> Iterator[None]:
 
 def workers(homes: Callable[[str], str], scratch: Path, passages: int, store: str) -> None:
     """Chunks a second of 1, 2 and 4 workers on hashing embeddings, each in a home of its own."""
-    corpus.write_books(scratch / store, passages, seed=3)
+    books = scratch / f"worked-on-{store}"
+    corpus.write_books(books, passages, seed=3)
     for count in (1, 2, 4):
         argv = [KB, "--home", homes(f"w{count}"), *HASHING, "--cfg", "work.threads=1"]
         subprocess.run(
-            [*argv, "add", "-r", "--no-wait", str(scratch / store)], check=True, capture_output=True
+            [*argv, "add", "-r", "--no-wait", str(books)], check=True, capture_output=True
         )
         with measured(f"{count} workers on {store}", passages):
             running = [

@@ -169,3 +169,41 @@ def test_few_rows_or_none(tmp_path: Path) -> None:
     index.merge(wait_s=1)
     assert sorted(index.search(vector_of("x"), 5).nos) == nos
     assert not np.isnan(similar(index, vector_of("x"), nos)).any()
+
+
+def test_a_home_with_a_graph_works_without_its_library(
+    tmp_path: Path,
+    store: Store,
+    exact: DenseIndex,
+    graph: DenseIndex,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All is scanned, dead rows go, no call fails; with the library back there is a graph again."""
+    level(store, exact, graph)
+    graph.merge(wait_s=1)
+    assert list(graph.folder.glob("hnsw-*"))
+    monkeypatch.setattr("kb.search.index.hnsw.is_available", lambda: False)
+    monkeypatch.setitem(sys.modules, "hnswlib", None)
+    for mode in ("hnsw", "auto"):
+        again = DenseIndex(tmp_path / "graph", FINGERPRINT, DIM, mode=mode, crossover_rows=1)
+        level(store, again)
+        assert again.stats().mode == "exact"
+        assert again.verify() == []
+        assert_same(exact, again)
+        assert again.merge(wait_s=1) is None
+        problem = again.build_hnsw(wait_s=1)
+        assert problem is not None
+        assert "pip install 'kb-search[hnsw]'" in problem
+    put(store, "a", ["one"])
+    for n in range(ROWS // 3):
+        remove(store, f"many/{n}")
+    level(store, exact, again)
+    assert again.merge(wait_s=1) is None
+    assert again.stats().dead_rows == 0
+    assert_same(exact, again)
+    monkeypatch.undo()
+    back = DenseIndex(tmp_path / "graph", FINGERPRINT, DIM, mode="hnsw", ef=WIDE)
+    level(store, back)
+    assert back.merge(wait_s=1) is None
+    assert back.stats().mode == "hnsw"
+    assert_same(exact, back)

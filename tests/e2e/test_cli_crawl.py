@@ -1,5 +1,6 @@
 """Sites and feeds by the real commands: what they print, and how they end."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,3 +112,74 @@ def test_versions_of_a_site_are_a_facet(rig: Rig, docs_site: DocSite) -> None:
     assert "  v2" in rig.call("search", "--version", "v2", "reef").out
     assert rig.call("ls", "--version", "v1", "--version", "3.11", "--json").json["total"] == 2
     assert "did you mean 'v1'" in rig.call("search", "--version", "v11", "reef").err
+
+
+def test_pages_of_a_site_are_linked(rig: Rig, docs_site: DocSite) -> None:
+    """As notes are: relative and absolute, over redirects and canonical addresses, no menus."""
+    site, url = docs_site, docs_site.url
+    texts = {
+        "/one/": '<a href="../two.html#part">a</a> <a href="/three">b</a> <a href="/gone">c</a>',
+        "/two.html": f'<a href="{url("/one/index.html")}">a</a> <a href="/one/?sid=1">b</a>',
+        "/three/": '<a href="https://elsewhere.example/one/">a</a> <a href="/three/">self</a>',
+    }
+    for path, links in texts.items():
+        words = f"<p>{text_of(path)}</p><main>{links}</main>"
+        canonical = '<link rel="canonical" href="/one/">' if path == "/one/" else ""
+        page = f"<html><head>{canonical}<title>{path}</title></head><body>{words}</body></html>"
+        site.pages[path] = DocPage(path, "", raw=page.encode())
+        site.pages["/"].links += (path,)
+    site.pages["/one/index.html"] = site.pages["/one/"]
+    site.routes["/three"] = Answer(b"", 301, {"Location": "/three/"})
+    assert added(rig, "--crawl", url("/")).code == 0
+    ids = {row["source"]: row["doc_id"] for row in rig.call("ls", "--json").json["docs"]}
+
+    def shown(path: str, side: str) -> list[str]:
+        rows = rig.call("show", ids[url(path)], "--json").json[side]
+        return [row["source"] for row in rows]
+
+    assert shown("/one/", "links") == [url("/two.html"), url("/three/")]
+    assert shown("/two.html", "links") == [url("/one/")]
+    assert shown("/three/", "links") == []
+    assert shown("/one/", "backlinks") == [url("/two.html")]
+    assert shown("/three/", "backlinks") == shown("/two.html", "backlinks") == [url("/one/")]
+    for option, path, wanted in (
+        ("--linked-to", "/three/", ["/one/"]),
+        ("--links-from", "/one/", ["/three/", "/two.html"]),
+    ):
+        rows = rig.call("ls", option, ids[url(path)], "--json").json["docs"]
+        assert sorted(row["source"] for row in rows) == [url(one) for one in wanted]
+    assert "links to" in rig.call("show", ids[url("/one/")]).out
+
+
+def test_a_page_that_comes_back(rig: Rig, docs_site: DocSite) -> None:
+    """Is a doc again, though the page that links to it has not changed."""
+    added(rig, "--crawl", docs_site.url("/"))
+    path = "/chapter-0/page-3.html"
+    page = docs_site.pages.pop(path)
+    ident = rig.docs()["page-3.html"]["doc_id"]
+    for removed in (", 1 removed", ""):
+        synced = rig.call("sync-all", "--interval-min", 0)
+        assert synced.out.endswith(f"synced, 11 unchanged{removed}\n")
+    docs_site.pages[path] = page
+    assert "1 resurrected" in rig.call("sync-all", "--interval-min", 0).out
+    assert rig.docs()["page-3.html"]["doc_id"] == ident
+
+
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
+def test_scans_of_a_site_are_read(rig: Rig, docs_site: DocSite) -> None:
+    """In the background, as those of a folder; two scans of one name are two docs."""
+    from pdf_shapes import drawn, lines, scanned
+
+    from kb.intake.canonicalize.pdf.render import page_picture
+
+    for path, words in (("/a/plan.pdf", "The garden gate is green"), ("/b/plan.pdf", "An ox")):
+        picture = page_picture(drawn(lines([words])), 0, "a.pdf")
+        page = DocPage(path, "", raw=scanned(picture), mime="application/pdf")
+        docs_site.pages[path] = page
+        docs_site.pages["/"].links += (path,)
+    report = added(rig, "--crawl", docs_site.url("/"), "--no-wait", "--json")
+    assert (report.code, report.json["added"], report.json["ocr_waiting"]) == (0, 14, 2)
+    assert rig.call("worker", "--drain").code == 0
+    (hit, *_) = rig.call("search", "garden gate", "--mode", "lexical", "--json").json["hits"]
+    assert (hit["source"], hit["ocr"]) == (docs_site.url("/a/plan.pdf"), True)
+    assert added(rig, "--crawl", docs_site.url("/")).out == "14 unchanged of 14 scanned\n"

@@ -91,8 +91,9 @@ def test_a_server_pushes_what_it_places(home: Rig, tmp_path: Path) -> None:
     with serving(ConfiguredHome(home.home, ("--cfg", *PUSHES)), env=home.env()) as server:
         assert server.post("/content", {"content": "# Two\n", "hint": "work"}).status == 202
         until(lambda: (book(home) / "work/two.md").exists() and is_level(home, remote))
+        # The remote has it a moment before that is written down here.
+        until(lambda: home.call("note", "log").err == f"kb: {remote} has every commit\n")
         assert server.stop()[0] == 0
-    assert home.call("note", "log").err == f"kb: {remote} has every commit\n"
 
 
 def test_what_a_project_brings_sends_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ NOTES = {
     "kitchen/pot.md": "---\ntags: [warm/tea]\n---\n# Tea pot\n\nBoiling water is for the pot.",
     "fleet/cluster.md": "# Cluster\n\nKubernetes schedules containers. Brown was the fox.",
     "fleet/水.md": "# 水壶\n\n水壶里的水烧开了。",
-    "url.md": "# Ports\n\nThe option --drain of tar -x writes no steam.",
+    "url.md": "# Ports\n\nThe option --drain of tar -x writes no steam, since rev12.",
 }
 
 
@@ -90,7 +90,7 @@ def test_a_word_that_no_passage_has(home: Home, typed: str, meant: str, name: st
     assert warning.endswith(f"; searched for {meant}")
 
 
-@pytest.mark.parametrize("query", ["kettle boils", "zzyzx", "ab", "k8s", "水壷"])
+@pytest.mark.parametrize("query", ["kettle boils", "zzyzx", "ab", "k8s", "水壷", "rev"])
 def test_other_words_stay(home: Home, query: str) -> None:
     """Words that are there, short ones, and those that nothing is near."""
     warnings = home.run("search", query, "--json").json["warnings"]

@@ -150,7 +150,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    ("mode", "modules_max", "patterns_max"), [("lexical", 139, 22), ("hybrid", 150, 22)]
+    ("mode", "modules_max", "patterns_max"), [("lexical", 140, 22), ("hybrid", 151, 22)]
 )
 def test_a_cold_search_stays_small(
     home: Home, mode: str, modules_max: int, patterns_max: int

@@ -1,12 +1,15 @@
 """Machines that share a home in a database: each has files of its own, also of equal names."""
 
+import os
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 from nodes import Node
 from postgres_server import PostgresServer
 
+from kb.model.node import FOLLOWER_TTL_MS, Follower
 from kb.store import log
 from kb.store.content.database import database_address
 from kb.store.records import FOLLOWERS
@@ -36,6 +39,12 @@ def fill(folder: Path, **texts: str) -> None:
     folder.mkdir()
     for name, text in texts.items():
         (folder / f"{name}.md").write_text(text)
+
+
+def followers(store: Store) -> list[Follower]:
+    """The caches that are registered."""
+    with store.read() as txn:
+        return [row for _, row in FOLLOWERS.scan(txn)]
 
 
 def rows_of(node: Node, *args: object) -> dict[str, str]:
@@ -162,6 +171,41 @@ def test_compaction_waits_for_the_caches_of_others(ada: Node, bob: Node, folder:
     assert len(bob.hits("elms")) == 1
     checked = bob.run("check", "--json")
     assert (checked.code, checked.json["sound"]) == (0, True), checked.out
+
+
+def test_a_machine_that_fell_off_the_log_rebuilds(ada: Node, bob: Node, folder: Path) -> None:
+    """Once it has not been seen for too long the log is cut beyond it; its answers are right."""
+    fill(folder, plan="# Plan\n\nWe plant oaks.\n", gone="# Gone\n\nBirches.\n")
+    assert ada.run("add", folder).code == 0
+    assert len(bob.hits("oaks")) == 2
+    fill(folder, plan="# Plan\n\nWe plant elms.\n", more="# More\n\nAlders.\n")
+    assert ada.run("sync-all", "--interval-min", 0).code == 0
+    address = database_address(ada.home)
+    with Store.open_database(address, create=False) as store:
+        with store.write() as txn:
+            for key, row in list(FOLLOWERS.scan(txn)):
+                if row.node == "bob":
+                    seen_ms = row.seen_ms - FOLLOWER_TTL_MS
+                    FOLLOWERS.put(txn, key, msgspec.structs.replace(row, seen_ms=seen_ms))
+        # A cache that nobody used for so long was registered as long ago.
+        for stamp in bob.local.rglob("registered"):
+            os.utime(stamp, (0, 0))
+        read = min(row.log_seq for row in followers(store) if row.node == "bob")
+        assert ada.run("compact").code == 0
+        with store.read() as txn:
+            assert log.first_seq(txn) > read + 1
+    for query in ("oaks", "birches", "elms", "alders"):
+        hits = bob.hits(query)
+        assert [hit["chunk_id"] for hit in hits] == [hit["chunk_id"] for hit in ada.hits(query)]
+        lexical = bob.run("search", query, "--mode", "lexical", "--json").json["hits"]
+        assert len(lexical) == (query in ("elms", "alders"))
+    checked = bob.run("check", "--json")
+    assert (checked.code, checked.json["sound"]) == (0, True), checked.out
+    # Registered anew, so that the log is kept for it from where it is now.
+    with Store.open_database(address, create=False) as store, store.read() as txn:
+        last = log.last_seq(txn)
+        rows = [row for _, row in FOLLOWERS.scan(txn) if row.node == "bob"]
+    assert {row.log_seq for row in rows} == {last}
 
 
 def test_compaction_frees_bytes_in_the_database(ada: Node, bob: Node, folder: Path) -> None:

@@ -12,7 +12,7 @@ from kb.search.index import codes
 
 # The long campaign; `make test-caches`.
 HISTORIES: Final = int(os.environ.get("KB_HISTORIES", "500"))
-FEW: Final = 6
+FEW: Final = 3
 WITH_THE_MODEL: Final = 5
 OVERLAP_MIN: Final = 0.98
 # Of some thirty answers, in which one hit of one answer is 0.003.

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.intake.chunker import chunk
 from kb.intake.chunker.blocks import parse_blocks
+from kb.intake.chunker.chunking import chunk
 from kb.model.text import ChunkDraft
 
 _TOKEN = re.compile(r"[^\W_]{1,8}|[^\w\s]|_")

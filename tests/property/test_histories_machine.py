@@ -17,7 +17,7 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 from postgres_server import PostgresServer
 
 STEPS_PER_HISTORY: Final = 75
-FEW: Final = 1_500
+FEW: Final = 600
 FEW_ON_POSTGRES: Final = 150
 # The long campaign; `make histories STEPS=...`.
 STEPS: Final = int(os.environ.get("KB_HISTORY_STEPS", "30000"))

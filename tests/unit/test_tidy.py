@@ -51,11 +51,10 @@ OWNERS = {
     "anyio": "kb/serve",
     "uvicorn": "kb/serve",
     "h11": "kb/serve",
-    "rich": "cli",
     "click": "cli",
 }
 # Slow to load: only inside the function that needs it.
-HEAVY = frozenset((*OWNERS, "numpy", "cryptography")) - {"click"}
+HEAVY = frozenset((*OWNERS, "numpy", "nacl")) - {"click"}
 # Modules that are about the library at their top, and are imported themselves when needed.
 HEAVY_AT_TOP = {
     ("kb/store/lmdb_env.py", "lmdb"),
@@ -69,7 +68,6 @@ HEAVY_AT_TOP = {
     ("kb/intake/sync/http_exchange.py", "httpcore"),
     ("kb/serve/http_protocol.py", "uvicorn"),
     ("kb/serve/http_protocol.py", "h11"),
-    ("cli/kb_cli/progress.py", "rich"),
 }
 
 # Where whatever happens is caught, and why; a handler that only cleans up and raises is no such.

@@ -26,12 +26,12 @@ from kb.client.library.opened import OpenedHomes
 from kb.client.library.streams import flat, followed
 from kb.errors import UsageError
 from kb.model.source import STDIN_NAME
-from kb.operations.operation import LOCAL
 
 if TYPE_CHECKING:
     from kb.home.app import App
     from kb.home.open_home import OpenHome
     from kb.home.spaces.spaces import Spaces
+    from kb.model.doc import Scope
     from kb.model.search import SearchResult
     from kb.operations.add import AddRequest, AddResult
     from kb.operations.ask import Answer
@@ -122,7 +122,8 @@ class Home:
 
         request = request_of(ShownSearch, "search", keywords, query=query)
         with self._calls.call():
-            return run(self._homes.spaces(), request, LOCAL)
+            spaces = self._homes.spaces()
+            return run(spaces, request, spaces.caller)
 
     def ask(
         self,
@@ -149,7 +150,8 @@ class Home:
 
         request = request_of(AskRequest, "ask", keywords, "hear", question=question)
         with self._calls.call():
-            return run(self._homes.spaces(), request, LOCAL, hear=hear)
+            spaces = self._homes.spaces()
+            return run(spaces, request, spaces.caller, hear=hear)
 
     def get(self, named: Place, **keywords: Unpack[GetKeywords]) -> "FetchedText":
         """The text of a doc or a passage, whole unless keywords say otherwise.
@@ -170,7 +172,7 @@ class Home:
             spaces = self._homes.spaces()
             ident = _id(spaces, named)
             request = request_of(FetchRequest, "get", _alone(ident, keywords), id=ident)
-            return run(spaces, request, LOCAL)
+            return run(spaces, request, spaces.caller)
 
     def list(self, **keywords: Unpack[ListKeywords]) -> "Docs":
         """List docs, the newest change first; the result iterates over them.
@@ -187,7 +189,8 @@ class Home:
 
         request = request_of(DocsRequest, "list", keywords)
         with self._calls.call():
-            return run(self._homes.spaces(), request, LOCAL)
+            spaces = self._homes.spaces()
+            return run(spaces, request, spaces.caller)
 
     def similar(self, named: Place, **keywords: Unpack[SimilarKeywords]) -> "SearchResult":
         """Find passages of other docs that are near in meaning to a doc or a passage.
@@ -205,7 +208,7 @@ class Home:
         with self._calls.call():
             spaces = self._homes.spaces()
             request = request_of(SimilarRequest, "similar", keywords, id=_id(spaces, named))
-            return run(spaces, request, LOCAL)
+            return run(spaces, request, spaces.caller)
 
     def add(
         self,
@@ -310,7 +313,7 @@ class Home:
         with self._calls.call():
             app = self._homes.app()
             homes = (app.opened(),)
-            idents = tuple(_id_in(homes, one) for one in named)
+            idents = tuple(_id_in(homes, one, app.caller) for one in named)
             return remove.run(app, remove.chosen(app, idents, tag))
 
     def stats(self) -> "StatsResult":
@@ -342,7 +345,8 @@ class Home:
 
         filters = request_of(Filters, "docs", keywords)
         with self._calls.call():
-            return flat(self._calls, doc_batches(self._homes.spaces(), filters, LOCAL))
+            spaces = self._homes.spaces()
+            return flat(self._calls, doc_batches(spaces, filters, spaces.caller))
 
     def passages(self, **keywords: Unpack[FilterKeywords]) -> "Iterator[EmbeddedPassage]":
         """Iterate over all passages with their vectors, doc by doc in reading order.
@@ -362,7 +366,8 @@ class Home:
 
         filters = request_of(Filters, "passages", keywords)
         with self._calls.call():
-            return flat(self._calls, passage_batches(self._homes.spaces(), filters, LOCAL))
+            spaces = self._homes.spaces()
+            return flat(self._calls, passage_batches(spaces, filters, spaces.caller))
 
     def events(
         self, *, timeout_s: float | None = None, **keywords: Unpack[EventsKeywords]
@@ -385,7 +390,7 @@ class Home:
         request = request_of(EventsRequest, "events", keywords, "timeout_s")
         end_s = None if timeout_s is None else time.monotonic() + timeout_s
         with self._calls.call():
-            following = Following(self._homes.app, request, LOCAL)
+            following = Following(self._homes.app, request, self._homes.spaces().caller)
         return followed(self._calls, following, end_s)
 
     def close(self) -> None:
@@ -407,13 +412,13 @@ class Home:
 
 
 def _id(spaces: "Spaces", named: Place) -> str:
-    return _id_in(spaces.homes, named)
+    return _id_in(spaces.homes, named, spaces.caller)
 
 
-def _id_in(homes: "Sequence[OpenHome]", named: Place) -> str:
+def _id_in(homes: "Sequence[OpenHome]", named: Place, caller: "Scope") -> str:
     from kb.operations.locate import id_named, place_from_here
 
-    return id_named(homes, place_from_here(os.fspath(named)), LOCAL)
+    return id_named(homes, place_from_here(os.fspath(named)), caller)
 
 
 def _alone(ident: str, keywords: GetKeywords) -> GetKeywords:

@@ -112,8 +112,9 @@ class HomeSources:
     def declared(self) -> list[Origin]:
         """The topics that the settings name and want to have searched, entries and notebook."""
         now_ms = self._store.clock.now_ms()
+        own = IngestOptions(owner=self._store.caller.own_name)
         topics = [
-            new_origin("topic", name, IngestOptions(), now_ms, self._store.machine)
+            new_origin("topic", name, own, now_ms, self._store.machine)
             for name, topic in self._settings.kb.topic.items()
             if topic.enable and topic.index
         ]
@@ -151,7 +152,7 @@ class HomeSources:
 
         contents = read_contents(topic, _ENTRIES_MAX)
         subjects = [subject for subject in contents.subjects if not subject.is_hidden]
-        shown = IngestOptions(visibility=topic.visibility)
+        shown = IngestOptions(visibility=topic.visibility, owner=origin.owner)
         sound = [(subject.path, shown) for subject in subjects if not subject.problem]
         unsure = [subject.path for subject in subjects if subject.problem]
         folder = Path(os.path.realpath(topic.folder))

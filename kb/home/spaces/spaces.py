@@ -17,7 +17,7 @@ from kb.home.spaces.guide import LazyHome, guide_of
 from kb.home.spaces.homes import SpaceHome
 from kb.model.clock import Clock
 from kb.model.config import Settings
-from kb.model.doc import Scope
+from kb.model.doc import OPERATOR, Scope
 from kb.model.search import SearchRequest, SpaceName
 from kb.store.content.layout import HomePaths
 from kb.store.store import REACH_S
@@ -179,6 +179,15 @@ class Spaces:
     def names(self) -> tuple[SpaceName, ...]:
         """Those that are read, the one that wins first."""
         return tuple(home.name for home in self.homes if home.name is not None)
+
+    @property
+    def caller(self) -> Scope:
+        """Who asks, unless a server has let another user in.
+
+        A home in a database is asked alone. Of several, the one who may see least asks all.
+        """
+        users = (home.caller for home in self.homes if not home.caller.operator)
+        return next(users, OPERATOR)
 
     @property
     def first(self) -> App:

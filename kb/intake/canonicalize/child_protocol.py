@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from kb.errors import EmptySource, Encrypted, Scanned, SourceError, Unparsable, Unsupported
 from kb.intake.canonicalize.dispatch import CanonicalizeInput, PictureInput
+from kb.model.decoding import msgpack_decoder
 from kb.model.text import Canonical
 
 HEADER: Final = struct.Struct(">Q")
@@ -55,8 +56,8 @@ Reply = ParseSuccess | ParseFailure | PageDrawn
 Question = CanonicalizeInput | PictureInput
 
 encode: Callable[[Question | Reply], bytes] = msgspec.msgpack.Encoder().encode
-decode_request: Callable[[bytes], Question] = msgspec.msgpack.Decoder(Question).decode
-decode_reply: Callable[[bytes | bytearray], Reply] = msgspec.msgpack.Decoder(Reply).decode
+decode_request: Callable[[bytes], Question] = msgpack_decoder(Question).decode
+decode_reply: Callable[[bytes | bytearray], Reply] = msgpack_decoder(Reply).decode
 
 
 def encode_frame(payload: bytes) -> bytes:

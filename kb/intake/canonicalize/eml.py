@@ -10,16 +10,19 @@ from typing import Final
 from msgspec import structs
 
 from kb.errors import Unparsable
+from kb.intake.canonicalize import html
 from kb.intake.canonicalize.blocks import finish
 from kb.intake.canonicalize.decode import clean_text, decode_text
-from kb.intake.canonicalize.mail_page import read_page
+from kb.intake.canonicalize.mail_history import folded, is_forward
+from kb.intake.canonicalize.mail_page import page_words, read_page
 from kb.intake.canonicalize.mail_parts import (
     MAIL_MIME,
     Part,
+    ShownPart,
     answered,
     files_of,
+    first_header,
     head_of,
-    header,
     payload,
     split_parts,
 )
@@ -27,14 +30,17 @@ from kb.intake.canonicalize.title import one_line
 from kb.model.text import Canonical
 
 PARTS_MAX: Final = 1_000
-_QUOTE: Final = re.compile(r"(?:^>.*\n?){3,}", re.MULTILINE)
-_ORIGINAL: Final = re.compile(r"^-{2,} ?Original Message ?-{2,}[^\n]*\n", re.MULTILINE)
+# A page that says so many times what the plain text says, says what that leaves out.
+_FULLER: Final = 3
+# A program of Apple's writes the length of the mail above it, and its own notes below.
+_LENGTH: Final = re.compile(rb"[ \t]*(\d{1,10})[ \t]*\r?\n")
 
 
 def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
     """The subject as title, From, To, Cc and Date as lines, the text, and the attachments.
 
-    The plain part goes before the HTML. Three quoted lines or more become one that counts them.
+    The plain text goes before the HTML, unless it is a stub beside it. What is repeated of earlier
+    mails becomes a line that counts it, except in mails that pass others on.
     Attachments of formats that kb reads are sources of their own; all are named. Parts after the
     first `PARTS_MAX` are left out.
 
@@ -43,17 +49,17 @@ def read(data: bytes, name: str, charset: str | None = None) -> Canonical:
         EmptySource: neither subject nor text nor an attachment is in it.
     """
     try:
-        mail = email.message_from_bytes(data.lstrip(), policy=email.policy.compat32)
+        mail = email.message_from_bytes(_unwrapped(data), policy=email.policy.compat32)
         shown, attached = split_parts(mail, PARTS_MAX)
     except (ValueError, LookupError, RecursionError):
         raise Unparsable("it is damaged; export the mail again", source=name) from None
     if not any(mail.get(key) for key in ("From", "To", "Date", "Subject", "Received")):
         raise Unparsable("it has no header of a mail; export the mail again", source=name)
-    subject = one_line(header(mail.get("Subject")))
-    heads = {key: header(mail.get(key)) for key in ("From", "To", "Cc", "Date")}
+    subject = one_line(first_header(mail, "subject"))
+    heads = {key: first_header(mail, key.lower()) for key in ("From", "To", "Cc", "Date")}
     files, others = files_of(attached)
     names = [*(file.name for file in files), *others]
-    body, date = _body(shown, name, charset), _date(mail.get("Date"))
+    body, date = _body(shown, name, charset, subject), _date(mail.get("Date"))
     read = mail_doc(subject, heads, body, names, name, MAIL_MIME, date)
     return structs.replace(
         read,
@@ -77,37 +83,50 @@ def mail_doc(
     Raises EmptySource.
     """
     lines = [f"{key}: {value}" for key, value in heads.items() if value]
-    blocks = [f"# {subject}" if subject else "", "  \n".join(lines), _folded(body)]
+    text = body if is_forward(subject, body) else folded(body)
+    blocks = [f"# {subject}" if subject else "", "  \n".join(lines), text]
     if files:
         blocks.append("Attachments: " + ", ".join(files))
     return finish(blocks, name, mime, title=subject, date=date, is_titled=False)
 
 
-def _body(parts: list[Part], name: str, charset: str | None) -> str:
-    """The text of the mail."""
-    plain = [_text(part, charset) for part in parts if part.get_content_type() == "text/plain"]
-    if not any(text.strip() for text in plain):
-        pages = (part for part in parts if part.get_content_type() == "text/html")
-        plain = [read_page(payload(part), name, part.get_content_charset()) for part in pages]
-    return "\n\n".join(plain)
+def _body(parts: list[ShownPart], name: str, charset: str | None, subject: str) -> str:
+    """The text of the mail: of what it says in several forms, one."""
+    groups: dict[int, list[Part]] = {}
+    for number, shown in enumerate(parts):
+        groups.setdefault(shown.group or -number - 1, []).append(shown.part)
+    texts: list[str] = []
+    for forms in groups.values():
+        pages = [part for part in forms if part.get_content_type() == "text/html"]
+        plain = "\n\n".join(_text(part, charset) for part in forms if part not in pages)
+        if pages and not (plain.strip() and _says_enough(plain, pages)):
+            plain = "\n\n".join(
+                read_page(payload(part), name, part.get_content_charset(), subject)
+                for part in pages
+            )
+        texts.append(plain)
+    return "\n\n".join(text for text in texts if text.strip())
+
+
+def _says_enough(plain: str, pages: list[Part]) -> bool:
+    """Whether a plain text is more than a hint to look at the page beside it."""
+    shown = sum(
+        len(page_words(html.page_text(payload(page), page.get_content_charset())[0]).split())
+        for page in pages
+    )
+    return shown <= _FULLER * len(plain.split())
+
+
+def _unwrapped(data: bytes) -> bytes:
+    """A mail without what a program keeps around it."""
+    if match := _LENGTH.match(data):
+        return data[match.end() : match.end() + int(match[1])]
+    return data.lstrip()
 
 
 def _text(part: Part, charset: str | None) -> str:
     declared = tuple(filter(None, (part.get_content_charset(), charset)))
     return clean_text(decode_text(payload(part), declared)[0]).strip("\n")
-
-
-def _folded(body: str) -> str:
-    """The text with each quoted history folded to a line that counts what it leaves out."""
-    if match := _ORIGINAL.search(body):
-        left = body[match.end() :].strip("\n")
-        body = f"{body[: match.start()]}[{_count(left)} of an earlier mail]"
-    return _QUOTE.sub(lambda quote: f"[{_count(quote[0].rstrip())} quoted]\n", body)
-
-
-def _count(text: str) -> str:
-    lines = text.count("\n") + 1
-    return "1 line" if lines == 1 else f"{lines} lines"
 
 
 def _date(value: object) -> str | None:

@@ -6,21 +6,32 @@ from typing import Final
 
 from kb.errors import EmptySource
 from kb.intake.canonicalize import html
+from kb.intake.canonicalize.mail_history import QUOTED_LINES_MIN, is_forward
 from kb.intake.canonicalize.visible import visible_text
 
-FOLDED_LINES_MIN: Final = 3
 _ESCAPED: Final = re.compile(r"\\\[(\d+ lines quoted)\\\]")
+_SHOWN_CHARS_MAX: Final = 4 << 20
 _QUOTES: Final = "//blockquote | //div[contains(@class, 'yahoo_quoted')]"
 
 
-def read_page(data: bytes, name: str, charset: str | None) -> str:
-    """The page as markdown; a quoted mail becomes a line that counts its lines. May be empty."""
-    page = without_quotes(html.page_text(data, charset)[0])
+def read_page(data: bytes, name: str, charset: str | None, subject: str) -> str:
+    """The page as markdown; a quoted mail becomes a line that counts its lines. May be empty.
+
+    A mail that passes others on keeps them; its `subject` may say so.
+    """
+    page = html.page_text(data, charset)[0]
+    if not is_forward(subject, page_words(page)):
+        page = without_quotes(page)
     try:
         markdown = html.read(page.encode("utf-8", "replace"), name, "utf-8").markdown
     except EmptySource:
         return ""
     return _ESCAPED.sub(r"[\1]", markdown)
+
+
+def page_words(page: str) -> str:
+    """What the page shows, as text."""
+    return visible_text(page[:_SHOWN_CHARS_MAX])
 
 
 def without_quotes(page: str) -> str:
@@ -37,7 +48,7 @@ def without_quotes(page: str) -> str:
             if quote.getparent() is None or tree not in (quote, *quote.iterancestors()):
                 continue
             lines = _lines(lxml_html.tostring(quote, encoding="unicode", with_tail=False))
-            if lines >= FOLDED_LINES_MIN:
+            if lines >= QUOTED_LINES_MIN:
                 line = etree.Element("p")
                 line.text, line.tail = f"[{lines} lines quoted]", quote.tail
                 quote.getparent().replace(quote, line)

@@ -79,6 +79,10 @@ _IN_ZIP: Final = (
     (b"ppt/", _OFFICE + "presentationml.presentation"),
 )
 
+_MAIL_HEAD_BYTES: Final = 16_384
+# Beside a From, no other text begins with these.
+_MAIL_HEADERS: Final = frozenset({b"message-id", b"received", b"mime-version", b"return-path"})
+
 _ODF: Final = re.compile(rb"mimetype(application/vnd\.oasis\.opendocument\.[a-z]{1,40})")
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -189,7 +193,22 @@ def _text_mime(sample: bytes, ending: str, by_ending: str) -> str:
         return HTML
     if ending == "svg" or _starts_as(sample, _SVG_START):
         return "image/svg+xml"
-    return PLAIN
+    return PLAIN if by_ending else _mail_mime(sample) or PLAIN
+
+
+def _mail_mime(sample: bytes) -> str | None:
+    """What a file is that begins as a mail or a mailbox does."""
+    head = sample[:_MAIL_HEAD_BYTES].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+    postmark, _, rest = head.partition(b"\n")
+    is_box = re.fullmatch(rb"From \S.{0,200}\b\d{4}\b.{0,20}", postmark) is not None
+    lines = (rest if is_box else head).split(b"\n")
+    named = [re.match(rb"([!-9;-~]{1,80}):|[ \t]", line) for line in lines]
+    if not all(named[:-1] if len(head) == _MAIL_HEAD_BYTES else named):
+        return None
+    names = {found[1].lower() for found in named if found and found[1]}
+    if b"from" not in names or not names & _MAIL_HEADERS:
+        return None
+    return "application/mbox" if is_box else "message/rfc822"
 
 
 def _starts_as(sample: bytes, start: re.Pattern[str]) -> bool:

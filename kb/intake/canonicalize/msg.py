@@ -4,12 +4,22 @@ import io
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from kb.errors import EmptySource, Unparsable
-from kb.intake.canonicalize import html
+from msgspec import structs
+
+from kb.errors import Unparsable
 from kb.intake.canonicalize.decode import clean_text, decode_text
 from kb.intake.canonicalize.eml import mail_doc
+from kb.intake.canonicalize.mail_page import read_page
+from kb.intake.canonicalize.mail_parts import (
+    FILES_MAX,
+    PEOPLE_MAX,
+    ids_in,
+    nearest_first,
+    readable,
+)
 from kb.intake.canonicalize.title import one_line
-from kb.model.text import Canonical
+from kb.model.mail import MailHead
+from kb.model.text import AttachedFile, Canonical
 
 if TYPE_CHECKING:
     from olefile import OleFileIO
@@ -18,7 +28,9 @@ MIME: Final = "application/vnd.ms-outlook"
 ATTACHMENTS_MAX: Final = 1_000
 _SUBJECT, _SENDER, _ADDRESS, _SMTP = "0037", "0C1A", "0C1F", "5D01"
 _TO, _CC, _BODY, _PAGE = "0E04", "0E03", "1000", "1013"
-_LONG_NAME, _SHORT_NAME = "3707", "3704"
+_LONG_NAME, _SHORT_NAME, _DATA = "3707", "3704", "3701"
+_MESSAGE_ID, _ANSWERED, _REFERENCES = "1035", "1042", "1039"
+_PERSON, _PERSON_SMTP, _PERSON_ADDRESS = "3001", "39FE", "3003"
 _SENT: Final = (0x0039, 0x0E06)
 """When it was sent, and when it was delivered."""
 _TIME_TYPE: Final = 0x0040
@@ -29,7 +41,9 @@ _ENTRIES_MAX: Final = 10_000
 
 
 def read(data: bytes, name: str, charset: str | None = None) -> Canonical:  # noqa: ARG001
-    """The subject as title, From, To, Cc and Date as lines, the text, the attachments' names.
+    """The subject as title, From, To, Cc and Date as lines, the text, and the attachments.
+
+    Attachments of formats that kb reads are sources of their own; all are named.
 
     Raises:
         Unparsable: it is damaged, or no mail.
@@ -64,13 +78,32 @@ class _Message:
         """The HTML as it is encoded."""
         return self._bytes(_PAGE, "0102") or self.text(_PAGE).encode()
 
-    def attachments(self) -> list[str]:
-        folders = sorted({p.partition("/")[0] for p in self._streams if p.startswith("__ATTACH")})
-        names = (
-            self.text(_LONG_NAME, folder) or self.text(_SHORT_NAME, folder)
-            for folder in folders[:ATTACHMENTS_MAX]
+    def attachments(self) -> tuple[list[AttachedFile], list[str]]:
+        """The files that kb reads, and the names of all."""
+        files: list[AttachedFile] = []
+        names: list[str] = []
+        for folder in self._folders("__ATTACH"):
+            name = one_line(self.text(_LONG_NAME, folder) or self.text(_SHORT_NAME, folder))
+            names.append(name or "an attachment")
+            if len(files) < FILES_MAX:
+                file = readable(names[-1], self._bytes(_DATA, "0102", folder))
+                files += [file] if file is not None else []
+        return files, names
+
+    def people(self) -> list[str]:
+        """To whom it is, with their addresses where they are told."""
+        people = (
+            _person(
+                one_line(self.text(_PERSON, folder)),
+                one_line(self.text(_PERSON_SMTP, folder) or self.text(_PERSON_ADDRESS, folder)),
+            )
+            for folder in self._folders("__RECIP")[:PEOPLE_MAX]
         )
-        return [one_line(name) or "an attachment" for name in names]
+        return list(dict.fromkeys(filter(None, people)))
+
+    def _folders(self, start: str) -> list[str]:
+        names = {path.partition("/")[0] for path in self._streams if path.startswith(start)}
+        return sorted(names)[:ATTACHMENTS_MAX]
 
     def date(self) -> str | None:
         """When it was sent, in UTC, ISO 8601."""
@@ -98,11 +131,9 @@ class _Message:
 
 
 def _mail(message: _Message, name: str) -> Canonical:
-    sender = one_line(message.text(_SENDER))
+    subject = one_line(message.text(_SUBJECT))
     address = one_line(message.text(_SMTP) or message.text(_ADDRESS))
-    # Within one company senders have a path in place of an address.
-    if "@" in address and address != sender:
-        sender = f"{sender} <{address}>".strip()
+    sender = _person(one_line(message.text(_SENDER)), address)
     date = message.date()
     heads = {
         "From": sender,
@@ -112,9 +143,25 @@ def _mail(message: _Message, name: str) -> Canonical:
     }
     body = message.text(_BODY).strip()
     if not body and (page := message.page()):
-        try:
-            body = html.read(page, name).markdown
-        except EmptySource:
-            body = ""
-    files = message.attachments()
-    return mail_doc(one_line(message.text(_SUBJECT)), heads, body, files, name, MIME, date)
+        body = read_page(page, name, None, subject)
+    files, names = message.attachments()
+    ids = [ids_in(message.text(number)) for number in (_MESSAGE_ID, _ANSWERED, _REFERENCES)]
+    own, answered, before = ids
+    read = mail_doc(subject, heads, body, names, name, MIME, date)
+    return structs.replace(
+        read,
+        mail=MailHead(
+            sender=sender,
+            recipients=tuple(message.people()),
+            message_id=next(iter(own), ""),
+        ),
+        links=tuple(f"mail:{other}" for other in nearest_first(answered, before)),
+        attachments=tuple(files),
+    )
+
+
+def _person(name: str, address: str) -> str:
+    # Within one company people have a path in place of an address.
+    if "@" in address and address != name:
+        return f"{name} <{address}>".strip()
+    return name

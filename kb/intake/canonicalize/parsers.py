@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from kb.errors import PluginFailed
 from kb.model.code import CODE_MIMES
+from kb.model.decoding import convert
 from kb.model.doc import Doc
 from kb.model.entry_points import InstalledPlugin, failed, installed, load, target_of
 from kb.model.ids import sha256_hex
@@ -127,17 +128,17 @@ BUILT_IN: Final[Mapping[str, ParserPlugin]] = {
     "notebook": _own("ipynb", is_text=True, ipynb="application/x-ipynb+json"),
     "mail": ParserPlugin(
         mimes=("message/rfc822",),
-        extensions={"eml": "message/rfc822"},
+        extensions={"eml": "message/rfc822", "emlx": "message/rfc822"},
         read=f"{_ROOM}.eml:read",
-        fingerprint="eml-2",
+        fingerprint="eml-3",
         is_text=True,
     ),
-    "outlook mail": _own("msg", msg="application/vnd.ms-outlook"),
+    "outlook mail": _own("msg", version=2, msg="application/vnd.ms-outlook"),
     "old workbook": _own("xls", version=2, xls="application/vnd.ms-excel"),
     "old document": _own("legacy", function="read_doc", doc="application/msword"),
     "old slides": _own("legacy", function="read_ppt", ppt="application/vnd.ms-powerpoint"),
     "table": _own("delimited", is_text=True, csv="text/csv", tsv="text/tab-separated-values"),
-    "mailbox": _own("mbox", is_text=True, mbox="application/mbox"),
+    "mailbox": _own("mbox", version=2, is_text=True, mbox="application/mbox"),
     "subtitles": _own("subtitles", is_text=True, srt="application/x-subrip", vtt="text/vtt"),
     "calendar": _own("ics", is_text=True, ics="text/calendar"),
     "json": _own("structured", is_text=True, function="read_json", json="application/json"),
@@ -261,7 +262,7 @@ def checked(plugin: InstalledPlugin, value: object) -> ParserPlugin:
     if not isinstance(value, ParserPlugin):
         raise failed(plugin, f"is a {type(value).__name__}, not a kb.plugins.ParserPlugin")
     try:
-        parser = msgspec.convert(msgspec.to_builtins(value), ParserPlugin)
+        parser = convert(msgspec.to_builtins(value), ParserPlugin)
     except (msgspec.ValidationError, TypeError) as error:
         raise failed(plugin, f"has a wrong field: {error}") from error
     if not parser.mimes or not parser.fingerprint or ":" not in parser.read:

@@ -6,6 +6,7 @@ from typing import Final
 
 from kb.intake.chunker.blocks import Block, parse_blocks
 from kb.intake.chunker.pack import Packer, Piece
+from kb.intake.chunker.rules import OVERLAP_TOKENS, TOKENS_MAX
 from kb.intake.chunker.token_counter import TokenCounter
 from kb.model.text import ChunkDraft
 
@@ -14,8 +15,6 @@ BlocksOf = Callable[[str], Sequence[Block]]
 SpansOf = Callable[[list[str]], list[list[tuple[int, int]]]]
 """Returns the character spans of the tokens of each text, without special tokens."""
 
-TOKENS_MAX: Final = 256
-OVERLAP_TOKENS: Final = 32
 _TOKENS_MAX_MIN: Final = 16
 _SPECIAL_TOKENS: Final = 2
 # The share of the budget that title and heading path take at most.
@@ -25,15 +24,6 @@ _SMALL_SHARE: Final = 4
 # The most that one call of the tokenizer gets, so that its result stays small in memory.
 _BATCH_DOCS: Final = 256
 _BATCH_CHARS: Final = 1 << 20
-
-
-def fingerprint(tokens_max: int, overlap: int, section_level: int | None = None) -> str:
-    """Names the rules and their parameters: equal fingerprints cut equal markdown alike."""
-    rules = f"chunk-2:tokens={tokens_max},overlap={overlap}"
-    return rules if section_level is None else f"{rules},level={section_level}"
-
-
-FINGERPRINT: Final[str] = fingerprint(TOKENS_MAX, OVERLAP_TOKENS)
 
 
 def chunk(

@@ -16,6 +16,8 @@ from kb.model.site import SitePage
 
 # A site that fails so often in a row is left alone for now.
 _FAILURES_IN_A_ROW_MAX: Final = 8
+# A sitemap that has more of the pages than this is taken for whole.
+_LISTED_SHARE: Final = 0.5
 _PAUSES_MAX: Final = 6
 _PAUSE_S_MAX: Final = 60
 
@@ -31,7 +33,7 @@ class SiteCrawl:
         self._frontier = Frontier(tools.book, tools.scope, tools.limits)
         self._lastmods: dict[str, str] = {}
         self._judge = PageJudge(tools, self._frontier)
-        self._is_full = False
+        self._is_full = self._is_listed = False
         self._end_ms = tools.clock.lease_ms() + tools.limits.minutes_max * 60_000
         self._bytes = self._handled = self._answers = self._failures = self._pauses = 0
         self._error: SourceError | None = None
@@ -68,6 +70,8 @@ class SiteCrawl:
             self._tally.note(place, "failed", reason)
         self._lastmods = listing.pages
         known = list(self._book)
+        taken = sum(page.state == "taken" for page in known)
+        self._is_listed = len(listing.pages) > _LISTED_SHARE * taken
         self._frontier.find(scope.start, 0)
         for url in listing.pages:
             self._frontier.find(url, 1, is_listed=True)
@@ -99,8 +103,10 @@ class SiteCrawl:
             case "found" | "same":
                 return True
             case "gone":
-                # With a doc that waits for a confirmation it may have come back.
-                return is_listed or page.doc == "own"
+                # With a doc that waits for a confirmation it may have come back; where no sitemap
+                # would say so, also with one that was removed.
+                was_doc = page.doc == "own" or (page.doc == "dropped" and not self._is_listed)
+                return is_listed or was_doc
             case _ if not self._is_unchanged(page):
                 return True
             case "taken":

@@ -1,6 +1,7 @@
 """What becomes of a page that answers: a doc, another address of one, or nothing."""
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct, structs
@@ -14,13 +15,16 @@ from kb.intake.crawl.scope import SiteScope
 from kb.intake.crawl.taker import PageBytes, PageTaker
 from kb.intake.sync.fetch import Fetched, Fetcher
 from kb.intake.sync.lists import list_kind
+from kb.intake.sync.pictures import lacks_text
 from kb.intake.sync.url import cursor_of, page_mime
 from kb.intake.sync.weburl import parse_url, printable_url
 from kb.model.clock import Clock
 from kb.model.ids import sha256_hex
 from kb.model.site import PageState, SitePage
 from kb.model.text import Canonical
+from kb.store.link_names import URL
 
+_PAGE_LINKS_MAX: Final = 500
 REMOVED: Final = "removed with kb rm; kb add brings it back"
 
 
@@ -111,7 +115,14 @@ class PageJudge:
         elif list_kind(answer.data) is not None or not answer.data.strip():
             self.leave(page, "it lists pages" if answer.data.strip() else "it is empty")
         else:
-            self._read(page, answer, mime)
+            self._read(page, answer, mime, self._page_links(page, said, base))
+
+    def _page_links(self, page: SitePage, said: PageMarkup, base: str) -> tuple[str, ...]:
+        """Where the text of a page leads to on this site, as links of its doc."""
+        scope = self._tools.scope
+        found = (scope.address(base, reference) for reference in said.text_links)
+        there = (url for url in found if url is not None and url != page.url and scope.has(url))
+        return tuple(URL + url for url in islice(dict.fromkeys(there), _PAGE_LINKS_MAX))
 
     def _same_as_before(self, page: SitePage) -> None:
         self._book.put(page)
@@ -160,7 +171,7 @@ class PageJudge:
                 self._book.put(waiting)
                 self._frontier.again(waiting)
 
-    def _read(self, page: SitePage, answer: Fetched, mime: str) -> None:
+    def _read(self, page: SitePage, answer: Fetched, mime: str, links: tuple[str, ...]) -> None:
         at = parse_url(page.url)
         read = PageBytes(
             data=answer.data,
@@ -180,11 +191,13 @@ class PageJudge:
                 by_rule = isinstance(error, Unsupported | EmptySource)
                 self.leave(page, error.reason, is_failure=not by_rule)
             return
-        self._take(page, read, canonical)
+        self._take(page, read, structs.replace(canonical, links=(*canonical.links, *links)))
 
     def _take(self, page: SitePage, read: PageBytes, canonical: Canonical) -> None:
         """Take a page, unless another one says the same."""
-        page = structs.replace(page, text_sha256=sha256_hex(canonical.markdown))
+        # Two scans without text say the same only if they are the same.
+        text = page.raw_sha256 if lacks_text(canonical) else sha256_hex(canonical.markdown)
+        page = structs.replace(page, text_sha256=text)
         other = self._book.get(self._texts.get(page.text_sha256, ""))
         is_same = other is not None and other.state == "taken" and other.url != page.url
         if is_same and other is not None and other.text_sha256 == page.text_sha256:
@@ -213,6 +226,6 @@ class PageJudge:
         if self._state(page) == "taken":
             self.taken -= 1
         self._book.put(structs.replace(page, state=state, reason=reason, leads_to=leads_to))
-        if page.doc == "own" and state == "gone":
+        if page.doc != "none" and state == "gone":
             return
         self._tally.left(page.url, "failed" if is_failure else "skipped", reason)

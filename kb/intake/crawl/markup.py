@@ -18,9 +18,13 @@ _HEAD_BYTES: Final = 4_096
 _ATTRIBUTES_MAX: Final = 60
 _DECLARED: Final = re.compile(rb"""charset\s{0,9}=\s{0,9}["']?([\w.:-]{2,40})""", re.IGNORECASE)
 _OPENING: Final = re.compile(
-    r"<(!--|(?:a|area|base|frame|link|meta|script|style|template|textarea|title)(?=[\s/>]))",
+    r"<(!--|(?:a|area|base|frame|link|meta|script|style|template|textarea|title"
+    r"|/?(?:nav|header|footer|aside|main|article))(?=[\s/>]))",
     re.IGNORECASE,
 )
+# What stands around the text of a page, and what holds the text.
+_AROUND: Final = frozenset({"nav", "header", "footer", "aside"})
+_TEXT: Final = frozenset({"main", "article"})
 _ATTRIBUTE: Final = re.compile(
     r"""[\s/]*+([^\s=>/"'<]{1,60})"""
     r"""(?:\s*+=\s*+(?:"([^"]{0,8192})"|'([^']{0,8192})'|([^\s>"']{0,8192})))?"""
@@ -35,6 +39,8 @@ class PageMarkup(Struct, frozen=True, kw_only=True):
 
     links: tuple[str, ...] = ()
     """References as written, each once; at most LINKS_MAX."""
+    text_links: tuple[str, ...] = ()
+    """Those of the text: not of the menus, heads and feet around it."""
     base: str | None = None
     canonical: str | None = None
     """Its canonical address as written."""
@@ -42,12 +48,46 @@ class PageMarkup(Struct, frozen=True, kw_only=True):
     nofollow: bool = False
 
 
+class _Regions:
+    """Which of a page's links stand in its text."""
+
+    def __init__(self) -> None:
+        self._around = self._main = 0
+        self._in_text: dict[str, None] = {}
+        self._in_main: dict[str, None] = {}
+
+    def enter_or_leave(self, tag: str) -> bool:
+        """Whether a tag is the beginning or, with a slash, the end of a region."""
+        name = tag.removeprefix("/")
+        step = 1 if tag == name else -1
+        if name in _AROUND:
+            self._around = max(0, self._around + step)
+        elif name in _TEXT:
+            self._main = max(0, self._main + step)
+        else:
+            return False
+        return True
+
+    def link(self, reference: str) -> None:
+        """A link stands here."""
+        if not self._around:
+            (self._in_main if self._main else self._in_text).setdefault(reference)
+
+    @property
+    def text_links(self) -> tuple[str, ...]:
+        """Those of the main part, if it is named, or else those that are not around it."""
+        return tuple(self._in_main or self._in_text)
+
+
 def read_markup(data: bytes, charset: str | None, robots_tag: str = "") -> PageMarkup:
     """Read a page; `robots_tag` is what its X-Robots-Tag said."""
     links: dict[str, None] = {}
     base = canonical = None
     wishes = set(_tag_wishes(robots_tag))
+    regions = _Regions()
     for tag, attributes in _elements(_text(data, charset)):
+        if regions.enter_or_leave(tag):
+            continue
         href = attributes.get("src" if tag == "frame" else "href", "").strip()
         kinds = attributes.get("rel", "").lower().split()
         match tag:
@@ -64,8 +104,10 @@ def read_markup(data: bytes, charset: str | None, robots_tag: str = "") -> PageM
             case _:
                 if href and "nofollow" not in kinds and len(links) < LINKS_MAX:
                     links.setdefault(href)
+                    regions.link(href)
     return PageMarkup(
         links=tuple(links),
+        text_links=regions.text_links,
         base=base,
         canonical=canonical,
         noindex=bool(wishes & {"noindex", "none"}),

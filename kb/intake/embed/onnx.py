@@ -24,6 +24,7 @@ from kb.intake.embed.protocol import (
     without_surrogates,
 )
 from kb.intake.embed.runtime import cores, session_of
+from kb.model.decoding import decode_json
 from kb.model.embedder import EmbedderChoice
 
 if TYPE_CHECKING:
@@ -147,6 +148,8 @@ class OnnxEmbedder:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each whole text."""
+        if row := self._short_row(texts):
+            return [len(row[0]) - len(self._short_row([""])[0])]
         return [len(encoding) for encoding in self._encoded(texts)]
 
     def token_spans(self, text: str) -> list[Span]:
@@ -200,7 +203,7 @@ class OnnxEmbedder:
 
     def _short_row(self, texts: Sequence[str]) -> list[list[int]]:
         """The row of one short text, where its tokens are found without the whole tokenizer."""
-        if self._tokenizer is not None or len(texts) > 1 or len(texts[0]) > _SHORT_CHARS_MAX:
+        if self._tokenizer is not None or len(texts) != 1 or len(texts[0]) > _SHORT_CHARS_MAX:
             return []
         with self._tokenizer_lock:
             if self._pieces is None:
@@ -232,7 +235,7 @@ class OnnxEmbedder:
 
 def _read_card(model_dir: Path) -> _Card:
     try:
-        card = msgspec.json.decode((model_dir / _CARD).read_bytes(), type=_Card)
+        card = decode_json((model_dir / _CARD).read_bytes(), _Card)
         for name in (_GRAPH, _TOKENIZER):
             if not card.files.get(name) or not (model_dir / name).is_file():
                 raise ModelMissing(f"the model at {model_dir} has no {name}; {_REMEDY}")

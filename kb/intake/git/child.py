@@ -13,6 +13,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from kb.model.decoding import decode_json
+
 _DETAIL_CHARS_MAX: Final = 300
 _DATA_BYTES_MAX: Final = 2 << 30
 _Request = TypeVar("_Request")
@@ -46,7 +48,7 @@ def serve(request_type: type[_Request], attempt: Callable[[_Request], object]) -
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_DATA, (_DATA_BYTES_MAX, _DATA_BYTES_MAX))
-    outcome = attempt(msgspec.json.decode(sys.stdin.buffer.read(), type=request_type))
+    outcome = attempt(decode_json(sys.stdin.buffer.read(), request_type))
     with contextlib.suppress(BrokenPipeError):
         os.write(answers, msgspec.json.encode(outcome))
     return 0

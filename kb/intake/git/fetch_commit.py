@@ -26,6 +26,7 @@ from kb.intake.git.fetch_child import (
 from kb.intake.git.remote import may_have_token
 from kb.intake.git.repository_address import TOKEN_NAME, RepositoryAddress
 from kb.model.children import module_argv, module_env
+from kb.model.decoding import decode_json
 
 _GRACE_S: Final = 10
 # None of git's own variables: they could name other commands, folders and settings.
@@ -75,7 +76,7 @@ def fetch(
     )
     match _outcome(request):
         case FetchedTree(tip=tip):
-            listing = msgspec.json.decode((folder / LISTING).read_bytes(), type=CommitListing)
+            listing = decode_json((folder / LISTING).read_bytes(), CommitListing)
             return FetchedCommit(tip=tip, files=folder / FILES, listing=listing)
         case Unmoved():
             return None
@@ -100,7 +101,7 @@ def _outcome(request: CommitRequest) -> Outcome:
         output, _ = process.communicate(
             msgspec.json.encode(request), timeout=request.seconds_max + _GRACE_S
         )
-        outcome: Outcome = msgspec.json.decode(output, type=Outcome)
+        outcome: Outcome = decode_json(output, Outcome)
         return outcome
     except subprocess.TimeoutExpired:
         return FetchFailed(detail=f"it took longer than {request.seconds_max} s")

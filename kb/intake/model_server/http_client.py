@@ -14,6 +14,7 @@ from kb.intake.model_server.alarm import Alarm
 from kb.intake.model_server.peer import Peer
 from kb.model.clock import Clock
 from kb.model.deadline import Deadline
+from kb.model.decoding import decode_json
 from kb.model.retry_after import retry_after_s
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class ModelHttpClient:
                 if len(body) > _ERROR_BYTES_MAX:
                     return ""
         try:
-            error = msgspec.json.decode(body, type=_ErrorBody).error
+            error = decode_json(body, _ErrorBody).error
         except (ValueError, RecursionError):
             return ""
         message = self._peer.quote(error if isinstance(error, str) else error.message)

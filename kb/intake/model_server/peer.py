@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from kb.errors import BadAnswer, ModelRefused, ModelRejected, ModelUnavailable
+from kb.model.decoding import decode_json
 
 _T = TypeVar("_T")
 QUOTE_CHARS_MAX: Final = 300
@@ -81,7 +82,7 @@ class Peer:
     def decoded(self, data: bytes, kind: type[_T]) -> _T:
         """JSON as a record; raises BadAnswer, which quotes nothing of it."""
         try:
-            return msgspec.json.decode(data, type=kind)
+            return decode_json(data, kind)
         except msgspec.ValidationError as error:
             detail = f"the answer is not of the expected form: {error}"
         except (ValueError, RecursionError):

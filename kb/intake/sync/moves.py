@@ -8,7 +8,6 @@ from typing import TypeAlias
 from msgspec import Struct, structs
 
 from kb.errors import SourceError
-from kb.intake.canonicalize.title import fallback_title
 from kb.intake.ingest.changes import move_doc, was_removed
 from kb.intake.ingest.ingest import seen_record
 from kb.intake.ingest.own_dates import date_in_name
@@ -137,6 +136,9 @@ def new_title(doc: Doc, path: Path, data: bytes, title_of: TitleOf | None) -> st
     """The title of a doc after a move, if its old title may come from its file's name."""
     if title_of is None or doc.title_given is not None:
         return None
+    # Imported late: few files move.
+    from kb.intake.canonicalize.title import fallback_title
+
     if doc.title != fallback_title(Path(doc.source).name, ""):
         return None
     return title_of(path, data)

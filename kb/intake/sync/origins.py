@@ -9,11 +9,12 @@ import msgspec
 
 from kb.errors import AmbiguousId, NotFound, SourceError
 from kb.intake.ingest.request import IngestOptions
-from kb.intake.sync.walk import normalize_extensions
+from kb.intake.sync.walk import is_taken, normalize_extensions
+from kb.model.doc import LOCAL_USER, Scope, audience_of
 from kb.model.failpoints import failpoint
 from kb.model.ids import ID_PREFIX_MIN, Lsid
 from kb.model.origin import FOLDERS, NOTEBOOK_INDEX, OF_A_MACHINE, Origin, OriginKind, origin_id
-from kb.model.source import display_name, ending_of, on_machine, path_of
+from kb.model.source import display_name, on_machine, path_of
 from kb.store.jobs.holder import holder_name, is_gone
 from kb.store.keys import site_prefix
 from kb.store.kv import ReadTxn, WriteTxn
@@ -54,8 +55,7 @@ def covers(origin: Origin, path: Path) -> bool:
         return False
     if any(part.startswith(".") for part in path.relative_to(folder).parts):
         return False
-    extensions = normalize_extensions(origin.extensions)
-    return "*" in extensions or ending_of(path.name) in extensions
+    return is_taken(str(path), normalize_extensions(origin.extensions))
 
 
 def inner_folders(origins: Iterable[Origin], root: Path) -> list[Origin]:
@@ -120,9 +120,9 @@ def register(store: Store, origin: Origin) -> None:
 
 
 def unregister(store: Store, ident: str) -> Origin:
-    """Unregister a source; its docs stay. Raises UnknownSource or AmbiguousId."""
+    """Unregister a source of the caller; its docs stay. Raises UnknownSource or AmbiguousId."""
     with store.write() as txn:
-        origin = resolve_origin(txn, ident, store.machine)
+        origin = resolve_origin(txn, ident, store.caller, store.machine)
         SOURCES.delete(txn, origin.origin_id.encode())
         for key in [key for key, _ in SITE_PAGES.scan(txn, site_prefix(origin.origin_id))]:
             SITE_PAGES.delete(txn, key)
@@ -133,6 +133,17 @@ def list_origins(txn: ReadTxn) -> list[Origin]:
     """Every source, ordered by kind and place; for one place the local user's comes first."""
     origins = (origin for _, origin in SOURCES.scan(txn))
     return sorted(origins, key=lambda o: (o.kind, o.location, o.machine, o.owner or ""))
+
+
+def is_own(origin: Origin, caller: Scope) -> bool:
+    """Whether a source is the caller's to sync and to remove; an operator's are all."""
+    return caller.operator or (origin.owner or LOCAL_USER) == caller.user
+
+
+def is_seen(origin: Origin, scope: Scope) -> bool:
+    """Whether a scope sees what a source brings, as it was asked for."""
+    shown = origin.visibility or "private"
+    return scope.reads(audience_of(shown, origin.owner or LOCAL_USER))
 
 
 def is_elsewhere(origin: Origin, machine: str) -> bool:
@@ -155,13 +166,13 @@ def shown_location(origin: Origin) -> str:
     return on_machine(origin.location, origin.machine)
 
 
-def resolve_origin(txn: ReadTxn, ident: str, machine: str = "") -> Origin:
-    """The one source with this id, start of an id, or place in any spelling.
+def resolve_origin(txn: ReadTxn, ident: str, caller: Scope, machine: str = "") -> Origin:
+    """The one source of a caller with this id, start of an id, or place in any spelling.
 
     A place is one of this machine, unless another machine is named before it. Raises UnknownSource
     or AmbiguousId.
     """
-    origins = list_origins(txn)
+    origins = [origin for origin in list_origins(txn) if is_own(origin, caller)]
     places = _spellings(ident)
     exact = [
         o

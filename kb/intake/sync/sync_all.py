@@ -16,6 +16,7 @@ from kb.intake.sync.moves import DetectedMove, apply_moves, detect_moves
 from kb.intake.sync.origins import (
     acquire,
     is_elsewhere,
+    is_own,
     lies_on,
     list_origins,
     mark_synced,
@@ -167,11 +168,13 @@ class Syncer:
         now_ms = self._store.clock.now_ms()
         with self._store.read() as txn:
             if self._options.only is not None:
-                return [resolve_origin(txn, self._options.only, self._store.machine)]
+                only, caller = self._options.only, self._store.caller
+                return [resolve_origin(txn, only, caller, self._store.machine)]
             # What other homes have in their folder is in records, and only commits change it.
             left_out = _IN_RECORDS if self._store.is_shared else ()
             here = origins_here(txn, self._store.machine)
-            origins = [origin for origin in here if origin.kind not in left_out]
+            own = (origin for origin in here if is_own(origin, self._store.caller))
+            origins = [origin for origin in own if origin.kind not in left_out]
         wait_ms = self._options.interval_min * _MINUTE_MS
         due = [origin for origin in origins if _is_due(origin, now_ms, wait_ms)]
         # Those not tried for longest come first, so that --max reaches all sources in turn.

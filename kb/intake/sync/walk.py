@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kb.intake.canonicalize import parser_table
 from kb.intake.sync.ignoring import BadIgnoreFile, Ignoring, ignoring_above, ignoring_in
-from kb.model.source import ending_of
+from kb.model.source import ending_of, is_named_in_maildir
 
 
 class WalkedFile(Struct, frozen=True):
@@ -39,6 +39,13 @@ def normalize_extensions(extensions: Iterable[str]) -> frozenset[str]:
     return given or frozenset(parser_table().mime_of)
 
 
+def is_taken(path: str, extensions: frozenset[str]) -> bool:
+    """Whether a file is taken, by its name: for its ending, or as one of the mails of a Maildir."""
+    if "*" in extensions or ending_of(path) in extensions:
+        return True
+    return "eml" in extensions and is_named_in_maildir(path)
+
+
 def walk(
     root: Path,
     extensions: tuple[str, ...],
@@ -56,7 +63,6 @@ def walk(
     lock files are yielded as skipped.
     """
     suffixes = normalize_extensions(extensions)
-    is_any = "*" in suffixes
     # An explicit stack, because folders may be nested deeper than calls can be.
     start: Iterator[WalkedFile | SkippedFile | _Folder] = iter(
         (_Folder(root, ignoring_above(root, by_git=ignoring)),)
@@ -72,7 +78,7 @@ def walk(
                     continue
                 open_folders.append(_listing(entry.path, entry.ignoring))
                 break
-            elif is_any or ending_of(entry.name) in suffixes:
+            elif is_taken(entry.name, suffixes):
                 yield entry
             else:
                 yield SkippedFile(entry.path, _other_extension(entry.name))
@@ -90,7 +96,10 @@ class _Folder(Struct, frozen=True):
 def _listing(folder: Path, outer: Ignoring) -> "Iterator[WalkedFile | SkippedFile | _Folder]":
     try:
         with os.scandir(folder) as entries:
-            listed = sorted(entries, key=lambda entry: os.fsencode(entry.name))
+            listed = list(entries)
+        # In the order of their bytes, which is that of ASCII letters.
+        is_ascii = all(entry.name.isascii() for entry in listed)
+        listed.sort(key=lambda entry: entry.name if is_ascii else os.fsencode(entry.name))
         ignoring = ignoring_in(folder, [entry.name for entry in listed], outer)
     except OSError as error:
         yield SkippedFile(folder, f"the folder cannot be listed ({error.strerror})", failed=True)

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 from kb.errors import KbError, StaleToken
-from kb.intake.chunker import OVERLAP_TOKENS, TOKENS_MAX, chunk_many, code_blocks, parse_blocks
+from kb.intake.chunker.blocks import parse_blocks
+from kb.intake.chunker.chunking import chunk_many
+from kb.intake.chunker.definitions import code_blocks
+from kb.intake.chunker.rules import ENTRY_SECTION_LEVEL, OVERLAP_TOKENS, TOKENS_MAX
 from kb.intake.chunks import (
     ChunkedDoc,
     build_chunks,
@@ -24,8 +27,6 @@ from kb.store.jobs import queue
 from kb.store.kv import WriteTxn
 from kb.store.store import Store
 
-# Each `##` section of an entry is a chunk of its own.
-ENTRY_SECTION_LEVEL: Final = 2
 # Of a file whose text comes along with those of others.
 _EXPECTED_BYTES_MAX: Final = 64 << 10
 

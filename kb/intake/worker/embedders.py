@@ -3,7 +3,6 @@
 import msgspec
 
 from kb.errors import UsageError
-from kb.intake.chunks import has_current_title
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.ids import DocId
 from kb.model.job import JobKind
@@ -99,6 +98,9 @@ def switch_if_complete(store: Store) -> bool:
 
 def _docs_lacking_vectors(txn: ReadTxn, model: str) -> list[DocId]:
     """Docs with a chunk without a vector, except those that will be cut again anyway."""
+    # Imported late: a change of the model is rare, and whether one is under way is asked often.
+    from kb.intake.chunks import has_current_title
+
     doc_ids: dict[DocId, None] = {}
     for _, chunk in CHUNKS.scan(txn):
         if chunks.has_vector(txn, model, chunk.text_hash):

@@ -6,16 +6,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from kb.errors import KbError, StaleToken
-from kb.intake.chunker import fingerprint
+from kb.intake.chunker.rules import ENTRY_SECTION_LEVEL, fingerprint
 from kb.intake.embed.protocol import Embedder
-from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL, ChunkHandler
 from kb.intake.worker.embedders import switch_if_complete
-from kb.intake.worker.embedding import EmbedHandler
 from kb.model.config import Settings
 from kb.model.failpoints import failpoint
 from kb.model.ids import JobId
@@ -24,6 +22,9 @@ from kb.store.content.files import ContentStore
 from kb.store.jobs import queue
 from kb.store.jobs.holder import holder_name, is_gone
 from kb.store.store import Store
+
+if TYPE_CHECKING:
+    from kb.intake.worker.embedding import EmbedHandler
 
 logger = logging.getLogger(__name__)
 
@@ -92,24 +93,15 @@ class WorkerPool:
         self._store = store
         self._settings = settings
         self._stop = threading.Event()
-        chunking = ChunkHandler(
-            store,
-            content,
-            models.active,
-            settings.tokens_max,
-            settings.overlap_tokens,
-            entry_tokens_max=settings.entry_tokens_max,
-            entry_overlap_tokens=settings.entry_overlap_tokens,
-        )
-        embedding = EmbedHandler(store, models.active, self._stop)
-        reembedding = EmbedHandler(store, models.next, self._stop, is_next=True)
-        self._embedding = (embedding, reembedding)
-        self._handlers: dict[JobKind, Callable[[list[Claim]], None]] = {
-            "chunk": chunking.work,
-            "embed": embedding.work,
-            "reembed": reembedding.work,
-            **handlers,
-        }
+        self._content = content
+        self._models = models
+        self._other_handlers = handlers
+        own: tuple[JobKind, ...] = ("chunk", "embed", "reembed")
+        self._kinds = (*own, *(kind for kind in handlers if kind not in own))
+        self._handlers: dict[JobKind, Callable[[list[Claim]], None]] = {}
+        """Made for the first job: most folders that are added again have not changed."""
+        self._making = threading.Lock()
+        self._embedding: tuple[EmbedHandler, ...] = ()
         self._held: dict[JobId, Claim] = {}
         self._held_lock = threading.Lock()
         self._claiming = threading.Lock()
@@ -183,12 +175,12 @@ class WorkerPool:
             if self._fatal is not None:
                 raise self._fatal
             with self._store.read() as txn:
-                busy = any(job.kind in self._handlers for job in queue.running(txn))
-                due_ms = queue.due_in_ms(txn, self._store.clock, self._handlers)
+                busy = any(job.kind in self._kinds for job in queue.running(txn))
+                due_ms = queue.due_in_ms(txn, self._store.clock, self._kinds)
             if not busy and not self._held and due_ms != 0:
                 switch_if_complete(self._store)
                 with self._store.read() as txn:
-                    if queue.due_in_ms(txn, self._store.clock, self._handlers) != 0:
+                    if queue.due_in_ms(txn, self._store.clock, self._kinds) != 0:
                         return
             if on_tick:
                 on_tick()
@@ -305,7 +297,7 @@ class WorkerPool:
             self._held.update({claim.job.job_id: claim for claim in claims})
         try:
             failpoint("jobs.after_claim")
-            self._handlers[claims[0].job.kind](claims)
+            self._handler_of(claims[0].job.kind)(claims)
         except (KbError, OSError):
             with self._held_lock:
                 self._left += claims
@@ -320,7 +312,7 @@ class WorkerPool:
 
     def _claim(self) -> list[Claim]:
         with self._store.read() as txn:
-            self._due_ms = queue.due_in_ms(txn, self._store.clock, self._handlers)
+            self._due_ms = queue.due_in_ms(txn, self._store.clock, self._kinds)
             if self._due_ms != 0:
                 return []
         lease_ms = self._settings.lease_ms
@@ -329,11 +321,41 @@ class WorkerPool:
             return queue.claim(
                 txn,
                 clock,
-                self._handlers,
+                self._kinds,
                 limit=CLAIMS_MAX,
                 lease_ms=lease_ms,
                 holder=holder_name(),
             )
+
+    def _handler_of(self, kind: JobKind) -> Callable[[list[Claim]], None]:
+        with self._making:
+            if not self._handlers:
+                self._make_handlers()
+            return self._handlers[kind]
+
+    def _make_handlers(self) -> None:
+        from kb.intake.worker.chunking import ChunkHandler
+        from kb.intake.worker.embedding import EmbedHandler
+
+        models, settings = self._models, self._settings
+        chunking = ChunkHandler(
+            self._store,
+            self._content,
+            models.active,
+            settings.tokens_max,
+            settings.overlap_tokens,
+            entry_tokens_max=settings.entry_tokens_max,
+            entry_overlap_tokens=settings.entry_overlap_tokens,
+        )
+        embedding = EmbedHandler(self._store, models.active, self._stop)
+        reembedding = EmbedHandler(self._store, models.next, self._stop, is_next=True)
+        self._embedding = (embedding, reembedding)
+        self._handlers = {
+            "chunk": chunking.work,
+            "embed": embedding.work,
+            "reembed": reembedding.work,
+            **self._other_handlers,
+        }
 
     def _fail(self, claims: list[Claim], reason: str) -> None:
         with self._store.write() as txn:

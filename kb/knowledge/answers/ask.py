@@ -35,8 +35,8 @@ class AnswerResources(Struct, frozen=True, kw_only=True):
     """The language model; None to ask none."""
     embedder: "Callable[[], Embedder] | None" = None
     """Decides on support if the words do not; without it only words decide."""
-    knowledge: Callable[[], str] = str
-    """The topics' section of an operator's system prompt, in its tags; empty for none."""
+    knowledge: Callable[[Scope], str] = lambda _: ""
+    """The topics' section of a scope's system prompt, in its tags; empty for none."""
     draw: Callable[[], str] = _random_token
     """Makes a random text for delimiters."""
 
@@ -62,7 +62,7 @@ def ask(
     checked: CheckedAnswer | None = None
     if sources and resources.provider is not None:
         try:
-            knowledge = resources.knowledge() if scope.operator else ""
+            knowledge = resources.knowledge(scope)
             checked = _written(
                 question, result.hits, resources, resources.provider, knowledge, on_part
             )

@@ -1,5 +1,6 @@
 """Signals that agents leave for a person, open until somebody closes them."""
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -74,13 +75,14 @@ def leave(
     return signal
 
 
-def close(store: Store, ident: str) -> Signal:
+def close(store: Store, ident: str, may_close: Callable[[Signal], bool] = lambda _: True) -> Signal:
     """Close a signal, by its id or a unique start of it; one that is closed stays as it is.
 
-    The newest thousand closed ones are kept. Raises NoSignal, AmbiguousId, ReadOnlyHome.
+    One that the caller may not close is as one that is not there. The newest thousand closed ones
+    are kept. Raises NoSignal, AmbiguousId, ReadOnlyHome.
     """
     with store.write() as txn:
-        signal = _resolved(txn, ident)
+        signal = _resolved(txn, ident, may_close)
         if signal.done_ms is None:
             signal = msgspec.structs.replace(signal, done_ms=store.clock.now_ms())
             SIGNALS.put(txn, signal.signal_id.encode(), signal)
@@ -88,10 +90,11 @@ def close(store: Store, ident: str) -> Signal:
     return signal
 
 
-def _resolved(txn: ReadTxn, ident: str) -> Signal:
+def _resolved(txn: ReadTxn, ident: str, may_close: Callable[[Signal], bool]) -> Signal:
     if len(ident) < _SHORT_MIN:
         raise NoSignal(id=ident)
-    matches = [signal for _, signal in SIGNALS.scan(txn, ident.encode("utf-8", "replace"))]
+    rows = (signal for _, signal in SIGNALS.scan(txn, ident.encode("utf-8", "replace")))
+    matches = [signal for signal in rows if may_close(signal)]
     if not matches:
         raise NoSignal(id=ident)
     if len(matches) > 1:

@@ -2,10 +2,9 @@
 
 from typing import Final
 
-import msgspec
-
 from kb.errors import BadAnswer
 from kb.intake.model_server.peer import one_line
+from kb.model.decoding import decode_json
 
 ANSWER_CHARS_MAX: Final = 1 << 20
 _FENCE: Final = "```"
@@ -24,7 +23,7 @@ def json_of(text: str) -> dict[str, object]:
     inside = _unfenced(text)
     candidate = inside[inside.find("{") : inside.rfind("}") + 1] if "{" in inside else ""
     try:
-        return msgspec.json.decode(candidate, type=dict[str, object])
+        return decode_json(candidate, dict[str, object])
     except (ValueError, RecursionError):
         detail = f"the answer is not one JSON object; it begins: {one_line(text)}"
     raise BadAnswer(detail, place=_PLACE)

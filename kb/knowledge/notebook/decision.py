@@ -11,6 +11,7 @@ from kb.knowledge.llm import json_of
 from kb.knowledge.notebook.listing import Listing
 from kb.knowledge.notebook.owners import is_of_others
 from kb.knowledge.notebook.paths import LEVELS_MAX, is_index, problem_of
+from kb.model.decoding import convert
 from kb.model.ids import sha256_hex
 from kb.model.note import Note
 from kb.model.origin import NOTEBOOK_INDEX
@@ -91,7 +92,7 @@ def ask(
         problem = escape_line_breaks(wrong)
         parts.append(f"Your answer before could not be used: {problem}. Answer again, whole.")
     try:
-        decision = msgspec.convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)
+        decision = convert(json_of(complete(_SYSTEM, "\n\n".join(parts))), Decision)
     except msgspec.ValidationError as error:
         detail = f"the answer does not have the form that kb asked for: {error}"
         raise BadAnswer(detail, place="the language model") from error

@@ -30,6 +30,7 @@ from kb.knowledge.notebook.opening import whole
 from kb.knowledge.notebook.repository import Repository
 from kb.knowledge.notebook.worktree import SPLIT, GitIndex, WorkTree
 from kb.model.children import module_argv, module_env
+from kb.model.decoding import decode_json
 from kb.store.content.lock import file_lock
 
 _MODULE: Final = "kb.knowledge.notebook.fsck"
@@ -98,7 +99,7 @@ def examine_in_child(root: Path) -> Examination:
         return _unreadable("reading it takes too long")
     if ran.returncode == 0:
         with suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(ran.stdout, type=Examination)
+            return decode_json(ran.stdout, Examination)
     return _unreadable("reading it crashes the process")
 
 

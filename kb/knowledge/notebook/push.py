@@ -28,6 +28,7 @@ from kb.knowledge.notebook.sending import (
     SendRequest,
 )
 from kb.model.children import module_argv, module_env
+from kb.model.decoding import decode_json
 from kb.model.failpoints import failpoint
 from kb.model.push import Push
 from kb.store.content.lock import file_lock
@@ -197,7 +198,10 @@ class Sender:
         self._is_over = threading.Event()
 
     def __call__(self, request: SendRequest) -> Outcome | None:
-        """One attempt; None if it was called off. Raises OSError if no process can be started."""
+        """One attempt; None if it was called off before it answered.
+
+        Raises OSError if no process can be started.
+        """
         with self._lock:
             if self._is_over.is_set():
                 return None
@@ -214,13 +218,12 @@ class Sender:
             with self._lock:
                 self._process = None
             end(process)
-        if self._is_over.is_set():
-            return None
         try:
-            outcome: Outcome = msgspec.json.decode(output, type=Outcome)
+            # An attempt that has answered has happened, also if it was called off since.
+            outcome: Outcome = decode_json(output, Outcome)
             return outcome
         except msgspec.DecodeError:
-            return PushFailed(detail=detail)
+            return None if self._is_over.is_set() else PushFailed(detail=detail)
 
     def call_off(self) -> None:
         """End the running attempt, and begin no other; safe from any thread."""

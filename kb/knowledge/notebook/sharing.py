@@ -7,7 +7,7 @@ a transaction that moves the branch only from where the commit stands on.
 import hashlib
 import io
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -43,8 +43,7 @@ class SharedNotebook:
 
     def held(self, wait_s: float) -> AbstractContextManager[None]:
         """Hold it, on one machine at a time. Raises StoreBusy after `wait_s` seconds."""
-        exclusive = self._store.exclusive
-        return exclusive("notebook", wait_s) if exclusive else nullcontext()
+        return self._store.exclusive("notebook", wait_s)
 
     @property
     def branch(self) -> str | None:

@@ -25,6 +25,7 @@ from kb.knowledge.packs.manifest import (
     derived_selector,
     normal_kind,
 )
+from kb.model.decoding import decode_json
 from kb.model.ids import sha256_hex
 from kb.model.source import display_name
 from kb.store.content.inside import read_inside
@@ -282,6 +283,6 @@ def write_manifest(path: Path, data: bytes, *, force: bool) -> bool:
 
 def _is_built(data: bytes) -> bool:
     try:
-        return msgspec.json.decode(data, type=_ManifestOrigin).built_by == _BUILT_BY
+        return decode_json(data, _ManifestOrigin).built_by == _BUILT_BY
     except (ValueError, RecursionError):
         return False

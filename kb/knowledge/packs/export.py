@@ -30,6 +30,7 @@ from kb.knowledge.packs.portable import (
     members_of,
 )
 from kb.knowledge.packs.tar import is_plain, packed
+from kb.model.decoding import decode_json
 from kb.model.doc import Doc
 from kb.model.embedder import EmbedderSpec
 from kb.model.ids import DocId, sha256_hex
@@ -44,7 +45,7 @@ from kb.store.store import Store
 
 if TYPE_CHECKING:
     import numpy as np
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from nacl.signing import SigningKey
     from numpy.typing import NDArray
 
 _NAME_CHARS_MAX: Final = 60
@@ -101,7 +102,7 @@ def export(
     request: ArchiveSelection,
     target: Path,
     *,
-    key: "Ed25519PrivateKey | None" = None,
+    key: "SigningKey | None" = None,
     force: bool = False,
 ) -> Exported:
     """Write an archive, whole or not at all; the same docs give the same bytes.
@@ -129,7 +130,7 @@ def export(
             key,
         )
     )
-    sealed = msgspec.json.decode(members[0].data, type=PortableManifest)
+    sealed = decode_json(members[0].data, PortableManifest)
     size = _write(target, packed(members), force=force)
     return Exported(
         pack_id=request.pack_id,

@@ -10,11 +10,15 @@ from kb.errors import UsageError
 from kb.model.source import display_name
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from nacl.signing import SigningKey
 
 _KEY_FILE_BYTES_MAX: Final = 4_096
 _KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
+_PEM_FIRST: Final = b"-----BEGIN PRIVATE KEY-----"
+_PEM_LAST: Final = b"-----END PRIVATE KEY-----"
+# What PKCS#8 has before the 32 bytes of an Ed25519 key (RFC 8410, section 7).
+_PKCS8: Final = bytes.fromhex("302e020100300506032b657004220420")
 
 
 def new_key(path: Path) -> str:
@@ -22,15 +26,10 @@ def new_key(path: Path) -> str:
 
     Returns the public key. Raises UsageError if the file exists or cannot be made.
     """
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from nacl.signing import SigningKey
 
-    key = Ed25519PrivateKey.generate()
-    data = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
+    key = SigningKey.generate()
+    data = b"%s\n%s\n%s\n" % (_PEM_FIRST, base64.b64encode(_PKCS8 + bytes(key)), _PEM_LAST)
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError as error:
@@ -44,27 +43,35 @@ def new_key(path: Path) -> str:
     return public_of(key)
 
 
-def read_key(path: Path) -> "Ed25519PrivateKey":
+def read_key(path: Path) -> "SigningKey":
     """The private key in a file. Raises UsageError if there is none."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from nacl.signing import SigningKey
 
     try:
         with open(path, "rb") as file:
-            key = load_pem_private_key(file.read(_KEY_FILE_BYTES_MAX), password=None)
+            data = file.read(_KEY_FILE_BYTES_MAX)
     except OSError as error:
         raise UsageError(f"{display_name(path)}: {error.strerror}") from error
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PrivateKey):
+    secret = _secret_of(data)
+    if secret is None:
         raise UsageError(f"{display_name(path)} holds no key; `kb pack keygen` makes one")
-    return key
+    return SigningKey(secret)
 
 
-def public_of(key: "Ed25519PrivateKey") -> str:
+def _secret_of(pem: bytes) -> bytes | None:
+    """The 32 bytes of an Ed25519 key in PEM; None if there is no such key."""
+    inside = pem.partition(_PEM_FIRST)[2].partition(_PEM_LAST)[0]
+    try:
+        der = base64.b64decode(b"".join(inside.split()), validate=True)
+    except binascii.Error:
+        return None
+    is_key = der.startswith(_PKCS8) and len(der) == len(_PKCS8) + _KEY_BYTES
+    return der[len(_PKCS8) :] if is_key else None
+
+
+def public_of(key: "SigningKey") -> str:
     """The public half of a key."""
-    return base64.b64encode(key.public_key().public_bytes_raw()).decode()
+    return base64.b64encode(bytes(key.verify_key)).decode()
 
 
 def key_bytes(text: str) -> bytes:
@@ -74,13 +81,12 @@ def key_bytes(text: str) -> bytes:
 
 def is_signed(key: str, signature: str, message: bytes) -> bool:
     """Whether this key has signed this message; False also if key or signature are not valid."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from nacl.exceptions import BadSignatureError
+    from nacl.signing import VerifyKey
 
     try:
-        public = Ed25519PublicKey.from_public_bytes(key_bytes(key))
-        public.verify(_decoded(signature, SIGNATURE_BYTES), message)
-    except (ValueError, InvalidSignature):
+        VerifyKey(key_bytes(key)).verify(message, _decoded(signature, SIGNATURE_BYTES))
+    except (ValueError, BadSignatureError):
         return False
     return True
 

@@ -22,6 +22,7 @@ from kb.knowledge.packs.manifest import (
     derived_selector,
     normal_kind,
 )
+from kb.model.decoding import convert, decode_json
 from kb.model.pack import PackForm
 from kb.model.source import display_name, file_lsid
 from kb.store.content.inside import read_inside
@@ -274,14 +275,14 @@ def _of_package(path: Path, data: bytes) -> Pack:
     from kb.intake.canonicalize.yaml_tree import yaml_tree
 
     # Scalars are texts as written, so a number is read from its text.
-    file = msgspec.convert(yaml_tree(data.decode("utf-8-sig")), _PackageFile, strict=False)
+    file = convert(yaml_tree(data.decode("utf-8-sig")), _PackageFile, strict=False)
     package = file.manifest
     root_uri = package.root_uri or file.root_uri or f"pkg://{package.ident}/"
     return _pack(path, package, root_uri, package.selector or file.selector)
 
 
 def _of_filesystem(path: Path, data: bytes) -> Pack:
-    package = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_FolderFile)
+    package = decode_json(data.removeprefix(b"\xef\xbb\xbf"), _FolderFile)
     root_uri = package.root_uri.strip() or f"{file_lsid(path.parent)}/"
     return _pack(path, package, root_uri, package.selector)
 

@@ -26,12 +26,13 @@ from kb.knowledge.packs.load import (
 )
 from kb.knowledge.packs.manifest import PackManifest
 from kb.knowledge.packs.tar import TarMember, is_plain, unpacked
+from kb.model.decoding import decode_json, json_decoder
 from kb.model.ids import sha256_hex
 from kb.model.text import ChunkDraft
 
 if TYPE_CHECKING:
     import numpy as np
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from nacl.signing import SigningKey
     from numpy.typing import NDArray
 
 ARCHIVE_BYTES_MAX: Final = 1 << 30
@@ -134,7 +135,7 @@ def members_of(
     docs: dict[str, bytes],
     cuts: Iterable[PortableDocChunks],
     vectors: "NDArray[np.float32]",
-    key: "Ed25519PrivateKey | None",
+    key: "SigningKey | None",
 ) -> Iterator[TarMember]:
     """The archive's members in order; sets the content hash in the manifest."""
     lines = b"".join(msgspec.json.encode(cut) + b"\n" for cut in cuts)
@@ -144,7 +145,7 @@ def members_of(
     data = msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"
     seal = Seal(manifest=sha256_hex(data))
     if key is not None:
-        signature = key.sign(_SIGNED_FOR + seal.manifest.encode())
+        signature = key.sign(_SIGNED_FOR + seal.manifest.encode()).signature
         seal = msgspec.structs.replace(seal, key=public_of(key), signature=_text_of(signature))
     yield from (TarMember(MANIFEST_JSON, data), *rest, TarMember(SEAL, msgspec.json.encode(seal)))
 
@@ -206,7 +207,7 @@ def signer_of(data: bytes, manifest: bytes, source: str) -> str:
 
 def _seal(data: bytes, manifest: bytes, source: str) -> Seal:
     try:
-        seal = msgspec.json.decode(data, type=Seal)
+        seal = decode_json(data, Seal)
     except (ValueError, RecursionError) as error:
         raise Unparsable("its seal is damaged", source=source) from error
     if msgspec.json.encode(seal) != data or seal.manifest != sha256_hex(manifest):
@@ -222,7 +223,7 @@ def _seal(data: bytes, manifest: bytes, source: str) -> Seal:
 
 def _manifest(data: bytes, source: str) -> tuple[Pack, Portable]:
     try:
-        portable = msgspec.json.decode(data, type=_PortableHeader).portable
+        portable = decode_json(data, _PortableHeader).portable
     except (ValueError, RecursionError) as error:
         raise Unparsable(
             f"its manifest is not that of a portable pack: {error}", source=source
@@ -253,7 +254,7 @@ def _ready(
     import numpy as np
 
     try:
-        cuts = msgspec.json.Decoder(PortableDocChunks).decode_lines(lines)
+        cuts = json_decoder(PortableDocChunks).decode_lines(lines)
     except (ValueError, RecursionError) as error:
         raise Unparsable(f"{PASSAGES} cannot be read: {error}", source=source) from error
     total = sum(len(cut.passages) for cut in cuts)

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from kb.errors import TooLarge, Unparsable
 from kb.knowledge.entries import is_id, is_version
+from kb.model.decoding import decode_json
 from kb.model.ids import sha256_hex
 
 INDEX: Final = "index.json"
@@ -104,13 +105,13 @@ def parse_index(data: bytes, source: str) -> Index:
     if len(data) > INDEX_BYTES_MAX:
         raise TooLarge(f"its index is over {INDEX_BYTES_MAX:,} bytes", source=source)
     try:
-        head = msgspec.json.decode(data, type=_IndexVersion)
+        head = decode_json(data, _IndexVersion)
         if head.schema_version != _SCHEMA:
             detail = (
                 f"its index has format {head.schema_version}, but this kb reads format {_SCHEMA}"
             )
             raise Unparsable(detail, source=source)
-        index = msgspec.json.decode(data, type=Index)
+        index = decode_json(data, Index)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Unparsable(f"its index cannot be read: {error}", source=source) from error
     seen: set[str] = set()

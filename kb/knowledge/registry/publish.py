@@ -38,7 +38,7 @@ from kb.model.ids import sha256_hex
 from kb.model.source import display_name
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from nacl.signing import SigningKey
 
 _EXTENSIONS: Final = ("md", "markdown")
 _BATCH: Final = 64
@@ -109,7 +109,7 @@ def publish(
     clock: Clock,
     *,
     to: str,
-    key: "Ed25519PrivateKey | None" = None,
+    key: "SigningKey | None" = None,
     skip_bad: bool = False,
 ) -> Published:
     """Publish the entries below `folder`; equal input gives equal bytes.
@@ -346,7 +346,7 @@ def _seal(
     existing: _Existing,
     files: dict[str, bytes],
     target: RegistryTarget,
-    key: "Ed25519PrivateKey | None",
+    key: "SigningKey | None",
 ) -> str | None:
     """Add the index and its signature if they change; returns the signing key, or None."""
     data = encoded(index)
@@ -361,7 +361,7 @@ def _seal(
     if data != existing.data or not is_signed(
         public, signature.decode("ascii", "replace").strip(), data
     ):
-        files[SIGNATURE] = base64.b64encode(key.sign(data)) + b"\n"
+        files[SIGNATURE] = base64.b64encode(key.sign(data).signature) + b"\n"
     return public
 
 

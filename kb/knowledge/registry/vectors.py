@@ -8,13 +8,14 @@ from msgspec import Meta, Struct
 
 from kb.errors import EmbedError, Unparsable
 from kb.intake.canonicalize import CanonicalizeInput, canonicalize
-from kb.intake.chunker import chunk_many
+from kb.intake.chunker.chunking import chunk_many
+from kb.intake.chunker.rules import ENTRY_SECTION_LEVEL
 from kb.intake.chunks import PrecomputedChunks, text_hash
 from kb.intake.embed.protocol import Embedder, checked
-from kb.intake.worker.chunking import ENTRY_SECTION_LEVEL
 from kb.knowledge.entries import Entry
 from kb.knowledge.packs.portable import PortableChunk, PortableDocChunks, chunks_of
 from kb.knowledge.registry.index import VectorSet
+from kb.model.decoding import decode_json
 from kb.model.ids import sha256_hex
 from kb.model.text import ChunkDraft, indexed_text
 
@@ -137,7 +138,7 @@ def read_vectors(
 
     header_line, _, rows = data.partition(b"\n")
     try:
-        header = msgspec.json.decode(header_line, type=_VectorsHeader)
+        header = decode_json(header_line, _VectorsHeader)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Unparsable(f"its vectors cannot be read: {error}", source=source) from error
     is_for_entry = header.schema_version == _SCHEMA and header.zettel_id == entry.meta.zettel_id

@@ -11,7 +11,9 @@ from kb.store.content.inside import resolve_inside
 from kb.store.content.layout import is_kept_by_kb
 
 
-def resolved(settings: KbSettings, root: Path, scope: Scope) -> tuple[Topic, ...]:
+def resolved(
+    settings: KbSettings, root: Path, scope: Scope, *, owner: str = LOCAL_USER
+) -> tuple[Topic, ...]:
     """The enabled topics that a scope may know of, in the order of the settings.
 
     Paths are relative to `root`. Raises ConfigError, with the place of the setting, if a folder
@@ -20,7 +22,7 @@ def resolved(settings: KbSettings, root: Path, scope: Scope) -> tuple[Topic, ...
     return tuple(
         _topic(name, topic, root)
         for name, topic in settings.topic.items()
-        if topic.enable and scope.reads(audience_of(topic.visibility, LOCAL_USER))
+        if topic.enable and scope.reads(audience_of(topic.visibility, owner))
     )
 
 

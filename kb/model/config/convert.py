@@ -12,6 +12,7 @@ from kb.model.config.sections import (
     Settings,
     TopicSettings,
 )
+from kb.model.decoding import convert
 
 _T = TypeVar("_T")
 _KeyPath = tuple[str, ...]
@@ -61,7 +62,7 @@ def to_settings(table: dict[str, Any], *, of_home: bool = False) -> Settings:
 
 def _convert(table: Any, kind: type[_T], above: _KeyPath = ()) -> _T:
     try:
-        return msgspec.convert(table, kind, strict=True)
+        return convert(table, kind, strict=True)
     except msgspec.ValidationError as error:
         detail, _, below = str(error).partition(" - at `$")
         unknown = re.search(r"unknown field `([^`]*)`", detail)

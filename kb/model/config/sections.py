@@ -30,7 +30,7 @@ LLM_PROVIDERS: Final = ("none", "ollama", "anthropic", "openai")
 EXTENSIONS: Final = (
     *("md", "markdown", "mdown", "mdwn", "mkd", "mdx", "qmd", "rmd"),
     *("txt", "text", "htm", "html", "shtml", "xhtml", "xht", "pdf"),
-    *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "csv", "tsv"),
+    *("docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "ipynb", "eml", "emlx", "csv", "tsv"),
     *("xls", "msg", "doc", "ppt"),
     *("mbox", "rtf", "json", "jsonl", "ndjson", "yaml", "yml", "toml", "srt", "vtt", "ics"),
     *("png", "jpg", "jpeg", "gif", "webp", "tif", "tiff", "bmp", "heic", "heif", "avif"),

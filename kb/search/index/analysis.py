@@ -2,6 +2,7 @@
 
 import functools
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -27,13 +28,17 @@ _GRAM_CHARS: Final = (
     "\u0e01-\u0e7f\u0e81-\u0eff\u1000-\u109f\u1780-\u17dd"  # Thai, Lao, Myanmar, Khmer
     "\u1100-\u11ff\uac00-\ud7a3"  # Hangul
 )
-# Patterns are compiled where they are first used: most texts need few of them.
+_UNSPACED_CHARS: Final = f"{_HAN_CHARS}{_GRAM_CHARS}"
+# Patterns are compiled where they are first used: most texts need few of them, and those of many
+# characters take 2 to 4 ms each.
 _HAN: Final = f"[{_HAN_CHARS}]+"
 _RUN: Final = f"(?P<han>[{_HAN_CHARS}]+)|[{_GRAM_CHARS}]+"
-_UNSPACED: Final = f"[{_HAN_CHARS}{_GRAM_CHARS}]"
 # Whole blocks of India, whose vowel signs Python does not count as letters.
 _INDIC: Final = "\u0900-\u0963\u0966-\u0dff"
-_SPACED_WORD: Final = f"(?:[^\\W_{_HAN_CHARS}{_GRAM_CHARS}{_INDIC}]+|[{_INDIC}{MARKS}]+)+"
+_SPACED_WORD: Final = f"(?:[^\\W_{_UNSPACED_CHARS}{_INDIC}]+|[{_INDIC}{MARKS}]+)+"
+# The same where a text has none of these characters.
+_SIMPLE_WORD: Final = r"[^\W_]+"
+_NOT_SIMPLE_CHARS: Final = f"{_UNSPACED_CHARS}{_INDIC}{MARKS}"
 # A noun of one syllable with what Korean attaches to it; longer ones share a bigram with the noun.
 _NOUN: Final = (
     "([가-힣])(?:[은는이가을를의에도만와과로께들]|에서는?|에게|에[는도]|으로는?|까지|부터|보다|처럼|마다|조차|밖에"
@@ -44,13 +49,15 @@ _CAMEL: Final = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})"
 _CAMEL_WORD: Final = (
     r"(?<![^\W_])[A-Za-z0-9]{1,58}?(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2})[A-Za-z0-9]{0,58}(?![^\W_])"
 )
-_SYMBOL: Final = re.compile(
-    r"(?=[A-Za-z_$]*(?:_|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z]\d|\(\)$))[A-Za-z_$][\w$]{0,200}(?:\(\))?"
+_SYMBOL: Final = (
+    r"(?=[A-Za-z_$]*(?:_|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|[A-Za-z]\d|\(\)$))"
+    r"[A-Za-z_$][\w$]{0,200}(?:\(\))?"
 )
 # Without it no word is in camel case. Most texts have none, and it takes a tenth of the time.
 _HAS_CAMEL: Final = r"[A-Z](?:(?<=[a-z].)|[A-Z][a-z]{2})"
 _NAME_CHARS_MAX: Final = 200
-_QUOTED: Final = r'["“”„«»「」『』]([^"“”„«»「」『』]{2,400})["“”„«»「」『』]'
+_QUOTES: Final = '"“”„«»「」『』'
+_QUOTED: Final = f"[{_QUOTES}]([^{_QUOTES}]{{2,400}})[{_QUOTES}]"
 
 
 def normalize(text: str, *, han_words: bool = True) -> str:
@@ -60,12 +67,42 @@ def normalize(text: str, *, han_words: bool = True) -> str:
     the words inside them, or, without `han_words`, bigrams, which need no dictionary. Runs of other
     unspaced scripts and of Hangul become bigrams. Words in camel case are followed by their parts.
     """
-    if re.search(_HAS_CAMEL, text):
-        text = re.sub(_CAMEL_WORD, _with_parts, text)
-    text = folded(text)
-    if text.isascii() or not re.search(_UNSPACED, text):
+    text = _folded_with_parts(text)
+    if not _letters_among(text, _UNSPACED_CHARS):
         return text
     return re.sub(_RUN, _split_run if han_words else _grams_of_run, text)
+
+
+def _folded_with_parts(text: str) -> str:
+    if re.search(_HAS_CAMEL, text):
+        text = re.sub(_CAMEL_WORD, _with_parts, text)
+    return folded(text)
+
+
+def _letters_among(text: str, characters: str) -> list[str]:
+    """The different characters of a text that a class of characters, as of a pattern, has."""
+    if text.isascii():
+        return []
+    firsts, lasts = _bounds(characters)
+    found = []
+    for letter in set(text):
+        place = bisect_right(firsts, letter) - 1
+        if place >= 0 and letter <= lasts[place]:
+            found.append(letter)
+    return found
+
+
+@functools.cache
+def _bounds(characters: str) -> tuple[list[str], list[str]]:
+    """The first and the last character of each range of a class, ascending."""
+    ranges: list[tuple[str, str]] = []
+    place = 0
+    while place < len(characters):
+        end = place + 2 if characters[place + 1 : place + 2] == "-" else place
+        ranges.append((characters[place], characters[end]))
+        place = end + 1
+    firsts, lasts = zip(*sorted(ranges), strict=True)
+    return list(firsts), list(lasts)
 
 
 def _with_parts(word: re.Match[str]) -> str:
@@ -79,13 +116,17 @@ def name_keys(name: str) -> frozenset[str]:
     camel case may be written as one word or as several.
     """
     text = name[:_NAME_CHARS_MAX]
-    spellings = {normalize(text.lower()), normalize(re.sub(_CAMEL, " ", text).lower())}
+    plain = text.lower()
+    spellings = {normalize(plain)}
+    if plain != text:
+        spellings.add(normalize(re.sub(_CAMEL, " ", text).lower()))
     return frozenset(" ".join(analyzer().analyze(spelling)) for spelling in spellings) - {""}
 
 
 def is_symbol(name: str) -> bool:
     """Whether a name is one that only programs have: `parse_config`, `parseConfig`, `x2()`."""
-    return _SYMBOL.fullmatch(name.strip()) is not None
+    stripped = name.strip()
+    return " " not in stripped and re.fullmatch(_SYMBOL, stripped) is not None
 
 
 def exactly(name: str) -> str:
@@ -122,6 +163,8 @@ def han_characters(text: str) -> str:
 
 def lone_han(text: str) -> frozenset[str]:
     """The Han characters of a text that stand by themselves, and so are words."""
+    if text.isascii():
+        return frozenset()
     return frozenset(run for run in re.findall(_HAN, folded(text)) if len(run) == 1)
 
 
@@ -186,6 +229,8 @@ def terms(query: str) -> list[str]:
 
 def phrases(query: str) -> list[list[str]]:
     """The words of each quoted part of a query with two words or more, as they are spelled."""
+    if not any(quote in query for quote in _QUOTES):
+        return []
     quoted = (match[1] for match in re.finditer(_QUOTED, query[:_QUERY_CHARS_MAX]))
     analysed = (spelled_words(part)[:_PHRASE_WORDS_MAX] for part in quoted)
     return [words for words in analysed if len(words) > 1][:_PHRASES_MAX]
@@ -194,12 +239,13 @@ def phrases(query: str) -> list[list[str]]:
 def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
     """Which of the analysed terms a text contains.
 
-    For speed only words that start like one of the terms are analysed.
+    For speed only words that start like one of the terms are analysed, and scripts without spaces
+    are cut into words for terms of such a script alone.
     """
     if not terms:
         return terms
     starts = {word[:_START_CHARS] for word in terms}
-    normal = normalize(text)
+    normal = _normalized_for(text, terms)
     others: list[str] = []
     if not normal.isascii():
         pieces = set(normal.split())
@@ -209,6 +255,15 @@ def terms_in(text: str, terms: frozenset[str]) -> frozenset[str]:
         word for word in re.findall(_ASCII_WORD, normal.lower()) if word[:_START_CHARS] in starts
     }
     return terms.intersection(analyzer().analyze(" ".join((*words, *others))))
+
+
+def _normalized_for(text: str, terms: frozenset[str]) -> str:
+    """As `normalize`, with those words alone that may be among the terms."""
+    if not text.isascii() and not any(_letters_among(term, _UNSPACED_CHARS) for term in terms):
+        text = _folded_with_parts(text)
+        unspaced = _letters_among(text, _UNSPACED_CHARS)
+        return text.translate(dict.fromkeys(map(ord, unspaced), " ")) if unspaced else text
+    return normalize(text, han_words=any(map(is_han, terms)))
 
 
 def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
@@ -222,11 +277,18 @@ def highlight_spans(text: str, terms: Iterable[str]) -> list[tuple[int, int]]:
     return _merged(sorted([*_spaced_spans(text, term_set), *_unspaced_spans(text, term_set)]))
 
 
+def first_highlight(text: str, terms: frozenset[str]) -> int | None:
+    """Where the first of the `highlight_spans` begins; None where there is none."""
+    firsts = [next(spans(text, terms), None) for spans in (_spaced_spans, _unspaced_spans)]
+    return min((span[0] for span in firsts if span), default=None)
+
+
 def _spaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]:
     analyse = analyzer().analyze
     is_wanted: dict[str, bool] = {}
     starts = {term[:_START_CHARS] for term in terms}
-    for match in re.finditer(_SPACED_WORD, text):
+    is_simple = not _letters_among(text, _NOT_SIMPLE_CHARS)
+    for match in re.finditer(_SIMPLE_WORD if is_simple else _SPACED_WORD, text):
         word = match[0]
         if word not in is_wanted:
             # As in `terms_in`; a word with capitals inside may have several parts.
@@ -239,9 +301,12 @@ def _spaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]
 
 
 def _unspaced_spans(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]:
-    unspaced = sorted((t for t in terms if re.search(_UNSPACED, t)), key=len, reverse=True)
-    if not unspaced or text.isascii():
+    if text.isascii():
         return
+    unspaced = [term for term in terms if _letters_among(term, _UNSPACED_CHARS)]
+    if not unspaced:
+        return
+    unspaced.sort(key=len, reverse=True)
     between = f"[{MARKS}]*"
     patterns = [between.join(map(re.escape, term)) + between for term in unspaced]
     # A lookahead also finds overlapping matches.

@@ -7,7 +7,6 @@ errors, which are known, by the Cauchy-Schwarz inequality:
 """
 
 import functools
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,6 +84,8 @@ def write_codes(folder: Path, vectors: "Floats") -> FileMark | None:
 
     The file contains the blocks, int8, then the figures, float32, little endian; see `Codes`.
     """
+    import secrets
+
     import numpy as np
 
     if len(vectors) < ROWS_MIN:

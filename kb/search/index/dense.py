@@ -242,6 +242,8 @@ class DenseIndex:
 
         Takes about 0.4 ms a row; searches continue meanwhile. Returns an error, or None.
         """
+        if not hnsw.is_available():
+            return f"hnswlib is not installed: {hnsw.how_to_get()}"
         return self._maintain(wait_s, force=True)
 
     def close(self) -> None:
@@ -435,10 +437,9 @@ class DenseIndex:
             graph = hnsw.build(self.folder, base)
             self._record([base], graph, position)
             return
-        to_compact = [
-            _has_many_dead(part) and not (graph and segment_token(part) == graph.segment)
-            for part in parts
-        ]
+        # A graph that cannot be loaded keeps no dead rows.
+        pinned = graph.segment if graph and hnsw.is_available() else None
+        to_compact = [_has_many_dead(part) and segment_token(part) != pinned for part in parts]
         if any(to_compact):
             pairs = zip(parts, to_compact, strict=True)
             parts = [write_merged(self.folder, [p], self.dim) if w else p for p, w in pairs]

@@ -5,15 +5,16 @@ left out of the hits, and newer rows are in other segments.
 """
 
 import errno
-import importlib.util
 import os
-import secrets
+import sys
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from kb.errors import install_command
+from kb.model.config.sections import IndexSettings
 from kb.search.index.files import FileMark, content_matches, mark_file
 from kb.store.content.durable import fsync_file
 
@@ -27,6 +28,8 @@ _M: Final = 16
 _EF_CONSTRUCTION: Final = 200
 _SPACE: Final = "cosine"
 _BLOCK_ROWS: Final = 10_000
+# From this Python on there is no wheel of hnswlib.
+_COMPILED_FROM: Final = (3, 13)
 # hnswlib draws the levels with this seed; with one thread equal rows give equal files.
 _SEED: Final = 100
 
@@ -43,8 +46,32 @@ class GraphEntry(Struct, frozen=True, kw_only=True):
 
 
 def is_available() -> bool:
-    """Whether hnswlib is installed; docs/how-to/install.md says where it is not."""
+    """Whether hnswlib is installed, which the extra `hnsw` brings."""
+    import importlib.util
+
     return importlib.util.find_spec("hnswlib") is not None
+
+
+def how_to_get() -> str:
+    """What a person types to have hnswlib."""
+    command = install_command("hnsw")
+    if sys.version_info < _COMPILED_FROM:
+        return command
+    return f"{command}, which needs a C++ compiler on this Python"
+
+
+def lack(settings: IndexSettings, vectors: int) -> str | None:
+    """What is lost without hnswlib with so many vectors; None if nothing is, or it is there."""
+    if settings.dense_mode == "exact" or is_available():
+        return None
+    if settings.dense_mode == "hnsw":
+        return "index.dense_mode is hnsw, but its library is not there: every vector is compared"
+    if vectors < settings.crossover_rows:
+        return None
+    return (
+        f"every vector is compared; from {settings.crossover_rows:,} on a server is faster by a"
+        " graph (HNSW)"
+    )
 
 
 def build(folder: Path, segment: "Segment") -> GraphEntry:
@@ -62,6 +89,8 @@ def build(folder: Path, segment: "Segment") -> GraphEntry:
     for low in range(0, rows, _BLOCK_ROWS):
         block = segment.vectors[low : low + _BLOCK_ROWS]
         index.add_items(block, np.arange(low, low + len(block)), num_threads=1)
+    import secrets
+
     path = folder / f"hnsw-{secrets.token_hex(8)}.bin"
     index.save_index(str(path))
     fsync_file(path)

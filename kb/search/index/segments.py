@@ -7,7 +7,6 @@ has `cod-<token>.bin`, the rows in eight bits (kb/search/index/codes.py).
 """
 
 import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -157,6 +156,8 @@ class SegmentWriter:
     def __init__(self, folder: Path, dim: int) -> None:
         self._folder = folder
         self._dim = dim
+        import secrets
+
         self._token = secrets.token_hex(8)
         self._path = folder / f"seg-{self._token}.vec"
         self._nos: list[Numbers] = []
@@ -201,6 +202,8 @@ class SegmentWriter:
 
 
 def _write_ids(folder: Path, nos: "Numbers", sources: "Numbers") -> FileMark:
+    import secrets
+
     path = folder / f"ids-{secrets.token_hex(8)}.bin"
     with open(path, "xb") as file:
         file.write(nos.tobytes())

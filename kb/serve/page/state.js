@@ -4,7 +4,7 @@ import { events, get, post, text } from "./api.js";
 import { announce, failure, h, heading, notice } from "./dom.js";
 import { facets } from "./facets.js";
 import { bars, columns } from "./graph.js";
-import { ago, bytes, many } from "./text.js";
+import { ago, bytes, many, spell } from "./text.js";
 
 const MONTHS = 18;
 const TAGS = 8;
@@ -130,8 +130,22 @@ function drawn(stats, values, growth, metrics) {
       values.tags.length ? bars("Tags", most(values.tags)) : "",
       bars("What waits", [["documents", stats.ledger.pending ?? 0], ["jobs ready", stats.jobs.ready ?? 0], ["running", stats.jobs.running ?? 0], ["failed", stats.jobs.failed ?? 0]]),
       bars("Answers, by how long they took", times(metrics))),
+    ...atWork(stats),
     h("p", { class: "quiet breaks" }, `Model: ${stats.model}`),
     stats.pages_without_text ? h("p", { class: "warning" }, `${many(stats.pages_without_text, "page")} of PDFs have no text; they are pictures, and cannot be found.`) : "",
+  ];
+}
+
+/** What the workers of machines that share the home do, and when it ends. */
+function atWork({ nodes = [], texts_waiting: waiting = 0, seconds_left: left = null }) {
+  if (!nodes.length && !waiting) return [];
+  const end = left === null ? "" : `, about ${spell(left)} left`;
+  return [
+    h("h2", {}, "At work"),
+    h("ul", { class: "rows stacked" }, nodes.map((one) => h("li", {},
+      h("span", { class: "strong breaks", tabindex: "0", "data-entry": true }, one.node),
+      h("span", { class: "quiet" }, `${many(one.workers, "worker")}: ${many(one.texts, "text")}, ${one.texts_per_s.toLocaleString("en")} a second`)))),
+    waiting ? h("p", { class: "quiet" }, `${many(waiting, "text")} to be embedded${end}`) : "",
   ];
 }
 

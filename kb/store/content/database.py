@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -60,6 +61,15 @@ def database_address(home: str) -> DatabaseAddress:
             "digits and underscores after the database, as in postgresql://host/database/name"
         )
     return DatabaseAddress(dsn=f"postgresql://{authority}/{database}{mark}{settings}", schema=name)
+
+
+def libpq_settings(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What libpq reads of the environment besides the address, but for passwords, by name.
+
+    Equal settings connect to one database as one role, as long as a service file stays as it is.
+    """
+    names = sorted(name for name in env if name.startswith("PG") and "PASS" not in name)
+    return tuple((name, env[name]) for name in names)
 
 
 def home_caches() -> Path | None:

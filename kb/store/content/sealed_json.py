@@ -7,6 +7,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from kb.model.decoding import decode_json
+
 T = TypeVar("T")
 
 
@@ -26,6 +28,6 @@ def read_sealed_json(path: Path, record_type: type[T]) -> tuple[str, T] | None:
     if hashlib.sha256(body[:-1]).hexdigest().encode() != digest:
         return None
     try:
-        return digest.decode(), msgspec.json.decode(body, type=record_type)
+        return digest.decode(), decode_json(body, record_type)
     except msgspec.DecodeError:
         return None

@@ -71,7 +71,10 @@ class PostgresEnvironment:
         self._release = weakref.finalize(self, _release, self._connections, self._pid)
         try:
             with self._lent() as connection:
-                self.home = self._prepared(connection, address.schema, create=create).home
+                state = self._prepared(connection, address.schema, create=create)
+            self.home = state.home
+            self.role = "" if state.is_owner else state.role
+            """The role of the connections; empty where it owns the home."""
         except BaseException:
             self.close()
             raise
@@ -174,8 +177,9 @@ class PostgresEnvironment:
         self._check_usable()
         key = f"kb:{self._schema}:{name}"
         with self._lent() as connection:
-            # In a transaction, because a pooler keeps a connection for no longer.
-            connection.execute("BEGIN")
+            # In a transaction, because a pooler keeps a connection for no longer. However long its
+            # holder works, it asks nothing by this connection meanwhile.
+            connection.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
             try:
                 deadline = time.monotonic() + wait_s
                 while connection.execute(_TRY_LOCK, (key,)).fetchone() != (True,):

@@ -68,10 +68,13 @@ _RACES: Final = (DuplicateObject, DuplicateSchema, DuplicateTable, UniqueViolati
 
 
 class SchemaState(Struct, frozen=True, kw_only=True):
-    """The version of a schema, and the id of the home in it."""
+    """The version of a schema, the id of the home in it, and as whom this process is connected."""
 
     format: int
     home: str
+    role: str
+    is_owner: bool
+    """Whether the role owns the tables, is a member of the role that does, or a superuser."""
 
 
 class Statements:
@@ -79,6 +82,7 @@ class Statements:
 
     def __init__(self, schema: str) -> None:
         self._schema = sql.Identifier(schema)
+        self._table = sql.Literal(f"{schema}.counter")
         self.begin_read = self._bytes(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
             " SELECT n, format, {clock} FROM {schema}.counter"
@@ -91,7 +95,11 @@ class Statements:
             " SELECT n, format FROM {schema}.counter FOR UPDATE; SELECT {clock}"
         )
         self.newest = self._bytes("SELECT n FROM {schema}.counter")
-        self.state = self._bytes("SELECT format, home FROM {schema}.counter")
+        # The privilege is that of membership, whether or not the role inherits rights by it.
+        self.state = self._bytes(
+            "SELECT format, home, current_user::text, pg_has_role(current_user, relowner, 'MEMBER')"
+            " FROM {schema}.counter, pg_catalog.pg_class WHERE pg_class.oid = {table}::regclass"
+        )
         self.get = self._bytes("SELECT v FROM {schema}.records WHERE tab = %s AND k = %s")
         self.get_many = self._bytes(
             "SELECT k, v FROM {schema}.records WHERE tab = %s AND k = ANY(%b)"
@@ -124,7 +132,8 @@ class Statements:
         return self._scans[has_stop, reverse]
 
     def _bytes(self, text: str) -> bytes:
-        return sql.SQL(text).format(schema=self._schema, clock=_CLOCK_MS).as_bytes()
+        parts = {"schema": self._schema, "clock": _CLOCK_MS, "table": self._table}
+        return sql.SQL(text).format(**parts).as_bytes()
 
 
 def schema_state(connection: Connection, statements: Statements) -> SchemaState | None:
@@ -133,7 +142,9 @@ def schema_state(connection: Connection, statements: Statements) -> SchemaState 
         row = connection.execute(statements.state).fetchone()
     except (InvalidSchemaName, UndefinedTable):
         return None
-    return None if row is None else SchemaState(format=row[0], home=row[1])
+    if row is None:
+        return None
+    return SchemaState(format=row[0], home=row[1], role=row[2], is_owner=row[3])
 
 
 def check_format(found: int, place: str) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from kb.errors import ReadOnlyHome
+from kb.model.decoding import decode_json
 from kb.store.content.layout import HomePaths
 from kb.store.trust.identity import identity_of, mark
 
@@ -213,7 +214,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _read_json(place: Path, kind: type[_T]) -> _T | None:
     try:
-        return msgspec.json.decode(place.read_bytes(), type=kind)
+        return decode_json(place.read_bytes(), kind)
     except (OSError, msgspec.MsgspecError):
         return None
 

@@ -13,12 +13,14 @@ from msgspec import Struct
 from kb.errors import OCR_INSTALL, EmbedError, ModelMissing
 from kb.intake.embed.multilingual import offer
 from kb.intake.embed.scripts import can_read, scripts_of
-from kb.intake.sync.origins import list_origins, shown_location
+from kb.intake.sync.origins import is_seen, list_origins, shown_location
 from kb.knowledge.notebook import PushReport
+from kb.model.config.sections import IndexSettings
 from kb.model.doc import Doc
 from kb.model.job import Job
 from kb.model.origin import Origin
 from kb.model.source import is_picture
+from kb.search.index import hnsw
 from kb.store import chunks, docs
 from kb.store.jobs import queue
 from kb.store.jobs.holder import is_gone
@@ -199,6 +201,14 @@ def scripts_advice(model: "Callable[[], DenseBackend]", sample: Iterable[str]) -
     yield Advice(place="model", problem=problem, mend=offer())
 
 
+def graph_advice(store: Store, settings: IndexSettings) -> Iterator[Advice]:
+    """Advice where the library of the approximate index is wanted and not installed."""
+    with store.read() as txn:
+        problem = hnsw.lack(settings, txn.count("chunks"))
+    if problem is not None:
+        yield Advice(place="index", problem=problem, mend=hnsw.how_to_get())
+
+
 def sampled_texts(store: Store) -> list[str]:
     """The first chunks of docs that lie evenly among all active ones."""
     with store.read() as txn:
@@ -209,14 +219,15 @@ def sampled_texts(store: Store) -> list[str]:
 
 
 def store_advice(store: Store) -> Iterator[Advice]:
-    """Advice on jobs, sources, docs and the clock."""
-    now_ms = store.clock.now_ms()
+    """Advice on jobs, sources, docs and the clock; only what the caller sees is named."""
+    now_ms, caller = store.clock.now_ms(), store.caller
     with store.read() as txn:
         yield from _jobs_advice(txn, store)
         for origin in list_origins(txn):
-            yield from _source_advice(origin, now_ms)
+            if is_seen(origin, caller):
+                yield from _source_advice(origin, now_ms)
         active = [doc for doc in docs.all_latest(txn) if doc.status == "active"]
-    yield from _coverage_advice(active)
+    yield from _coverage_advice([doc for doc in active if doc.visible_to(caller)])
     yield from _clock_advice(active, now_ms)
 
 
@@ -236,7 +247,8 @@ def _jobs_advice(txn: ReadTxn, store: Store) -> Iterator[Advice]:
     counts = queue.counts(txn)
     if counts.failed:
         reasons = dict.fromkeys(job.last_error or "unknown" for job in queue.failed(txn))
-        problem = f"{counts.failed:,} failed for good: {_first_names(list(reasons))}"
+        why = f": {_first_names(list(reasons))}" if store.caller.operator else ""
+        problem = f"{counts.failed:,} failed for good{why}"
         yield Advice(place="jobs", problem=problem, mend="kb worker --retry-failed")
     stuck = [job for job in queue.running(txn) if _is_stuck(job, store)]
     if stuck:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kb.errors import KbError, StoreDamaged
 from kb.model.children import module_argv, module_env
+from kb.model.decoding import decode_json
 from kb.store.survey import survey_store
 
 _WALL_S: Final = 600
@@ -82,7 +83,7 @@ def _inspect_in_child(store: Path) -> StoreInventory:
         raise UnsafeStore("reading it takes too long", place=store) from None
     if child.returncode == 0:
         with contextlib.suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(child.stdout, type=StoreInventory)
+            return decode_json(child.stdout, StoreInventory)
     last_line = child.stderr.decode(errors="replace").strip().rpartition("\n")[2][:_TEXT_CHARS_MAX]
     detail = last_line or "the process that read it died"
     raise UnsafeStore(f"it is not sound ({detail})", place=store)

@@ -13,7 +13,6 @@ from kb.store import docs
 from kb.store.content.files import ContentStore
 from kb.store.content.lock import file_lock
 from kb.store.meta import count_compaction
-from kb.store.nodes import alone
 from kb.store.store import Store
 from kb.upkeep.compactor import caches, models, orphans, packs, vectors, versions
 from kb.upkeep.compactor.grace import compaction_time
@@ -53,7 +52,10 @@ class Compactor:
             return self._run(minutes * _MINUTE_MS, dry_run=True)
         try:
             # One run at a time, so that each run can tell its own marks from older ones.
-            with file_lock(self._paths.compact_lock, _WAIT_S), alone(self._store, "compact"):
+            with (
+                file_lock(self._paths.compact_lock, _WAIT_S),
+                self._store.exclusive("compaction", _WAIT_S),
+            ):
                 return self._run(minutes * _MINUTE_MS, dry_run=False)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

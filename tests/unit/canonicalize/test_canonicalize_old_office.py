@@ -35,6 +35,8 @@ def test_a_mail_is_as_any_other() -> None:
         "Attachments: shed.pdf\n"
     )
     assert (doc.title, doc.date) == ("Key to the tool shed", "2026-03-01T21:20:00+00:00")
+    assert doc.mail is not None
+    assert doc.mail.sender == "Ama Okonkwo <ama@allotment.example>"
 
 
 def test_each_is_told_by_its_ending() -> None:

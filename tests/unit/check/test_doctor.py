@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from homes import SmallHome
 
+from kb.model.config.sections import IndexSettings
 from kb.model.doc import Coverage
 from kb.model.origin import Origin
 from kb.store import docs
@@ -15,6 +16,7 @@ from kb.store.records import SOURCES
 from kb.upkeep.check.doctor import (
     HostEnvironment,
     file_system_kind,
+    graph_advice,
     home_advice,
     inspect_host,
     store_advice,
@@ -139,3 +141,26 @@ def test_pages_without_text_and_a_clock_behind(home: SmallHome) -> None:
     home.clock.jump(-DAY_MS)
     problems = [one.problem for one in store_advice(home.store) if one.place == "clock"]
     assert problems == ["it was never set", "it is behind 1 of the docs"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (IndexSettings(), None),
+        (IndexSettings(dense_mode="exact", crossover_rows=2), None),
+        (IndexSettings(crossover_rows=2), "every vector is compared; from 2 on a server is faster"),
+        (IndexSettings(dense_mode="hnsw"), "index.dense_mode is hnsw, but its library is not"),
+    ],
+)
+def test_the_extra_of_large_homes_is_named_where_it_pays(
+    home: SmallHome, monkeypatch: pytest.MonkeyPatch, settings: IndexSettings, problem: str | None
+) -> None:
+    """From the crossover on, or where a setting asks for it; and not where it is installed."""
+    home.add("a.md", "One.")
+    home.add("b.md", "Two.")
+    monkeypatch.setattr("kb.search.index.hnsw.is_available", lambda: False)
+    advice = list(graph_advice(home.store, settings))
+    assert [one.problem[: len(problem or "")] for one in advice] == [problem] * bool(problem)
+    assert all("pip install 'kb-search[hnsw]'" in one.mend for one in advice)
+    monkeypatch.setattr("kb.search.index.hnsw.is_available", lambda: True)
+    assert list(graph_advice(home.store, settings)) == []

@@ -6,7 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from kb.intake.chunker import chunk_many, code_blocks
+from kb.intake.chunker.chunking import chunk_many
+from kb.intake.chunker.definitions import code_blocks
 
 
 def spans_of(texts: list[str]) -> list[list[tuple[int, int]]]:

@@ -8,7 +8,7 @@ from math import isqrt
 import pytest
 from growth import assert_linear
 
-from kb.intake.chunker import chunk
+from kb.intake.chunker.chunking import chunk
 
 _SIZE = 60_000
 _TOKEN = re.compile(r"\w{1,12}|[^\w\s]")

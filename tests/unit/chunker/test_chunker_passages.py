@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 from growth import assert_linear
 
-from kb.intake.chunker import FINGERPRINT, chunk, chunk_many, fingerprint
+from kb.intake.chunker.chunking import chunk, chunk_many
+from kb.intake.chunker.rules import FINGERPRINT, fingerprint
 from kb.model.text import ChunkDraft
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")

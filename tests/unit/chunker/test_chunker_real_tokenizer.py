@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kb.intake.chunker import chunk
+from kb.intake.chunker.chunking import chunk
 from kb.model.text import indexed_text
 
 _FILE = Path(__file__).parents[3] / "models" / "all-MiniLM-L6-v2-int8" / "tokenizer.json"

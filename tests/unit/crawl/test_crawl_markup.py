@@ -90,3 +90,16 @@ def test_a_page_of_links_is_bounded() -> None:
         b"<title>" * 200_000,
     ):
         assert read_markup(hostile, None).links == ()
+
+
+def test_links_of_the_text() -> None:
+    """Menus, heads and feet lead everywhere; the main part, where it is named, is the text."""
+    page = (
+        "<header><a href=/home></a></header><nav><a href=/a></a></nav>"
+        "{}<a href=b></a><aside><a href=/c></a></aside>{}<a href=/d></a><footer><a href=/e></a>"
+    )
+    said = read_markup(page.format("<main>", "</main>").encode(), None)
+    assert said.text_links == ("b",)
+    assert said.links == ("/home", "/a", "b", "/c", "/d", "/e")
+    assert read_markup(page.format("", "").encode(), None).text_links == ("b", "/d")
+    assert read_markup(b"</nav></main><a href=x>", None).text_links == ("x",)

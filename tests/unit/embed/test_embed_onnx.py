@@ -132,6 +132,17 @@ def test_tokens_do_not_load_the_graph() -> None:
     subprocess.run([sys.executable, "-c", probe], check=True)
 
 
+@pytest.mark.parametrize("text", ["", "tea", "unbelievable teapots, [SEP] naïve 茶", "x" * 600])
+def test_the_tokens_of_one_text_are_those_of_many(text: str) -> None:
+    """A short text is counted without the whole tokenizer, and as that counts it."""
+    few, whole = OnnxEmbedder(builtin_model_dir()), OnnxEmbedder(builtin_model_dir())
+    whole.token_spans("loads the whole tokenizer")
+    assert few.count_tokens([text]) == whole.count_tokens([text])
+    assert (few._tokenizer is None) == (len(text) < 600)
+    assert few.count_tokens([]) == []
+    assert few.count_tokens([text, "tea"]) == whole.count_tokens([text, "tea"])
+
+
 def test_threads_share_one_embedder() -> None:
     """First use and later use from many threads: the vectors of one."""
     embedder = OnnxEmbedder(builtin_model_dir(), threads=2)

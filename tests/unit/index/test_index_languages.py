@@ -1,12 +1,23 @@
 """What a person types finds the passage, in every language: real sentences, by words alone."""
 
+import re
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.search.index.analysis import highlight_spans, query_words, terms, terms_in
+from kb.search.index.analysis import (
+    _HAN_CHARS,
+    _NOT_SIMPLE_CHARS,
+    _UNSPACED_CHARS,
+    _letters_among,
+    first_highlight,
+    highlight_spans,
+    query_words,
+    terms,
+    terms_in,
+)
 from kb.search.index.fold import _forms, _han_and_kana, _replaced
 
 # Language, what is typed, a sentence that it must find.
@@ -98,6 +109,25 @@ def test_other_words_stay_apart(language: str, typed: str, sentence: str) -> Non
 def test_what_is_marked_is_the_text_as_it_stands(typed: str, text: str, marked: list[str]) -> None:
     """Highlights are cut from the text, whatever form of a letter was typed."""
     assert [text[a:b] for a, b in highlight_spans(text, terms(typed))] == marked
+
+
+@given(
+    st.text() | st.text("tea Teapot'\u201d\u0301茶壶ティーชาน้ำ차फ़ क", max_size=60),
+    st.sampled_from(["tea", "teapot pot", "茶壶 tea", "ティー", "น้ำ ชา", "फ़"]),
+)
+def test_the_first_highlight_is_the_first_of_all(text: str, typed: str) -> None:
+    """It is found without the others, whatever the scripts of text and terms."""
+    found = frozenset(terms(typed))
+    spans = highlight_spans(text, found)
+    assert first_highlight(text, found) == (spans[0][0] if spans else None)
+
+
+@given(st.text() | st.text("aé茶々〇ティー〆ชา฿한กᄀ\U00020000\u0301क"))
+def test_letters_are_told_as_by_a_pattern(text: str) -> None:
+    """Each class of characters has the letters that a pattern of it finds."""
+    for characters in (_HAN_CHARS, _UNSPACED_CHARS, _NOT_SIMPLE_CHARS):
+        by_pattern = set(re.findall(f"[{characters}]", text))
+        assert set(_letters_among(text, characters)) == by_pattern
 
 
 @given(st.text() | st.text(st.sampled_from(sorted(_forms()))))

@@ -10,13 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 from git_host import bare, tip
+from http_server import until
 from notebooks import commit_file, git, needs_git
 from push_home import PushHome
 
 from kb.errors import NotPushed
 from kb.knowledge.notebook import Pusher, Sender
 from kb.knowledge.notebook.push import pushing
-from kb.knowledge.notebook.sending import Outcome, PushFailed, SendRequest
+from kb.knowledge.notebook.sending import Outcome, PushAccepted, PushFailed, SendRequest
 
 pytestmark = needs_git
 
@@ -212,3 +213,22 @@ def test_a_sender_that_dies(home: PushHome, monkeypatch: pytest.MonkeyPatch) -> 
         seconds_max=1,
     )
     assert isinstance(Sender()(request), PushFailed)
+
+
+def test_an_answer_counts_though_it_was_called_off(
+    home: PushHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever ends while a push ends has pushed, and writes so down."""
+    child, answered = tmp_path / "child", tmp_path / "answered"
+    accepted = msgspec.json.encode(PushAccepted()).decode()
+    child.write_text(f"#!/bin/sh\necho '{accepted}'\n>'{answered}'\nexec sleep 600\n")
+    child.chmod(0o755)
+    monkeypatch.setattr("kb.model.children.sys.executable", str(child))
+    home.origin(str(bare(tmp_path)))
+    sender = Sender()
+    pusher = Pusher(home.home.store, home.root, tmp_path / "lock", lambda: 0.0, sender)
+    with pushing(pusher, sender):
+        until(answered.exists)
+    report = pusher.report()
+    assert report is not None
+    assert (report.state, report.behind) == ("pushed", 0)

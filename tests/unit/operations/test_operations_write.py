@@ -110,7 +110,7 @@ def test_a_note_is_a_job_until_workers_place_it(app: App) -> None:
         workers.drain()
     path = jobs.show_job(app, job_id).path
     assert path is not None
-    assert b"Buy oats" in notes.read_note(app, path)
+    assert b"Buy oats" in notes.read_note(app, path, app.caller)
     assert notes.undo(app, job_id).path == path
     with pytest.raises(UsageError):
         jobs.retry_job(app, job_id)

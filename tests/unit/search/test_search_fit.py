@@ -26,6 +26,7 @@ from kb.search.fit import (
     term_coverage,
 )
 from kb.search.hits import FIT_THRESHOLD
+from kb.search.index import analysis
 from kb.search.index.analysis import ANALYSIS_VERSION, analyzer, normalize, terms_in
 from kb.search.query_cache import CachingSearcher
 
@@ -100,6 +101,16 @@ def test_terms_in_a_text_are_those_of_its_analysis(text: str, query: str) -> Non
     wanted = frozenset(analyzer().analyze(normalize(query)))
     whole = wanted.intersection(analyzer().analyze(normalize(text)))
     assert terms_in(text, wanted) == whole
+
+
+def test_terms_of_letters_need_no_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text in Han is searched for terms of letters without the dictionary of Han."""
+    cut: list[str] = []
+    monkeypatch.setattr(analysis, "_han_words", lambda run: cut.append(run) or [run])
+    assert terms_in("绿茶 green tea 茶壶", frozenset({"tea", "pot"})) == {"tea"}
+    assert cut == []
+    assert terms_in("绿茶 green tea", frozenset({"tea", "绿茶"})) == {"tea", "绿茶"}
+    assert cut == ["绿茶"]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense"])

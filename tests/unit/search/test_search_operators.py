@@ -35,6 +35,7 @@ def test_needles(query: str, found: Needles) -> None:
         ('soup tag:"a b" tag:#c', "soup", Filters(tags=("a b", "c"))),
         ("soup since:2024 until:2025-02", "soup", Filters(since="2024", until="2025-02")),
         ("soup kind:url", "soup", Filters(kinds=("url",))),
+        ('soup from:ada to:"Bea M"', "soup", Filters(sender="ada", recipient="Bea M")),
         ("soup source:/home/ada/notes", "soup", Filters(sources=("/home/ada/notes",))),
         ("tag:food", "tag:food", Filters(tags=("food",))),
         *((text, text, NO_FILTERS) for text in ("kind:soup x", "since:noon x", "tag: x", "a:b")),

@@ -14,7 +14,7 @@ from kb.model.text import Chunk
 from kb.search.candidates import Candidates
 from kb.search.diversify import diversify
 from kb.search.index.segments import unit_rows
-from kb.search.order import Ordering
+from kb.search.order import Ordering, Unjudged
 
 K = 5
 SETTINGS = SearchSettings()
@@ -54,8 +54,10 @@ def found(vectors: np.ndarray, query: np.ndarray) -> Candidates:
 def in_full(candidates: Candidates, passages: Passages) -> list[int]:
     """Numbers of the hits, chosen from all passages."""
     order = np.argsort(-candidates.dense, kind="stable")
-    none_foreign = np.zeros(len(candidates.nos), dtype=bool)
-    fused = Ordering(SETTINGS, K)._fused(candidates, candidates.dense, none_foreign)
+    unjudged = Unjudged(
+        foreign=np.zeros(len(candidates.nos), dtype=bool), named=np.array([], dtype=np.intp)
+    )
+    fused = Ordering(SETTINGS, K)._fused(candidates, candidates.dense, unjudged)
     scores = fused[order].round(6)
     chosen = diversify(
         scores.tolist(),
@@ -104,3 +106,21 @@ def test_where_no_hit_is_wanted_none_is_read() -> None:
     found_all = found(vectors, vectors[0])
     assert Ordering(SETTINGS, 0).order(found_all, None, [], passages) == []  # type: ignore[arg-type]
     assert passages.read == set()
+
+
+def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
+    """It may be about anything, so that meaning neither helps nor harms it."""
+    vectors = unit_rows(np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 0.0]], dtype=np.float32))
+    candidates = Candidates(
+        nos=[1, 2, 3],
+        lexical=np.array([np.nan, 2.0, 9.0]),
+        dense=np.array([0.9, 0.8, np.nan]),
+        vectors=vectors,
+        lexical_rank={ChunkNo(3): 1, ChunkNo(2): 2},
+        dense_rank={ChunkNo(1): 1, ChunkNo(2): 2},
+        lexical_ceiling=36.0,
+    )
+    query = np.array([1.0, 0.0], dtype=np.float32)
+    hits = Ordering(SETTINGS, 3).order(candidates, query, [], Passages(["one", "two", "three"]))
+    assert hits is not None
+    assert hits[0].chunk.no == 3

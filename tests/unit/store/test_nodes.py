@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 from fakes import FakeClock
 
-from kb.errors import StoreBusy
 from kb.model.node import FOLLOWER_TTL_MS, WORKER_TTL_MS
 from kb.store import log
 from kb.store.memory import MemoryEnvironment
-from kb.store.nodes import WorkerReport, alone, follow, live_followers, live_workers
+from kb.store.nodes import WorkerReport, follow, live_followers, live_workers
 from kb.store.records import FOLLOWERS, WORKERS
 from kb.store.store import Store
 from kb.upkeep.compactor.caches import truncate_log
@@ -63,7 +62,7 @@ def test_a_home_in_a_folder_has_no_rows(store: Store) -> None:
     store.node = ""
     fill_log(store, 3)
     assert not follow(store, "/caches/words", 1)
-    with alone(store, "compact"), store.write() as txn:
+    with store.write() as txn:
         WorkerReport(store).add(txn, "model", 5)
     with store.read() as txn:
         assert (txn.count(FOLLOWERS.name), txn.count(WORKERS.name)) == (0, 0)
@@ -90,16 +89,3 @@ def test_workers_say_what_they_embed(store: Store, clock: FakeClock) -> None:
     with store.read() as txn:
         (row,) = live_workers(txn, clock.now_ms())
         assert (row.texts, txn.count(WORKERS.name)) == (8, 1)
-
-
-def test_one_node_at_a_time(store: Store, clock: FakeClock) -> None:
-    """Work that another node does is refused, until that has ended or died an hour ago."""
-    with store.write() as txn:
-        from kb.store.meta import set_word
-
-        set_word(txn, "alone:compact", f"other/1/2 {clock.now_ms() + 1_000}")
-    with pytest.raises(StoreBusy), alone(store, "compact"):
-        raise AssertionError
-    clock.advance(1_001)
-    with alone(store, "compact"), alone(store, "compact"):
-        pass

@@ -7,7 +7,7 @@ import pytest
 from builders import make_chunk, make_doc
 
 from kb.errors import AmbiguousId, NotFound
-from kb.model.doc import Doc, Scope
+from kb.model.doc import OPERATOR, Doc, Scope
 from kb.model.ids import DocId, Lsid
 from kb.store import docs
 from kb.store.codec import u64
@@ -133,21 +133,23 @@ def test_a_short_id_that_is_enough(txn: WriteTxn) -> None:
     """Four characters name the one doc or passage that starts with them; a full id names itself."""
     put_ids(txn, "dabc111", "dabc222", "dabd333")
     CHUNK_IDS.put(txn, b"cabc999", ChunkRef(no=1))  # type: ignore[arg-type]
-    resolved = [docs.resolve(txn, short) for short in ("dabd", "dabc1", "dabc222", "cabc")]
+    resolved = [
+        docs.resolve(txn, short, OPERATOR) for short in ("dabd", "dabc1", "dabc222", "cabc")
+    ]
     assert resolved == ["dabd333", "dabc111", "dabc222", "cabc999"]
 
 
 def test_a_full_id_wins_over_longer_ones(txn: WriteTxn) -> None:
     """An id that is itself there is meant, though others start with it."""
     put_ids(txn, "dabc", "dabcd")
-    assert docs.resolve(txn, "dabc") == "dabc"
+    assert docs.resolve(txn, "dabc", OPERATOR) == "dabc"
 
 
 def test_an_ambiguous_id_names_candidates(txn: WriteTxn) -> None:
     """Where several start so, it is AmbiguousId with at most four of them."""
     put_ids(txn, *[f"dabc{n}" for n in range(9)])
     with pytest.raises(AmbiguousId) as caught:
-        docs.resolve(txn, "dabc")
+        docs.resolve(txn, "dabc", OPERATOR)
     assert caught.value.fields["candidates"] == "dabc0, dabc1, dabc2, dabc3"
 
 
@@ -156,7 +158,7 @@ def test_a_too_short_id_asks_for_more(txn: WriteTxn) -> None:
     put_ids(txn, "dabc111")
     for short in ("d", "da", "dab"):
         with pytest.raises(AmbiguousId, match="give more characters"):
-            docs.resolve(txn, short)
+            docs.resolve(txn, short, OPERATOR)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_what_nothing_starts_with_is_not_found(txn: WriteTxn, short: str) -> Non
     """An id that names nothing is NotFound: empty, of another kind, not ASCII, or overlong."""
     put_ids(txn, "dabc111")
     with pytest.raises(NotFound):
-        docs.resolve(txn, short)
+        docs.resolve(txn, short, OPERATOR)
 
 
 def put_owned(txn: WriteTxn, owner: str, source_no: int, **changes: str) -> Doc:
@@ -189,7 +191,7 @@ def test_an_id_resolves_as_if_hidden_docs_were_not_there(txn: WriteTxn) -> None:
         with pytest.raises(NotFound, match=short):
             docs.resolve(txn, short, bob)
     with pytest.raises(AmbiguousId):
-        docs.resolve(txn, "dabc")
+        docs.resolve(txn, "dabc", OPERATOR)
 
 
 def test_an_old_version_is_hidden_with_the_newest(txn: WriteTxn) -> None:

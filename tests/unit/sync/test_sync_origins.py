@@ -19,6 +19,7 @@ from kb.intake.sync.origins import (
     resolve_origin,
     unregister,
 )
+from kb.model.doc import OPERATOR
 from kb.model.origin import Origin, origin_id
 from kb.store.records import SOURCES
 
@@ -88,18 +89,18 @@ def test_a_source_is_named_by_id_or_place(kept: SyncHome, tmp_path: Path) -> Non
     ident = origin_id("folder", folder)
     with kept.app.store.read() as txn:
         for name in (ident, ident[:6], folder, f"{folder}/x/.."):
-            assert resolve_origin(txn, name).location == folder
-        assert resolve_origin(txn, "HTTP://EXAMPLE.org:80/a").kind == "url"
+            assert resolve_origin(txn, name, OPERATOR).location == folder
+        assert resolve_origin(txn, "HTTP://EXAMPLE.org:80/a", OPERATOR).kind == "url"
         for name in ("", "s", "szzzzzz", "http://example.org/b", "http://a\\b"):
             with pytest.raises(NotFound, match="kb sources"):
-                resolve_origin(txn, name)
+                resolve_origin(txn, name, OPERATOR)
 
 
 def test_a_start_of_several_ids_is_refused(kept: SyncHome) -> None:
     """What could mean two sources means neither."""
     put(kept, *(msgspec.structs.replace(origin(f"/{n}"), origin_id=f"sabcd{n}") for n in range(2)))
     with kept.app.store.read() as txn, pytest.raises(AmbiguousId, match="sabcd0, sabcd1"):
-        resolve_origin(txn, "sabcd")
+        resolve_origin(txn, "sabcd", OPERATOR)
 
 
 def test_one_holds_a_source_at_a_time(kept: SyncHome) -> None:

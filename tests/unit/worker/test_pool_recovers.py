@@ -25,7 +25,7 @@ class Failing:
         settings = WorkerSettings(threads=2, idle_ms=10)
         models = PoolModels(active=lambda: self.home.embedder)
         plain = WorkerPool(self.home.store, self.home.content, models, settings)
-        work: Callable[[list[Claim]], None] = vars(plain)["_handlers"]["chunk"]
+        work: Callable[[list[Claim]], None] = vars(type(plain))["_handler_of"](plain, "chunk")
 
         def chunk(claims: list[Claim]) -> None:
             self.tries += 1
