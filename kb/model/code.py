@@ -1,7 +1,9 @@
-"""Source code: which endings of file names stand for which language."""
+"""Source code: which endings of file names stand for which language, and what a text defines."""
 
 from collections.abc import Mapping
 from typing import Final
+
+from msgspec import Struct
 
 _LANGUAGES: Final = {
     "c": "c h",
@@ -66,3 +68,19 @@ def code_mime(language: str) -> str:
 def is_code(mime: str) -> bool:
     """Whether a text is source code."""
     return mime.startswith(_PREFIX)
+
+
+class Definition(Struct, frozen=True, array_like=True, gc=False):
+    """Where a text of source code defines something; places are its characters, from 0 on."""
+
+    start: int
+    """Where the line begins on which it begins, after the comments above it."""
+    signature: int
+    """Where the line begins on which its signature does, after its decorators."""
+    head_end: int
+    """Where the line ends that holds its name."""
+    end: int
+    """Where it ends itself."""
+    name: int
+    """Where its name begins."""
+    name_end: int

@@ -4,7 +4,7 @@ from typing import Literal, NewType, assert_never
 
 from msgspec import Struct
 
-from kb.model.definition import Definition
+from kb.model.code import Definition
 from kb.model.entry import EntryMeta
 from kb.model.ids import DocId, Lsid, SourceNo
 from kb.model.mail import MailHead

@@ -5,7 +5,7 @@ from unicodedata import category
 
 from msgspec import Struct
 
-from kb.model.definition import Definition
+from kb.model.code import Definition
 from kb.model.doc import Coverage
 from kb.model.ids import ChunkId, ChunkNo, DocId, Lsid, SourceNo
 from kb.model.mail import MailHead

@@ -24,8 +24,7 @@ from kb.intake.canonicalize.grammar import definitions
 from kb.intake.canonicalize.grammars import grammars_for
 from kb.intake.chunker.blocks import Block
 from kb.intake.chunker.definitions import code_blocks
-from kb.model.code import CODE_MIMES
-from kb.model.definition import Definition
+from kb.model.code import CODE_MIMES, Definition
 
 _LANGUAGES = {
     "Python": ("py", "class function member"),

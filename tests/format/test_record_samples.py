@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from kb.errors import StoreDamaged
-from kb.model.definition import Definition
+from kb.model.code import Definition
 from kb.model.doc import Coverage, Doc, LedgerEntry, PackPart, SourceStamp, VersionPointer
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.entry import EntryMeta

@@ -15,7 +15,7 @@ import msgspec
 
 from kb.intake.canonicalize import source_code
 from kb.intake.canonicalize.grammars import Grammar, grammars_for
-from kb.model.definition import Definition
+from kb.model.code import Definition
 from kb.model.text import Canonical
 
 if TYPE_CHECKING:

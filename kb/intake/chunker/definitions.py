@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Final
 
 from kb.intake.chunker.blocks import Block
-from kb.model.definition import Definition
+from kb.model.code import Definition
 
 _LEVELS_MAX: Final = 6
 _TITLE_CHARS_MAX: Final = 160
