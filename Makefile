@@ -26,7 +26,7 @@ help:
 	@echo "make test-caches  500 random histories, against caches made anew"
 	@echo "make test-access  longer histories of docs that others may not see, in a folder and a database"
 	@echo "make test-pages   pages of 20 random homes, joined"
-	@echo "make test-properties  1,000 examples of what must hold of any"
+	@echo "make test-properties  1,000 examples of what must hold of any text, path, record or job"
 	@echo "make histories   STEPS=30,000 steps of what people do, against a dictionary"
 	@echo "make histories-postgres STEPS=20000  the same on a home in a database"
 	@echo "make campaigns   all of these and make fuzz-http, one after the other; hours"

@@ -65,6 +65,7 @@ class Page:
 
     def open(self, place: str = "") -> "Page":
         """Load the page anew, at a place like `#/search?q=oak`."""
+        # Another place than the page's would cost two new processes of the browser.
         self.driver.get(f"{self.base}page/icon.svg")
         self.driver.get(self.base + place)
         self.one("main > *")
