@@ -15,6 +15,7 @@ HEAVY = {
     "sentence_transformers",
     "tantivy",
     "hnswlib",
+    "tree_sitter",
     "lmdb",
     "trafilatura",
     "lxml",
