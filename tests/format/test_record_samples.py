@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from kb.errors import StoreDamaged
+from kb.model.definition import Definition
 from kb.model.doc import Coverage, Doc, LedgerEntry, PackPart, SourceStamp, VersionPointer
 from kb.model.embedder import EmbedderChoice, EmbedderSet, EmbedderSpec
 from kb.model.entry import EntryMeta
@@ -110,6 +111,9 @@ SAMPLES: Final[dict[str, tuple[bytes, msgspec.Struct]]] = {
             modified="2024-05-07T08:09:10+02:00",
             has_names=True,
             by_name=True,
+            definitions=(
+                Definition(start=0, signature=9, head_end=20, end=44, name=13, name_end=16),
+            ),
             sheet_rows=(SheetRows(sheet="Rent", left="A", right="F", row=1, line=3, count=1),),
             mail=MailHead(sender="Ada <ada@example.org>", recipients=("b@c.d",), message_id="1@x"),
             hidden_run=3,
