@@ -83,9 +83,10 @@ class Bucket:
     def _store(self, size_bytes: int) -> "S3Store":
         """A client whose limit of time is enough for so many bytes."""
         minutes = 1 + size_bytes // (_BYTES_PER_S_MIN * 60)
-        if minutes not in self._stores:
-            self._stores[minutes] = self._connected(minutes * _ANSWER_S)
-        return self._stores[minutes]
+        store = self._stores.get(minutes)
+        if store is None:
+            store = self._stores[minutes] = self._connected(minutes * _ANSWER_S)
+        return store
 
     def _connected(self, timeout_s: int) -> "S3Store":
         from obstore.store import S3Store
